@@ -1,0 +1,274 @@
+"""Every error that the SDK raises, in one tree.
+
+MtosiError
+├── ConfigError (ValueError)            we were set up or called wrongly
+│   ├── NamingError (LookupError)       a destination name that the naming context does not know
+│   ├── HeaderError                     a header that must not be sent as it is (R4a, C14, C25)
+│   └── MissingExtraError (ImportError) an optional dependency is not installed
+├── XmlError (ValueError)               a document at fault: source, line, path
+│   ├── MalformedXmlError               not well-formed, or it ends early
+│   ├── ForbiddenXmlError               DTD, entities, too deep, too large
+│   ├── DecodeError                     content that does not fit its type, in strict mode
+│   └── EnvelopeError                   well-formed, but no SOAP or no MTOSI envelope
+├── EncodeError (ValueError)            an object that cannot become valid XML
+├── MtosiFault                          the peer answered with a fault; typed subclasses are generated
+├── ExchangeError                       a request whose replies do not add up
+│   ├── ReplyTimeoutError (TimeoutError)    no reply in time
+│   ├── IncompleteBatchError                batches are missing: which, and what did arrive
+│   └── ProtocolError                       the peer broke the pattern
+├── SelectorError (ValueError)          a selector that does not parse; position
+├── TransportError (ConnectionError)    the provider or the way to it
+│   ├── InvalidDestinationError         no such destination, or not ours to use (R2c)
+│   ├── IllegalStateError               closed, or the wrong thread
+│   └── ResourceLimitError              a bounded destination is full
+├── SpoolError (OSError)                a landing that cannot be written or read
+└── SchemaError (ValueError)            WSDL or XSD that cannot be used: file, line, rule
+
+Each error carries its facts as attributes and builds its own sentence. No text holds a credential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+
+class MtosiError(Exception):
+    """Root of all errors of the SDK."""
+
+
+class ConfigError(MtosiError, ValueError):
+    """The SDK was set up or called wrongly; nothing was sent."""
+
+
+class NamingError(ConfigError, LookupError):
+    """A destination name that cannot be resolved.
+
+    Attributes:
+        name: the name that was looked up.
+        near: known names that resemble it.
+    """
+
+    def __init__(self, name: str, reason: str = "no destination is known by this name", near: Sequence[str] = ()) -> None:
+        self.name = name
+        self.near = tuple(near)
+        hint = f"; did you mean {', '.join(self.near)}?" if self.near else ""
+        super().__init__(f"{name!r}: {reason}{hint}")
+
+
+class HeaderError(ConfigError):
+    """An MTOSI header that a sender must not send as it is.
+
+    Attributes:
+        field: XML name of the header field at fault.
+    """
+
+    def __init__(self, field: str, reason: str) -> None:
+        self.field = field
+        super().__init__(f"header field {field}: {reason}")
+
+
+class MissingExtraError(ConfigError, ImportError):
+    """An optional dependency is not installed.
+
+    Attributes:
+        extra: the extra of the distribution that brings it.
+    """
+
+    def __init__(self, module: str, extra: str) -> None:
+        self.extra = extra
+        super().__init__(f"{module} is not installed: pip install 'mtosi-jms[{extra}]'")
+
+
+class XmlError(MtosiError, ValueError):
+    """A document at fault.
+
+    Attributes:
+        source: file name or other origin, None where unknown.
+        line: line of the document, counted from 1, None where unknown.
+        path: path of the element at fault, None where unknown.
+    """
+
+    def __init__(
+        self, message: str, *, source: str | None = None, line: int | None = None, path: str | None = None
+    ) -> None:
+        self.message = message
+        self.source = source
+        self.line = line
+        self.path = path
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        place = ":".join(str(part) for part in (self.source, self.line) if part is not None)
+        if self.path:
+            place = f"{place} {self.path}".strip()
+        if place and self.source is None and self.line is not None:
+            place = f"line {place}"
+        return f"{place}: {self.message}" if place else self.message
+
+
+class MalformedXmlError(XmlError):
+    """Not well-formed, or it ends early."""
+
+
+class ForbiddenXmlError(XmlError):
+    """A document type, an entity, or more depth or size than allowed."""
+
+
+class DecodeError(XmlError):
+    """Content that does not fit its type; raised in strict mode only, otherwise a warning."""
+
+
+class EnvelopeError(XmlError):
+    """Well-formed XML that is no SOAP envelope, or an envelope without an MTOSI message."""
+
+
+class EncodeError(MtosiError, ValueError):
+    """An object that cannot become valid XML.
+
+    Attributes:
+        path: where in the object, as attribute names joined by dots.
+    """
+
+    def __init__(self, message: str, path: str = "") -> None:
+        self.path = path
+        super().__init__(f"{path}: {message}" if path else message)
+
+
+class MtosiFault(MtosiError):
+    """The peer answered with a SOAP fault, or a supplier's handler wants to.
+
+    Generated packages derive one class for each kind of exception that their services declare.
+
+    Attributes:
+        kind: XML local name of the exception kind (`entityNotFound`), empty where the fault has no MTOSI detail.
+        reason: the peer's words.
+        detail: the decoded exception element, None where there is none.
+        header: the MTOSI header found in the detail or in the SOAP header (C17), or None.
+        fault_code: SOAP fault code without prefix (`Server`).
+        fault_string: SOAP fault string.
+        raw: the fault element as XML bytes, None for a fault that was made here.
+    """
+
+    __detail__: ClassVar[type[Any] | None] = None
+
+    def __init__(
+        self,
+        reason: str = "",
+        *,
+        kind: str = "",
+        detail: Any = None,
+        header: Any = None,
+        fault_code: str = "Server",
+        fault_string: str = "",
+        raw: bytes | None = None,
+    ) -> None:
+        self.reason = reason
+        self.kind = kind
+        self.detail = detail
+        self.header = header
+        self.fault_code = fault_code
+        self.fault_string = fault_string or reason
+        self.raw = raw
+        super().__init__(f"{kind or fault_code}: {self.fault_string}" if self.fault_string else kind or fault_code)
+
+
+class ExchangeError(MtosiError):
+    """A request whose replies do not add up.
+
+    Attributes:
+        correlation_id: the request's correlationId.
+    """
+
+    def __init__(self, message: str, correlation_id: str = "") -> None:
+        self.correlation_id = correlation_id
+        super().__init__(f"{message} (correlationId {correlation_id!r})" if correlation_id else message)
+
+
+class ReplyTimeoutError(ExchangeError, TimeoutError):
+    """No reply in time; whether the supplier got the request is unknown."""
+
+
+class IncompleteBatchError(ExchangeError):
+    """A MultipleBatchResponse ended, or its time ran out, with batches missing (P32, C60).
+
+    Attributes:
+        missing: the sequence numbers that are known to be missing.
+        end_seen: whether the batch with the end-of-reply mark arrived.
+        batches: what did arrive and was not yet handed out, by sequence number.
+    """
+
+    def __init__(
+        self, correlation_id: str, missing: Sequence[int], *, end_seen: bool, batches: dict[int, Any] | None = None
+    ) -> None:
+        self.missing = tuple(missing)
+        self.end_seen = end_seen
+        self.batches = dict(batches or {})
+        numbers = ", ".join(map(str, self.missing)) or "none by number"
+        tail = "" if end_seen else "; the end of the reply never came"
+        super().__init__(f"incomplete reply: missing batches {numbers}{tail}", correlation_id)
+
+
+class ProtocolError(ExchangeError):
+    """The peer broke the communication pattern."""
+
+
+class SelectorError(MtosiError, ValueError):
+    """A selector that does not parse or may not be used.
+
+    Attributes:
+        position: offset in the selector text, from 0.
+    """
+
+    def __init__(self, message: str, position: int = 0) -> None:
+        self.position = position
+        super().__init__(f"{message} at position {position}")
+
+
+class TransportError(MtosiError, ConnectionError):
+    """The provider failed, or the way to it did."""
+
+
+class InvalidDestinationError(TransportError):
+    """No such destination, or not ours to use (R2c)."""
+
+
+class IllegalStateError(TransportError):
+    """The object is closed, or was used from the wrong thread."""
+
+
+class ResourceLimitError(TransportError):
+    """A bounded destination is full."""
+
+
+class SpoolError(MtosiError, OSError):
+    """A landing that cannot be written or read.
+
+    Attributes:
+        path: the file or folder.
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(f"{path}: {reason}")
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}"
+
+
+class SchemaError(MtosiError, ValueError):
+    """WSDL or XSD that cannot be used.
+
+    Attributes:
+        file: the file at fault.
+        line: its line, from 1, or None.
+        rule: id of the finding rule, empty where there is none.
+    """
+
+    def __init__(self, message: str, *, file: str = "", line: int | None = None, rule: str = "") -> None:
+        self.file = file
+        self.line = line
+        self.rule = rule
+        place = ":".join(str(part) for part in (file or None, line) if part is not None)
+        super().__init__(f"{place}: {message}" if place else message)

@@ -1,0 +1,59 @@
+"""Every namespace that the SDK itself names, each with its preferred prefix.
+
+Generated stubs carry the namespaces of their own types; only what the binding, the envelope and the commands
+refer to by hand stands here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+XSI: Final = "http://www.w3.org/2001/XMLSchema-instance"
+XSD: Final = "http://www.w3.org/2001/XMLSchema"
+XML: Final = "http://www.w3.org/XML/1998/namespace"
+
+SOAP11: Final = "http://schemas.xmlsoap.org/soap/envelope/"
+SOAP12: Final = "http://www.w3.org/2003/05/soap-envelope"
+
+WSDL: Final = "http://schemas.xmlsoap.org/wsdl/"
+WSDL_SOAP11: Final = "http://schemas.xmlsoap.org/wsdl/soap/"
+WSDL_SOAP12: Final = "http://schemas.xmlsoap.org/wsdl/soap12/"
+
+TRANSPORT_JMS_MTOSI: Final = "http://schemas.xmlsoap.org/soap/jms"
+TRANSPORT_JMS_W3C: Final = "http://www.w3.org/2010/soapjms/"
+TRANSPORT_HTTP: Final = "http://schemas.xmlsoap.org/soap/http"
+
+MTOP: Final = "http://www.tmforum.org/mtop/"
+HDR: Final = "http://www.tmforum.org/mtop/fmw/xsd/hdr/v1"
+MSG: Final = "http://www.tmforum.org/mtop/fmw/xsd/msg/v1"
+NAM: Final = "http://www.tmforum.org/mtop/fmw/xsd/nam/v1"
+GEN: Final = "http://www.tmforum.org/mtop/fmw/xsd/gen/v1"
+COI: Final = "http://www.tmforum.org/mtop/fmw/xsd/coi/v1"
+NOTMSG: Final = "http://www.tmforum.org/mtop/fmw/xsd/notmsg/v1"
+
+PREFIXES: Final[dict[str, str]] = {
+    XSI: "xsi",
+    XSD: "xsd",
+    XML: "xml",
+    SOAP11: "soap",
+    SOAP12: "soap12",
+    HDR: "hdr",
+    MSG: "msg",
+    NAM: "nam",
+    GEN: "gen",
+    COI: "coi",
+    NOTMSG: "notmsg",
+}
+
+
+def clark(namespace: str, local: str) -> str:
+    """The `{namespace}local` form that lxml uses; the bare local name where there is no namespace."""
+    return f"{{{namespace}}}{local}" if namespace else local
+
+
+def split_clark(tag: str) -> tuple[str, str]:
+    """`{namespace}local` as (namespace, local); the namespace is empty where the tag has none."""
+    if tag.startswith("{"):
+        namespace, _, local = tag[1:].partition("}")
+        return namespace, local
+    return "", tag
