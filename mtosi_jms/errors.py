@@ -49,7 +49,9 @@ class NamingError(ConfigError, LookupError):
         near: known names that resemble it.
     """
 
-    def __init__(self, name: str, reason: str = "no destination is known by this name", near: Sequence[str] = ()) -> None:
+    def __init__(
+        self, name: str, reason: str = "no destination is known by this name", near: Sequence[str] = ()
+    ) -> None:
         self.name = name
         self.near = tuple(near)
         hint = f"; did you mean {', '.join(self.near)}?" if self.near else ""
@@ -186,7 +188,15 @@ class ExchangeError(MtosiError):
 
 
 class ReplyTimeoutError(ExchangeError, TimeoutError):
-    """No reply in time; whether the supplier got the request is unknown."""
+    """No reply in time; whether the supplier got the request is unknown.
+
+    Attributes:
+        clock: which time-out fired ("first reply", "gap", "total"); empty where none did: no reply could come any more.
+    """
+
+    def __init__(self, message: str, correlation_id: str = "", *, clock: str = "") -> None:
+        self.clock = clock
+        super().__init__(message, correlation_id)
 
 
 class IncompleteBatchError(ExchangeError):
@@ -196,17 +206,37 @@ class IncompleteBatchError(ExchangeError):
         missing: the sequence numbers that are known to be missing.
         end_seen: whether the batch with the end-of-reply mark arrived.
         batches: what did arrive and was not yet handed out, by sequence number.
+        clock: which time-out fired ("gap", "total", "grace"); empty where none did: no reply could come any more.
     """
 
     def __init__(
-        self, correlation_id: str, missing: Sequence[int], *, end_seen: bool, batches: dict[int, Any] | None = None
+        self,
+        correlation_id: str,
+        missing: Sequence[int],
+        *,
+        end_seen: bool,
+        batches: dict[int, Any] | None = None,
+        clock: str = "",
     ) -> None:
         self.missing = tuple(missing)
         self.end_seen = end_seen
         self.batches = dict(batches or {})
-        numbers = ", ".join(map(str, self.missing)) or "none by number"
+        self.clock = clock
+        fired = f"the {clock} time-out fired; " if clock else ""
+        numbers = _ranges(self.missing) or "none by number"
         tail = "" if end_seen else "; the end of the reply never came"
-        super().__init__(f"incomplete reply: missing batches {numbers}{tail}", correlation_id)
+        super().__init__(f"incomplete reply: {fired}missing batches {numbers}{tail}", correlation_id)
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Ascending numbers as text, neighbours joined: `2, 5-9`; a long gap must not make a long message."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
 
 
 class ProtocolError(ExchangeError):
@@ -261,12 +291,14 @@ class SchemaError(MtosiError, ValueError):
     """WSDL or XSD that cannot be used.
 
     Attributes:
+        message: what is wrong, without the place.
         file: the file at fault.
         line: its line, from 1, or None.
         rule: id of the finding rule, empty where there is none.
     """
 
     def __init__(self, message: str, *, file: str = "", line: int | None = None, rule: str = "") -> None:
+        self.message = message
         self.file = file
         self.line = line
         self.rule = rule
