@@ -1,0 +1,86 @@
+"""Destinations: where a message goes, where its reply goes (R15b, C56).
+
+Queue and Topic are administered: a deployment names them. The temporary kinds belong to the connection that made them:
+only it may consume from them (R2c), and no naming context may hold them (R2d).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from mtosi_jms.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """What the four kinds share; never made as such.
+
+    Attributes:
+        name: physical name at the provider, not empty, without control characters.
+
+    Raises:
+        ConfigError: the name is empty, holds a control character, or no kind was chosen.
+    """
+
+    name: str
+
+    kind: ClassVar[str] = ""
+    is_topic: ClassVar[bool] = False
+    is_temporary: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not self.kind:
+            raise ConfigError("a destination is a Queue, a Topic, a TemporaryQueue or a TemporaryTopic")
+        if not self.name or not self.name.isprintable():
+            raise ConfigError(f"{self.kind} name {self.name!r}: it must not be empty nor hold control characters")
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Queue(Destination):
+    """An administered queue: each message goes to exactly one consumer (P7)."""
+
+    kind: ClassVar[str] = "queue"
+
+
+@dataclass(frozen=True, slots=True)
+class Topic(Destination):
+    """An administered topic: each current subscriber gets a copy (P8)."""
+
+    kind: ClassVar[str] = "topic"
+    is_topic: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class TemporaryQueue(Destination):
+    """A queue that lives as long as the connection that made it.
+
+    Attributes:
+        owner: id of that connection; empty where the queue came in with a peer's message. Not part of the identity.
+    """
+
+    owner: str = field(default="", compare=False)
+
+    kind: ClassVar[str] = "temporary-queue"
+    is_temporary: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class TemporaryTopic(Destination):
+    """A topic that lives as long as the connection that made it.
+
+    Attributes:
+        owner: id of that connection; empty where the topic came in with a peer's message. Not part of the identity.
+    """
+
+    owner: str = field(default="", compare=False)
+
+    kind: ClassVar[str] = "temporary-topic"
+    is_topic: ClassVar[bool] = True
+    is_temporary: ClassVar[bool] = True
+
+
+KINDS: dict[str, type[Destination]] = {cls.kind: cls for cls in (Queue, Topic, TemporaryQueue, TemporaryTopic)}

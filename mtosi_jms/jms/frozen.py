@@ -1,0 +1,40 @@
+"""An immutable mapping: hashable, picklable, in the order given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+K = TypeVar("K")
+V_co = TypeVar("V_co", covariant=True)
+
+
+class FrozenMap(Mapping[K, V_co]):
+    """A mapping that cannot change: what frozen dataclasses hold where a field is a table.
+
+    A `MappingProxyType` would still change with the dict under it, and can be neither hashed nor sent to another
+    process.
+    """
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Mapping[K, V_co] | Iterable[tuple[K, V_co]] = ()) -> None:
+        self._items: dict[K, V_co] = dict(items)
+
+    def __getitem__(self, key: K) -> V_co:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._items.items()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._items,)
+
+    def __repr__(self) -> str:
+        return repr(self._items)

@@ -1,0 +1,199 @@
+"""The JMS message: headers, typed properties, and a body that nothing here looks into (P14, P37).
+
+Messages are immutable. What a sender asks for (delivery mode, priority, time to live) and what a provider sets on
+sending (message id, timestamp, expiration) stand in one class: a provider hands back a copy with its own values filled
+in, and ignores what the sender had put there (C45).
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.jms.destinations import Destination
+from mtosi_jms.jms.frozen import FrozenMap
+
+INT_MIN: Final = -(2**31)
+INT_MAX: Final = 2**31 - 1
+LONG_MIN: Final = -(2**63)
+LONG_MAX: Final = 2**63 - 1
+
+_RESERVED: Final = frozenset(["NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"])
+_SECRET: Final = re.compile("security|password|passwd|secret|credential|token", re.IGNORECASE)
+_BODY_SHOWN: Final = 24
+
+
+class Long(int):
+    """An integer that travels as a JMS Long; a plain int is a JMS Integer of 32 bits."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"Long({int(self)})"
+
+
+PropertyValue: TypeAlias = str | int | bool | float
+
+
+class MessageType(enum.Enum):
+    """The kinds of message that carry an envelope; MTOSI sends text (O1)."""
+
+    TEXT = "TextMessage"
+    BYTES = "BytesMessage"
+
+
+class DeliveryMode(enum.IntEnum):
+    """JMSDeliveryMode, with the numbers of the JMS API."""
+
+    NON_PERSISTENT = 1
+    PERSISTENT = 2
+
+
+def is_property_name(name: str) -> bool:
+    """Whether JMS allows the name for a property: a Java identifier, no word of selectors, no header's name.
+
+    Transports use it to tell what a peer sent from what a message can hold. `JMSX...` and `JMS_...` are allowed: the
+    standard's and the provider's properties.
+    """
+    if not name.replace("$", "_").isidentifier() or name.upper() in _RESERVED:
+        return False
+    return not name.startswith("JMS") or name.startswith(("JMSX", "JMS_"))
+
+
+def is_secret(name: str) -> bool:
+    """Whether a property of this name may hold a credential, so that its value must never be shown (C55)."""
+    return _SECRET.search(name) is not None
+
+
+def jms_type_name(value: PropertyValue) -> str:
+    """The JMS type of a property value: String, Boolean, Integer, Long or Double."""
+    if isinstance(value, str):
+        return "String"
+    if isinstance(value, bool):
+        return "Boolean"
+    if isinstance(value, float):
+        return "Double"
+    return "Long" if isinstance(value, Long) else "Integer"
+
+
+def _checked(name: object, value: object) -> PropertyValue:
+    """The value as one of the five exact types, or ConfigError; the value itself never stands in the error."""
+    if not isinstance(name, str) or not is_property_name(name):
+        raise ConfigError(f"property {name!r}: not a name that JMS allows for a property")
+    kind = type(value)
+    if kind is str or kind is bool or kind is float:
+        return value  # type: ignore[return-value]
+    if isinstance(value, str):  # an enumeration's member, for one: selectors and wires want the plain text
+        return str.__str__(value)
+    if isinstance(value, Long):
+        if not LONG_MIN <= value <= LONG_MAX:
+            raise ConfigError(f"property {name}: a JMS Long has 64 bits")
+        return value
+    if isinstance(value, int):
+        if not INT_MIN <= value <= INT_MAX:
+            raise ConfigError(f"property {name}: a JMS Integer has 32 bits; use Long for more")
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    raise ConfigError(f"property {name}: {type(value).__name__} is no property type; str, int, Long, bool, float are")
+
+
+class Properties(FrozenMap[str, PropertyValue]):
+    """The typed properties of a message: immutable, checked by the rules of JMS, secrets masked in `repr`.
+
+    Values keep their JMS type: str String, bool Boolean, int Integer, Long Long, float Double. Subclasses of str and
+    int become the plain type.
+
+    Raises:
+        ConfigError: a name that JMS does not allow, a value of another type, an integer that does not fit.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, items: Mapping[str, PropertyValue] | Iterable[tuple[str, PropertyValue]] = ()) -> None:
+        super().__init__({name: _checked(name, value) for name, value in dict(items).items()})
+
+    def __repr__(self) -> str:
+        shown = (f"{name!r}: {'***' if is_secret(name) else repr(value)}" for name, value in self.items())
+        return f"{{{', '.join(shown)}}}"
+
+
+NO_PROPERTIES: Final = Properties()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class JmsMessage:
+    """One JMS message, to be sent or received.
+
+    Attributes:
+        body: the envelope's bytes, never looked into; any bytes-like object is taken.
+        message_type: TEXT unless the peer sent bytes (O1).
+        properties: application properties with their JMS types; any mapping is taken and copied.
+        destination: where it goes; the provider sets it on sending (C45).
+        reply_to: JMSReplyTo, a destination and not its name (R15b); None: no answer is wanted.
+        delivery_mode: asked for on sending, NON_PERSISTENT unless set (O6b, C20).
+        priority: asked for on sending, 0 to 9 (O7c).
+        time_to_live_ms: asked for on sending, milliseconds; 0: never expires (P13).
+        message_id: JMSMessageID, `ID:...`, set by the provider.
+        timestamp_ms: JMSTimestamp, milliseconds since 1970 UTC, set by the provider.
+        expiration_ms: JMSExpiration, the same scale, 0: never; set by the provider.
+        correlation_id: JMSCorrelationID; for a reply the message id of its request (O13c).
+        jms_type: JMSType; MTOSI sets none.
+        redelivered: JMSRedelivered: it was probably handed out before, without being acknowledged.
+        delivery_count: how often it was handed out, this time included.
+
+    Raises:
+        ConfigError: a value out of its range or of the wrong type.
+    """
+
+    body: bytes = b""
+    message_type: MessageType = MessageType.TEXT
+    properties: Mapping[str, PropertyValue] = field(default=NO_PROPERTIES)
+    destination: Destination | None = None
+    reply_to: Destination | None = None
+    delivery_mode: DeliveryMode = DeliveryMode.NON_PERSISTENT
+    priority: int = 4
+    time_to_live_ms: int = 0
+    message_id: str | None = None
+    timestamp_ms: int | None = None
+    expiration_ms: int = 0
+    correlation_id: str | None = None
+    jms_type: str | None = None
+    redelivered: bool = False
+    delivery_count: int = 1
+
+    def __post_init__(self) -> None:
+        if type(self.body) is not bytes:
+            if not isinstance(self.body, (bytes, bytearray, memoryview)):
+                raise ConfigError(f"the body of a message is bytes, not {type(self.body).__name__}")
+            object.__setattr__(self, "body", bytes(self.body))
+        if type(self.properties) is not Properties:
+            object.__setattr__(self, "properties", Properties(self.properties))
+        if type(self.priority) is not int or not 0 <= self.priority <= 9:
+            raise ConfigError(f"priority {self.priority!r}: JMS has 0 to 9")
+        if self.time_to_live_ms < 0:
+            raise ConfigError(f"time to live {self.time_to_live_ms} ms: it cannot be negative")
+        for destination in (self.destination, self.reply_to):
+            if destination is not None and not isinstance(destination, Destination):
+                raise ConfigError(f"{destination!r} is a name, not a destination: look it up first (R15b)")
+
+    def __repr__(self) -> str:
+        shown = f"{self.body[:_BODY_SHOWN]!r}{'...' if len(self.body) > _BODY_SHOWN else ''} ({len(self.body)} bytes)"
+        facts = [self.message_type.value, f"body={shown}", f"properties={self.properties!r}"]
+        facts += [f"{name}={value}" for name, value in self._routing() if value is not None]
+        if self.redelivered:
+            facts.append(f"redelivered, delivery {self.delivery_count}")
+        return f"JmsMessage({', '.join(facts)})"
+
+    def _routing(self) -> tuple[tuple[str, object], ...]:
+        return (
+            ("message_id", self.message_id),
+            ("destination", self.destination),
+            ("reply_to", self.reply_to),
+            ("correlation_id", self.correlation_id),
+            ("priority", self.priority),
+        )

@@ -1,0 +1,225 @@
+"""Naming: from the names in headers, addresses and configurations to destinations, in the manner of JNDI (O3, C42).
+
+The order of a look-up: the exact name, whatever its form (`jms/EmsOS`, `jms://host/mtosi/X`, `/MTOSI/EmsOS`); then the
+forms that say themselves what they are: `queue:X`, `topic:X`, and after RFC 6167 `jms:queue:X`, `jms:topic:X`,
+`jms:jndi:NAME`. A bare name is never guessed to be a queue or a topic. Temporary destinations have no name to be found
+by (R2d).
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+from urllib.parse import unquote
+
+from mtosi_jms.errors import ConfigError, NamingError
+from mtosi_jms.jms.destinations import Destination, Queue, Topic
+from mtosi_jms.jms.properties_file import read_properties
+
+_ADMINISTERED: Final[dict[str, type[Destination]]] = {"queue": Queue, "topic": Topic}
+_FACTORY: Final = "connectionfactory"
+_NEAR: Final = 3
+
+NameTable: TypeAlias = Mapping[str, "Destination | str | Mapping[str, str]"]
+NamesSource: TypeAlias = "NamingContext | NameTable | str | os.PathLike[str] | None"
+
+
+class NamingContext:
+    """A registry of names for administered destinations and connection URLs.
+
+    Args:
+        names: name to destination, or to its text (`queue:X`, `topic:X`). The keys `queue`, `topic` and
+            `connectionfactory` may hold tables instead, of name to physical name or URL: the layout of the TOML form.
+
+    Attributes:
+        environment: entries of a `jndi.properties` that name neither a destination nor a factory.
+
+    Raises:
+        ConfigError: an entry that names no queue and no topic, or one name for two destinations.
+        NamingError: an entry for a temporary destination (R2d).
+    """
+
+    def __init__(self, names: NameTable | None = None) -> None:
+        self._names: dict[str, Destination] = {}
+        self._factories: dict[str, str] = {}
+        self.environment: dict[str, str] = {}
+        for key, value in (names or {}).items():
+            if isinstance(value, Mapping):
+                self._bind_table(key, value)
+            else:
+                self.bind(key, value)
+
+    @classmethod
+    def of(cls, source: NamesSource) -> NamingContext:
+        """The context that `connect(names=...)` was given: one ready made, a mapping, a file, or none at all.
+
+        A file whose name ends in `.toml` is TOML; every other file is a `jndi.properties`.
+
+        Raises:
+            ConfigError: the file cannot be read, or its content is no naming context.
+        """
+        if isinstance(source, NamingContext):
+            return source
+        if source is None or isinstance(source, Mapping):
+            return cls(source)
+        path = Path(source)
+        try:
+            data = path.read_bytes()
+        except OSError as exc:
+            raise ConfigError(f"{path}: the names cannot be read: {exc.strerror}") from exc
+        text = _decoded(data)
+        try:
+            return cls.from_toml(text) if path.suffix.lower() == ".toml" else cls.from_properties(text)
+        except NamingError:
+            raise
+        except ConfigError as exc:
+            raise ConfigError(f"{path}: {exc}") from exc
+
+    @classmethod
+    def from_toml(cls, text: str) -> NamingContext:
+        """Tables `queue`, `topic`, `connectionfactory` of name to physical name or URL; elsewhere `name = "queue:X"`.
+
+        Raises:
+            ConfigError: not TOML, or an entry that names no queue and no topic.
+        """
+        try:
+            table: dict[str, Any] = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as exc:
+            raise ConfigError(f"not TOML: {exc}") from exc
+        return cls(table)
+
+    @classmethod
+    def from_properties(cls, text: str) -> NamingContext:
+        """What ActiveMQ, Artemis and Qpid read: `queue.NAME=X`, `topic.NAME=X`, `connectionfactory.NAME=URL`.
+
+        The prefixes are taken in any case. What has another prefix is kept in `environment`.
+
+        Raises:
+            ConfigError: an entry without a physical name, or one name for two destinations; with the line.
+        """
+        context = cls()
+        for line, key, value in read_properties(text):
+            prefix, _, name = key.partition(".")
+            kind = prefix.lower()
+            if not name or (kind not in _ADMINISTERED and kind != _FACTORY):
+                context.environment[key] = value
+                continue
+            try:
+                context._bind_table(kind, {name: value.strip()})
+            except ConfigError as exc:
+                raise ConfigError(f"line {line}: {exc}") from exc
+        return context
+
+    def bind(self, name: str, destination: Destination | str) -> None:
+        """Registers a name for an administered destination, given as such or as text.
+
+        Raises:
+            NamingError: the destination is temporary (R2d).
+            ConfigError: the text is neither `queue:X` nor `topic:X`, or the name stands for another destination
+                already.
+        """
+        bound = destination if isinstance(destination, Destination) else _parsed(destination)
+        if bound is None:
+            raise ConfigError(f"{name!r}: {destination!r} says neither queue nor topic: write queue:{destination}")
+        if bound.is_temporary:
+            raise NamingError(name, f"{bound} is temporary and cannot be registered (R2d)")
+        if self._names.setdefault(name, bound) != bound:
+            raise ConfigError(f"{name!r} stands for {self._names[name]} already, not for {bound}")
+
+    def lookup(self, name: str | Destination) -> Destination:
+        """The destination that a name stands for; a destination stands for itself. Blanks around a name do not count.
+
+        Raises:
+            NamingError: no such name, with the known names that resemble it; or the name of something temporary.
+        """
+        if isinstance(name, Destination):
+            return name
+        found = self._names.get(name) or self._names.get(name.strip()) or self._by_form(name.strip())
+        if found is None:
+            raise NamingError(name, near=self.near(name))
+        return found
+
+    def factory(self, name: str) -> str:
+        """The connection URL that a connection factory's name stands for; it may hold a credential.
+
+        Raises:
+            NamingError: no such factory.
+        """
+        url = self._factories.get(name)
+        if url is None:
+            near = difflib.get_close_matches(name, self._factories, _NEAR)
+            raise NamingError(name, "no connection factory is known by this name", near)
+        return url
+
+    def knows(self, destination: Destination) -> bool:
+        """Whether some name stands for the destination: what a reply policy asks."""
+        return destination in self._names.values()
+
+    def name_of(self, destination: Destination) -> str | None:
+        """The first name that stands for the destination, None where there is none."""
+        return next((name for name, bound in self._names.items() if bound == destination), None)
+
+    def names(self) -> dict[str, Destination]:
+        """All names with their destinations, as a copy."""
+        return dict(self._names)
+
+    def near(self, name: str) -> list[str]:
+        """The known names that resemble a name, best first: same last segment, or few letters apart."""
+        wanted = name.strip().lower()
+        folded: dict[str, str] = {}
+        for known in self._names:
+            folded.setdefault(known.lower(), known)
+        tail = wanted.rsplit("/", 1)[-1]
+        close = [key for key in folded if tail and key.rsplit("/", 1)[-1] == tail]
+        close += difflib.get_close_matches(wanted, folded, _NEAR)
+        return [folded[key] for key in dict.fromkeys(close)][:_NEAR]
+
+    def __repr__(self) -> str:
+        return f"NamingContext({len(self._names)} names, {len(self._factories)} factories)"
+
+    def _by_form(self, text: str) -> Destination | None:
+        scheme, _, rest = text.partition(":")
+        if scheme.lower().startswith(("temporary-", "temp-")):
+            raise NamingError(text, "a temporary destination cannot be looked up (R2d)")
+        variant, _, inner = rest.partition(":")
+        if scheme.lower() == "jms" and variant.lower() == "jndi":
+            return self._names.get(unquote(inner.partition("?")[0]))
+        try:
+            return _parsed(text)
+        except ConfigError as exc:
+            raise NamingError(text, str(exc)) from exc
+
+    def _bind_table(self, kind: str, table: Mapping[str, str]) -> None:
+        for name, value in table.items():
+            if type(value) is not str or not value:  # TOML holds other types too
+                raise ConfigError(f"{kind} {name!r}: a physical name or URL is wanted")
+            if kind == _FACTORY:
+                self._factories[name] = value
+            elif kind in _ADMINISTERED:
+                self.bind(name, _ADMINISTERED[kind](value))
+            else:
+                raise ConfigError(f"table {kind!r}: only queue, topic and {_FACTORY} hold names")
+
+
+def _parsed(text: object) -> Destination | None:
+    """The destination that a text names by its form; None where the form says neither queue nor topic."""
+    if not isinstance(text, str):
+        return None
+    scheme, _, rest = text.partition(":")
+    if scheme.lower() == "jms":  # a URI: escapes are undone, parameters are not part of the name
+        scheme, _, rest = rest.partition(":")
+        rest = unquote(rest.partition("?")[0])
+    kind = _ADMINISTERED.get(scheme.lower())
+    return kind(rest) if kind is not None and rest else None
+
+
+def _decoded(data: bytes) -> str:
+    """UTF-8, or where it is none, Latin-1: what Java wrote property files in before version 9."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")

@@ -1,0 +1,232 @@
+"""The switches of the binding: what the specification leaves open or contradicts itself on, in one frozen object.
+
+Two systems that share a profile make the same JMS message of the same envelope. The presets: `default` follows the
+numbered rules; `table3` makes of the document's Figure 12 what its Table 3 prints (C01); `literal` applies R16 to every
+message type (C13).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, get_args
+
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.jms.frozen import FrozenMap
+from mtosi_jms.jms.message import DeliveryMode
+
+SenderUri = Literal["rule16", "always"]
+ReplyToOn = Literal["request", "all"]
+FirstBatch = Literal["auto", 0, 1]
+TimeForm = Literal["string", "millis"]
+SeverityForm = Literal["name", "code"]
+Correlation = Literal["both", "xml", "jms"]
+Validation = Literal["lenient", "strict"]
+
+OPTIONAL_FIELDS: Final = frozenset(
+    {"destinationURI", "activityName", "vendorExtensions", "security", "securityType", "timestamp"}
+)
+"""The six header fields whose mapping Table 2 leaves open (R13b)."""
+
+FILTER_ATTRIBUTES: Final = frozenset(
+    {
+        "EventType",
+        "objectName",
+        "objectType",
+        "osTime",
+        "sourceTime",
+        "isEdgePointRelated",
+        "layerRate",
+        "aliasNameList",
+        "probableCause",
+        "probableCauseQualifier",
+        "nativeProbableCause",
+        "perceivedSeverity",
+        "rootCauseAlarmIndication",
+        "acknowledgeIndication",
+    }
+)
+"""The fourteen attributes of Table 4 (R20a)."""
+
+MINUTES_30: Final = 30 * 60 * 1000
+HOURS_24: Final = 24 * 60 * 60 * 1000
+
+DEFAULT_TTL: Final = FrozenMap(
+    {
+        "default": MINUTES_30,
+        "NOTIFICATION": HOURS_24,
+        "AlarmInformation": MINUTES_30,
+        "ThresholdCrossingAlert": MINUTES_30,
+    }
+)
+"""Milliseconds by event name, else by message type, else `default` (O7, C21)."""
+
+
+class TopicCategory(enum.Enum):
+    """The three categories of notification topics (O10a)."""
+
+    INVENTORY = "Inventory"
+    FAULT = "Fault"
+    PROTECTION = "Protection"
+
+
+EVENT_CATEGORIES: Final = FrozenMap(
+    {
+        "ObjectCreation": TopicCategory.INVENTORY,
+        "ObjectDeletion": TopicCategory.INVENTORY,
+        "AttributeValueChange": TopicCategory.INVENTORY,
+        "ObjectDiscovery": TopicCategory.INVENTORY,
+        "StateChange": TopicCategory.INVENTORY,
+        "AlarmInformation": TopicCategory.FAULT,
+        "ThresholdCrossingAlert": TopicCategory.FAULT,
+        "ProtectionSwitch": TopicCategory.PROTECTION,
+        "EquipmentProtectionSwitch": TopicCategory.PROTECTION,
+    }
+)
+"""Routing after SD2-5; events of no category go where the caller says (C29)."""
+
+_ROUTINGS: Final[dict[str, Mapping[str, TopicCategory]]] = {
+    "SD2-5": EVENT_CATEGORIES,
+    "figure10": FrozenMap({**EVENT_CATEGORIES, "StateChange": TopicCategory.FAULT}),
+}
+_CHOICES: Final[dict[str, tuple[Any, ...]]] = {
+    "sender_uri": get_args(SenderUri),
+    "reply_to_on": get_args(ReplyToOn),
+    "first_batch": get_args(FirstBatch),
+    "time_form": get_args(TimeForm),
+    "severity_form": get_args(SeverityForm),
+    "correlation": get_args(Correlation),
+    "validation": get_args(Validation),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BindingProfile:
+    """How the binding decides. Sets and mappings are taken in any form and frozen.
+
+    Attributes:
+        sender_uri: `rule16`: MTOSI_senderURI only beside a replyToURI (R16); `always`: as Table 3 has it (C01).
+        reply_to_on: `request`: JMSReplyTo on requests alone; `all`: R16 to the letter (C13).
+        optional_fields: which of the six optional header fields become properties (R13b), by XML name.
+        first_batch: number of the first batch: sent from 1 and read either way (`auto`), or fixed (C23).
+        delivery_mode: set explicitly on every message (O6b, C20).
+        ttl: milliseconds, 0 never: by event name, else by message type, else by `default`; laid over the usual table
+            (C21).
+        priority: JMSPriority where the header says none, 0 to 9 (R17, O7c).
+        filter_properties: which attributes of Table 4 a publisher maps (R9); the same for all publishers of a system.
+        time_form: osTime and sourceTime as text, or as a Long of milliseconds that selectors can compare (C33).
+        severity_form: perceivedSeverity as its name, or as the number of MTOSI 1.x (C26).
+        event_names: the name that MTOSI_EventType shows, by logical CamelCase name; absent ones show the logical name
+            (C27).
+        topic_routing: `SD2-5`, `figure10`, or a table of event name to category, laid over SD2-5 (C29).
+        correlation: pair replies by the header's correlationId then JMSCorrelationID (`both`), or by one alone (O13e).
+        validation: `lenient`: breaches in what is read are warnings; `strict`: errors.
+        fault_in_header: besides the header in a fault's detail, send one in the SOAP header too (C17).
+
+    Raises:
+        ConfigError: a value that its switch does not have; the error names the switch and what there is.
+    """
+
+    sender_uri: SenderUri = "rule16"
+    reply_to_on: ReplyToOn = "request"
+    optional_fields: frozenset[str] = frozenset({"destinationURI", "activityName"})
+    first_batch: FirstBatch = "auto"
+    delivery_mode: DeliveryMode = DeliveryMode.NON_PERSISTENT
+    ttl: Mapping[str, int] = field(default=DEFAULT_TTL)
+    priority: int = 4
+    filter_properties: frozenset[str] = frozenset({"EventType", "objectType", "perceivedSeverity"})
+    time_form: TimeForm = "string"
+    severity_form: SeverityForm = "name"
+    event_names: Mapping[str, str] = field(default=FrozenMap())
+    topic_routing: Literal["SD2-5", "figure10"] | Mapping[str, TopicCategory] = "SD2-5"
+    correlation: Correlation = "both"
+    validation: Validation = "lenient"
+    fault_in_header: bool = False
+
+    def __post_init__(self) -> None:
+        for name, choices in _CHOICES.items():
+            value = getattr(self, name)
+            if not any(value == choice and type(value) is type(choice) for choice in choices):
+                raise ConfigError(f"{name} {value!r}: it is one of {', '.join(map(str, choices))}")
+        self._freeze("optional_fields", _subset("optional_fields", self.optional_fields, OPTIONAL_FIELDS))
+        self._freeze("filter_properties", _subset("filter_properties", self.filter_properties, FILTER_ATTRIBUTES))
+        if type(self.fault_in_header) is not bool:
+            raise ConfigError(f"fault_in_header {self.fault_in_header!r}: True or False")
+        if type(self.priority) is not int or not 0 <= self.priority <= 9:
+            raise ConfigError(f"priority {self.priority!r}: JMS has 0 to 9")
+        try:
+            self._freeze("delivery_mode", DeliveryMode(self.delivery_mode))
+        except ValueError as exc:
+            raise ConfigError(f"delivery_mode {self.delivery_mode!r}: NON_PERSISTENT or PERSISTENT") from exc
+        self._freeze_tables()
+
+    def _freeze_tables(self) -> None:
+        for name, milliseconds in self.ttl.items():
+            if type(milliseconds) is not int or milliseconds < 0:
+                raise ConfigError(f"ttl of {name!r}, {milliseconds!r}: whole milliseconds, 0 for never")
+        self._freeze("ttl", FrozenMap({**DEFAULT_TTL, **self.ttl}))
+        if not all(type(shown) is str and shown for shown in self.event_names.values()):
+            raise ConfigError("event_names: each event's name is text, and not empty")
+        self._freeze("event_names", FrozenMap(self.event_names))
+        if isinstance(self.topic_routing, str):
+            if self.topic_routing not in _ROUTINGS:
+                raise ConfigError(f"topic_routing {self.topic_routing!r}: {', '.join(_ROUTINGS)}, or a table")
+            return
+        try:
+            table = {event: TopicCategory(category) for event, category in self.topic_routing.items()}
+        except ValueError as exc:
+            raise ConfigError(f"topic_routing: {exc}; there are Inventory, Fault, Protection") from exc
+        self._freeze("topic_routing", FrozenMap(table))
+
+    def _freeze(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    @property
+    def first_batch_sent(self) -> int:
+        """The number that a supplier gives its first batch (C23)."""
+        return 0 if self.first_batch == 0 else 1
+
+    def time_to_live_ms(self, message_type: str, event: str = "") -> int:
+        """Milliseconds to live for a msgType (`REQUEST`, ...), and for the event of a notification (O7)."""
+        for key in (event, message_type):
+            if key in self.ttl:
+                return self.ttl[key]
+        return self.ttl["default"]
+
+    def event_name(self, event: str) -> str:
+        """What MTOSI_EventType shows for the logical name of an event (C27)."""
+        return self.event_names.get(event, event)
+
+    def topic_category(self, event: str) -> TopicCategory | None:
+        """The category whose topic an event belongs on; None where the caller chooses (C29)."""
+        if isinstance(self.topic_routing, str):
+            return _ROUTINGS[self.topic_routing].get(event)
+        return self.topic_routing.get(event, EVENT_CATEGORIES.get(event))
+
+    @classmethod
+    def preset(cls, name: str) -> BindingProfile:
+        """The preset `default`, `table3` or `literal`.
+
+        Raises:
+            ConfigError: there is no such preset.
+        """
+        if name not in PRESETS:
+            raise ConfigError(f"profile {name!r}: there are {', '.join(PRESETS)}")
+        return PRESETS[name]
+
+
+def _subset(switch: str, chosen: Iterable[str], allowed: frozenset[str]) -> frozenset[str]:
+    names = frozenset({chosen} if isinstance(chosen, str) else chosen)
+    if unknown := names - allowed:
+        raise ConfigError(f"{switch}: no {', '.join(sorted(unknown))}; there are {', '.join(sorted(allowed))}")
+    return names
+
+
+PRESETS: Final[Mapping[str, BindingProfile]] = FrozenMap(
+    {
+        "default": BindingProfile(),
+        "table3": BindingProfile(sender_uri="always"),
+        "literal": BindingProfile(reply_to_on="all"),
+    }
+)

@@ -1,0 +1,54 @@
+"""Reads the text of a Java `.properties` file: what `jndi.properties` is written in.
+
+A natural line is joined with the next where it ends in an odd number of backslashes. The key ends at the first `=`, `:`
+or blank that no backslash escapes. `#` and `!` begin a comment. `\\uXXXX`, `\\t`, `\\n`, `\\r`, `\\f` mean what Java
+means.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+_BLANK: Final = " \t\f"
+_ESCAPE: Final = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
+_NAMED: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_KEY: Final = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
+
+
+def read_properties(text: str) -> Iterator[tuple[int, str, str]]:
+    """Yields (line number from 1, key, value) for each entry, in the order of the file; a key may occur twice."""
+    for number, line in _logical_lines(text):
+        match = _KEY.fullmatch(line)
+        if match is None:  # a lone backslash at the very end of the text
+            yield number, _unescape(line), ""
+        else:
+            yield number, _unescape(match[1]), _unescape(match[2])
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    pending, start = "", 0
+    for number, raw in enumerate(re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff")), 1):
+        line = raw.lstrip(_BLANK)
+        if not pending and (not line or line[0] in "#!"):
+            continue
+        start = start if pending else number
+        joined = pending + line
+        if (len(line) - len(line.rstrip("\\"))) % 2:
+            pending = joined[:-1]
+            continue
+        pending = ""
+        yield start, joined
+    if pending:
+        yield start, pending
+
+
+def _unescape(text: str) -> str:
+    return _ESCAPE.sub(lambda match: _meaning(match[1]), text)
+
+
+def _meaning(escaped: str) -> str:
+    if len(escaped) == 5:
+        return chr(int(escaped[1:], 16))
+    return _NAMED.get(escaped, escaped)

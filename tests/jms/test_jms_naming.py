@@ -1,0 +1,232 @@
+"""Naming: the forms of C42, the files of O3, near matches, and no name for what is temporary (R2d)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mtosi_jms.errors import ConfigError, MtosiError, NamingError
+from mtosi_jms.jms.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from mtosi_jms.jms.naming import NamingContext
+from mtosi_jms.jms.properties_file import read_properties
+
+JNDI = r"""
+# what a deployment holds
+! in the syntax of Java
+java.naming.factory.initial = org.example.ContextFactory
+java.naming.provider.url = tcp://broker:61616
+connectionFactory.ConnectionFactory = tcp://oss:hunter2@broker:61616
+connectionfactory.qpid = amqp://broker:5672
+queue.jms/EmsOS = MTOSI.EMS
+queue.jms/Rto\:X : MTOSI.RTO
+topic.jms/FaultTopic MTOSI.\
+    FAULT
+queue.jms/\u00dc=MTOSI.UE
+"""
+
+
+@pytest.fixture
+def names() -> NamingContext:
+    return NamingContext(
+        {
+            "jms/RtoNMSQA": Queue("PHYS.Q1"),
+            "jms/FaultTopic": "topic:PHYS.FAULT",
+            "jms://aserver/mtosi/ManagedElementRetrieval": "queue:PHYS.MER",
+            "/MTOSI/EmsOS": "queue:PHYS.EMS",
+            "queue:shadow": "queue:PHYS.SHADOW",
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("jms/RtoNMSQA", Queue("PHYS.Q1")),
+        ("  jms/RtoNMSQA\n", Queue("PHYS.Q1")),
+        ("jms/FaultTopic", Topic("PHYS.FAULT")),
+        ("jms://aserver/mtosi/ManagedElementRetrieval", Queue("PHYS.MER")),
+        ("/MTOSI/EmsOS", Queue("PHYS.EMS")),
+        ("queue:shadow", Queue("PHYS.SHADOW")),
+        ("queue:X", Queue("X")),
+        ("Queue:X", Queue("X")),
+        ("topic:X.Y", Topic("X.Y")),
+        ("queue:a:b?c", Queue("a:b?c")),
+        ("jms:queue:X", Queue("X")),
+        ("JMS:Topic:X", Topic("X")),
+        ("jms:queue:A%20B?timeToLive=1000", Queue("A B")),
+        ("jms:jndi:jms/RtoNMSQA", Queue("PHYS.Q1")),
+        ("jms:jndi:jms/RtoNMSQA?jndiURL=tcp://x", Queue("PHYS.Q1")),
+    ],
+)
+def test_every_form_of_an_address_resolves(names: NamingContext, text: str, found: Destination) -> None:
+    """C42: the exact name first, whatever its form; then the forms that say what they are."""
+    assert names.lookup(text) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "X",
+        "jms/Unknown",
+        "jms://bserver/mtosi/X",
+        "jms:X",
+        "jms:jndi:jms/Unknown",
+        "queue:",
+        "jms:queue:",
+        "queue:\x01",
+    ],
+)
+def test_what_no_form_decides_is_never_guessed(names: NamingContext, text: str) -> None:
+    with pytest.raises(NamingError) as caught:
+        names.lookup(text)
+    assert caught.value.name == text
+
+
+def test_an_unknown_name_lists_near_ones(names: NamingContext) -> None:
+    with pytest.raises(NamingError, match="did you mean jms/RtoNMSQA") as caught:
+        names.lookup("jms/RtoNMSQ")
+    assert caught.value.near[0] == "jms/RtoNMSQA"
+    assert names.near("EmsOS")[0] == "/MTOSI/EmsOS"
+    assert names.near("JMS/FAULTTOPIC")[0] == "jms/FaultTopic"
+    assert names.near("zzzzzzzz") == []
+
+
+@pytest.mark.parametrize("temporary", [TemporaryQueue("t", "c"), TemporaryTopic("t", "c")])
+def test_temporary_destinations_have_no_name(names: NamingContext, temporary: Destination) -> None:
+    """R2d, P5: they cannot be bound, nor found by what they print as."""
+    with pytest.raises(NamingError, match="R2d"):
+        names.bind("jms/x", temporary)
+    with pytest.raises(NamingError, match="R2d"):
+        names.lookup(str(temporary))
+    assert names.lookup(temporary) is temporary
+
+
+def test_a_destination_stands_for_itself(names: NamingContext) -> None:
+    assert names.lookup(Queue("any")) == Queue("any")
+
+
+def test_one_name_stands_for_one_destination(names: NamingContext) -> None:
+    names.bind("jms/RtoNMSQA", "queue:PHYS.Q1")
+    with pytest.raises(ConfigError, match=r"stands for queue:PHYS\.Q1 already"):
+        names.bind("jms/RtoNMSQA", Topic("PHYS.Q1"))
+
+
+def test_reverse_look_up(names: NamingContext) -> None:
+    assert names.name_of(Queue("PHYS.Q1")) == "jms/RtoNMSQA"
+    assert names.name_of(Topic("PHYS.Q1")) is None
+    assert names.knows(Topic("PHYS.FAULT"))
+    assert not names.knows(Queue("elsewhere"))
+    assert len(names.names()) == 5
+
+
+def test_jndi_properties() -> None:
+    names = NamingContext.from_properties(JNDI)
+    assert names.lookup("jms/EmsOS") == Queue("MTOSI.EMS")
+    assert names.lookup("jms/Rto:X") == Queue("MTOSI.RTO")
+    assert names.lookup("jms/FaultTopic") == Topic("MTOSI.FAULT")
+    assert names.lookup("jms/Ü") == Queue("MTOSI.UE")
+    assert names.factory("qpid") == "amqp://broker:5672"
+    assert names.environment["java.naming.provider.url"] == "tcp://broker:61616"
+    assert "hunter2" not in repr(names)
+    with pytest.raises(NamingError, match="did you mean qpid"):
+        names.factory("qpit")
+
+
+def test_toml() -> None:
+    names = NamingContext.from_toml(
+        '"jms/Flat" = "topic:T"\n[queue]\n"jms/EmsOS" = "MTOSI.EMS"\n[connectionfactory]\nmain = "memory:"\n'
+    )
+    assert names.lookup("jms/Flat") == Topic("T")
+    assert names.lookup("jms/EmsOS") == Queue("MTOSI.EMS")
+    assert names.factory("main") == "memory:"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('"x" = "MTOSI.EMS"', "neither queue nor topic"),
+        ('"x" = 5', "neither queue nor topic"),
+        ("[queue]\nx = 5", "physical name"),
+        ('[queues]\nx = "a"', "only queue, topic"),
+        ('[queue]\nx = "a"\n[topic]\nx = "a"', "already"),
+        ("x = ", "not TOML"),
+    ],
+)
+def test_toml_at_fault(text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        NamingContext.from_toml(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("\nqueue.a =\n", "line 2: .*physical name"), ("queue.a=b\ntopic.a=b", "line 2: .*already")]
+)
+def test_properties_at_fault(text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        NamingContext.from_properties(text)
+
+
+def test_the_source_decides_the_form(tmp_path: Path) -> None:
+    properties = tmp_path / "jndi.properties"
+    properties.write_bytes("queue.jms/Ü=Q".encode("latin-1"))
+    toml = tmp_path / "names.toml"
+    toml.write_text('[queue]\n"a" = "Q"')
+    ready = NamingContext({"b": "queue:Q"})
+    assert NamingContext.of(properties).lookup("jms/Ü") == Queue("Q")
+    assert NamingContext.of(str(toml)).lookup("a") == Queue("Q")
+    assert NamingContext.of({"a": "queue:Q"}).lookup("a") == Queue("Q")
+    assert NamingContext.of(ready) is ready
+    assert NamingContext.of(None).names() == {}
+
+
+def test_a_file_at_fault_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"absent\.toml: the names cannot be read"):
+        NamingContext.of(tmp_path / "absent.toml")
+    bad = tmp_path / "bad.properties"
+    bad.write_text("queue.a=")
+    with pytest.raises(ConfigError, match=r"bad\.properties: line 1"):
+        NamingContext.of(bad)
+
+
+@pytest.mark.parametrize(
+    ("text", "entries"),
+    [
+        ("a=b", [(1, "a", "b")]),
+        ("  a : b ", [(1, "a", "b ")]),
+        ("a b=c", [(1, "a", "b=c")]),
+        ("a\\ b=c", [(1, "a b", "c")]),
+        ("a\\=b=c", [(1, "a=b", "c")]),
+        ("a=b\\\\\nc=d", [(1, "a", "b\\"), (2, "c", "d")]),
+        ("a=b\\\n   c\r\nd", [(1, "a", "bc"), (3, "d", "")]),
+        ("a=x\\\n# no comment", [(1, "a", "x# no comment")]),
+        ("\ufeff# c\n\n!d\n a=\\u0041\\tz", [(4, "a", "A\tz")]),
+        ("a=b\\", [(1, "a", "b")]),
+        ("=v", [(1, "", "v")]),
+        ("", []),
+    ],
+)
+def test_property_files_read_as_java_reads_them(text: str, entries: list[tuple[int, str, str]]) -> None:
+    assert list(read_properties(text)) == entries
+
+
+def attempt(action: Callable[[str], object], text: str) -> object:
+    try:
+        return action(text)
+    except MtosiError as exc:
+        return exc
+
+
+@given(st.text())
+def test_any_text_is_a_context_or_an_error_of_ours(text: str) -> None:
+    for make in (NamingContext.from_properties, NamingContext.from_toml):
+        assert isinstance(attempt(make, text), (NamingContext, ConfigError))
+
+
+@given(st.text())
+def test_any_name_is_found_or_an_error_of_ours(text: str) -> None:
+    found = attempt(NamingContext({"a": "queue:b"}).lookup, text)
+    assert isinstance(found, (Destination, NamingError))
