@@ -1,0 +1,84 @@
+# Every command makes and uses the same .venv. Arguments travel in ARGS: make demo ARGS="--elements 100000 --batch-size 500"
+
+VENV := .venv
+BIN := $(VENV)/bin
+LOCK_EXTRAS := cli codegen stomp spark test
+PIP_TOOLS := pip-tools==7.6.2
+ARGS ?=
+
+# A Python of the caller's must not leak into the environment; pip asks nothing and names no newer self.
+unexport PYTHONPATH PYTHONHOME
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_NO_INPUT := 1
+
+# Each stamp carries a checksum of what it depends on, so that a second call does nothing and a changed lock, or a
+# checkout that was moved, installs again. The venv holds absolute paths, hence the folder.
+checksum = $(firstword $(shell { cat $(1); echo '$(CURDIR)'; } | cksum))
+INSTALLED := $(VENV)/installed-$(call checksum,requirements.lock)
+READY := $(VENV)/ready-$(call checksum,requirements.lock pyproject.toml)
+
+# Evaluated only where they are needed: the first suitable interpreter, and the major version of the Java that Spark would start.
+suits = $(shell $(1) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(1))
+INTERPRETER = $(firstword $(foreach python,$(or $(PYTHON),python3 python3.13 python3.12 python3.11),$(call suits,$(python))))
+HAS_VENV = $(shell $(INTERPRETER) -c 'import ensurepip, venv' 2>/dev/null && echo yes)
+JAVA_MAJOR = $(shell "$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version 2>&1 | sed -n 's/.*version "\([0-9][0-9]*\).*/\1/p')
+HAS_JAVA = $(shell test 0$(firstword $(JAVA_MAJOR)) -ge 17 && echo yes)
+
+NO_PYTHON = Python 3.11 or later is missing: on Debian or Ubuntu, apt-get install python3 python3-venv; elsewhere see python.org
+NO_VENV = Python has no venv module: on Debian or Ubuntu, apt-get install python3-venv
+NO_JAVA = Java 17 or later is missing: on Debian or Ubuntu, apt-get install openjdk-17-jre-headless
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help demo test check bench endurance lock stubs clean java
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' Makefile
+
+demo: java $(READY) ## the main job, end to end: supplier, requestor, landing, Spark, report in out/demo
+	@$(BIN)/mtosi-jms demo $(ARGS)
+
+test: java $(READY) ## the whole test suite
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: $(READY) ## ruff, mypy --strict, stub freshness, packaging
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/mtosi-codegen check wsdl xsd --package stubs --out mtosi_jms
+	@rm -rf out/dist && mkdir -p out && $(BIN)/python -m build --wheel --no-isolation --outdir out/dist . >out/build.log 2>&1 || { cat out/build.log; exit 1; }
+	@$(BIN)/python .ci/check_wheel.py out/dist/*.whl
+
+bench: java $(READY) ## the benchmarks beside their peers, as a table and in out/bench.json
+	@$(BIN)/python benchmarks/run.py $(ARGS)
+
+endurance: java $(READY) ## what is too long for CI: soaks, kill rounds, fuzzing, files of gigabytes
+	@$(BIN)/python -m pytest -m endurance $(ARGS)
+
+stubs: $(READY) ## generate mtosi_jms/stubs again from wsdl and xsd
+	@$(BIN)/mtosi-codegen generate wsdl xsd --package stubs --out mtosi_jms
+
+lock: $(READY) ## resolve requirements.lock again; ARGS=--upgrade for newer versions
+	@$(BIN)/python -m pip install --quiet $(PIP_TOOLS)
+	@CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe \
+		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
+		$(addprefix --extra=,$(LOCK_EXTRAS)) $(ARGS) --output-file=requirements.lock pyproject.toml requirements.in
+
+clean: ## remove what was made, .venv excepted
+	@rm -rf out dist build spark-warehouse metastore_db derby.log .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+java:
+	@$(if $(HAS_JAVA),,$(error $(NO_JAVA))):
+
+$(INSTALLED):
+	@$(if $(INTERPRETER),$(if $(HAS_VENV),,$(error $(NO_VENV))),$(error $(NO_PYTHON))):
+	@echo "making $(VENV) from requirements.lock; PySpark is large, so the first time takes a minute or more"
+	@$(INTERPRETER) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
+	@touch $@
+
+$(READY): $(INSTALLED)
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
