@@ -1,0 +1,150 @@
+"""What make says where a prerequisite is missing, and when it installs again."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MAKE = shutil.which("make") or ""
+TARGETS = ("demo", "test", "check", "bench", "endurance", "lock", "stubs", "clean", "help")
+NEED_JAVA = ("demo", "test", "bench", "endurance")
+
+pytestmark = pytest.mark.skipif(not MAKE, reason="make is not installed")
+
+Make = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """Run make in a folder of its own, with nothing on PATH but a few tools and the given scripts."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("cat", "cksum", "sed"):
+        found = shutil.which(name)
+        assert found
+        (tools / name).symlink_to(found)
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    for name in ("Makefile", "pyproject.toml", "requirements.lock"):
+        shutil.copy(ROOT / name, checkout)
+
+    def run(*arguments: str, java: str = "", python: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+        for name, text in (("java", java), ("python3", python)):
+            (tools / name).unlink(missing_ok=True)
+            if text:
+                script(tools / name, text)
+        return subprocess.run(
+            [MAKE, "-C", str(checkout), "--no-print-directory", *arguments],
+            env={"PATH": str(tools), **variables},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+
+    return run
+
+
+def script(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+    path.chmod(0o755)
+
+
+def java_of(version: str) -> str:
+    return f"echo 'openjdk version \"{version}\" 2025-04-15' >&2"
+
+
+def only_line(result: subprocess.CompletedProcess[str]) -> str:
+    """The single line that a failed make printed."""
+    assert result.returncode != 0
+    lines = (result.stdout + result.stderr).splitlines()
+    assert len(lines) == 1, lines
+    return lines[0]
+
+
+@pytest.mark.parametrize("target", NEED_JAVA)
+def test_a_missing_java_is_said_in_one_line(make: Make, tmp_path: Path, target: str) -> None:
+    line = only_line(make(target))
+    assert "Java 17 or later is missing: on Debian or Ubuntu, apt-get install openjdk-17-jre-headless" in line
+    assert not (tmp_path / "checkout" / ".venv").exists()
+
+
+@pytest.mark.parametrize("version", ["11.0.2", "1.8.0_402", "9", "16.0.1"])
+def test_an_old_java_counts_as_missing(make: Make, version: str) -> None:
+    assert "Java 17 or later is missing" in only_line(make("test", java=java_of(version)))
+
+
+@pytest.mark.parametrize("version", ["17", "17.0.15", "21.0.3", "25-ea"])
+def test_a_new_java_will_do_and_python_is_asked_for_next(make: Make, version: str) -> None:
+    line = only_line(make("test", java=java_of(version)))
+    assert "Python 3.11 or later is missing: on Debian or Ubuntu, apt-get install python3 python3-venv" in line
+
+
+def test_java_home_comes_before_the_path(make: Make, tmp_path: Path) -> None:
+    home = tmp_path / "jdk"
+    script(home / "bin" / "java", java_of("17.0.1"))
+    assert "Python 3.11" in only_line(make("demo", java=java_of("11.0.2"), JAVA_HOME=str(home)))
+
+
+def test_an_old_python_counts_as_missing(make: Make) -> None:
+    assert "Python 3.11 or later is missing" in only_line(make("check", python="exit 1"))
+
+
+def test_a_named_python_is_checked_too(make: Make) -> None:
+    assert "Python 3.11 or later is missing" in only_line(make("check", "PYTHON=no-such-python"))
+
+
+def test_a_python_without_venv_is_named_as_such(make: Make) -> None:
+    without = f'case "$2" in *ensurepip*) exit 1;; esac\nexec {sys.executable} "$@"'
+    assert "Python has no venv module: on Debian or Ubuntu, apt-get install python3-venv" in only_line(
+        make("check", python=without)
+    )
+
+
+def test_the_checks_need_no_java(make: Make) -> None:
+    assert make("-n", "check", python=f'exec {sys.executable} "$@"').returncode == 0
+
+
+def stamps(result: subprocess.CompletedProcess[str]) -> list[str]:
+    assert result.returncode == 0, result.stderr
+    return re.findall(r"touch (\S+)", result.stdout)
+
+
+def test_a_changed_lock_installs_again_and_a_changed_project_only_itself(make: Make, tmp_path: Path) -> None:
+    python = f'exec {sys.executable} "$@"'
+    checkout = tmp_path / "checkout"
+    first = stamps(make("-n", "check", python=python))
+    assert first == stamps(make("-n", "check", python=python))
+    for stamp in first:
+        (checkout / stamp).parent.mkdir(exist_ok=True)
+        (checkout / stamp).touch()
+    assert stamps(make("-n", "check", python=python)) == []
+    with (checkout / "pyproject.toml").open("a", encoding="utf-8") as project:
+        project.write("\n")
+    assert len(stamps(make("-n", "check", python=python))) == 1
+    with (checkout / "requirements.lock").open("a", encoding="utf-8") as lock:
+        lock.write("\n")
+    assert len(set(stamps(make("-n", "check", python=python))) - set(first)) == 2
+
+
+def test_help_lists_every_target(make: Make) -> None:
+    result = make("help")
+    assert result.returncode == 0
+    assert {line.split()[1] for line in result.stdout.splitlines()} == set(TARGETS)
+
+
+def test_ci_ends_with_the_tests_and_is_ready_to_run() -> None:
+    path = ROOT / ".ci" / "run"
+    assert os.access(path, os.X_OK)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "#!/usr/bin/env bash"
+    assert lines[-2:] == ["make check", "make test"]
+    assert subprocess.run(["bash", "-n", str(path)], capture_output=True).returncode == 0

@@ -1,0 +1,150 @@
+"""The wheel: what is in it, and that it runs with lxml alone."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# What importing the runtime must not load: everything that an extra brings, and the generator.
+OPTIONAL = {
+    "hypothesis",
+    "jinja2",
+    "jpype",
+    "mtosi_codegen",
+    "numpy",
+    "opentelemetry",
+    "pandas",
+    "proton",
+    "pyarrow",
+    "pyspark",
+    "pytest",
+    "rich",
+    "stomp",
+    "xmlschema",
+    "zeep",
+}
+
+OFFLINE = """
+import socket
+def refuse(*args, **kwargs):
+    raise AssertionError("a connection was attempted")
+socket.socket.connect = socket.getaddrinfo = refuse
+"""
+
+IMPORT_ALL = """
+import importlib, pkgutil, mtosi_jms
+from mtosi_jms.errors import MissingExtraError
+for info in pkgutil.walk_packages(mtosi_jms.__path__, "mtosi_jms."):
+    if info.name.rpartition(".")[2] == "__main__":
+        continue
+    try:
+        importlib.import_module(info.name)
+        print(info.name, "imported")
+    except MissingExtraError as error:
+        print(info.name, error)
+"""
+
+CORE = ("errors", "namespaces", "xmlbind", "service", "soap", "jms", "jms.binding", "patterns", "transport", "cli")
+
+
+def python(executable: Path | str, code: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(executable), "-I", "-W", "error", "-c", code],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout, built as `make check` builds it."""
+    out = tmp_path_factory.mktemp("wheel")
+    built = subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(ROOT)],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+    assert built.returncode == 0, built.stdout + built.stderr
+    (found,) = out.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Interpreter of a venv that holds the wheel and lxml, made without any index."""
+    folder = tmp_path_factory.mktemp("bare") / "venv"
+    venv.create(folder, symlinks=True)
+    interpreter = folder / "bin" / "python"
+    site = Path(sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)}))
+    lxml = importlib.metadata.distribution("lxml")
+    for name in {file.parts[0] for file in lxml.files or []}:
+        (site / name).symlink_to(str(lxml.locate_file(name)))
+    pip = [sys.executable, "-m", "pip", "--python", str(interpreter), "install", "--quiet", "--no-index"]
+    done = subprocess.run([*pip, str(wheel)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+    return interpreter
+
+
+def test_the_wheel_holds_two_packages_the_schemas_and_true_metadata(wheel: Path) -> None:
+    checked = subprocess.run(
+        [sys.executable, str(ROOT / ".ci" / "check_wheel.py"), str(wheel)], capture_output=True, text=True
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_the_core_runs_with_lxml_alone(bare: Path, tmp_path: Path) -> None:
+    result = python(bare, OFFLINE + "import mtosi_jms, mtosi_jms.soap; print(mtosi_jms.__file__)", tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert str(bare.parent.parent) in result.stdout
+
+
+def test_every_module_imports_or_names_its_extra(bare: Path, tmp_path: Path) -> None:
+    result = python(bare, OFFLINE + IMPORT_ALL, tmp_path)
+    assert result.returncode == 0, result.stderr
+    outcome = dict(line.split(" ", 1) for line in result.stdout.splitlines())
+    refused = {name: text for name, text in outcome.items() if text != "imported"}
+    assert [text for text in refused.values() if "pip install 'mtosi-jms[" not in text] == []
+    assert [name for name in CORE if outcome[f"mtosi_jms.{name}"] != "imported"] == []
+
+
+def test_importing_the_package_leaves_optional_libraries_alone(tmp_path: Path) -> None:
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import mtosi_jms\n"
+    code += "print(*{name.partition('.')[0] for name in sys.modules})"
+    result = python(sys.executable, code, tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert set(result.stdout.split()).isdisjoint(OPTIONAL)
+
+
+@pytest.mark.parametrize("command", ["mtosi-jms", "mtosi-codegen"])
+def test_the_commands_answer_without_extras(bare: Path, tmp_path: Path, command: str) -> None:
+    script = bare.parent / command
+    result = subprocess.run([str(script), "--help"], cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert command in result.stdout
+
+
+def test_the_schemas_are_installed_with_it(bare: Path) -> None:
+    share = bare.parent.parent / "share" / "mtosi-jms"
+    assert list((share / "wsdl").rglob("*.wsdl"))
+    assert list((share / "xsd").rglob("*.xsd"))
+
+
+def test_the_checkout_holds_no_built_wheel() -> None:
+    assert (
+        shutil.which("git") is None
+        or not subprocess.run(
+            ["git", "-C", str(ROOT), "ls-files", "*.whl", "*.tar.gz"], capture_output=True, text=True
+        ).stdout
+    )
