@@ -1,0 +1,156 @@
+"""XML binding: what generated classes lean on, and the functions that read and write them.
+
+Reading is lenient and keeps everything: unknown elements and attributes, values that do not fit, and how values were
+written all survive a round trip, each departure from the schema reported as an `XmlWarning`. Writing is strict.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+from lxml import etree
+
+from mtosi_jms.errors import DecodeError, MtosiFault
+from mtosi_jms.xmlbind import simpletypes as _builtins
+from mtosi_jms.xmlbind.decoder import decode_root
+from mtosi_jms.xmlbind.encoder import Writer, declarations, encode_object
+from mtosi_jms.xmlbind.issues import ElementPaths, Issues, XmlWarning
+from mtosi_jms.xmlbind.lexical import Duration
+from mtosi_jms.xmlbind.parser import DEFAULT_LIMITS, Limits, make_parser, parse_xml
+from mtosi_jms.xmlbind.registry import find_element, find_type, register_package, registered_packages
+from mtosi_jms.xmlbind.simpletypes import *  # noqa: F403 - the names of the XSD built-in types
+from mtosi_jms.xmlbind.stream import iter_decode
+from mtosi_jms.xmlbind.table import ANY, MIXED, RAW, TEXT, A, ClassTable, E, Field, Module, enum, list_of, simple, union
+from mtosi_jms.xmlbind.values import NIL, DistinguishedNameMixin, Extras, Kept, Leaf, Nil, RawXml, XmlEnum, XmlObject
+
+__all__ = [
+    "ANY",
+    "DEFAULT_LIMITS",
+    "MIXED",
+    "NIL",
+    "RAW",
+    "TEXT",
+    "A",
+    "ClassTable",
+    "DistinguishedNameMixin",
+    "Duration",
+    "E",
+    "ElementPaths",
+    "Extras",
+    "Field",
+    "Issues",
+    "Kept",
+    "Leaf",
+    "Limits",
+    "Module",
+    "MtosiFault",
+    "Nil",
+    "RawXml",
+    "Writer",
+    "XmlEnum",
+    "XmlObject",
+    "XmlWarning",
+    "declarations",
+    "decode",
+    "encode",
+    "enum",
+    "find_element",
+    "find_type",
+    "iter_decode",
+    "list_of",
+    "make_parser",
+    "parse_xml",
+    "read_xml",
+    "register_package",
+    "registered_packages",
+    "simple",
+    "to_element",
+    "union",
+]
+__all__ += _builtins.__all__
+
+T = TypeVar("T", bound=XmlObject)
+
+
+@overload
+def decode(
+    data: bytes | str | etree._Element,
+    cls: type[T],
+    *,
+    warnings: list[XmlWarning] | None = None,
+    strict: bool = False,
+    source: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> T: ...
+@overload
+def decode(
+    data: bytes | str | etree._Element,
+    cls: None = None,
+    *,
+    warnings: list[XmlWarning] | None = None,
+    strict: bool = False,
+    source: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Any: ...
+def decode(
+    data: bytes | str | etree._Element,
+    cls: type[XmlObject] | None = None,
+    *,
+    warnings: list[XmlWarning] | None = None,
+    strict: bool = False,
+    source: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Any:
+    """The object of an XML element.
+
+    Args:
+        data: a document, or an element that lxml parsed.
+        cls: class of the object; None to find it by the element's name in the registered packages.
+        warnings: takes what did not fit the schema.
+        strict: raise the first warning instead.
+        source: name of the document for errors.
+        limits: bounds on a document given as bytes.
+
+    Returns:
+        An instance of `cls` or of the class found; `RawXml` for an element that no package knows; `NIL` for a root
+        with xsi:nil.
+
+    Raises:
+        MalformedXmlError, ForbiddenXmlError: not XML that may be read.
+        DecodeError: in strict mode.
+    """
+    element = data if isinstance(data, etree._Element) else parse_xml(data, source=source, limits=limits)
+    issues = Issues(strict=strict, found=warnings if warnings is not None else [], source=source)
+    try:
+        return decode_root(element, cls, issues)
+    except RecursionError:
+        raise DecodeError("nested too deep", source=source, line=element.sourceline) from None
+
+
+def encode(obj: Any) -> bytes:
+    """An object of an element's class as an XML document, UTF-8 with XML declaration.
+
+    Raises:
+        EncodeError: the object cannot become valid XML; with the path of the attribute at fault.
+    """
+    return encode_object(obj)
+
+
+def to_element(obj: Any) -> etree._Element:
+    """An object as an lxml element.
+
+    Raises:
+        EncodeError: as for `encode`.
+    """
+    return parse_xml(encode_object(obj))
+
+
+def read_xml(path: str | Path, *, limits: Limits = DEFAULT_LIMITS) -> etree._Element:
+    """The root of an XML file.
+
+    Raises:
+        MalformedXmlError, ForbiddenXmlError: with file and line.
+        OSError: the file cannot be read.
+    """
+    return parse_xml(Path(path).read_bytes(), source=str(path), limits=limits)

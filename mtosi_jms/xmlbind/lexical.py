@@ -1,0 +1,299 @@
+"""Lexical forms of the XSD built-in types: text to Python value and back.
+
+`parse_x` raises ValueError for text that is not in the lexical space; `format_x` writes the form that we emit.
+Dates are parsed by the forms of XML Schema, not by Python's ISO 8601 reader, which allows others.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import math
+import re
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+_ZONE = r"(Z|[+-]\d\d:\d\d)?"
+_DATE = r"(-?\d{4,})-(\d\d)-(\d\d)"
+_TIME = r"(\d\d):(\d\d):(\d\d)(?:\.(\d+))?"
+_DATE_TIME_RE = re.compile(f"{_DATE}T{_TIME}{_ZONE}", re.ASCII)
+_DATE_RE = re.compile(f"{_DATE}{_ZONE}", re.ASCII)
+_TIME_RE = re.compile(f"{_TIME}{_ZONE}", re.ASCII)
+_DURATION_RE = re.compile(
+    r"(-)?P(?=.)(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)D)?(?:T(?=.)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.ASCII
+)
+_INTEGER_RE = re.compile(r"[+-]?\d+", re.ASCII)
+_DECIMAL_RE = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)", re.ASCII)
+_FLOAT_RE = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|-?INF|NaN", re.ASCII)
+_BASE64_RE = re.compile(r"[A-Za-z0-9+/=\s]*", re.ASCII)
+_ITU_RE = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(?:\.(\d+))?(Z|[+-]\d{4})?", re.ASCII)
+_LOOSE_ZONE_RE = re.compile(r"(.*T.*)([+-]\d\d)(\d\d)", re.ASCII)
+_EPOCH_RE = re.compile(r"\d{10}(?:\d{3})?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """An xsd:duration: months and seconds do not convert into each other, so both are kept.
+
+    Attributes:
+        months: years and months, in months.
+        seconds: days, hours, minutes and seconds, in seconds.
+    """
+
+    months: int = 0
+    seconds: Decimal = Decimal(0)
+
+    def to_timedelta(self) -> dt.timedelta:
+        """The duration as a timedelta.
+
+        Raises:
+            ValueError: it holds months, which have no fixed length.
+        """
+        if self.months:
+            raise ValueError("a duration with years or months has no fixed length")
+        return dt.timedelta(microseconds=int(self.seconds * 1_000_000))
+
+    def __str__(self) -> str:
+        return format_duration(self)
+
+
+def parse_boolean(text: str) -> bool:
+    """`true`, `false`, `1` or `0`."""
+    try:
+        return {"true": True, "1": True, "false": False, "0": False}[text]
+    except KeyError:
+        raise ValueError("not a boolean: true, false, 1 or 0") from None
+
+
+def format_boolean(value: bool) -> str:
+    """`true` or `false`."""
+    if value is True:
+        return "true"
+    if value is False:
+        return "false"
+    raise TypeError(f"a bool is needed, not {type(value).__name__}")
+
+
+def parse_integer(text: str) -> int:
+    """Decimal digits with an optional sign; Python's underscores and spaces are not allowed."""
+    if not _INTEGER_RE.fullmatch(text) or len(text) > 4000:
+        raise ValueError("not an integer")
+    return int(text)
+
+
+def format_integer(value: int) -> str:
+    """Canonical decimal digits."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"an int is needed, not {type(value).__name__}")
+    return str(int(value))
+
+
+def parse_decimal(text: str) -> Decimal:
+    """A decimal number; trailing zeros are kept."""
+    if not _DECIMAL_RE.fullmatch(text):
+        raise ValueError("not a decimal number")
+    return Decimal(text)
+
+
+def format_decimal(value: Decimal | int) -> str:
+    """Plain notation, never an exponent."""
+    if isinstance(value, bool) or not isinstance(value, Decimal | int):
+        raise TypeError(f"a Decimal is needed, not {type(value).__name__}")
+    try:
+        number = Decimal(value)
+        if not number.is_finite():
+            raise ValueError("a finite decimal is needed")
+        return format(number, "f")
+    except InvalidOperation as error:
+        raise ValueError(str(error)) from None
+
+
+def parse_float(text: str) -> float:
+    """A floating-point number, `INF`, `-INF` or `NaN`."""
+    if not _FLOAT_RE.fullmatch(text):
+        raise ValueError("not a floating-point number")
+    return float(text.replace("INF", "inf").replace("NaN", "nan"))
+
+
+def format_float(value: float) -> str:
+    """Shortest form that reads back equal."""
+    if isinstance(value, bool) or not isinstance(value, float | int):
+        raise TypeError(f"a float is needed, not {type(value).__name__}")
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "INF" if value > 0 else "-INF"
+    return repr(float(value))
+
+
+def _zone(text: str | None) -> dt.tzinfo | None:
+    if not text:
+        return None
+    if text == "Z":
+        return dt.UTC
+    hours, minutes = int(text[1:3]), int(text[-2:])
+    if hours > 14 or minutes > 59 or (hours == 14 and minutes):
+        raise ValueError("a time zone is at most 14:00 from UTC")
+    offset = dt.timedelta(hours=hours, minutes=minutes)
+    return dt.timezone(-offset if text[0] == "-" else offset)
+
+
+def _micros(fraction: str | None) -> int:
+    return int(fraction[:6].ljust(6, "0")) if fraction else 0
+
+
+def parse_date_time(text: str) -> dt.datetime:
+    """`2026-11-20T17:30:00Z`; digits beyond the microsecond are cut, 24:00:00 is the next day's midnight."""
+    match = _DATE_TIME_RE.fullmatch(text)
+    if not match:
+        raise ValueError("not a dateTime of the form yyyy-mm-ddThh:mm:ss")
+    year, month, day, hour, minute, second, fraction, zone = match.groups()
+    midnight = hour == "24" and minute == second == "00" and not _micros(fraction)
+    value = dt.datetime(
+        int(year),
+        int(month),
+        int(day),
+        0 if midnight else int(hour),
+        int(minute),
+        int(second),
+        _micros(fraction),
+        _zone(zone),
+    )
+    return value + dt.timedelta(days=1) if midnight else value
+
+
+def parse_loose_date_time(text: str) -> dt.datetime:
+    """The forms seen in the field besides XML Schema's: ITU text, a zone without colon, seconds since 1970 (C03).
+
+    Raises:
+        ValueError: none of these.
+    """
+    if match := _ITU_RE.fullmatch(text):
+        year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
+        fraction, zone = match.groups()[6:]
+        return dt.datetime(year, month, day, hour, minute, second, _micros(fraction), _zone(zone))
+    if match := _LOOSE_ZONE_RE.fullmatch(text):
+        return parse_date_time(f"{match.group(1)}{match.group(2)}:{match.group(3)}")
+    if _EPOCH_RE.fullmatch(text):
+        seconds = int(text) / (1000 if len(text) == 13 else 1)
+        return dt.datetime.fromtimestamp(seconds, dt.UTC)
+    raise ValueError("not a dateTime")
+
+
+def _zone_text(zone: dt.timedelta | None) -> str:
+    if zone is None:
+        return ""
+    if not zone:
+        return "Z"
+    minutes = int(zone.total_seconds()) // 60
+    return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02d}:{abs(minutes) % 60:02d}"
+
+
+def format_date_time(value: dt.datetime) -> str:
+    """ISO form with `Z` for UTC and a fraction only where there is one."""
+    if not isinstance(value, dt.datetime):
+        raise TypeError(f"a datetime is needed, not {type(value).__name__}")
+    bare = value.replace(tzinfo=None).isoformat()
+    return (bare.rstrip("0") if value.microsecond else bare) + _zone_text(value.utcoffset())
+
+
+def parse_date(text: str) -> dt.date:
+    """`2026-11-20`; a time zone is checked and left to the kept lexical form."""
+    match = _DATE_RE.fullmatch(text)
+    if not match:
+        raise ValueError("not a date of the form yyyy-mm-dd")
+    year, month, day, zone = match.groups()
+    _zone(zone)
+    return dt.date(int(year), int(month), int(day))
+
+
+def format_date(value: dt.date) -> str:
+    """ISO form."""
+    if isinstance(value, dt.datetime) or not isinstance(value, dt.date):
+        raise TypeError(f"a date is needed, not {type(value).__name__}")
+    return value.isoformat()
+
+
+def parse_time(text: str) -> dt.time:
+    """`17:30:00Z`; 24:00:00 is midnight."""
+    match = _TIME_RE.fullmatch(text)
+    if not match:
+        raise ValueError("not a time of the form hh:mm:ss")
+    hour, minute, second, fraction, zone = match.groups()
+    if hour == "24" and minute == second == "00":
+        hour = "00"
+    return dt.time(int(hour), int(minute), int(second), _micros(fraction), _zone(zone))
+
+
+def format_time(value: dt.time) -> str:
+    """ISO form with `Z` for UTC."""
+    if not isinstance(value, dt.time):
+        raise TypeError(f"a time is needed, not {type(value).__name__}")
+    bare = value.replace(tzinfo=None).isoformat()
+    return (bare.rstrip("0") if value.microsecond else bare) + _zone_text(value.utcoffset())
+
+
+def parse_duration(text: str) -> Duration:
+    """`P1Y2M3DT4H5M6.7S`, with an optional minus sign."""
+    match = _DURATION_RE.fullmatch(text)
+    if not match:
+        raise ValueError("not a duration of the form PnYnMnDTnHnMnS")
+    sign = -1 if match.group(1) else 1
+    years, months, days, hours, minutes = (int(part or 0) for part in match.groups()[1:6])
+    seconds = Decimal(match.group(7) or 0) + 60 * (minutes + 60 * (hours + 24 * days))
+    return Duration(sign * (12 * years + months), sign * seconds)
+
+
+def format_duration(value: Duration | dt.timedelta) -> str:
+    """The canonical form; `PT0S` for nothing."""
+    if isinstance(value, dt.timedelta):
+        value = Duration(0, Decimal(value // dt.timedelta(microseconds=1)) / 1_000_000)
+    if not isinstance(value, Duration):
+        raise TypeError(f"a Duration is needed, not {type(value).__name__}")
+    if (value.months < 0 < value.seconds) or (value.seconds < 0 < value.months):
+        raise ValueError("months and seconds of a duration need the same sign")
+    years, months = divmod(abs(value.months), 12)
+    whole, seconds = divmod(abs(value.seconds), 60)
+    hours, minutes = divmod(int(whole), 60)
+    days, hours = divmod(hours, 24)
+    date = "".join(f"{number}{unit}" for number, unit in ((years, "Y"), (months, "M"), (days, "D")) if number)
+    second_text = format(seconds.normalize(), "f") if seconds else ""
+    time = "".join(f"{number}{unit}" for number, unit in ((hours, "H"), (minutes, "M"), (second_text, "S")) if number)
+    sign = "-" if value.months < 0 or value.seconds < 0 else ""
+    return f"{sign}P{date}{'T' + time if time else ''}" if date or time else "PT0S"
+
+
+def parse_base64(text: str) -> bytes:
+    """xsd:base64Binary."""
+    if not _BASE64_RE.fullmatch(text):
+        raise ValueError("not base64")
+    return base64.b64decode("".join(text.split()), validate=True)
+
+
+def format_base64(value: bytes) -> str:
+    """Base64 without line breaks."""
+    return base64.b64encode(value).decode("ascii")
+
+
+def parse_hex(text: str) -> bytes:
+    """xsd:hexBinary."""
+    if not re.fullmatch(r"(?:[0-9A-Fa-f]{2})*", text):
+        raise ValueError("not hexadecimal")
+    return bytes.fromhex(text)
+
+
+def format_hex(value: bytes) -> str:
+    """Upper-case hexadecimal, the canonical form."""
+    return value.hex().upper()
+
+
+def parse_string(text: str) -> str:
+    """The text itself."""
+    return text
+
+
+def format_string(value: str) -> str:
+    """The text itself; an enumeration member gives its value."""
+    if not isinstance(value, str):
+        raise TypeError(f"a str is needed, not {type(value).__name__}")
+    return str(value)

@@ -1,0 +1,152 @@
+"""The one hardened XML parser: no DTD, no entities, no network, bounded depth and size.
+
+A document that is not well-formed or ends early is always an error; there is no recovery mode.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from lxml import etree
+
+from mtosi_jms.errors import ForbiddenXmlError, MalformedXmlError
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on untrusted XML.
+
+    Attributes:
+        max_bytes: largest document, bytes.
+        max_depth: deepest nesting of elements. libxml2's own bound of 256 holds besides.
+        huge: lift libxml2's bounds on text length (10 MB) and depth; `max_depth` still holds.
+    """
+
+    max_bytes: int = 256 * 1024 * 1024
+    max_depth: int = 200
+    huge: bool = False
+
+
+DEFAULT_LIMITS: Final = Limits()
+
+_DEPTH = re.compile(r"depth", re.IGNORECASE)
+_TOO_BIG = re.compile(r"too (?:big|long|large)|huge|amplification|entity reference loop", re.IGNORECASE)
+_PROLOG = re.compile(rb"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*)*(<!DOCTYPE)?", re.DOTALL)
+
+
+def make_parser(limits: Limits = DEFAULT_LIMITS) -> etree.XMLParser:
+    """A fresh lxml parser with the hardened settings; comments and processing instructions are left out."""
+    return etree.XMLParser(
+        resolve_entities=False,
+        load_dtd=False,
+        no_network=True,
+        dtd_validation=False,
+        attribute_defaults=False,
+        remove_comments=True,
+        remove_pis=True,
+        huge_tree=limits.huge,
+        recover=False,
+        collect_ids=False,
+    )
+
+
+def parse_xml(data: bytes | str, *, source: str | None = None, limits: Limits = DEFAULT_LIMITS) -> etree._Element:
+    """Parse one document and return its root.
+
+    Args:
+        data: the document; text is taken as Unicode, its encoding declaration ignored.
+        source: name of the document for error texts.
+        limits: bounds on size and depth.
+
+    Raises:
+        MalformedXmlError: not well-formed, empty, or ending early; with the line.
+        ForbiddenXmlError: a document type declaration, or more size or depth than `limits` allow.
+    """
+    raw = _to_bytes(data)
+    if len(raw) > limits.max_bytes:
+        raise ForbiddenXmlError(f"larger than {limits.max_bytes} bytes", source=source)
+    if not raw.strip():
+        raise MalformedXmlError("empty document", source=source, line=1)
+    refuse_doctype(raw, source)
+    try:
+        root = etree.fromstring(raw, make_parser(limits))
+    except etree.XMLSyntaxError as error:
+        raise syntax_error(error, source) from None
+    except (ValueError, LookupError, UnicodeError) as error:
+        raise MalformedXmlError(str(error), source=source) from None
+    if root is None:
+        raise MalformedXmlError("no element", source=source, line=1)
+    check_tree(root, limits, source)
+    return root
+
+
+def _to_bytes(data: bytes | str) -> bytes:
+    if isinstance(data, bytes):
+        return data
+    text = re.sub(r"^\ufeff?\s*<\?xml[^>]*\?>", "", data, count=1)
+    return text.encode("utf-8", "surrogatepass")
+
+
+def refuse_doctype(head: bytes, source: str | None = None) -> None:
+    """Refuse a document type declaration before any parser sees it.
+
+    Args:
+        head: the start of the document, its prolog at least.
+
+    Raises:
+        ForbiddenXmlError: there is one.
+    """
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in head[:4]:
+        head = _wide_to_ascii(head)
+    match = _PROLOG.match(head.removeprefix(b"\xef\xbb\xbf"))
+    if match and match.group(1):
+        line = head[: match.start(1)].count(b"\n") + 1
+        raise ForbiddenXmlError("a document type declaration (DTD) is not allowed", source=source, line=line)
+
+
+def _wide_to_ascii(head: bytes) -> bytes:
+    """The ASCII part of UTF-16 or UTF-32 text: enough to look for a declaration in the prolog."""
+    return head.removeprefix(b"\xff\xfe").removeprefix(b"\xfe\xff").replace(b"\0", b"")
+
+
+def check_tree(root: etree._Element, limits: Limits, source: str | None = None) -> None:
+    """Refuse what the parser let through: an internal DTD, entity references, too much depth.
+
+    Raises:
+        ForbiddenXmlError: with the reason.
+    """
+    docinfo = root.getroottree().docinfo
+    if docinfo.internalDTD is not None or docinfo.doctype:
+        raise ForbiddenXmlError("a document type declaration (DTD) is not allowed", source=source)
+    if limits.huge and _depth(root) > limits.max_depth:
+        raise ForbiddenXmlError(f"nested deeper than {limits.max_depth} elements", source=source)
+    if not limits.huge and limits.max_depth < 256 and _deeper_than(root, limits.max_depth):
+        raise ForbiddenXmlError(f"nested deeper than {limits.max_depth} elements", source=source)
+
+
+def _deeper_than(root: etree._Element, depth: int) -> bool:
+    return bool(root.xpath("boolean(" + "/*" * (depth + 1) + ")"))
+
+
+def _depth(root: etree._Element) -> int:
+    deepest = level = 0
+    for event, _ in etree.iterwalk(root, events=("start", "end")):
+        level += 1 if event == "start" else -1
+        deepest = max(deepest, level)
+    return deepest
+
+
+def syntax_error(error: etree.XMLSyntaxError, source: str | None) -> MalformedXmlError | ForbiddenXmlError:
+    """Map lxml's syntax error to ours, keeping the line."""
+    message = (error.msg or str(error)).strip()
+    message = re.sub(r", line \d+, column \d+.*$", "", message)
+    if error.filename and source is None and not str(error.filename).startswith("<"):
+        source = str(error.filename)
+    line = error.lineno or None
+    if _DEPTH.search(message):
+        return ForbiddenXmlError(f"nested too deep: {message}", source=source, line=line)
+    if _TOO_BIG.search(message):
+        return ForbiddenXmlError(message, source=source, line=line)
+    return MalformedXmlError(message, source=source, line=line)

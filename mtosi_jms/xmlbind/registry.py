@@ -1,0 +1,102 @@
+"""Generated packages by namespace: from an element's or a type's QName to its class, importing only what is asked for.
+
+Packages make themselves known when they are imported. A package that was made known later comes first, so a user's
+own package wins over the shipped profile where both define a namespace.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Mapping
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from mtosi_jms.namespaces import PREFIXES, XSI, clark, split_clark
+
+if TYPE_CHECKING:
+    from mtosi_jms.xmlbind.values import XmlObject
+
+_packages: dict[str, Mapping[str, str]] = {}
+_prefixes: dict[str, str] = dict(PREFIXES)
+_taken: set[str] = set(PREFIXES.values())
+_lock = threading.Lock()
+
+
+def register_package(root: str, modules: Mapping[str, str]) -> None:
+    """Make a generated package known.
+
+    Args:
+        root: dotted name of the package.
+        modules: target namespace to module path below the root.
+    """
+    with _lock:
+        _packages.pop(root, None)
+        _packages[root] = dict(modules)
+
+
+def registered_packages() -> tuple[str, ...]:
+    """The packages known, the one asked first first."""
+    return tuple(reversed(_packages))
+
+
+def find_element(tag: str, root: str | None = None) -> type[XmlObject] | None:
+    """The class of a global element, None if no registered package has it.
+
+    Args:
+        tag: Clark name of the element.
+        root: a package to ask before all others.
+    """
+    found: type[XmlObject] | None = _find(tag, "__elements__", root)
+    return found
+
+
+def find_type(tag: str, root: str | None = None) -> type[Any] | None:
+    """The class of a named type, None if no registered package has it.
+
+    Args:
+        tag: Clark name of the type.
+        root: a package to ask before all others.
+    """
+    found: type[Any] | None = _find(tag, "__types__", root)
+    return found
+
+
+def _find(tag: str, table: str, root: str | None) -> Any:
+    namespace, local = split_clark(tag)
+    for package in (root, *reversed(_packages)):
+        module = module_of(namespace, package) if package else None
+        if module is not None and local in (names := getattr(module, table)):
+            return getattr(module, names[local])
+    return None
+
+
+def module_of(namespace: str, root: str) -> ModuleType | None:
+    """The module of a namespace in one package, None if the package has none."""
+    path = _packages.get(root, {}).get(namespace)
+    return importlib.import_module(f"{root}.{path}") if path is not None else None
+
+
+def prefix_for(namespace: str, wish: str = "") -> str:
+    """The prefix that this process writes a namespace with: the wish if it is free, else the wish with a number."""
+    prefix = _prefixes.get(namespace)
+    if prefix is not None:
+        return prefix
+    with _lock:
+        base = wish or "ns"
+        number = 1
+        prefix = base if wish and base not in _taken else ""
+        while not prefix or prefix in _taken:
+            number += 1
+            prefix = f"{base}{number}"
+        _taken.add(prefix)
+        return _prefixes.setdefault(namespace, prefix)
+
+
+def qualified(namespace: str, local: str) -> str:
+    """A name as it is written, `prefix:local`; the bare local name where there is no namespace."""
+    return f"{prefix_for(namespace)}:{local}" if namespace else local
+
+
+XSI_NIL = clark(XSI, "nil")
+XSI_TYPE = clark(XSI, "type")

@@ -1,0 +1,336 @@
+"""The tables that generated classes carry: fields, content model, names. The decoder and encoder run on them.
+
+A table holds what its class adds; `fields` joins it with the tables of the base classes. What the decoder needs
+(tag to field) and what the encoder needs (field to tag) is compiled once, at first use, and never changes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from mtosi_jms.namespaces import clark
+from mtosi_jms.xmlbind.refs import resolve_class
+from mtosi_jms.xmlbind.registry import prefix_for
+from mtosi_jms.xmlbind.simpletypes import EnumType, Facets, ListType, SimpleType, UnionType
+
+if TYPE_CHECKING:
+    from mtosi_jms.xmlbind.plan import Plan
+    from mtosi_jms.xmlbind.values import XmlObject
+
+Process = Literal["strict", "lax", "skip"]
+Group = tuple[str, int, int | None, tuple[Any, ...]]
+
+
+class RawType:
+    """Marker for content that stays XML: xsd:anyType and types that the generator could not resolve."""
+
+    def __repr__(self) -> str:
+        return "RAW"
+
+
+RAW = RawType()
+
+
+TypeRef = str | SimpleType | RawType
+
+
+@dataclass(slots=True, eq=False)
+class Field:
+    """One field of a generated class and its place in the XML.
+
+    Attributes:
+        name: Python name.
+        local: XML local name; empty for wildcards, text and mixed content.
+        type: simple type, path of a class, or RAW.
+        kind: element, attribute, text (simple content), any (wildcard) or mixed.
+        min, max: occurrence; max None is unbounded.
+        ns: namespace, None for that of the owning module; the wildcard's constraint for `any`.
+        nillable: whether xsi:nil is allowed.
+        head: whether elements of a substitution group may stand here.
+        members: paths of the element classes that may.
+        process: how a wildcard treats what it finds.
+    """
+
+    name: str
+    local: str
+    type: TypeRef
+    kind: str = "element"
+    min: int = 0
+    max: int | None = 1
+    ns: str | None = None
+    nillable: bool = False
+    head: bool = False
+    members: tuple[str, ...] = ()
+    process: Process = "lax"
+    owner: Module | None = None
+
+    @property
+    def many(self) -> bool:
+        """Whether the field is a list."""
+        return self.kind in ("any", "mixed") or self.max is None or self.max > 1
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the element or attribute."""
+        if self.ns is not None:
+            return self.ns
+        return self.owner.namespace if self.owner and self.kind == "element" else ""
+
+    @property
+    def tag(self) -> str:
+        """Clark name."""
+        return clark(self.namespace, self.local)
+
+    def simple(self) -> SimpleType | None:
+        """The simple type of the field, None where it is complex or raw."""
+        if not isinstance(self.type, SimpleType):
+            return None
+        self.type.bind(self._root)
+        return self.type
+
+    def table(self) -> ClassTable:
+        """The table of the complex type of the field."""
+        table: ClassTable = resolve_class(str(self.type), self._root).__xml__
+        return table
+
+    def member_tables(self) -> list[ClassTable]:
+        """The tables of the elements that may substitute for this one."""
+        return [resolve_class(path, self._root).__xml__ for path in self.members]
+
+    @property
+    def _root(self) -> str:
+        return self.owner.root if self.owner else ""
+
+
+def E(  # noqa: N802 - short names keep the tables readable
+    name: str,
+    local: str,
+    type_: TypeRef,
+    *,
+    min: int = 0,
+    max: int | None = 1,
+    ns: str | None = None,
+    nillable: bool = False,
+    head: bool = False,
+    members: tuple[str, ...] = (),
+) -> Field:
+    """A child element."""
+    return Field(name, local, type_, "element", min, max, ns, nillable, head, members)
+
+
+def A(name: str, local: str, type_: TypeRef, *, required: bool = False, ns: str = "") -> Field:  # noqa: N802
+    """An attribute."""
+    return Field(name, local, type_, "attribute", int(required), 1, ns)
+
+
+def TEXT(name: str, type_: TypeRef) -> Field:  # noqa: N802
+    """Simple content."""
+    return Field(name, "", type_, "text", 1)
+
+
+def ANY(  # noqa: N802
+    name: str, *, namespace: str = "##any", min: int = 0, max: int | None = None, process: Process = "lax"
+) -> Field:
+    """A wildcard for elements."""
+    return Field(name, "", RAW, "any", min, max, namespace, process=process)
+
+
+def MIXED(name: str) -> Field:  # noqa: N802
+    """Mixed content: strings and elements in document order."""
+    return Field(name, "", RAW, "mixed", 0, None)
+
+
+def enum(path: str) -> EnumType:
+    """The simple type of a generated enumeration."""
+    return EnumType(path)
+
+
+def union(*members: SimpleType) -> UnionType:
+    """A union of simple types."""
+    return UnionType(members)
+
+
+def list_of(item: SimpleType, facets: Facets | None = None) -> ListType:
+    """A list of a simple type."""
+    return ListType(item, facets)
+
+
+class ClassTable:
+    """What one generated class knows of its XML.
+
+    Attributes:
+        module: the module the class stands in.
+        type_name: local name of the XSD type, empty for anonymous ones.
+        element: local name of the global element, None for types.
+        own: fields that the class adds.
+        cls: the class.
+        abstract: whether no instance may be written as this very type or element.
+        substitutes: path of the element class whose place this element may take.
+        mixed: whether character data may stand between the elements.
+        restricts: whether the type restricts its base instead of extending it; its model then replaces the base's.
+        plan: the compiled form for reading, None until it is needed.
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        own: Sequence[Field],
+        *,
+        type_name: str = "",
+        element: str | None = None,
+        model: Group | None = None,
+        mixed: bool = False,
+        abstract: bool = False,
+        substitutes: str | None = None,
+        restricts: bool = False,
+    ) -> None:
+        self.module = module
+        self.own = tuple(own)
+        self.type_name = type_name
+        self.element = element
+        self.own_model = model
+        self.mixed = mixed
+        self.abstract = abstract
+        self.substitutes = substitutes
+        self.restricts = restricts
+        self.cls: type[XmlObject]
+        self.plan: Plan | None = None
+        for item in self.own:
+            item.owner = module
+
+    def __repr__(self) -> str:
+        return f"<table of {self.cls.__name__}>"
+
+    @cached_property
+    def base(self) -> ClassTable | None:
+        """The table of the class that this one extends, None at the root."""
+        for parent in self.cls.__mro__[1:]:
+            if "__xml__" in parent.__dict__:
+                table: ClassTable = parent.__dict__["__xml__"]
+                return table
+        return None
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        """All fields in schema order, those of the bases first; a field that was narrowed keeps its place."""
+        inherited = list(self.base.fields) if self.base else []
+        own = {item.name: item for item in self.own}
+        merged = [own.pop(item.name, item) for item in inherited]
+        return (*merged, *own.values())
+
+    @cached_property
+    def model(self) -> Group | None:
+        """The content model where it is more than one sequence of different elements, None otherwise."""
+        inherited = self.base.model if self.base and not self.restricts else None
+        if inherited is None and self.own_model is None:
+            return None
+        if self.restricts and self.own_model:
+            return self.own_model
+        before = [inherited] if inherited else _content(self.base.fields if self.base else ())
+        known = {item.name for item in self.base.fields} if self.base else set()
+        own = [self.own_model] if self.own_model else [name for name in _content(self.own) if name not in known]
+        return ("seq", 1, 1, (*before, *own))
+
+    @property
+    def tag(self) -> str | None:
+        """Clark name of the global element, None for types."""
+        return clark(self.module.namespace, self.element) if self.element is not None else None
+
+    @property
+    def type_qname(self) -> str | None:
+        """Clark name of the nearest named type, None where all are anonymous."""
+        table: ClassTable | None = self
+        while table is not None and not table.type_name:
+            table = table.base
+        return clark(table.module.namespace, table.type_name) if table is not None else None
+
+    def is_a(self, other: ClassTable) -> bool:
+        """Whether this class is, or extends, the other's class."""
+        return issubclass(self.cls, other.cls)
+
+    def field(self, name: str) -> Field:
+        """The field of a Python name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        for item in self.fields:
+            if item.name == name:
+                return item
+        raise KeyError(name)
+
+
+def _content(fields: Sequence[Field]) -> list[str]:
+    """The names of the fields that stand between the tags."""
+    return [item.name for item in fields if item.kind in ("element", "any")]
+
+
+class Module:
+    """One generated module of types.
+
+    Attributes:
+        name: dotted name.
+        namespace: target namespace.
+        prefix: the prefix that is written for the namespace in this process.
+        root: the package that paths are relative to.
+    """
+
+    def __init__(self, name: str, namespace: str, *, prefix: str, root: str) -> None:
+        self.name = name
+        self.namespace = namespace
+        self.prefix = prefix_for(namespace, prefix) if namespace else ""
+        self.root = root
+
+    def complex_type(
+        self,
+        name: str | None,
+        fields: Sequence[Field] = (),
+        *,
+        model: Group | None = None,
+        mixed: bool = False,
+        abstract: bool = False,
+        restricts: bool = False,
+    ) -> ClassTable:
+        """The table of a complex type; no name for anonymous ones."""
+        return ClassTable(
+            self, fields, type_name=name or "", model=model, mixed=mixed, abstract=abstract, restricts=restricts
+        )
+
+    def element(
+        self,
+        name: str,
+        fields: Sequence[Field] = (),
+        *,
+        model: Group | None = None,
+        mixed: bool = False,
+        abstract: bool = False,
+        substitutes: str | None = None,
+        restricts: bool = False,
+    ) -> ClassTable:
+        """The table of a global element: with its fields, or derived from its named type."""
+        return ClassTable(
+            self,
+            fields,
+            element=name,
+            model=model,
+            mixed=mixed,
+            abstract=abstract,
+            substitutes=substitutes,
+            restricts=restricts,
+        )
+
+
+def simple(base: SimpleType, **facets: Any) -> SimpleType:
+    """A restricted simple type; `name` and the attributes of `Facets` as keywords, patterns as strings."""
+    name = facets.pop("name", base.name)
+    if "patterns" in facets:
+        facets["patterns"] = tuple(re.compile(pattern) for pattern in facets["patterns"])
+    if "pattern" in facets:
+        facets["patterns"] = (re.compile(facets.pop("pattern")),)
+    if "values" in facets:
+        facets["values"] = frozenset(facets["values"])
+    return base.restrict(name, Facets(**facets))

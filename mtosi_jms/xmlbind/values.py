@@ -1,0 +1,270 @@
+"""What bound objects hold besides Python's own values: nil, kept XML, enumerations, and what is kept out of band."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import total_ordering
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from lxml import etree
+
+from mtosi_jms.errors import EncodeError
+from mtosi_jms.namespaces import split_clark
+from mtosi_jms.xmlbind.parser import parse_xml
+
+if TYPE_CHECKING:
+    from mtosi_jms.xmlbind.table import ClassTable
+
+_QNAME_TEXT = re.compile(r"^\s*([A-Za-z_][\w.-]*):[A-Za-z_]")
+
+
+@dataclass(frozen=True, slots=True)
+class Nil:
+    """The value of an element with `xsi:nil="true"`: present, yet without content. It is false in a condition.
+
+    Attributes:
+        attributes: other attributes of the nil element, Clark name to text.
+    """
+
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return f"Nil({dict(self.attributes)!r})" if self.attributes else "NIL"
+
+
+NIL: Final = Nil()
+
+
+@total_ordering
+class RawXml:
+    """An element kept as XML because no class is known for it; it goes out as it came in.
+
+    Equality is that of the exclusive canonical form. Instances are immutable and can be pickled.
+
+    Attributes:
+        xml: the element as self-contained UTF-8 XML.
+        tag: its Clark name.
+    """
+
+    __slots__ = ("tag", "xml")
+
+    def __init__(self, xml: bytes) -> None:
+        """Keep XML that stands for itself.
+
+        Raises:
+            MalformedXmlError: it is no well-formed element.
+        """
+        canonical = RawXml.from_element(parse_xml(xml))
+        self.xml: bytes = canonical.xml
+        self.tag: str = canonical.tag
+
+    @classmethod
+    def from_element(cls, element: etree._Element) -> RawXml:
+        """Keep an element of a parsed document, with every namespace that it needs."""
+        raw = cls.__new__(cls)
+        raw.tag = str(element.tag)
+        raw.xml = etree.tostring(
+            element,
+            method="c14n",
+            exclusive=True,
+            with_comments=False,
+            with_tail=False,
+            inclusive_ns_prefixes=_prefixes_in_content(element) or None,
+        )
+        return raw
+
+    def element(self) -> etree._Element:
+        """A fresh lxml element of this XML."""
+        return parse_xml(self.xml)
+
+    @property
+    def text(self) -> str:
+        """All character data of the element, joined."""
+        return "".join(str(part) for part in self.element().itertext())
+
+    def __eq__(self, other: object) -> bool:
+        return self.xml == other.xml if isinstance(other, RawXml) else NotImplemented
+
+    def __lt__(self, other: RawXml) -> bool:
+        return self.xml < other.xml
+
+    def __hash__(self) -> int:
+        return hash(self.xml)
+
+    def __repr__(self) -> str:
+        return f"RawXml({self.xml[:80]!r}{'...' if len(self.xml) > 80 else ''})"
+
+    def __getstate__(self) -> bytes:
+        return self.xml
+
+    def __setstate__(self, xml: bytes) -> None:
+        self.__init__(xml)  # type: ignore[misc]
+
+
+def _prefixes_in_content(element: etree._Element) -> list[str]:
+    """Prefixes that content, not names, refers to (`xsi:type="v:T"`): canonical form would drop their declarations."""
+    used: set[str] = set()
+    for node in element.iter(etree.Element):
+        for text in (node.text, *node.values()):
+            if text and (match := _QNAME_TEXT.match(str(text))) and match.group(1) in node.nsmap:
+                used.add(match.group(1))
+    return sorted(used)
+
+
+class XmlEnum(StrEnum):
+    """Base of generated enumerations.
+
+    A value that the schema does not list becomes a member that is not registered: `cls("new-value")` is an instance
+    of the class, equal by value, with `is_known` false.
+    """
+
+    @classmethod
+    def _missing_(cls, value: object) -> XmlEnum | None:
+        if not isinstance(value, str):
+            return None
+        member = str.__new__(cls, value)
+        member._name_ = value
+        member._value_ = value
+        return member
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the schema lists this value."""
+        return self._value_ in type(self)._value2member_map_
+
+    def __str__(self) -> str:
+        return str(self._value_)
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self._value_), spec)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._value_!r})"
+
+    def __hash__(self) -> int:
+        return hash(self._value_)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """How a simple value was written, where that differs from how we would write it.
+
+    Attributes:
+        value: the value that was read; the record counts only while the field still holds it.
+        text: its text in the document.
+        attributes: attributes that the schema does not know, Clark name to text.
+    """
+
+    value: Any
+    text: str
+    attributes: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An element that could not be bound, and where it stood.
+
+    Attributes:
+        xml: the element.
+        after: the field and occurrence (from 0) that it followed, None at the start.
+    """
+
+    xml: RawXml
+    after: tuple[str, int] | None = None
+
+
+@dataclass(slots=True)
+class Extras:
+    """What an object carries besides its typed fields, so that nothing read is lost.
+
+    Attributes:
+        elements: unknown or unreadable child elements, in document order.
+        attributes: unknown or unreadable attributes, Clark name to text; schema locations stand here too.
+        leaves: original lexical forms, by (field, occurrence).
+        order: field names in document order, for content models in which a repeated group interleaves fields.
+        text: character data where the schema allows none.
+    """
+
+    elements: list[Kept] = field(default_factory=list)
+    attributes: dict[str, str] = field(default_factory=dict)
+    leaves: dict[tuple[str, int], Leaf] = field(default_factory=dict)
+    order: tuple[str, ...] = ()
+    text: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class XmlObject:
+    """Base of every generated class: a value with typed fields and, out of band, what the schema does not know.
+
+    Attributes:
+        extras: kept unknown content and original lexical forms; None where there is none.
+    """
+
+    __xml__: ClassVar[ClassTable]
+
+    extras: Extras | None = field(default=None, repr=False)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        # Not super(): a slotted dataclass is made twice and the cell of __class__ still names the first one.
+        table = cls.__dict__.get("__xml__")
+        if table is not None:
+            table.cls = cls
+
+    def unknown_elements(self) -> list[RawXml]:
+        """The child elements that the schema does not know or whose content does not fit, in document order."""
+        return [kept.xml for kept in self.extras.elements] if self.extras else []
+
+
+class DistinguishedNameMixin:
+    """Text form of an MTOSI name: `MD=EMS1/ME=NE-7`, with `/`, `=` and `%` in a part written `%2F`, `%3D`, `%25`."""
+
+    __slots__ = ()
+
+    __xml__: ClassVar[ClassTable]
+    rdn: list[Any]
+
+    @classmethod
+    def parse(cls, text: str) -> Any:
+        """The name that a text form stands for.
+
+        Args:
+            text: `TYPE=value` parts joined by `/`.
+
+        Raises:
+            EncodeError: a part without type or `=`, or a `%` that starts no escape.
+        """
+        rdn_class = cls.__xml__.field("rdn").table().cls
+        parts = [part.partition("=") for part in text.split("/")]
+        if any(not kind or not equals for kind, equals, _ in parts):
+            raise EncodeError(f"{text!r} is no name of the form TYPE=value/TYPE=value")
+        return cls(rdn=[rdn_class(type=_unescape(kind), value=_unescape(value)) for kind, _, value in parts])  # type: ignore[call-arg]
+
+    def __str__(self) -> str:
+        return "/".join(f"{_escape(part.type)}={_escape(part.value)}" for part in self.rdn)
+
+
+_ESCAPES = {"%": "%25", "/": "%2F", "=": "%3D"}
+_UNESCAPES = {code.lower(): char for char, code in _ESCAPES.items()}
+
+
+def _escape(text: str | None) -> str:
+    return "".join(_ESCAPES.get(char, char) for char in text or "")
+
+
+def _unescape(text: str) -> str:
+    pieces = re.split(r"(%..?)", text)
+    try:
+        return "".join(_UNESCAPES[piece.lower()] if piece.startswith("%") else piece for piece in pieces)
+    except KeyError as error:
+        raise EncodeError(f"{text!r}: {error.args[0]!r} is no escape of a name; there are %25, %2F and %3D") from None
+
+
+def local_name(tag: str) -> str:
+    """The local part of a Clark name."""
+    return split_clark(tag)[1]
