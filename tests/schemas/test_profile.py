@@ -1,0 +1,328 @@
+"""Our schemas load everywhere, are documented, and agree with the release: what they accept, MTOSI 2.0 accepts."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from lxml import etree
+
+from .profile_instances import FOREIGN, InstanceMaker, Manner
+from .profile_structure import (
+    WSDL,
+    Binding,
+    Child,
+    Complex,
+    Root,
+    Simple,
+    Structure,
+    read_bindings,
+    read_structure,
+    without,
+)
+
+xmlschema = pytest.importorskip("xmlschema", reason="the extra codegen brings the xmlschema library")
+wsdl11 = pytest.importorskip("xmlschema.extras.wsdl")
+
+REPOSITORY: Final = Path(__file__).parents[2]
+FILES: Final = sorted((REPOSITORY / "xsd").glob("*/*.xsd"))
+WSDLS: Final = sorted((REPOSITORY / "wsdl").glob("*.wsdl"))
+RELEASE: Final = Path(os.environ.get("MTOSI_SHARED", REPOSITORY.parent / "shared")) / "mtosi" / "2.0"
+XSD: Final = "{http://www.w3.org/2001/XMLSchema}"
+MTOP: Final = "http://www.tmforum.org/mtop/"
+INVDATA: Final = f"{{{MTOP}nrf/xsd/invdata/v1}}"
+
+SEED: Final = 20
+DOCUMENTS: Final = {Manner.MINIMAL: 1, Manner.MAXIMAL: 3, Manner.RANDOM: 24}  # of each global element
+
+# What the profile leaves out of types that it has: optional elements for objects that it does not know.
+LEFT_OUT: Final[dict[str, set[str]]] = {
+    f"{INVDATA}ManagementDomainInventoryType": {"mlsnList", "fdList"},
+    f"{INVDATA}ManagedElementInventoryType": {"ccList", "pgpList", "epgList", "gtpList", "mfdList"},
+}
+# Where the release allows anything at all and the profile only what is meant: an empty request.
+NARROWED: Final = {f"{{{MTOP}mri/xsd/eir/v1}}getEquipmentIteratorRequest"}
+
+OPERATIONS: Final = {
+    "AlarmRetrieval": 2,
+    "EquipmentInventoryRetrieval": 7,
+    "ManagedElementRetrieval": 4,
+    "NotificationBroker": 3,
+    "NotificationConsumer": 1,
+    "NotificationProducer": 2,
+    "ResourceInventoryRetrieval": 1,
+}
+
+
+def short(file: Path) -> str:
+    return f"{file.parent.name}/{file.stem}"
+
+
+def namespace_of(file: Path) -> str:
+    return str(etree.parse(file).getroot().get("targetNamespace"))
+
+
+def driver(folder: Path, files: list[Path]) -> Path:
+    """A schema that imports all the files, one for each namespace."""
+    imports = {namespace_of(file): file for file in files}
+    assert len(imports) == len(files), "two files of one namespace"
+    lines = [f'<xsd:import namespace="{name}" schemaLocation="{file.as_uri()}"/>' for name, file in imports.items()]
+    target = folder / "driver.xsd"
+    target.write_text(f'<xsd:schema xmlns:xsd="{XSD[1:-1]}">{"".join(lines)}</xsd:schema>', encoding="utf-8")
+    return target
+
+
+def roots() -> list[str]:
+    return sorted(read_structure(FILES).elements)
+
+
+def label(name: str) -> str:
+    return name.removeprefix("{" + MTOP).replace("/xsd/", "/").replace("/v1}", " ")
+
+
+@pytest.fixture(scope="session")
+def profile_driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return driver(tmp_path_factory.mktemp("profile"), FILES)
+
+
+@pytest.fixture(scope="session")
+def profile(profile_driver: Path) -> etree.XMLSchema:
+    return etree.XMLSchema(file=str(profile_driver))
+
+
+@pytest.fixture(scope="session")
+def maker(profile_driver: Path) -> InstanceMaker:
+    return InstanceMaker(xmlschema.XMLSchema10(str(profile_driver)), SEED)
+
+
+@pytest.fixture(scope="session")
+def documents(maker: InstanceMaker) -> dict[str, list[bytes]]:
+    """The instance documents by their root, each as bytes: what a peer would read."""
+    return {
+        root: [
+            etree.tostring(maker.document(root, manner)) for manner, count in DOCUMENTS.items() for _ in range(count)
+        ]
+        for root in maker.roots
+    }
+
+
+@pytest.fixture(scope="session")
+def release_files() -> list[Path]:
+    if not RELEASE.is_dir():
+        pytest.skip(f"no MTOSI 2.0 release at {RELEASE}; MTOSI_SHARED says where the folder with mtosi/2.0 is")
+    return sorted(RELEASE.glob("*/IIS/xsd/*.xsd"))
+
+
+@pytest.fixture(scope="session")
+def release(release_files: list[Path], tmp_path_factory: pytest.TempPathFactory) -> etree.XMLSchema:
+    """All schemas of the release at once, from a copy without the blanks around some of its names."""
+    copy = tmp_path_factory.mktemp("release")
+    copies = []
+    for file in release_files:
+        target = copy / file.relative_to(RELEASE)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(re.sub(rb'(\s(?:name|ref|type|base)=")\s*([^"]*?)\s*"', rb'\1\2"', file.read_bytes()))
+        copies.append(target)
+    return etree.XMLSchema(file=str(driver(copy, copies)))
+
+
+@pytest.fixture(scope="session")
+def release_structure(release_files: list[Path]) -> Structure:
+    return read_structure(release_files)
+
+
+def complaints(schema: etree.XMLSchema, documents: list[bytes]) -> Iterator[str]:
+    for number, data in enumerate(documents):
+        if not schema.validate(etree.fromstring(data)):
+            yield f"document {number}: {schema.error_log[0].message}\n{data.decode()}"
+
+
+class TestLoading:
+    @pytest.mark.parametrize("file", FILES, ids=short)
+    def test_each_schema_loads_alone(self, file: Path) -> None:
+        """Whoever imports one file has all that it needs."""
+        assert etree.XMLSchema(file=str(file)) is not None
+
+    @pytest.mark.parametrize("file", FILES, ids=short)
+    def test_each_schema_lies_where_its_namespace_says(self, file: Path) -> None:
+        assert namespace_of(file) == f"{MTOP}{file.parent.name}/xsd/{file.stem}/v1"
+
+    @pytest.mark.parametrize("file", FILES, ids=short)
+    def test_each_schema_imports_what_it_uses_and_nothing_else(self, file: Path) -> None:
+        root = etree.parse(file).getroot()
+        names = [
+            value for node in root.iter(f"{XSD}*") for key, value in node.items() if key in {"type", "ref", "base"}
+        ]
+        names += [node.get("substitutionGroup", "") for node in root.iter(f"{XSD}element")]
+        used = {root.nsmap[name.partition(":")[0]] for name in names if name} - {XSD[1:-1], root.get("targetNamespace")}
+        assert {node.get("namespace") for node in root.iter(f"{XSD}import")} == used
+
+    def test_the_xmlschema_library_loads_all_of_them(self, maker: InstanceMaker) -> None:
+        assert maker.roots == roots()
+
+    @pytest.mark.parametrize("file", WSDLS, ids=lambda file: file.stem)
+    def test_each_wsdl_loads(self, file: Path) -> None:
+        loaded = wsdl11.Wsdl11Document(str(file))
+        assert [local_name(name) for name in loaded.services] == [f"{file.stem}Jms"]
+
+    def test_the_services_are_those_of_the_profile(self) -> None:
+        assert {file.stem: len(only_binding(file).operations) for file in WSDLS} == OPERATIONS
+
+    @pytest.mark.parametrize("file", WSDLS, ids=lambda file: file.stem)
+    def test_each_message_element_is_declared(self, file: Path) -> None:
+        declared = read_structure(FILES).elements
+        for operation in only_binding(file).operations.values():
+            parts = [
+                *operation.request,
+                *operation.response,
+                *(part for _, fault in operation.faults for part in fault),
+            ]
+            assert {element for _, element in parts} <= set(declared)
+
+
+class TestInstances:
+    @pytest.mark.parametrize("root", roots(), ids=label)
+    def test_the_profile_accepts_what_is_made_from_it(
+        self, root: str, profile: etree.XMLSchema, documents: dict[str, list[bytes]]
+    ) -> None:
+        assert list(complaints(profile, documents[root])) == []
+
+    @pytest.mark.parametrize("root", roots(), ids=label)
+    def test_the_release_accepts_what_the_profile_accepts(
+        self, root: str, release: etree.XMLSchema, documents: dict[str, list[bytes]]
+    ) -> None:
+        assert list(complaints(release, documents[root])) == []
+
+    def test_the_documents_show_all_that_the_schemas_allow(
+        self, maker: InstanceMaker, documents: dict[str, list[bytes]]
+    ) -> None:
+        """Each element in each type, each attribute, nil, default, wildcard and enumeration value, at least once."""
+        assert sum(map(len, documents.values())) == len(roots()) * sum(DOCUMENTS.values())
+        assert maker.unseen() == set()
+
+    def test_the_documents_use_what_is_easily_forgotten(self, documents: dict[str, list[bytes]]) -> None:
+        everything = b"".join(data for made in documents.values() for data in made)
+        assert len(set(re.findall(rb'xsi:type="([^"]+)"', everything))) > 20
+        assert everything.count(b'xsi:nil="true"') > 100
+        assert FOREIGN.encode() in everything
+
+    def test_both_reject_a_child_that_nobody_declared(
+        self, profile: etree.XMLSchema, release: etree.XMLSchema, documents: dict[str, list[bytes]]
+    ) -> None:
+        """The agreement is worth something only if the two can say no."""
+        spoiled = 0
+        for root, made in documents.items():
+            node = etree.fromstring(made[1])
+            if not len(node):
+                continue
+            node[0].tag = f"{node[0].tag}Unknown"
+            assert not profile.validate(node), root
+            assert not release.validate(node), root
+            spoiled += 1
+        assert spoiled > 90
+
+
+class TestStructure:
+    """Instances show that ours is no wider than the release; this shows that it is no narrower either."""
+
+    @pytest.mark.parametrize("file", FILES, ids=short)
+    def test_types_and_elements_say_the_same(self, file: Path, release_structure: Structure) -> None:
+        ours = read_structure([file])
+        for name, kind in ours.types.items():
+            theirs: Complex | Simple | None = release_structure.types.get(name)
+            left_out = LEFT_OUT.get(name, set())
+            if left_out and isinstance(theirs, Complex):
+                theirs = without(theirs, left_out)
+            assert kind == theirs, name
+        for name, root in ours.elements.items():
+            if name not in NARROWED:
+                assert root == release_structure.elements.get(name), name
+
+    @pytest.mark.parametrize("name", sorted(LEFT_OUT), ids=label)
+    def test_what_is_left_out_is_optional(self, name: str, release_structure: Structure) -> None:
+        kind = release_structure.types[name]
+        assert isinstance(kind, Complex)
+        assert kind.content is not None
+        children = {local_name(m.name): m for m in kind.content.members if isinstance(m, Child)}
+        assert {children[child].least for child in LEFT_OUT[name]} == {0}
+
+    @pytest.mark.parametrize("name", sorted(NARROWED), ids=label)
+    def test_what_is_narrowed_was_open(self, name: str, release_structure: Structure) -> None:
+        assert release_structure.elements[name] == Root(f"{XSD}anyType", False, False, None)
+
+    def test_enumerations_have_the_same_values(self, release_structure: Structure) -> None:
+        ours = {n: k.values for n, k in read_structure(FILES).types.items() if isinstance(k, Simple) and k.values}
+        theirs = {n: k.values for n, k in release_structure.types.items() if isinstance(k, Simple) and n in ours}
+        assert len(ours) > 25
+        assert ours == theirs
+
+    @pytest.mark.parametrize("file", WSDLS, ids=lambda file: file.stem)
+    def test_operations_say_the_same(self, file: Path, release_files: list[Path]) -> None:
+        """Names, message exchange patterns, messages and the way that SOAP carries them."""
+        assert release_files
+        ours = read_bindings([file])
+        theirs = read_bindings(sorted(RELEASE.glob(f"*/IIS/wsdl/{file.stem}/*.wsdl")))
+        assert list(ours) == list(theirs)
+        for name, binding in ours.items():
+            assert binding.interface == theirs[name].interface
+            assert binding.transport == theirs[name].transport
+            assert binding.operations == theirs[name].operations
+
+    @pytest.mark.parametrize("file", WSDLS, ids=lambda file: file.stem)
+    def test_the_address_names_the_service(self, file: Path) -> None:
+        assert only_binding(file).address == f"jms://aserver/mtosi/{file.stem}"
+
+
+class TestDocumentation:
+    @pytest.mark.parametrize("file", FILES, ids=short)
+    def test_each_declaration_is_documented(self, file: Path) -> None:
+        """Files, global elements and types, and each element that a type declares: they become docstrings."""
+        root = etree.parse(file).getroot()
+        silent = [node.get("name") for node in documented(root) if not documentation(node)]
+        assert silent == []
+        assert all(documentation(node).endswith((".", ".)")) for node in documented(root))
+
+    @pytest.mark.parametrize("file", WSDLS, ids=lambda file: file.stem)
+    def test_each_service_and_operation_is_documented(self, file: Path) -> None:
+        root = etree.parse(file).getroot()
+        described = [root, *root.findall(f"{{{WSDL}}}portType/{{{WSDL}}}operation")]
+        assert all((node.findtext(f"{{{WSDL}}}documentation") or "").strip().endswith(".") for node in described)
+        assert len(described) == 1 + OPERATIONS[file.stem]
+
+    def test_the_words_are_our_own(self, release_files: list[Path]) -> None:
+        """No text of five words or more is the release's."""
+        sources = [*release_files, *RELEASE.glob("*/IIS/wsdl/*/*.wsdl")]
+        theirs = " ".join(words(" ".join(etree.parse(file).getroot().itertext())) for file in sources)
+        ours = {documentation(node) for file in FILES for node in documented(etree.parse(file).getroot())}
+        ours |= {" ".join(text.split()) for file in WSDLS for text in etree.parse(file).getroot().itertext()}
+        long = [text for text in ours if len(text.split()) >= 5]
+        assert len(long) > 300
+        assert [text for text in long if words(text) in theirs] == []
+
+
+def local_name(name: str) -> str:
+    return name.rpartition("}")[2]
+
+
+def only_binding(file: Path) -> Binding:
+    (binding,) = read_bindings([file]).values()
+    return binding
+
+
+def documented(root: etree._Element) -> Iterator[etree._Element]:
+    yield root
+    for node in root.iter(f"{XSD}element", f"{XSD}complexType", f"{XSD}simpleType"):
+        if node.get("name") is not None:
+            yield node
+
+
+def documentation(node: etree._Element) -> str:
+    return " ".join((node.findtext(f"{XSD}annotation/{XSD}documentation") or "").split())
+
+
+def words(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.lower()))
