@@ -60,6 +60,7 @@ CLOCKS = frozenset({"now", "utcnow", "today"})
 
 # Import name of an optional library -> the modules (with all below them) that may import it.
 OPTIONAL = {
+    "elementpath": ("mtosi_codegen",),
     "jinja2": ("mtosi_codegen",),
     "xmlschema": ("mtosi_codegen",),
     "zeep": ("mtosi_codegen",),
