@@ -1,0 +1,93 @@
+"""The communication patterns as pure state machines: events in, actions out.
+
+No socket, thread, clock or id generator: time and ids are arguments, and the caller does what the actions say. Each
+machine has its states in a table that the code runs and docs/patterns.md prints.
+
+* `SimpleExchange`: one request, one reply.
+* `BatchAssembler`: one request, many replies in any order, handed out in order, each once.
+* `PendingExchanges`: which exchange a received reply belongs to.
+* `cut_batches`, `reply_ids`, `reply_route`: what a supplier decides for its replies.
+"""
+
+from __future__ import annotations
+
+from .batch_table import BatchEvent, BatchState
+from .batches import BatchAssembler, BatchCounts, BatchRules
+from .correlation import HeldReply, Match, Matched, OrphanReason, OrphanReply, PendingExchanges, Strategy
+from .model import (
+    Action,
+    Actions,
+    Clock,
+    CommunicationPattern,
+    Complete,
+    Conflict,
+    Duplicate,
+    Exchange,
+    Fail,
+    Fault,
+    Flag,
+    Limits,
+    Orphan,
+    Release,
+    Reply,
+    ReplyType,
+    Stray,
+    parse_pattern,
+)
+from .simple import SimpleEvent, SimpleExchange, SimpleState
+from .supplier import (
+    Batch,
+    BatchPosition,
+    JmsEcho,
+    ReplyIds,
+    ReplyRoute,
+    RouteSource,
+    cut_batches,
+    reply_ids,
+    reply_route,
+)
+
+__all__ = [
+    "Action",
+    "Actions",
+    "Batch",
+    "BatchAssembler",
+    "BatchCounts",
+    "BatchEvent",
+    "BatchPosition",
+    "BatchRules",
+    "BatchState",
+    "Clock",
+    "CommunicationPattern",
+    "Complete",
+    "Conflict",
+    "Duplicate",
+    "Exchange",
+    "Fail",
+    "Fault",
+    "Flag",
+    "HeldReply",
+    "JmsEcho",
+    "Limits",
+    "Match",
+    "Matched",
+    "Orphan",
+    "OrphanReason",
+    "OrphanReply",
+    "PendingExchanges",
+    "Release",
+    "Reply",
+    "ReplyIds",
+    "ReplyRoute",
+    "ReplyType",
+    "RouteSource",
+    "SimpleEvent",
+    "SimpleExchange",
+    "SimpleState",
+    "Strategy",
+    "Stray",
+    "cut_batches",
+    "parse_pattern",
+    "reply_ids",
+    "reply_route",
+]

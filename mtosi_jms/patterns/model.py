@@ -1,0 +1,254 @@
+"""The values that the pattern machines take and give: replies in, actions out, and the clocks between them.
+
+Nothing here knows JMS, SOAP or a stub class: a `Reply` carries what a pattern looks at, and a payload of any type `P`
+that only passes through. Time is seconds as float from any clock that does not run backwards.
+
+The generic ones have no slots: before Python 3.13 `Reply[str](...)` fails on a frozen dataclass with slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Generic, Protocol, TypeAlias, TypeVar
+
+from mtosi_jms.errors import ConfigError, ExchangeError
+
+P = TypeVar("P")
+
+
+class ReplyType(StrEnum):
+    """The two values of msgType that a reply may have."""
+
+    RESPONSE = "RESPONSE"
+    ERROR = "ERROR"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply(Generic[P]):
+    """One received message, reduced to what correlation and the patterns look at.
+
+    Attributes:
+        correlation_id: correlationId of the MTOSI header as it came, blanks included; None or empty counts as absent.
+        jms_correlation_id: JMSCorrelationID, None where it is not set.
+        message_type: RESPONSE or ERROR.
+        batch_number: batchSequenceNumber, None where absent.
+        end_of_reply: batchSequenceEndOfReply, None where absent.
+        payload: what the caller wants back when the reply is released.
+        body_digest: digest of the body by which a duplicate is told from a conflict; empty: unknown, and then every
+            second reply of a number counts as a duplicate.
+        has_body: False for a reply whose SOAP body is empty; only such a reply can be an acknowledgement (C61).
+        object_count: managed objects in the reply, None where not counted (only `BatchRules.strict_size` asks).
+    """
+
+    payload: P
+    correlation_id: str | None = None
+    jms_correlation_id: str | None = None
+    message_type: ReplyType = ReplyType.RESPONSE
+    batch_number: int | None = None
+    end_of_reply: bool | None = None
+    body_digest: bytes | str = b""
+    has_body: bool = True
+    object_count: int | None = None
+
+
+class Clock(StrEnum):
+    """What ran out; the value stands in the error's `clock`."""
+
+    FIRST_REPLY = "first reply"
+    GAP = "gap"
+    GRACE = "grace"
+    TOTAL = "total"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long an exchange waits, in seconds; None: without limit (C60).
+
+    Attributes:
+        first_reply: from the request to the first reply.
+        gap: from one reply that brought something new to the next.
+        total: from the request to the end; replies that keep coming do not move it.
+        grace: how long a batch 0 may still come where the peer is known to count from 0 and all others are there
+            (C23); replaces `gap` in that one situation when it is shorter.
+
+    Raises:
+        ConfigError: a limit that is not positive.
+    """
+
+    first_reply: float | None = 60.0
+    gap: float | None = 60.0
+    total: float | None = None
+    grace: float | None = 5.0
+
+    def __post_init__(self) -> None:
+        for name in ("first_reply", "gap", "total", "grace"):
+            value: float | None = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ConfigError(f"limit {name} must be more than 0 seconds, not {value!r}")
+
+
+def earliest(*candidates: tuple[float | None, float | None, Clock]) -> tuple[float, Clock] | None:
+    """The first deadline of (start, limit, clock) triples; those without start or limit never fire.
+
+    On a tie the triple that stands first wins, so that the reason in an error does not depend on rounding.
+    """
+    found: tuple[float, Clock] | None = None
+    for start, limit, clock in candidates:
+        if start is None or limit is None:
+            continue
+        if found is None or start + limit < found[0]:
+            found = (start + limit, clock)
+    return found
+
+
+@dataclass(frozen=True)
+class Release(Generic[P]):
+    """Hand this reply to the application: its turn has come. `number` is None for a reply without batch fields."""
+
+    payload: P
+    number: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """The exchange ended well; nothing more will be released."""
+
+
+@dataclass(frozen=True)
+class Fault(Generic[P]):
+    """The peer answered with an ERROR, which ends the exchange (C59).
+
+    Attributes:
+        payload: the payload of the ERROR; the caller makes the typed fault of it.
+        held: batches that arrived but whose turn never came, by number.
+    """
+
+    payload: P
+    held: Mapping[int, P] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Fail(Generic[P]):
+    """The exchange ended without a usable end: raise `error`.
+
+    Attributes:
+        error: ReplyTimeoutError, IncompleteBatchError or ProtocolError.
+        held: batches that arrived but whose turn never came, by number.
+    """
+
+    error: ExchangeError
+    held: Mapping[int, P] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Duplicate(Generic[P]):
+    """The same batch again, with the same body: dropped and counted (P32)."""
+
+    reply: Reply[P]
+
+
+@dataclass(frozen=True)
+class Conflict(Generic[P]):
+    """A batch number that was already taken, with another body or another end mark: the first one stands."""
+
+    reply: Reply[P]
+
+
+@dataclass(frozen=True)
+class Stray(Generic[P]):
+    """A reply of this exchange that has no place in the sequence; not released, never silently lost.
+
+    Attributes:
+        reply: the reply.
+        rule: the rule that it breaks, such as R5a.
+        reason: what is wrong, as a sentence part.
+    """
+
+    reply: Reply[P]
+    rule: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """Something irregular that was accepted all the same: to be reported as a warning.
+
+    Attributes:
+        rule: the rule or decision concerned, such as C58.
+        reason: what is irregular, as a sentence part.
+    """
+
+    rule: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Orphan(Generic[P]):
+    """A reply that came after the exchange had ended: for the orphan hook (C58)."""
+
+    reply: Reply[P]
+
+
+Action: TypeAlias = (
+    Release[P] | Complete | Fault[P] | Fail[P] | Duplicate[P] | Conflict[P] | Stray[P] | Flag | Orphan[P]
+)
+Actions: TypeAlias = tuple[Action[P], ...]
+
+
+class Exchange(Protocol[P]):
+    """What the two machines have in common: all that a requestor needs to pump either."""
+
+    correlation_id: str
+
+    @property
+    def finished(self) -> bool:
+        """Whether the exchange has ended, well or not."""
+
+    @property
+    def deadline(self) -> tuple[float, Clock] | None:
+        """When `tick` will end the exchange, and by which clock; None: never."""
+
+    def receive(self, reply: Reply[P], now: float) -> Actions[P]:
+        """A reply of this exchange came at `now`, in seconds."""
+
+    def tick(self, now: float) -> Actions[P]:
+        """The time is `now`, in seconds; nothing happens before `deadline`."""
+
+    def exhaust(self) -> Actions[P]:
+        """No reply can come any more."""
+
+    def abandon(self) -> None:
+        """The caller gave up."""
+
+
+class CommunicationPattern(StrEnum):
+    """The four values of communicationPattern (P2)."""
+
+    SIMPLE_RESPONSE = "SimpleResponse"
+    MULTIPLE_BATCH_RESPONSE = "MultipleBatchResponse"
+    BULK_RESPONSE = "BulkResponse"
+    NOTIFICATION = "Notification"
+
+
+def parse_pattern(text: str | None) -> tuple[CommunicationPattern, Flag | None]:
+    """A received communicationPattern, read leniently.
+
+    `MultipleResponse`, which the older guides print, is taken for MultipleBatchResponse with a flag (C51). An absent
+    or unknown value is taken for SimpleResponse with a flag: one answer is what every peer can take.
+
+    Args:
+        text: the header's value, white space around it allowed; None or blank: absent.
+
+    Returns:
+        The pattern and, where the text was not one of the four values, what to warn of.
+    """
+    value = (text or "").strip()
+    if value == "MultipleResponse":
+        return CommunicationPattern.MULTIPLE_BATCH_RESPONSE, Flag("C51", "MultipleResponse means MultipleBatchResponse")
+    try:
+        return CommunicationPattern(value), None
+    except ValueError:
+        said = f"{value!r} is no communication pattern" if value else "no communication pattern is given"
+        return CommunicationPattern.SIMPLE_RESPONSE, Flag("P2", f"{said}; taken for SimpleResponse")
