@@ -1,0 +1,137 @@
+"""Doubles and fault injectors for tests of code that talks MTOSI over JMS.
+
+The fault injectors are pure: a list or other iterable of messages goes in, a new list comes out, the messages that were
+given stay as they are. Messages are anything; only `truncate` looks into them, and takes bytes or a dataclass with a
+`body` of bytes such as `JmsMessage`. They can be nested:
+
+    reorder(duplicate(gap(messages, at=3), at=0), seed=7)
+
+An injector that would change nothing says so with a ConfigError: a test must not pass because its fault never happened.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias, TypeVar
+
+from mtosi_jms.errors import ConfigError
+
+M = TypeVar("M")
+
+Chosen: TypeAlias = int | Iterable[int] | Callable[[Any], bool]
+"""Which messages: a position (from 0; negative: from the end), several positions, or a predicate of the message."""
+
+
+def gap(messages: Iterable[M], at: Chosen) -> list[M]:
+    """Lose messages.
+
+    Args:
+        messages: in order of sending.
+        at: the messages that are lost.
+
+    Raises:
+        ConfigError: `at` chooses none, or a position that is not there.
+    """
+    given = list(messages)
+    lost = _positions(given, at)
+    return [message for position, message in enumerate(given) if position not in lost]
+
+
+def duplicate(messages: Iterable[M], at: Chosen, *, copies: int = 1, distance: int = 0) -> list[M]:
+    """Deliver messages more than once; the copies are the same objects.
+
+    Args:
+        messages: in order of sending.
+        at: the messages that come again.
+        copies: how many times each comes again.
+        distance: how many other messages of the original order come between a message and its copies; at the end of
+            the list there may be fewer.
+
+    Raises:
+        ConfigError: `at` chooses none, or a position that is not there; `copies` below 1 or `distance` below 0.
+    """
+    if copies < 1 or distance < 0:
+        raise ConfigError(f"copies must be 1 or more and distance 0 or more, not {copies} and {distance}")
+    given = list(messages)
+    again = _positions(given, at)
+    slots: list[list[M]] = [[message] for message in given]
+    for position in sorted(again):
+        slots[min(position + distance, len(given) - 1)] += [given[position]] * copies
+    return [message for slot in slots for message in slot]
+
+
+def reorder(messages: Iterable[M], seed: int, *, span: int | None = None) -> list[M]:
+    """Deliver messages in another order, the same for the same seed and number of messages; never the order given.
+
+    Args:
+        messages: in order of sending.
+        seed: of the shuffle.
+        span: no message is overtaken by one that was sent `span` or more positions later; None: any order.
+
+    Raises:
+        ConfigError: fewer than two messages, or a `span` below 2.
+    """
+    given = list(messages)
+    if len(given) < 2 or (span is not None and span < 2):
+        raise ConfigError("reorder needs two messages or more, and a span of 2 or more")
+    dice = random.Random(seed)
+    reach = len(given) if span is None else span
+    order = sorted(range(len(given)), key=lambda position: position + dice.random() * reach)
+    if span is None:
+        dice.shuffle(order)
+    if order == sorted(order):
+        order[0], order[1] = order[1], order[0]
+    return [given[position] for position in order]
+
+
+def truncate(messages: Iterable[M], at: Chosen, *, keep: float = 0.5) -> list[M]:
+    """Cut the end off the bytes of messages, be it in the middle of a tag or of a character.
+
+    Args:
+        messages: bytes, or dataclass instances with a `body` of bytes; the cut ones are copies.
+        at: the messages that are cut.
+        keep: how much stays: an int is a number of bytes (negative: all but so many), a float below 1 the fraction.
+
+    Raises:
+        ConfigError: `at` chooses none, or a position that is not there; a chosen message has no bytes, or would stay
+            whole.
+    """
+    given = list(messages)
+    for position in _positions(given, at):
+        given[position] = _cut(given[position], keep)
+    return given
+
+
+def _cut(message: M, keep: float) -> M:
+    if isinstance(message, bytes):
+        return _shorter(message, keep)  # type: ignore[return-value]  # bytes are cut to bytes
+    body = getattr(message, "body", None)
+    if not isinstance(body, bytes) or not dataclasses.is_dataclass(message) or isinstance(message, type):
+        raise ConfigError(f"truncate takes bytes or a dataclass with a body of bytes, not {type(message).__name__}")
+    return dataclasses.replace(message, body=_shorter(body, keep))
+
+
+def _shorter(body: bytes, keep: float) -> bytes:
+    if isinstance(keep, int):
+        cut = body[:keep]
+    else:
+        cut = body[: int(len(body) * keep)] if 0 <= keep < 1 else body
+    if len(cut) == len(body):
+        raise ConfigError(f"keep={keep!r} does not cut a body of {len(body)} bytes")
+    return cut
+
+
+def _positions(given: list[M], at: Chosen) -> set[int]:
+    """The chosen positions, from 0."""
+    if callable(at):
+        chosen = {position for position, message in enumerate(given) if at(message)}
+    else:
+        wanted = [at] if isinstance(at, int) else list(at)
+        if wrong := [position for position in wanted if not -len(given) <= position < len(given)]:
+            raise ConfigError(f"no message at {wrong[0]}: there are {len(given)}")
+        chosen = {position % len(given) for position in wanted}
+    if not chosen:
+        raise ConfigError("no message was chosen: the fault would not happen")
+    return chosen
