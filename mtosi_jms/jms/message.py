@@ -189,6 +189,33 @@ class JmsMessage:
             facts.append(f"redelivered, delivery {self.delivery_count}")
         return f"JmsMessage({', '.join(facts)})"
 
+    def stamped(self, destination: Destination, *, message_id: str | None, timestamp_ms: int) -> JmsMessage:
+        """The message as a provider sends it: its own headers in place of whatever the sender had put there (C45).
+
+        Args:
+            destination: where it goes.
+            message_id: the provider's id, None where the wire does not tell it.
+            timestamp_ms: milliseconds since 1970 UTC; the expiration is counted from it (T1.5).
+        """
+        return self._with(
+            destination=destination,
+            message_id=message_id,
+            timestamp_ms=timestamp_ms,
+            expiration_ms=timestamp_ms + self.time_to_live_ms if self.time_to_live_ms else 0,
+            redelivered=False,
+            delivery_count=1,
+        )
+
+    def again(self) -> JmsMessage:
+        """The message as the next consumer sees it, after it was handed out and not acknowledged (T1.10)."""
+        return self._with(redelivered=True, delivery_count=self.delivery_count + 1)
+
+    def _with(self, **changes: object) -> JmsMessage:
+        copy = object.__new__(JmsMessage)  # nothing that needs checking changes: four times as fast as `replace`
+        for name in JmsMessage.__slots__:
+            object.__setattr__(copy, name, changes[name] if name in changes else getattr(self, name))
+        return copy
+
     def _routing(self) -> tuple[tuple[str, object], ...]:
         return (
             ("message_id", self.message_id),

@@ -1,0 +1,122 @@
+"""The providers that the contract suite runs on. A new transport adds one class here and runs the whole suite."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import Any, Protocol
+
+import pytest
+
+from mtosi_jms.errors import IllegalStateError
+from mtosi_jms.jms.destinations import Queue, Topic
+from mtosi_jms.transport.base import Connection, Session
+from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
+
+PATIENCE = 20.0
+"""Seconds after which a thread that should have ended is taken to hang."""
+
+_numbers = itertools.count(1)
+
+
+class ProviderUnderTest(Protocol):
+    """What the suite wants of a provider."""
+
+    def connect(self) -> Connection:
+        """A new connection, stopped."""
+
+    def pass_time(self, seconds: float) -> None:
+        """Lets the provider's clock go on: at once where it is injected, by waiting where it is real."""
+
+    def close(self) -> None:
+        """Ends what the test left open."""
+
+
+class MemoryUnderTest:
+    def __init__(self) -> None:
+        self.seconds = 1_700_000_000.0
+        self.provider = MemoryProvider("contract", clock=lambda: self.seconds)
+        self._connections: list[Connection] = []
+
+    def connect(self) -> Connection:
+        connection = MemoryConnection(self.provider)
+        self._connections.append(connection)
+        return connection
+
+    def pass_time(self, seconds: float) -> None:
+        self.seconds += seconds
+
+    def close(self) -> None:
+        for connection in self._connections:
+            connection.close()
+
+
+PROVIDERS: dict[str, Callable[[], ProviderUnderTest]] = {"memory": MemoryUnderTest}
+
+
+@pytest.fixture(params=sorted(PROVIDERS))
+def provider(request: pytest.FixtureRequest) -> Iterator[ProviderUnderTest]:
+    made = PROVIDERS[request.param]()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def connection(provider: ProviderUnderTest) -> Connection:
+    """A started connection."""
+    made = provider.connect()
+    made.start()
+    return made
+
+
+@pytest.fixture
+def queue() -> Queue:
+    """A queue that no other test uses."""
+    return Queue(f"contract.queue.{next(_numbers)}")
+
+
+@pytest.fixture
+def topic() -> Topic:
+    """A topic that no other test uses."""
+    return Topic(f"contract.topic.{next(_numbers)}")
+
+
+@pytest.fixture
+def background() -> Callable[[Callable[[], Any]], Future[Any]]:
+    """Runs an action in a thread of its own; ask the future for the result with PATIENCE."""
+
+    def start(action: Callable[[], Any]) -> Future[Any]:
+        future: Future[Any] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(action())
+            except BaseException as exc:  # noqa: BLE001 - the future raises it
+                future.set_exception(exc)
+
+        threading.Thread(target=run, daemon=True).start()
+        return future
+
+    return start
+
+
+@pytest.fixture
+def patience() -> float:
+    return PATIENCE
+
+
+@pytest.fixture
+def until_blocked() -> Callable[[Session], None]:
+    """Returns once another thread is blocked in a session: the session then refuses everybody else."""
+
+    def wait(session: Session) -> None:
+        for _ in range(5_000_000):
+            try:
+                session.recover()
+            except IllegalStateError:
+                return
+        pytest.fail("no thread is blocked in the session")
+
+    return wait
