@@ -40,6 +40,11 @@ def registered_packages() -> tuple[str, ...]:
     return tuple(reversed(_packages))
 
 
+def modules_of(root: str) -> Mapping[str, str]:
+    """The modules of a registered package, target namespace to module path below the root; empty if it is not known."""
+    return dict(_packages.get(root, {}))
+
+
 def find_element(tag: str, root: str | None = None) -> type[XmlObject] | None:
     """The class of a global element, None if no registered package has it.
 
