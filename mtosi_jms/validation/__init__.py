@@ -1,0 +1,19 @@
+"""Documents against schemas: the SOAP envelope, the MTOSI header and the message in it.
+
+    schemas = SchemaSet.load()                    # the project's own; SchemaSet.load("mtosi_2.0") takes a release
+    report = Validator(schemas).validate_file("reply.xml")
+    for issue in report.issues:
+        print(issue.line, issue.path, issue.message)
+
+Everything happens in memory and offline; no document, no schema and no broken release makes it fetch anything.
+"""
+
+from __future__ import annotations
+
+from mtosi_jms.validation.locate import default_folder
+from mtosi_jms.validation.report import Issue, Report
+from mtosi_jms.validation.schemafile import SchemaNote
+from mtosi_jms.validation.schemaset import SchemaSet
+from mtosi_jms.validation.validator import Validator
+
+__all__ = ["Issue", "Report", "SchemaNote", "SchemaSet", "Validator", "default_folder"]

@@ -1,0 +1,171 @@
+"""One element against a schema set: libxml2's findings, each with its element.
+
+libxml2 reports every finding, and lxml computes for each the path of its node, which takes as long as the element has
+siblings before it: a reply of 100,000 elements with one systematic mistake would take minutes, a hostile one hours.
+Small elements are judged as trees. Large ones are judged as a stream that is cut off when enough has been found; the
+stream runs beside the tree that was parsed, so that lines and paths are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lxml import etree
+
+from mtosi_jms.xmlbind.issues import ElementPaths
+
+LARGE: Final = 5_000
+_CHUNK: Final = 1 << 16
+# Found when a child begins, and about its parent: content where there must be none, or no elements.
+_ABOUT_PARENT: Final = frozenset(
+    {
+        etree.ErrorTypes.SCHEMAV_CVC_TYPE_3_1_2,
+        etree.ErrorTypes.SCHEMAV_CVC_COMPLEX_TYPE_2_1,
+        etree.ErrorTypes.SCHEMAV_CVC_COMPLEX_TYPE_2_2,
+        etree.ErrorTypes.SCHEMAV_CVC_ELT_3_2_1,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding of libxml2.
+
+    Attributes:
+        message: libxml2's words.
+        element: the element that it is about.
+        line: its line in the document.
+        path: its path in the document.
+    """
+
+    message: str
+    element: etree._Element
+    line: int | None
+    path: str
+
+
+def judge(
+    element: etree._Element, schema: etree.XMLSchema, limit: int, paths: ElementPaths, large: int = LARGE
+) -> tuple[list[Finding], bool]:
+    """Validate one element where it stands, with the namespaces that are in scope there.
+
+    Args:
+        element: the element; it is not changed.
+        schema: what it has to fit.
+        limit: how many findings are wanted at most.
+        paths: names the elements of the document.
+        large: number of elements from which the element is judged as a stream.
+
+    Returns:
+        the findings in document order, and whether there are more than `limit`.
+    """
+    if _is_large(element, large):
+        findings = _stream(element, schema, limit + 1, paths)
+    elif schema.validate(element):
+        findings = []
+    else:
+        findings = [_from_entry(entry, element, paths) for entry in list(schema.error_log)[: limit + 1]]
+    return findings[:limit], len(findings) > limit
+
+
+def _is_large(element: etree._Element, large: int) -> bool:
+    return any(number >= large for number, _ in enumerate(element.iter(), 1))
+
+
+def _from_entry(entry: Any, root: etree._Element, paths: ElementPaths) -> Finding:
+    element = _follow(entry.path or "", root)
+    path = paths.of(element)
+    attribute = (entry.path or "").rpartition("/")[2]
+    if attribute.startswith("@"):
+        path = f"{path}/{attribute}"
+    return Finding(entry.message, element, entry.line or element.sourceline, path)
+
+
+def _follow(path: str, root: etree._Element) -> etree._Element:
+    """The element that one of libxml2's node paths means, such as `/m:meList/*[2]/m:name`.
+
+    A step counts the siblings of equal prefix and name; a step of `*` stands for a default namespace and counts all.
+    """
+    element = root
+    for step in path.split("/")[2:]:
+        name, _, position = step.partition("[")
+        number = int(position.rstrip("]") or 1)
+        if name.startswith("@"):
+            break
+        same = (child for child in element if name in ("*", _name(child)))
+        found = next((child for place, child in enumerate(same, 1) if place == number), None)
+        if found is None:
+            break
+        element = found
+    return element
+
+
+def _name(element: etree._Element) -> str:
+    local = str(element.tag).rpartition("}")[2]
+    return f"{element.prefix}:{local}" if element.prefix else local
+
+
+class _Enough(Exception):
+    """As many findings as were wanted."""
+
+
+class _Stream:
+    """Parser target that walks the parsed tree in step with the stream and gives each new finding its element.
+
+    libxml2 judges an event after the target has seen it, so that what is new at one event belongs to the one before.
+    """
+
+    def __init__(self, root: etree._Element, limit: int, paths: ElementPaths) -> None:
+        self.findings: list[Finding] = []
+        self.parser: etree.XMLParser | None = None
+        self._limit = limit
+        self._paths = paths
+        self._walk: Iterator[etree._Element] = root.iter()
+        self._open: list[etree._Element] = []
+        self._last: etree._Element = root
+        self._began = False
+
+    def start(self, tag: str, attributes: object) -> None:
+        self._collect()
+        self._last, self._began = next(self._walk), True
+        self._open.append(self._last)
+
+    def data(self, text: str) -> None:
+        self._collect()
+        self._last, self._began = self._open[-1], False
+
+    def end(self, tag: str) -> None:
+        self._collect()
+        self._last, self._began = self._open.pop(), False
+
+    def close(self) -> None:
+        self._collect()
+
+    def _collect(self) -> None:
+        log = self.parser.feed_error_log if self.parser is not None else ()
+        # The log is copied at each look at it: its length tells first whether there is anything new.
+        if len(log) == len(self.findings):
+            return
+        for entry in list(log)[len(self.findings) :]:
+            element = self._last
+            if self._began and entry.type in _ABOUT_PARENT and len(self._open) > 1:
+                element = self._open[-2]
+            self.findings.append(Finding(entry.message, element, element.sourceline, self._paths.of(element)))
+        if len(self.findings) >= self._limit:
+            raise _Enough
+
+
+def _stream(element: etree._Element, schema: etree.XMLSchema, limit: int, paths: ElementPaths) -> list[Finding]:
+    target = _Stream(element, limit, paths)
+    parser = etree.XMLParser(schema=schema, target=target, huge_tree=True, resolve_entities=False, no_network=True)
+    target.parser = parser
+    data = etree.tostring(element, with_tail=False)
+    try:
+        for start in range(0, len(data), _CHUNK):
+            parser.feed(data[start : start + _CHUNK])
+        parser.close()
+    except _Enough:
+        pass
+    return target.findings

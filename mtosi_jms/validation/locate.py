@@ -1,0 +1,130 @@
+"""Where schemas are: the project's own, a release tree, any other folder; and what a schemaLocation means.
+
+A release keeps its schemas in folders `<part>/IIS/xsd`; where a tree has such folders, only they count, so that the
+examples that lie beside them (`IIS/xml`) do not. In any other folder every `*.xsd` below it counts.
+"""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from mtosi_jms.errors import ConfigError, SchemaError
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+_SHARE = Path("share", "mtosi-jms", "xsd")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFiles:
+    """What a folder holds.
+
+    Attributes:
+        folder: the folder that was searched.
+        schemas: its XSD files, sorted.
+        wsdls: its WSDL files, sorted; their imports tell the schemas that count from leftovers.
+        unreadable: (path, reason) of sub-folders that could not be listed.
+    """
+
+    folder: Path
+    schemas: tuple[Path, ...]
+    wsdls: tuple[Path, ...]
+    unreadable: tuple[tuple[Path, str], ...] = ()
+
+
+def default_folder() -> Path:
+    """The folder of the project's own schemas: the checkout's first, else the installation's.
+
+    Raises:
+        ConfigError: neither is there; the text names the places that were tried.
+    """
+    places = list(_own_places())
+    for place in places:
+        if place.is_dir():
+            return place
+    tried = ", ".join(map(str, places))
+    raise ConfigError(f"the schemas of mtosi-jms are not installed (tried {tried}): reinstall, or give --schemas DIR")
+
+
+def _own_places() -> Iterator[Path]:
+    root = _PACKAGE.parent
+    if (root / "pyproject.toml").is_file():
+        yield root / "xsd"
+    yield Path(sysconfig.get_path("data")) / _SHARE
+    yield Path(sysconfig.get_path("data", sysconfig.get_preferred_scheme("user"))) / _SHARE
+    # `pip install --target DIR` puts the data beside the package.
+    yield root / _SHARE
+
+
+def find_files(folder: Path) -> FoundFiles:
+    """List the schemas of a release tree, of one `IIS/xsd` folder, of any folder, or one XSD file.
+
+    Raises:
+        SchemaError: there is no such folder, it cannot be read, or it holds no schema.
+    """
+    folder = folder.absolute()
+    if folder.is_file():
+        return FoundFiles(folder.parent, (folder,), ())
+    unreadable: list[tuple[Path, str]] = []
+
+    def failed(error: OSError) -> None:
+        if error.filename is None or Path(error.filename) == folder:
+            raise SchemaError(f"cannot be read: {error.strerror}", file=str(folder)) from error
+        unreadable.append((Path(error.filename), error.strerror or type(error).__name__))
+
+    schemas: list[Path] = []
+    wsdls: list[Path] = []
+    for parent, _, names in os.walk(folder, onerror=failed):
+        paths = [Path(parent, name) for name in names]
+        schemas.extend(path for path in paths if path.suffix.lower() == ".xsd")
+        wsdls.extend(path for path in paths if path.suffix.lower() == ".wsdl")
+    released = [path for path in schemas if _is_release_folder(path.parent)]
+    schemas = released or schemas
+    if not schemas:
+        raise SchemaError("no XSD file in this folder", file=str(folder))
+    return FoundFiles(folder, tuple(sorted(schemas)), tuple(sorted(wsdls)), tuple(unreadable))
+
+
+def _is_release_folder(folder: Path) -> bool:
+    return folder.name.lower() == "xsd" and folder.parent.name.lower() == "iis"
+
+
+def resolve_location(base: Path, location: str) -> tuple[Path | None, bool]:
+    """The file that a schemaLocation means, and whether it is named exactly.
+
+    Blanks around it, backslashes, percent escapes and the wrong case are tolerated. Network addresses are never
+    followed.
+
+    Args:
+        base: folder of the schema that holds the location.
+        location: value of the attribute.
+    """
+    plain = location.strip().replace("\\", "/")
+    parts = urlsplit(plain)
+    if not parts.path or "\0" in parts.path or (len(parts.scheme) > 1 and parts.scheme != "file"):
+        return None, False
+    target = Path(os.path.normpath(base / unquote(parts.path)))
+    if target.is_file():
+        return target, plain == location
+    return _any_case(target), False
+
+
+def _any_case(target: Path) -> Path | None:
+    """The file whose path differs from `target` in case only, or None."""
+    place = Path(target.anchor)
+    for step in target.parts[1:]:
+        if (place / step).exists():
+            place = place / step
+            continue
+        try:
+            matches = sorted(entry for entry in place.iterdir() if entry.name.casefold() == step.casefold())
+        except OSError:
+            return None
+        if not matches:
+            return None
+        place = matches[0]
+    return place if place.is_file() else None
