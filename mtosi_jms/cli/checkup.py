@@ -1,0 +1,249 @@
+"""The checks of `mtosi-jms doctor`.
+
+A check is `ok`, `missing` (something optional that is not there) or `fault` (something that is needed, or was asked
+for, and is out of order). No text holds a credential.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import pkgutil
+import platform
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Final, Literal
+
+from mtosi_jms.errors import MtosiError
+from mtosi_jms.validation import SchemaSet
+
+Status = Literal["ok", "missing", "fault"]
+
+PYTHON_MINIMUM: Final = (3, 11)
+JAVA_MINIMUM: Final = 17
+SPARK_MINIMUM: Final = 4
+CONNECT_SECONDS: Final = 3.0
+
+# Extra -> what it is for, and (module, distribution) of what it brings.
+EXTRAS: Final[dict[str, tuple[str, tuple[tuple[str, str], ...]]]] = {
+    "cli": ("colour, tables and progress bars", (("rich", "rich"),)),
+    "codegen": (
+        "mtosi-codegen: stubs from WSDL and XSD",
+        (("elementpath", "elementpath"), ("jinja2", "jinja2"), ("xmlschema", "xmlschema"), ("zeep", "zeep")),
+    ),
+    "stomp": ("brokers over STOMP", (("stomp", "stomp.py"),)),
+    "amqp": ("brokers over AMQP 1.0", (("proton", "python-qpid-proton"),)),
+    "jvm": ("any JMS provider, through its Java client", (("jpype", "JPype1"),)),
+    "spark": (
+        "ingestion into Spark",
+        (("pandas", "pandas"), ("pyarrow", "pyarrow"), ("pyspark", "pyspark")),
+    ),
+    "otel": ("traces and metrics", (("opentelemetry", "opentelemetry-api"),)),
+    "test": ("the test suite", (("pytest", "pytest"), ("hypothesis", "hypothesis"))),
+}
+
+# URL scheme -> transport (None: built in), default port.
+SCHEMES: Final[dict[str, tuple[str | None, int]]] = {
+    "memory": (None, 0),
+    "stomp": ("stomp", 61613),
+    "stomp+ssl": ("stomp", 61612),
+    "stomps": ("stomp", 61612),
+    "amqp": ("amqp", 5672),
+    "amqps": ("amqp", 5671),
+    "tcp": ("jvm", 61616),
+    "ssl": ("jvm", 61617),
+}
+_ADDRESS: Final = re.compile(
+    r"([a-z][a-z0-9+.-]*)://(?:[^@/\s]*@)?(\[[^\]\s]+\]|[^:/?,;()\s]+)(?::(\d+))?", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at.
+
+    Attributes:
+        name: what was looked at.
+        status: how it is.
+        detail: version, place, or what is wrong.
+        fix: what to do about it, empty where nothing is to be done.
+    """
+
+    name: str
+    status: Status
+    detail: str
+    fix: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        """The check as plain values."""
+        return {"name": self.name, "status": self.status, "detail": self.detail, "fix": self.fix}
+
+
+def all_checks(url: str | None = None) -> list[Check]:
+    """Every check; that of a broker only where a URL is given."""
+    checks = [check_python(), check_lxml(), check_schemas(), check_stubs()]
+    checks += [check_extra(extra) for extra in EXTRAS]
+    checks += [check_java(), check_spark()]
+    if url is not None:
+        checks += check_broker(url)
+    return checks
+
+
+def check_python() -> Check:
+    """Python itself."""
+    detail = f"{platform.python_version()} ({sys.executable})"
+    if sys.version_info < PYTHON_MINIMUM:
+        return Check("python", "fault", detail, "install Python 3.11 or later")
+    return Check("python", "ok", detail)
+
+
+def check_lxml() -> Check:
+    """lxml and the libxml2 below it."""
+    from lxml import etree
+
+    libxml2 = ".".join(map(str, etree.LIBXML_VERSION))
+    return Check("lxml", "ok", f"{metadata.version('lxml')} with libxml2 {libxml2}")
+
+
+def check_schemas() -> Check:
+    """The project's own schemas: found, and usable."""
+    try:
+        schemas = SchemaSet.load()
+    except MtosiError as error:
+        return Check("schemas", "fault", str(error), "reinstall mtosi-jms")
+    if schemas.notes:
+        return Check("schemas", "fault", str(schemas.notes[0]), "reinstall mtosi-jms")
+    return Check("schemas", "ok", f"{len(schemas.namespaces)} namespaces in {schemas.folder}")
+
+
+def check_stubs() -> Check:
+    """The generated stubs: each module can be imported."""
+    try:
+        package = importlib.import_module("mtosi_jms.stubs")
+        names = [module.name for module in pkgutil.walk_packages(package.__path__, "mtosi_jms.stubs.")]
+        for name in names:
+            importlib.import_module(name)
+    except Exception as error:  # noqa: BLE001 - whatever an import can raise is the finding
+        return Check("stubs", "fault", f"{type(error).__name__}: {error}", "reinstall mtosi-jms")
+    return Check("stubs", "ok", f"{len(names)} modules")
+
+
+def check_extra(extra: str) -> Check:
+    """The libraries of one extra: each one's version, or the line that installs it."""
+    purpose, libraries = EXTRAS[extra]
+    present: list[str] = []
+    missing: list[str] = []
+    for module, distribution in libraries:
+        if not _importable(module):
+            missing.append(distribution)
+        else:
+            present.append(f"{distribution} {_version(distribution)}".strip())
+    if not missing:
+        return Check(extra, "ok", f"{purpose}: {', '.join(present)}")
+    return Check(extra, "missing", f"{purpose}: no {', '.join(missing)}", f"pip install 'mtosi-jms[{extra}]'")
+
+
+def _importable(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _version(distribution: str) -> str:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def check_java() -> Check:
+    """Java, for Spark, for brokers and for the JVM transport."""
+    fix = f"install a JDK {JAVA_MINIMUM} or later and put it on PATH, or set JAVA_HOME"
+    java = _find_java()
+    if java is None:
+        return Check("java", "missing", "not found in JAVA_HOME nor on PATH", fix)
+    try:
+        answer = subprocess.run([str(java), "-version"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Check("java", "missing", f"{java} does not run: {error}", fix)
+    match = re.search(r'version "(?:1\.)?(\d+)([^"]*)"', answer.stderr + answer.stdout)
+    if match is None:
+        return Check("java", "missing", f"{java} does not tell its version", fix)
+    detail = f"{match.group(1)}{match.group(2)} ({java})"
+    return Check("java", "ok", detail) if int(match.group(1)) >= JAVA_MINIMUM else Check("java", "missing", detail, fix)
+
+
+def _find_java() -> Path | None:
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        for name in ("java", "java.exe"):
+            if (Path(home) / "bin" / name).is_file():
+                return Path(home) / "bin" / name
+    found = shutil.which("java")
+    return Path(found) if found else None
+
+
+def check_spark() -> Check:
+    """PySpark of a version that has the Python data source API."""
+    found = _version("pyspark")
+    fix = "pip install 'mtosi-jms[spark]'"
+    if not found:
+        return Check("spark version", "missing", f"PySpark {SPARK_MINIMUM} or later is not installed", fix)
+    major = re.match(r"\d+", found)
+    if major is None or int(major.group()) < SPARK_MINIMUM:
+        return Check("spark version", "missing", f"PySpark {found} is older than {SPARK_MINIMUM}", fix)
+    return Check("spark version", "ok", f"PySpark {found}; its workers run {sys.executable}")
+
+
+def check_broker(url: str) -> list[Check]:
+    """A broker's URL: which transport serves it, and whether each of its hosts answers."""
+    if url.split(":", 1)[0].lower() == "memory":
+        return [Check("broker", "ok", "memory: is built in")]
+    found = list(_addresses(url))
+    if not found:
+        known = ", ".join(f"{scheme}:" for scheme in SCHEMES)
+        return [
+            Check("broker", "fault", "no address in the URL", f"give scheme://host:port; known schemes are {known}")
+        ]
+    return [check for address in found for check in _check_address(*address)]
+
+
+def _addresses(url: str) -> Iterator[tuple[str, str, str]]:
+    """Scheme, host and port (empty where not given) of each address; a failover URL has several."""
+    for match in _ADDRESS.finditer(url):
+        yield match.group(1).lower(), match.group(2), match.group(3) or ""
+
+
+def _check_transport(scheme: str, transport: str) -> Check:
+    detail = f"{scheme}: is served by the {transport} transport"
+    if not _importable(f"mtosi_jms.transport.{transport}"):
+        return Check("transport", "fault", f"{detail}, which this version does not have", "use memory:, or upgrade")
+    extra = check_extra(transport)
+    return Check("transport", "ok" if extra.status == "ok" else "fault", detail, extra.fix)
+
+
+def _check_address(scheme: str, host: str, port_text: str) -> Iterator[Check]:
+    transport, default_port = SCHEMES.get(scheme, ("jvm", 0))
+    if transport is not None:
+        yield _check_transport(scheme, transport)
+    port = int(port_text or default_port)
+    address = f"{scheme}://{host}:{port}"
+    if not 0 < port < 65536:
+        yield Check("broker", "fault", f"{address}: no usable port", "give scheme://host:port")
+        return
+    try:
+        socket.create_connection((host.strip("[]"), port), timeout=CONNECT_SECONDS).close()
+    except OSError as error:
+        reason = error.strerror or str(error) or type(error).__name__
+        yield Check("broker", "fault", f"{address}: {reason}", "start the broker, or check host, port and firewall")
+    else:
+        yield Check("broker", "ok", f"{address} accepts connections")

@@ -1,0 +1,141 @@
+"""What the commands show: plain lines, and colour, tables and progress bars where rich draws on a terminal.
+
+Results go to standard output; problems, notes and progress go to standard error, so that a pipe carries results only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Style = Literal["plain", "good", "bad", "warn", "dim", "title"]
+_RICH: dict[Style, str] = {
+    "plain": "",
+    "good": "green",
+    "bad": "bold red",
+    "warn": "yellow",
+    "dim": "dim",
+    "title": "bold",
+}
+
+# The console that draws a progress bar just now: what is said meanwhile goes through it, above the bar.
+_drawing: Console | None = None
+
+
+def fancy(stream: IO[str] | None = None) -> bool:
+    """Whether a stream, by default standard output, is a terminal and rich is installed."""
+    stream = sys.stdout if stream is None else stream
+    return stream.isatty() and _rich_is_there()
+
+
+def _rich_is_there() -> bool:
+    try:
+        import rich  # noqa: F401 - asked for only
+    except ImportError:
+        return False
+    return True
+
+
+def say(text: str, style: Style = "plain", *, stream: IO[str] | None = None) -> None:
+    """Print text as it is, in colour on a terminal.
+
+    Args:
+        text: one or more lines; square brackets and the like have no meaning.
+        style: what kind of text it is.
+        stream: where to, standard output by default.
+    """
+    stream = sys.stdout if stream is None else stream
+    if not fancy(stream):
+        print(text, file=stream)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    target = _drawing or Console(file=stream)
+    target.print(Text(text, style=_RICH[style]), soft_wrap=True, highlight=False)
+
+
+def problem(text: str) -> None:
+    """Report something at fault on standard error, one line for each line of the text."""
+    for line in text.splitlines() or [""]:
+        say(f"error: {line}", "bad", stream=sys.stderr)
+
+
+def note(text: str) -> None:
+    """Report something worth knowing on standard error, one line for each line of the text."""
+    for line in text.splitlines() or [""]:
+        say(f"note: {line}", "dim", stream=sys.stderr)
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON document on one line of standard output, at once."""
+    print(json.dumps(value, default=str), flush=True)
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a table: framed on a terminal, aligned plain lines otherwise.
+
+    Args:
+        title: what the table shows; left out where empty.
+        columns: the headings.
+        rows: the cells; None shows as nothing.
+    """
+    cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    if fancy():
+        _rich_table(title, columns, cells)
+        return
+    if title:
+        print(title)
+    widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+    for row in (list(columns), *cells):
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _rich_table(title: str, columns: Sequence[str], cells: Iterable[Sequence[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    framed = Table(title=title or None, title_justify="left")
+    for column in columns:
+        framed.add_column(column, overflow="fold")
+    for row in cells:
+        framed.add_row(*map(Text, row))
+    Console(file=sys.stdout).print(framed)
+
+
+@contextlib.contextmanager
+def progress(label: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """A progress bar on standard error while the block runs; nothing where that is no terminal.
+
+    Args:
+        label: what is going on.
+        total: how many steps there are, None where unknown.
+
+    Yields:
+        a function that takes the number of steps just done.
+    """
+    global _drawing
+    if not fancy(sys.stderr):
+        yield lambda steps: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    console = Console(file=sys.stderr)
+    # rich would send a piped standard output to standard error as well.
+    bar = Progress(*columns, console=console, transient=True, redirect_stdout=sys.stdout.isatty())
+    _drawing = console
+    try:
+        with bar:
+            task = bar.add_task(label, total=total)
+            yield lambda steps: bar.advance(task, steps)
+    finally:
+        _drawing = None

@@ -1,0 +1,162 @@
+"""`mtosi-jms doctor`: each check in good and bad health."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mtosi_jms.cli import checkup, main
+from mtosi_jms.cli.checkup import Check
+from mtosi_jms.errors import SchemaError
+
+
+@pytest.fixture
+def healthy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stubs and Java as they should be, so that the verdict depends on what the test changes."""
+    monkeypatch.setattr(checkup, "check_stubs", lambda: Check("stubs", "ok", "1 modules"))
+    monkeypatch.setattr(checkup, "check_java", lambda: Check("java", "ok", "17"))
+
+
+def test_the_extras_are_those_of_the_distribution(root: Path) -> None:
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = {
+        extra: {re.split(r"[<>=!~\[; ]", line, maxsplit=1)[0] for line in lines}
+        for extra, lines in project["optional-dependencies"].items()
+        if extra != "all"
+    }
+    known = {extra: {distribution for _, distribution in what} for extra, (_, what) in checkup.EXTRAS.items()}
+    assert known.pop("test") <= declared.pop("test")
+    assert known == declared
+
+
+@pytest.mark.usefixtures("healthy")
+def test_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["ok"] is True
+    assert all(set(check) == {"name", "status", "detail", "fix"} for check in answer["checks"])
+    names = [check["name"] for check in answer["checks"]]
+    assert {"python", "lxml", "schemas", "stubs", "java", "spark version", *checkup.EXTRAS} == set(names)
+
+
+@pytest.mark.usefixtures("healthy")
+def test_lines_carry_the_fix(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkup, "_importable", lambda module: module != "stomp")
+    assert main(["doctor"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (line,) = [line for line in lines if line.startswith("--") and "stomp.py" in line]
+    assert line.endswith("pip install 'mtosi-jms[stomp]'")
+
+
+@pytest.mark.usefixtures("healthy")
+def test_what_is_needed_and_broken_makes_it_fail(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> None:
+        raise SchemaError("no XSD file in this folder", file="xsd")
+
+    monkeypatch.setattr(checkup.SchemaSet, "load", broken)
+    assert main(["doctor", "--json"]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    (schemas,) = [check for check in answer["checks"] if check["name"] == "schemas"]
+    assert schemas["status"] == "fault"
+    assert schemas["fix"]
+
+
+def test_an_old_python_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert checkup.check_python().status == "ok"
+    monkeypatch.setattr(checkup, "PYTHON_MINIMUM", (9, 0))
+    assert checkup.check_python().status == "fault"
+
+
+def test_stubs_that_do_not_import_are_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mtosi_jms.stubs", None)
+    check = checkup.check_stubs()
+    assert check.status == "fault"
+    assert "mtosi_jms.stubs" in check.detail
+
+
+def test_a_library_tells_its_version() -> None:
+    check = checkup.check_extra("test")
+    assert check.status == "ok"
+    assert re.search(r"pytest \d", check.detail)
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', "ok"),
+        ('Picked up JAVA_TOOL_OPTIONS: x\nopenjdk version "21" 2023-09-19', "ok"),
+        ('java version "1.8.0_292"', "missing"),
+        ("no idea", "missing"),
+    ],
+)
+def test_java_is_asked_for_its_version(monkeypatch: pytest.MonkeyPatch, said: str, status: str) -> None:
+    monkeypatch.setattr(checkup, "_find_java", lambda: Path("java"))
+    monkeypatch.setattr(subprocess, "run", lambda *args, **options: SimpleNamespace(stdout="", stderr=said))
+    check = checkup.check_java()
+    assert check.status == status
+    assert bool(check.fix) is (status != "ok")
+
+
+def test_java_is_looked_for_in_java_home_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").touch()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert checkup._find_java() == tmp_path / "bin" / "java"
+    assert checkup.check_java().status == "missing"
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
+    monkeypatch.setenv("PATH", "")
+    assert checkup._find_java() is None
+    assert "JAVA_HOME" in checkup.check_java().fix
+
+
+@pytest.mark.parametrize(("version", "status"), [("4.3.0", "ok"), ("3.5.1", "missing"), ("", "missing")])
+def test_spark_has_to_be_new_enough(monkeypatch: pytest.MonkeyPatch, version: str, status: str) -> None:
+    monkeypatch.setattr(checkup, "_version", lambda distribution: version)
+    assert checkup.check_spark().status == status
+
+
+def test_memory_needs_no_broker() -> None:
+    assert [check.status for check in checkup.check_broker("memory:")] == ["ok"]
+
+
+def test_a_broker_that_listens_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkup, "_importable", lambda module: True)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        checks = checkup.check_broker(f"stomp://oss:secret@127.0.0.1:{port}?x=1")
+    assert [(check.name, check.status) for check in checks] == [("transport", "ok"), ("broker", "ok")]
+    assert f"127.0.0.1:{port}" in checks[1].detail
+    assert "secret" not in str(checks)
+
+
+def test_every_host_of_a_failover_url_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(address: tuple[str, int], timeout: float) -> Any:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    monkeypatch.setattr(socket, "create_connection", refuse)
+    monkeypatch.setattr(checkup, "_importable", lambda module: False)
+    checks = checkup.check_broker("failover:(tcp://u:p@one:1,ssl://two)?randomize=false")
+    assert [check.detail for check in checks if check.name == "broker"] == [
+        "tcp://one:1: Connection refused",
+        "ssl://two:61617: Connection refused",
+    ]
+    assert all(check.status == "fault" and check.fix for check in checks)
+    assert "jvm transport" in checks[0].detail
+
+
+@pytest.mark.parametrize("url", ["", "broker", "tcp:/broker", "tcp://host:99999", "other://host"])
+def test_a_url_without_a_usable_address_is_a_fault(url: str) -> None:
+    check = checkup.check_broker(url)[-1]
+    assert check.status == "fault"
+    assert check.fix

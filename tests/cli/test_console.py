@@ -1,0 +1,116 @@
+"""What the commands show, on a terminal and in a pipe, with rich and without."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from mtosi_jms.cli import console
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def open_terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Terminal]:
+    """Makes standard output and standard error one terminal; inside the test, since pytest sets them before it."""
+
+    def install() -> Terminal:
+        pytest.importorskip("rich", reason="needs the extra cli")
+        monkeypatch.setenv("TERM", "xterm-256color")
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        stream = Terminal()
+        monkeypatch.setattr(sys, "stdout", stream)
+        monkeypatch.setattr(sys, "stderr", stream)
+        return stream
+
+    return install
+
+
+def test_piped_text_is_plain(capsys: pytest.CaptureFixture[str]) -> None:
+    console.say("a [bold]b[/bold]", "bad")
+    console.problem("first\nsecond")
+    console.note("aside")
+    assert capsys.readouterr() == ("a [bold]b[/bold]\n", "error: first\nerror: second\nnote: aside\n")
+
+
+def test_a_terminal_shows_colour_and_the_text_as_it_is(open_terminal: Callable[[], Terminal]) -> None:
+    terminal = open_terminal()
+    console.say("/a/b[2]: [red]x", "bad")
+    assert "/a/b[2]: [red]x" in terminal.getvalue()
+    assert "\x1b[" in terminal.getvalue()
+
+
+def test_a_terminal_without_rich_shows_plain_lines(
+    open_terminal: Callable[[], Terminal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = open_terminal()
+    monkeypatch.setitem(sys.modules, "rich", None)
+    console.say("text", "bad")
+    console.table("", ["a"], [["1"]])
+    with console.progress("working", 2) as advance:
+        advance(1)
+    assert terminal.getvalue() == "text\na\n1\n"
+
+
+def test_long_lines_are_not_cut(open_terminal: Callable[[], Terminal]) -> None:
+    terminal = open_terminal()
+    console.say("x" * 500, "good")
+    assert "x" * 500 in terminal.getvalue()
+
+
+def test_a_piped_table_is_aligned(capsys: pytest.CaptureFixture[str]) -> None:
+    console.table("Objects", ["type", "rows"], [["ME", 2000], ["EQUIPMENT", None]])
+    assert capsys.readouterr().out == "Objects\ntype       rows\nME         2000\nEQUIPMENT\n"
+
+
+def test_a_table_on_a_terminal_is_framed(open_terminal: Callable[[], Terminal]) -> None:
+    terminal = open_terminal()
+    console.table("Objects", ["type", "rows"], [["[ME]", 2000]])
+    assert "[ME]" in terminal.getvalue()
+    assert "─" in terminal.getvalue() or "━" in terminal.getvalue()
+
+
+def test_progress_is_silent_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    with console.progress("working", 2) as advance:
+        advance(2)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_what_is_said_during_progress_stands_above_the_bar(open_terminal: Callable[[], Terminal]) -> None:
+    terminal = open_terminal()
+    with console.progress("working", 2) as advance:
+        advance(1)
+        console.say("said", "good")
+    assert "working" in terminal.getvalue()
+    assert "said" in terminal.getvalue()
+    assert console._drawing is None
+
+
+def test_a_bar_leaves_a_piped_standard_output_alone(
+    open_terminal: Callable[[], Terminal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_terminal()
+    pipe = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", pipe)
+    with console.progress("working", 1) as advance:
+        console.say("result", "good")
+        console.print_json({"x": 1})
+        advance(1)
+    assert pipe.getvalue() == 'result\n{"x": 1}\n'
+
+
+def test_json_is_one_line_of_ascii(capsys: pytest.CaptureFixture[str]) -> None:
+    console.print_json({"name": "Zürich\n", "path": console})
+    out = capsys.readouterr().out
+    assert out.count("\n") == 1
+    assert out.isascii()
+    assert json.loads(out)["name"] == "Zürich\n"
