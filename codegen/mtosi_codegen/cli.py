@@ -1,0 +1,157 @@
+"""The command `mtosi-codegen generate | check | inspect`.
+
+Exit codes: 0 done; 1 the sources or the tree on disk are at fault, each problem on a line of its own on standard error;
+2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import keyword
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from mtosi_codegen import report
+from mtosi_codegen.pipeline import Result, generate
+from mtosi_codegen.write import compare, write
+from mtosi_jms.errors import MtosiError
+
+_FIX = "run mtosi-codegen generate with the same arguments"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Args:
+        argv: arguments without the program's name; None for those of the process.
+
+    Returns:
+        The exit code.
+    """
+    parser = _parser()
+    args = parser.parse_args(argv)
+    command: Callable[[argparse.Namespace], int] = args.run
+    try:
+        return command(args)
+    except MtosiError as error:
+        print(f"mtosi-codegen: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="mtosi-codegen", description="Typed Python from WSDL and XML Schema.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for name, run, about in (
+        ("generate", _generate, "write the package"),
+        ("check", _check, "compare the package on disk with what generate would write"),
+        ("inspect", _inspect, "show services, operations and findings; write nothing"),
+    ):
+        command = commands.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")
+        command.set_defaults(run=run)
+        command.add_argument("sources", nargs="+", metavar="SOURCE", help="a WSDL, an XML Schema, or a folder of them")
+        command.add_argument("--operations", type=_names, metavar="A,B", help="only these ([SERVICE.]OPERATION)")
+        command.add_argument("--bindings", choices=("jms", "all"), default="jms", help="all takes HTTP bindings too")
+        command.add_argument("--strict", action="store_true", help="refuse sources that need a repair")
+        if name != "inspect":
+            command.add_argument("--package", type=_package, required=True, help="name of the package, dots allowed")
+            command.add_argument("--out", type=Path, required=True, help="folder that the package goes to")
+        if name == "generate":
+            command.add_argument("--report", type=Path, metavar="FILE", help="write a report, JSON")
+        else:
+            command.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise argparse.ArgumentTypeError("no operation named")
+    return names
+
+
+def _package(text: str) -> str:
+    if not all(part.isidentifier() and not keyword.iskeyword(part) for part in text.split(".")):
+        raise argparse.ArgumentTypeError(f"{text!r} is no Python package name")
+    return text
+
+
+def _result(args: argparse.Namespace) -> tuple[Result, float]:
+    start = time.perf_counter()
+    result = generate(args.sources, bindings=args.bindings, operations=args.operations)
+    return result, time.perf_counter() - start
+
+
+def _problems(result: Result, args: argparse.Namespace) -> int:
+    """Print findings to standard error; 1 if anything could not be generated, or needed a repair under --strict."""
+    for finding in result.findings:
+        print(finding, file=sys.stderr)
+    if not result.files or (not result.model.modules and not result.model.services):
+        print("mtosi-codegen: nothing to generate in the sources", file=sys.stderr)
+        return 1
+    return int(result.failed or (args.strict and bool(result.findings)))
+
+
+def _folder(args: argparse.Namespace) -> Path:
+    out: Path = args.out
+    return out.joinpath(*args.package.split("."))
+
+
+def _generate(args: argparse.Namespace) -> int:
+    result, seconds = _result(args)
+    code = _problems(result, args)
+    if args.report is not None:
+        _write_report(args.report, report.as_json(result, seconds))
+    if args.strict and result.findings:
+        print("mtosi-codegen: --strict: the sources need repairs, nothing was written", file=sys.stderr)
+        return 1
+    write(_folder(args), result.files)
+    print(f"{_folder(args)}: {report.summary(result, seconds)}")
+    return code
+
+
+def _write_report(path: Path, content: dict[str, Any]) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise MtosiError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _check(args: argparse.Namespace) -> int:
+    result, seconds = _result(args)
+    code = _problems(result, args)
+    differences = compare(_folder(args), result.files)
+    if args.json:
+        pairs = [{"path": difference.path, "kind": difference.kind} for difference in differences]
+        print(json.dumps({"fresh": not differences, "differences": pairs, "seconds": round(seconds, 3)}))
+    for difference in differences:
+        print(f"{_folder(args) / difference.path}: {difference.kind}; {_FIX}", file=sys.stderr)
+    if not differences and not args.json:
+        print(f"{_folder(args)}: up to date, {report.summary(result, seconds)}")
+    return 1 if differences else code
+
+
+def _inspect(args: argparse.Namespace) -> int:
+    result, seconds = _result(args)
+    if args.json:
+        print(json.dumps(report.as_json(result, seconds), indent=2))
+    else:
+        rows = [("service", "operation", "pattern", "request", "response"), *report.table(result)]
+        _print_table(rows)
+        for finding in result.findings:
+            print(finding)
+        print(report.summary(result, seconds))
+    return int(result.failed or (args.strict and bool(result.findings)))
+
+
+def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -1,0 +1,229 @@
+"""The only part of the generator that reads: source files in, parsed documents out, with every repair reported.
+
+Never touches the network. Files that a wanted WSDL reaches come first; XML Schemas that nothing imports are taken in
+too unless they define again what is there already (`rivals`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from lxml import etree
+
+from mtosi_codegen.findings import Findings
+from mtosi_codegen.load.documents import Document, Reader
+from mtosi_codegen.load.locate import Locator, links_of, schemas_of
+from mtosi_codegen.load.rivals import Component, components, looks_stale
+from mtosi_jms.errors import SchemaError
+from mtosi_jms.namespaces import WSDL, WSDL_SOAP11, WSDL_SOAP12
+
+Bindings = Literal["jms", "all"]
+
+__all__ = ["Bindings", "Document", "SchemaUnit", "Sources", "load"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SchemaUnit:
+    """One schema as it counts: its definitions and the namespace that they go to.
+
+    Attributes:
+        document: the file that it stands in.
+        element: the schema element.
+        namespace: the target namespace; for a schema without one, that of the schema that includes it.
+    """
+
+    document: Document
+    element: etree._Element
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sources:
+    """Everything that was read and counts.
+
+    Attributes:
+        roots: the WSDLs with a binding that was asked for, sorted by name.
+        documents: all documents that count, sorted by name.
+        units: their schemas; those that a WSDL reaches first, then by name.
+    """
+
+    roots: tuple[Document, ...]
+    documents: tuple[Document, ...]
+    units: tuple[SchemaUnit, ...]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over names and contents, independent of where the sources lie."""
+        total = hashlib.sha256()
+        for document in self.documents:
+            total.update(f"{document.name}\0{document.digest}\n".encode())
+        return total.hexdigest()
+
+    def scope(self, root: Document) -> tuple[Document, ...]:
+        """The documents that a WSDL reaches, itself first, in the order in which they are met."""
+        met = dict.fromkeys((root,))
+        queue = [root]
+        while queue:
+            targets = (link.target for link in queue.pop(0).links)
+            fresh = [target for target in targets if target is not None and target not in met]
+            met.update(dict.fromkeys(fresh))
+            queue.extend(dict.fromkeys(fresh))
+        return tuple(met)
+
+
+def load(sources: Sequence[Path | str], findings: Findings, bindings: Bindings = "jms") -> Sources:
+    """Read WSDLs, XML Schemas and folders of them.
+
+    Args:
+        sources: files and folders.
+        findings: gets one finding for each repair and for each file left out.
+        bindings: `jms` for bindings whose transport names JMS, `all` for every SOAP binding.
+
+    Raises:
+        SchemaError: no sources, or one that does not exist.
+    """
+    paths = sorted({Path(source).resolve() for source in sources})
+    for path in paths:
+        if not path.exists():
+            raise SchemaError("no such file or folder", file=str(path))
+    if not paths:
+        raise SchemaError("no sources")
+    base = Path(os.path.commonpath([path if path.is_dir() else path.parent for path in paths]))
+    return _Loader(Reader(base, findings), findings, bindings).load(paths)
+
+
+class _Loader:
+    def __init__(self, reader: Reader, findings: Findings, bindings: Bindings) -> None:
+        self._reader = reader
+        self._findings = findings
+        self._bindings = bindings
+        self._reached: dict[Document, int] = {}
+        self._defined: dict[str, dict[Component, Document]] = {}
+
+    def load(self, paths: Iterable[Path]) -> Sources:
+        found, named = self._listed(paths)
+        self._locator = Locator(self._reader, [document.path for document in found], self._findings)
+        wsdls = [document for document in found if document.kind == "wsdl"]
+        roots = [document for document in wsdls if has_binding(document.root, self._bindings)]
+        for document in (*roots, *(document for document in named if document.kind == "xsd")):
+            self._follow(document, rank=0)
+        for document in (document for document in named if document.kind == "wsdl" and document not in roots):
+            message = "no binding that was asked for" + (" (--bindings all takes HTTP too)" * (self._bindings == "jms"))
+            self._findings.add("no-service", document.name, 0, message, "not generated: file left out")
+        self._take_unreached([document for document in found if document.kind == "xsd"])
+        ordered = sorted(self._reached, key=lambda document: document.name)
+        return Sources(tuple(sorted(roots, key=lambda root: root.name)), tuple(ordered), self._units())
+
+    def _listed(self, paths: Iterable[Path]) -> tuple[list[Document], list[Document]]:
+        """All documents of the sources, and those that were named themselves."""
+        found: dict[Document, None] = {}
+        named: list[Document] = []
+        for path in paths:
+            for file in self._reader.find(path) if path.is_dir() else [path]:
+                document = self._reader.read(file)
+                if document is not None:
+                    found[document] = None
+                    named.extend([document] if path.is_file() else [])
+                elif path.is_file():
+                    self._findings.add(
+                        "not-xml", self._reader.name(path), 0, "no WSDL and no XML Schema", "not generated: left out"
+                    )
+        return sorted(found, key=lambda document: document.name), named
+
+    def _follow(self, root: Document, rank: int) -> None:
+        """Take in a document and all that it reaches."""
+        queue = [root]
+        while queue:
+            document = queue.pop(0)
+            if document in self._reached:
+                continue
+            if rank and self._rival_of(document) is not None:
+                self._leave_out(document)
+                continue
+            self._reached[document] = rank
+            for schema in schemas_of(document):
+                defined = self._defined.setdefault((schema.get("targetNamespace") or "").strip(), {})
+                for component in components(schema):
+                    defined.setdefault(component, document)
+            document.links = links_of(document)
+            for link in document.links:
+                link.target = self._locator.locate(document, link)
+                if link.target is not None:
+                    queue.append(link.target)
+
+    def _take_unreached(self, schemas: Iterable[Document]) -> None:
+        """Take in schemas that nothing reached: the freshest of each namespace first."""
+
+        def rank(document: Document) -> tuple[object, ...]:
+            locations = (link.element.get("schemaLocation") or "" for link in links_of(document))
+            broken = sum(1 for location in locations if location and not self._locator.exists(document, location))
+            return looks_stale(document.name), broken, document.name
+
+        for document in sorted((schema for schema in schemas if schema not in self._reached), key=rank):
+            if document not in self._reached and document.namespace:
+                self._follow(document, rank=1)
+            elif document not in self._reached:
+                message = "no target namespace, and nothing includes it"
+                self._findings.add("rival-left-out", document.name, 0, message, "left out")
+
+    def _rival_of(self, document: Document) -> Document | None:
+        """The document whose definitions this one repeats, None where it only adds to its namespace."""
+        defined = self._defined.get(document.namespace, {})
+        repeated = [defined[component] for component in sorted(components(document.root)) if component in defined]
+        if not repeated and defined and looks_stale(document.name):
+            repeated = list(defined.values())
+        return repeated[0] if repeated and document.namespace else None
+
+    def _leave_out(self, document: Document) -> None:
+        rival = self._rival_of(document)
+        of = f" of {rival.name}" if rival else ""
+        message = f"namespace {document.namespace!r} again, with definitions{of}; no WSDL reaches this file"
+        self._findings.add("rival-left-out", document.name, 0, message, "left out")
+
+    def _units(self) -> tuple[SchemaUnit, ...]:
+        """The schemas that count, a schema without namespace once for each namespace that includes it."""
+        units: dict[tuple[Document, int, str], SchemaUnit] = {}
+        ordered = sorted(self._reached, key=lambda document: (self._reached[document], document.name))
+        queue = [
+            SchemaUnit(document, schema, (schema.get("targetNamespace") or "").strip())
+            for document in ordered
+            for schema in schemas_of(document)
+        ]
+        adopted = {link.target for document in ordered for link in document.links if link.kind != "import"}
+        while queue:
+            unit = queue.pop(0)
+            key = (unit.document, schemas_of(unit.document).index(unit.element), unit.namespace)
+            if key in units:
+                continue
+            units[key] = unit
+            for link in unit.document.links:
+                if link.kind != "import" and link.schema is unit.element and link.target is not None:
+                    queue.extend(SchemaUnit(link.target, schema, unit.namespace) for schema in _chameleons(link.target))
+        return tuple(unit for unit in units.values() if unit.namespace or unit.document not in adopted)
+
+
+def _chameleons(document: Document) -> list[etree._Element]:
+    return [schema for schema in schemas_of(document) if not (schema.get("targetNamespace") or "").strip()]
+
+
+def has_binding(definitions: etree._Element, bindings: Bindings) -> bool:
+    """Whether a WSDL has a SOAP binding of the wanted kind."""
+    return any(wanted_transport(transport, bindings) for transport in _transports(definitions))
+
+
+def wanted_transport(transport: str, bindings: Bindings) -> bool:
+    """Whether a SOAP binding with this transport is asked for: one that names JMS, or any."""
+    return bindings == "all" or "jms" in transport.casefold()
+
+
+def _transports(definitions: etree._Element) -> list[str]:
+    return [
+        soap.get("transport") or ""
+        for binding in definitions.iterchildren(f"{{{WSDL}}}binding")
+        for soap in binding.iterchildren(f"{{{WSDL_SOAP11}}}binding", f"{{{WSDL_SOAP12}}}binding")
+    ]

@@ -1,0 +1,273 @@
+"""What will be generated, before it is text: classes with fields, enumerations, faults, services, in modules.
+
+The passes fill it in; the renderer only reads it. Objects refer to each other directly and have identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from mtosi_codegen.findings import Findings
+from mtosi_codegen.wsdl.model import Service
+from mtosi_codegen.xsd.model import ComplexType, Place, QName, SchemaSet, SimpleType
+
+
+@dataclass(frozen=True, slots=True)
+class Builtin:
+    """A built-in simple type by its XSD name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class EnumValue:
+    """A generated enumeration."""
+
+    enum: EnumClass
+
+
+@dataclass(frozen=True, slots=True)
+class ListValue:
+    """xsd:list."""
+
+    item: Value
+
+
+@dataclass(frozen=True, slots=True)
+class UnionValue:
+    """xsd:union."""
+
+    members: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FacetValue:
+    """A restricted simple type.
+
+    Attributes:
+        facets: the run-time library's names of facets, their values as XSD writes them; all patterns must hold.
+    """
+
+    base: Value
+    facets: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectValue:
+    """An object of a generated class."""
+
+    cls: ClassDef
+
+
+@dataclass(frozen=True, slots=True)
+class RawValue:
+    """Content that stays XML."""
+
+
+Value = Builtin | EnumValue | ListValue | UnionValue | FacetValue | ObjectValue | RawValue
+RAW = RawValue()
+
+
+@dataclass(slots=True, eq=False)
+class EnumClass:
+    """An enumeration.
+
+    Attributes:
+        path: XML names that its own name is made of.
+        type_name: local name of the XSD type, empty for an anonymous one.
+        values: each value with its documentation.
+        members: member name by value; filled by `names`.
+    """
+
+    namespace: str
+    path: tuple[str, ...]
+    type_name: str
+    values: tuple[tuple[str, str], ...]
+    place: Place
+    doc: str = ""
+    name: str = ""
+    module: TypeModule = field(default_factory=lambda: _UNPLACED)
+    members: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Field:
+    """A field of a class.
+
+    Attributes:
+        xml: name on the wire; for a wildcard the local part is empty.
+        namespaces: namespace constraint of a wildcard.
+        reference: whether it refers to a global element.
+        head: whether a substitution group may stand in its place; `members` are those known.
+        name: Python name; filled by `names`.
+        overrides: the field of a base class that this one narrows.
+    """
+
+    kind: Literal["element", "attribute", "text", "any", "mixed"]
+    xml: QName
+    type: Value
+    place: Place
+    minimum: int = 1
+    maximum: int | None = 1
+    nillable: bool = False
+    reference: bool = False
+    head: bool = False
+    members: tuple[ClassDef, ...] = ()
+    namespaces: str = "##any"
+    process: str = "lax"
+    doc: str = ""
+    name: str = ""
+    overrides: Field | None = None
+
+    @property
+    def many(self) -> bool:
+        """Whether the field is a list."""
+        return self.kind in {"any", "mixed"} or self.maximum is None or self.maximum > 1
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells a field from others of its class."""
+        return self.kind, *(self.xml if self.kind != "any" else QName(self.namespaces, ""))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelGroup:
+    """A content model that is more than one sequence of different elements."""
+
+    kind: Literal["seq", "choice", "all"]
+    minimum: int
+    maximum: int | None
+    items: tuple[ModelGroup | ModelItem, ...]
+
+    def fields(self) -> Iterator[Field]:
+        """The fields below, in order; a field may come more than once."""
+        for item in self.items:
+            if isinstance(item, ModelGroup):
+                yield from item.fields()
+            else:
+                yield item.field
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelItem:
+    """A field in a content model, with its occurrence in one round of its group."""
+
+    field: Field
+    minimum: int
+    maximum: int | None
+
+
+@dataclass(slots=True, eq=False)
+class ClassDef:
+    """A class for a complex type, named or not, or for a global element.
+
+    Attributes:
+        xml: the type's or element's name; for an anonymous type that of the element that it belongs to.
+        path: XML names that its own name is made of.
+        source: the complex type whose content it has; None for an element of a named or simple type.
+        fields: own fields.
+        model: content model, None where the fields say it all.
+        restricts: whether the type restricts its base.
+        substitutes: element class that this element class may take the place of.
+    """
+
+    kind: Literal["type", "element", "anonymous"]
+    xml: QName
+    path: tuple[str, ...]
+    place: Place
+    namespace: str
+    doc: str = ""
+    source: ComplexType | None = None
+    base: ClassDef | None = None
+    fields: list[Field] = field(default_factory=list)
+    model: ModelGroup | None = None
+    restricts: bool = False
+    mixed: bool = False
+    abstract: bool = False
+    substitutes: ClassDef | None = None
+    mixin: str = ""
+    name: str = ""
+    module: TypeModule = field(default_factory=lambda: _UNPLACED)
+
+    def lineage(self) -> Iterator[ClassDef]:
+        """The class and its bases, nearest first."""
+        cls: ClassDef | None = self
+        while cls is not None:
+            yield cls
+            cls = cls.base
+
+    def inherited(self) -> list[Field]:
+        """The fields of the bases in schema order, narrowed ones in the place of the first."""
+        return list(self.base.all_fields()) if self.base else []
+
+    def all_fields(self) -> list[Field]:
+        """All fields in schema order."""
+        own = {item.overrides: item for item in self.fields if item.overrides is not None}
+        merged = [own.get(item, item) for item in self.inherited()]
+        return merged + [item for item in self.fields if item.overrides is None]
+
+
+@dataclass(slots=True, eq=False)
+class FaultDef:
+    """An exception class for one kind of fault.
+
+    Attributes:
+        element: local name of the element that stands for the kind.
+        detail: the class of its content.
+    """
+
+    namespace: str
+    element: str
+    detail: ClassDef
+    doc: str = ""
+    name: str = ""
+    module: TypeModule = field(default_factory=lambda: _UNPLACED)
+
+
+@dataclass(slots=True, eq=False)
+class TypeModule:
+    """One module of types.
+
+    Attributes:
+        path: dotted path below the package.
+        home: path of the module that holds the classes; another one only where modules had to be merged.
+        classes: in the order of definition.
+    """
+
+    path: str
+    namespace: str
+    prefix: str
+    doc: str = ""
+    home: str = ""
+    enums: list[EnumClass] = field(default_factory=list)
+    classes: list[ClassDef] = field(default_factory=list)
+    faults: list[FaultDef] = field(default_factory=list)
+
+    @property
+    def alias(self) -> str:
+        """The name that other modules import it by."""
+        return "_" + self.path.replace(".", "_")
+
+
+_UNPLACED: TypeModule = TypeModule("", "", "")
+
+
+@dataclass(slots=True)
+class Model:
+    """Everything between reading and rendering."""
+
+    schema: SchemaSet
+    services: list[Service]
+    findings: Findings
+    only_operations: bool = False
+    classes: list[ClassDef] = field(default_factory=list)
+    enums: list[EnumClass] = field(default_factory=list)
+    faults: list[FaultDef] = field(default_factory=list)
+    modules: list[TypeModule] = field(default_factory=list)
+    types: dict[QName, ClassDef] = field(default_factory=dict)
+    elements: dict[QName, ClassDef] = field(default_factory=dict)
+    anonymous: dict[ComplexType, ClassDef] = field(default_factory=dict)
+    values: dict[QName | SimpleType, Value] = field(default_factory=dict)
+    homes: dict[ClassDef, str] = field(default_factory=dict)

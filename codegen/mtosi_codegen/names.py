@@ -1,0 +1,55 @@
+"""Names as schemas and WSDLs write them: blanks, prefixes and colons, mended and reported."""
+
+from __future__ import annotations
+
+from lxml import etree
+
+from mtosi_codegen.findings import Findings
+from mtosi_codegen.xsd.model import QName
+from mtosi_jms.namespaces import XML
+
+
+class QNameReader:
+    """Reads names and qualified names of one file.
+
+    Args:
+        file: the file's name in reports.
+        default: namespace of a name without prefix where no default namespace is declared: that of the including
+            schema for a schema without target namespace, else empty.
+    """
+
+    def __init__(self, file: str, findings: Findings, default: str = "") -> None:
+        self._file = file
+        self._findings = findings
+        self._default = default
+
+    def name(self, element: etree._Element, attribute: str = "name") -> str:
+        """The NCName in an attribute; blanks around it are reported and dropped."""
+        text = element.get(attribute) or ""
+        name = text.strip()
+        if name != text:
+            self._report("name-blanks", element, f"blanks around the name {text!r}", f"read as {name!r}")
+        return name
+
+    def qname(self, element: etree._Element, attribute: str) -> QName:
+        """The qualified name in an attribute."""
+        return self.resolve(element.get(attribute) or "", element)
+
+    def resolve(self, text: str, element: etree._Element) -> QName:
+        """The qualified name that a text means where it stands."""
+        text = text.strip()
+        prefix, colon, local = text.rpartition(":")
+        if ":" in prefix:
+            candidates = [part for part in reversed(prefix.split(":")) if part in element.nsmap]
+            chosen = candidates[0] if candidates else prefix.rpartition(":")[2]
+            self._report("qname-colons", element, f"{text!r} has two colons", f"read as '{chosen}:{local}'")
+            prefix = chosen
+        if prefix == "xml":
+            return QName(XML, local)
+        namespace = element.nsmap.get(prefix or None)
+        if namespace is None and colon:
+            self._report("qname-prefix", element, f"prefix of {text!r} is not declared", "read without namespace")
+        return QName(namespace if namespace is not None else self._default, local)
+
+    def _report(self, rule: str, element: etree._Element, message: str, repair: str) -> None:
+        self._findings.add(rule, self._file, element.sourceline, message, repair)

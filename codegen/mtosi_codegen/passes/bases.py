@@ -1,0 +1,93 @@
+"""Base classes: what a complex type derives from, and what a global element is of."""
+
+from __future__ import annotations
+
+from mtosi_codegen.model import RAW, ClassDef, Field, Model, ObjectValue
+from mtosi_codegen.passes.values import Values
+from mtosi_codegen.xsd.model import ComplexType, Element, QName, SimpleType
+
+_DISTINGUISHED_NAME = ("/fmw/xsd/nam/v1", "NamingAttributeType")
+
+
+def run(model: Model) -> None:
+    """Link each class to its base; elements and simple contents get their `value` field."""
+    values = Values(model)
+    for cls in model.classes:
+        if cls.source is not None:
+            _derive(model, values, cls, cls.source)
+        else:
+            _element(model, values, cls, model.schema.elements[cls.xml])
+        if cls.kind == "type" and cls.xml.local == _DISTINGUISHED_NAME[1]:
+            cls.mixin = "DistinguishedNameMixin" * cls.namespace.endswith(_DISTINGUISHED_NAME[0])
+    for cls in model.classes:
+        _break_cycle(model, cls)
+
+
+def _derive(model: Model, values: Values, cls: ClassDef, source: ComplexType) -> None:
+    base = model.schema.types.get(source.base) if source.base is not None else None
+    if isinstance(base, ComplexType) and source.base is not None:
+        cls.base = model.types[source.base]
+        cls.restricts = source.derivation == "restriction"
+        narrowed = source.simple if source.simple is not None and (source.simple.facets or _narrows(source)) else None
+        if source.simple_content and narrowed is not None:
+            narrowed.base = narrowed.base if isinstance(narrowed.base, SimpleType) else _text_base(model, source.base)
+            cls.fields.append(_text(cls, values, narrowed))
+    elif source.simple_content:
+        cls.fields.append(_text(cls, values, source.simple or source.base))
+    elif source.base is not None:
+        message = f"base type {source.base} " + ("is simple" if base else "is not defined")
+        model.findings.add("base-unresolved", *source.place, message, "derived from nothing; the rest is kept as XML")
+
+
+def _narrows(source: ComplexType) -> bool:
+    return source.simple is not None and (
+        source.simple.enumeration is not None or isinstance(source.simple.base, SimpleType)
+    )
+
+
+def _text_base(model: Model, name: QName | None) -> QName | SimpleType | None:
+    """The simple type at the bottom of a chain of complex types with simple content."""
+    met: set[QName] = set()
+    while name is not None and name not in met:
+        met.add(name)
+        component = model.schema.types.get(name)
+        if not isinstance(component, ComplexType):
+            return name
+        name = component.base
+    return None
+
+
+def _text(cls: ClassDef, values: Values, type_: QName | SimpleType | None) -> Field:
+    value = values.text(type_, cls.place, cls.namespace, (*cls.path, "Value"))
+    return Field("text", QName("", ""), value, cls.place, name="value")
+
+
+def _element(model: Model, values: Values, cls: ClassDef, element: Element) -> None:
+    type_ = element.type
+    met = {element.name}
+    while type_ is None and element.heads and element.heads[0] in model.schema.elements:
+        element = model.schema.elements[element.heads[0]]
+        if element.name in met:
+            break
+        met.add(element.name)
+        type_ = element.type
+    value = values.of(type_, element.place, cls.namespace, cls.path)
+    if isinstance(type_, ComplexType):
+        cls.base = model.elements[element.name]
+    elif isinstance(value, ObjectValue):
+        cls.base = value.cls
+    elif isinstance(type_, (QName, SimpleType)) and value is not RAW:
+        cls.fields.append(Field("text", QName("", ""), value, cls.place, name="value"))
+    if not cls.fields and cls.base is None:
+        cls.mixed = True
+
+
+def _break_cycle(model: Model, cls: ClassDef) -> None:
+    met: list[ClassDef] = []
+    for ancestor in cls.lineage():
+        if ancestor in met:
+            message = f"type {cls.xml} is derived from itself"
+            model.findings.add("cycle", *met[-1].place, message, "derived from nothing")
+            met[-1].base = None
+            return
+        met.append(ancestor)

@@ -1,0 +1,83 @@
+"""One definition for each name: the same one twice counts once, of two different ones the first counts.
+
+"First" is the order of the sources: files that a WSDL reaches before others, then by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
+from typing import Any, Final
+
+from mtosi_codegen.findings import Findings
+from mtosi_codegen.load import SchemaUnit
+from mtosi_codegen.xsd.model import (
+    Attribute,
+    ComplexType,
+    Component,
+    Element,
+    Group,
+    QName,
+    SchemaSet,
+    SimpleType,
+)
+from mtosi_codegen.xsd.read import SchemaReader, documentation
+
+_IGNORED: Final = {"place", "doc"}
+
+
+def collect(units: Iterable[SchemaUnit], findings: Findings) -> SchemaSet:
+    """All global components of the units, each name once."""
+    schema = SchemaSet()
+    for unit in units:
+        schema.prefixes.setdefault(unit.namespace, _prefix(unit))
+        schema.docs.setdefault(unit.namespace, documentation(unit.element))
+        reader = SchemaReader(unit.element, unit.namespace, unit.document.name, findings)
+        for component in reader.components():
+            _add(schema, component, findings)
+    return schema
+
+
+def _prefix(unit: SchemaUnit) -> str:
+    """The prefix that a schema itself gives its namespace, empty if it says only `tns` or nothing."""
+    own = sorted(prefix for prefix, uri in unit.element.nsmap.items() if prefix and uri == unit.namespace)
+    named = [prefix for prefix in own if prefix.lower() not in {"tns", "this", "target", "ns"}]
+    return named[0] if named else ""
+
+
+def _table(schema: SchemaSet, component: Component) -> dict[QName, Any]:
+    if isinstance(component, (SimpleType, ComplexType)):
+        return schema.types
+    if isinstance(component, Element):
+        return schema.elements
+    if isinstance(component, Group):
+        return schema.groups
+    if isinstance(component, Attribute):
+        return schema.attributes
+    return schema.attribute_groups
+
+
+def _add(schema: SchemaSet, component: Component, findings: Findings) -> None:
+    table = _table(schema, component)
+    if component.name is None:
+        return
+    known = table.setdefault(component.name, component)
+    if known is not component and fingerprint(known) != fingerprint(component):
+        message = f"{component.name} is defined again, and differently, after {known.place.file}:{known.place.line}"
+        repair = f"the definition in {known.place.file} counts"
+        findings.add("definition-conflict", component.place.file, component.place.line, message, repair)
+
+
+def fingerprint(component: Any) -> Any:
+    """A value that is equal for components that mean the same, wherever they stand."""
+    if is_dataclass(component) and not isinstance(component, type):
+        values = ((field.name, getattr(component, field.name)) for field in fields(component))
+        content = tuple((name, fingerprint(value)) for name, value in values if name not in _IGNORED)
+        return type(component).__name__, content
+    if isinstance(component, QName):
+        return component
+    if isinstance(component, (tuple, list)):
+        return tuple(fingerprint(item) for item in component)
+    if isinstance(component, dict):
+        return tuple(sorted((key, fingerprint(value)) for key, value in component.items()))
+    return component

@@ -1,0 +1,102 @@
+"""Derived types: a class keeps the fields of its base and overrides one only where the derived type is narrower."""
+
+from __future__ import annotations
+
+from mtosi_codegen.model import (
+    ClassDef,
+    EnumValue,
+    FacetValue,
+    Field,
+    Model,
+    ModelGroup,
+    ModelItem,
+    ObjectValue,
+    Value,
+)
+from mtosi_codegen.passes.values import builtin_of, is_text
+
+
+def run(model: Model) -> None:
+    """Settle own and inherited fields, bases first."""
+    done: set[ClassDef] = set()
+    for cls in model.classes:
+        for ancestor in reversed(list(cls.lineage())):
+            if ancestor not in done:
+                done.add(ancestor)
+                if ancestor.base is not None:
+                    _settle(model, ancestor)
+
+
+def _settle(model: Model, cls: ClassDef) -> None:
+    inherited = {field.key: field for field in cls.inherited()}
+    replaced: dict[Field, Field] = {}
+    kept: list[Field] = []
+    for field in cls.fields:
+        known = inherited.get(field.key)
+        if known is None:
+            kept.append(field)
+            continue
+        if not cls.restricts and field.kind == "element":
+            message = f"element {field.xml.local!r} is in the base type already"
+            repair = "one field for both; what it cannot hold is kept as XML"
+            model.findings.add("repeated-in-extension", *field.place, message, repair)
+        if field.kind != "any" and _narrower(field, known):
+            field.overrides = known
+            kept.append(field)
+        else:
+            replaced[field] = known
+    cls.fields = kept
+    if cls.model is not None:
+        cls.model = _mapped(cls.model, replaced)
+        if cls.restricts and _same_content(cls, cls.model):
+            cls.model = None
+
+
+def _narrower(field: Field, known: Field) -> bool:
+    """Whether a field says more than the inherited one, in a way that its annotation may say too."""
+    if field.many or known.many:
+        return False
+    if field.minimum < known.minimum:
+        return False
+    if _differs(field.type, known.type):
+        return _fits(field.type, known.type)
+    return field.minimum > known.minimum
+
+
+def _differs(new: Value, old: Value) -> bool:
+    return new != old
+
+
+def _fits(new: Value, old: Value) -> bool:
+    """Whether each value of the new type is, in Python, one of the old type."""
+    if isinstance(new, ObjectValue) and isinstance(old, ObjectValue):
+        return old.cls in new.cls.lineage()
+    if isinstance(new, EnumValue):
+        return is_text(old) and not isinstance(old, EnumValue)
+    if isinstance(new, FacetValue) or isinstance(old, FacetValue):
+        return bool(builtin_of(new)) and builtin_of(new) == builtin_of(old) and not isinstance(old, EnumValue)
+    return False
+
+
+def _mapped(group: ModelGroup, replaced: dict[Field, Field]) -> ModelGroup:
+    items: list[ModelGroup | ModelItem] = []
+    for item in group.items:
+        if isinstance(item, ModelGroup):
+            items.append(_mapped(item, replaced))
+        else:
+            items.append(ModelItem(replaced.get(item.field, item.field), item.minimum, item.maximum))
+    return ModelGroup(group.kind, group.minimum, group.maximum, tuple(items))
+
+
+def _same_content(cls: ClassDef, group: ModelGroup) -> bool:
+    """Whether a restriction's content is just the fields of the class, in order."""
+    plain = group.kind == "seq" and (group.minimum, group.maximum) == (1, 1)
+    fields = [item.field for item in group.items if isinstance(item, ModelItem)]
+    content = [field for field in cls.all_fields() if field.kind in {"element", "any"}]
+    base_is_plain = all(ancestor.model is None for ancestor in list(cls.lineage())[1:])
+    same = all(
+        (item.minimum, item.maximum) == (item.field.minimum, item.field.maximum)
+        for item in group.items
+        if isinstance(item, ModelItem)
+    )
+    return plain and base_is_plain and len(fields) == len(group.items) and fields == content and same

@@ -1,0 +1,129 @@
+"""Python names for classes, enumeration members, fields and operations: readable, stable, told apart without counters.
+
+Within a module a type keeps its name before an element does; an element whose class name is taken gets the suffix
+`Element`. Within a class the fields of the base come first. What collides all the same is spelled as in XML, and if
+that is no identifier or taken too, with the codes of its signs (`text.fallbacks`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from mtosi_codegen.model import ClassDef, EnumClass, FaultDef, Field, Model, TypeModule
+from mtosi_codegen.text import camel, constant, escaped, fallbacks, snake
+from mtosi_codegen.wsdl.model import Service
+
+RESERVED_FIELDS: Final = frozenset({"extras", "unknown_elements", "parse", "mro"})
+RESERVED_CLASSES: Final = frozenset({"TYPE_CHECKING", "None", "True", "False", "Any"})
+RESERVED_MEMBERS: Final = frozenset({"name", "value", "mro", "is_known"}) | frozenset(
+    attribute for attribute in dir(str) if not attribute.startswith("_")
+)
+RESERVED_OPERATIONS: Final = frozenset(
+    {"aio", "caller", "destination", "not_implemented", "handler", "info", "Supplier", "close"}
+)
+_KINDS: Final = {"type": 0, "element": 2, "anonymous": 3}
+
+
+def run(model: Model) -> None:
+    """Name everything."""
+    for module in model.modules:
+        _name_classes(module)
+        for enum in module.enums:
+            _name_members(enum)
+    named: set[ClassDef] = set()
+    for cls in model.classes:
+        for ancestor in reversed(list(cls.lineage())):
+            if ancestor not in named:
+                named.add(ancestor)
+                _name_fields(ancestor)
+    for service in model.services:
+        _name_operations(service)
+    _name_services(model.services)
+
+
+def _first_free(candidates: Iterable[str], taken: set[str]) -> str:
+    name = next(candidate for candidate in candidates if candidate not in taken)
+    taken.add(name)
+    return name
+
+
+def _name_classes(module: TypeModule) -> None:
+    taken = set(RESERVED_CLASSES)
+    entries: list[ClassDef | EnumClass] = [*module.classes, *module.enums]
+    for entry in sorted(entries, key=_rank):
+        entry.name = _first_free(_class_names(entry), taken)
+    for fault in sorted(module.faults, key=lambda fault: fault.element):
+        fault.name = _first_free(_fault_names(fault), taken)
+
+
+def _rank(entry: ClassDef | EnumClass) -> tuple[int, bool, tuple[str, ...]]:
+    """Types before elements before what has no name; within each what is spelled like a class already."""
+    named = _KINDS[entry.kind] if isinstance(entry, ClassDef) else 0 if entry.type_name else 3
+    return named, camel(*entry.path) != entry.path[-1], entry.path
+
+
+def _fault_names(fault: FaultDef) -> Iterator[str]:
+    return fallbacks(fault.element + "Fault", camel(fault.element, "Fault"), camel(fault.element, "FaultError"))
+
+
+def _class_names(entry: ClassDef | EnumClass) -> Iterator[str]:
+    path = entry.path
+    if isinstance(entry, ClassDef) and entry.kind == "element":
+        return fallbacks(path[-1] + "Element", camel(path[-1]), camel(path[-1], "Element"))
+    if len(path) > 1:
+        return fallbacks("_".join(path), camel(*path), "_".join(camel(step) for step in path))
+    return fallbacks(path[-1], camel(path[-1]))
+
+
+def _name_members(enum: EnumClass) -> None:
+    taken = set(RESERVED_MEMBERS)
+    exact = {value for value, _ in enum.values if constant(value) == value}
+    for value, _ in sorted(enum.values, key=lambda pair: (pair[0] not in exact, pair[0])):
+        plain = constant(value)
+        enum.members[value] = _first_free((plain, f"{plain}_", escaped(value), f"{escaped(value)}_"), taken)
+
+
+def _name_fields(cls: ClassDef) -> None:
+    taken = set(RESERVED_FIELDS) | {field.name for field in cls.inherited()}
+    for field in cls.fields:
+        if field.overrides is not None:
+            field.name = field.overrides.name
+    order = {"text": 0, "mixed": 0, "element": 1, "attribute": 2, "any": 3}
+    fresh = [field for field in cls.fields if field.overrides is None]
+    ranked = sorted(enumerate(fresh), key=lambda pair: (order[pair[1].kind], _foreign(cls, pair[1]), pair[0]))
+    for _, field in ranked:
+        field.name = _first_free(_field_names(field), taken)
+
+
+def _foreign(cls: ClassDef, field: Field) -> bool:
+    return field.kind == "element" and field.xml.namespace not in {cls.namespace, ""}
+
+
+def _field_names(field: Field) -> Iterator[str]:
+    if field.kind == "text":
+        return fallbacks("value", "value", "text_value")
+    if field.kind == "mixed":
+        return fallbacks("content", "content", "mixed_content")
+    if field.kind == "any":
+        return fallbacks("any_" + field.namespaces, "any_", f"any_{snake(field.namespaces)}")
+    plain = snake(field.xml.local)
+    if field.kind == "attribute":
+        return fallbacks(field.xml.local, plain, f"{plain}_attribute")
+    space = snake(field.xml.namespace.rstrip("/").rpartition("/")[0].rpartition("/")[2] or "x")
+    return fallbacks(field.xml.local, plain, f"{plain}_" if plain in RESERVED_FIELDS else f"{space}_{plain}")
+
+
+def _name_operations(service: Service) -> None:
+    taken = set(RESERVED_OPERATIONS)
+    for operation in service.operations:
+        plain = snake(operation.name)
+        operation.python_name = _first_free(fallbacks(operation.name, plain, f"{plain}_"), taken)
+
+
+def _name_services(services: list[Service]) -> None:
+    """Class names; two services of one namespace that share a name are told apart as their modules are."""
+    for service in services:
+        module = service.module.rpartition(".")[2]
+        same = snake(service.name) == module or f"{snake(service.name)}_service" == module
+        service.class_name = camel(service.name) if same else camel(*module.split("_"))

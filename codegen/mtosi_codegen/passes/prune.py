@@ -1,0 +1,66 @@
+"""With `--operations`, only what the chosen operations need: their messages and all that these can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mtosi_codegen.model import (
+    ClassDef,
+    EnumClass,
+    EnumValue,
+    FacetValue,
+    ListValue,
+    Model,
+    ObjectValue,
+    UnionValue,
+    Value,
+)
+
+
+def run(model: Model) -> None:
+    """Drop classes and enumerations that no operation needs; nothing happens unless operations were chosen."""
+    if not model.only_operations:
+        return
+    derived: dict[ClassDef, list[ClassDef]] = {}
+    for cls in model.classes:
+        if cls.base is not None:
+            derived.setdefault(cls.base, []).append(cls)
+    needed: dict[ClassDef, None] = {}
+    enums: dict[EnumClass, None] = {}
+    queue = [*_messages(model), *(cls for cls in model.elements.values() if cls.xml.local == "header")]
+    queue += [fault.detail for fault in model.faults]
+    while queue:
+        cls = queue.pop()
+        if cls in needed:
+            continue
+        needed[cls] = None
+        queue.extend(inner for inner in derived.get(cls, ()) if inner.kind == "type")
+        queue.extend([cls.base] if cls.base else [])
+        queue.extend([cls.substitutes] if cls.substitutes else [])
+        for field in cls.fields:
+            queue.extend(field.members)
+            _visit(field.type, queue, enums)
+    model.classes = [cls for cls in model.classes if cls in needed]
+    model.enums = [enum for enum in model.enums if enum in enums]
+
+
+def _messages(model: Model) -> Iterator[ClassDef]:
+    for service in model.services:
+        for operation in service.operations:
+            messages = (operation.request_class, operation.response_class, operation.fault_class)
+            yield from (cls for cls in messages if cls is not None)
+            yield from (model.elements[name] for name in operation.fault_elements if name in model.elements)
+
+
+def _visit(value: Value, queue: list[ClassDef], enums: dict[EnumClass, None]) -> None:
+    if isinstance(value, ObjectValue):
+        queue.append(value.cls)
+    elif isinstance(value, EnumValue):
+        enums[value.enum] = None
+    elif isinstance(value, ListValue):
+        _visit(value.item, queue, enums)
+    elif isinstance(value, FacetValue):
+        _visit(value.base, queue, enums)
+    elif isinstance(value, UnionValue):
+        for member in value.members:
+            _visit(member, queue, enums)

@@ -1,0 +1,36 @@
+"""Substitution groups: heads get their members, also those that stand in schemas which nothing imports."""
+
+from __future__ import annotations
+
+from mtosi_codegen.model import ClassDef, Model, ObjectValue
+from mtosi_codegen.xsd.model import QName
+
+
+def run(model: Model) -> None:
+    """Link members to heads, and tell the fields that refer to a head which elements may stand there."""
+    direct: dict[QName, list[QName]] = {}
+    for name, element in model.schema.elements.items():
+        for head in element.heads:
+            if head in model.elements and head != name:
+                direct.setdefault(head, []).append(name)
+                cls = model.elements[name]
+                cls.substitutes = cls.substitutes or model.elements[head]
+            elif head != name:
+                message = f"substitution head {head} is not defined"
+                model.findings.add("element-unresolved", *element.place, message, "the element substitutes for nothing")
+    for cls in model.classes:
+        for field in cls.fields:
+            if field.reference and isinstance(field.type, ObjectValue) and field.xml in direct:
+                field.head = True
+                field.members = tuple(_members(model, direct, field.xml))
+
+
+def _members(model: Model, direct: dict[QName, list[QName]], head: QName) -> list[ClassDef]:
+    """All elements that may take the place of a head, directly or not, those that are abstract left out; by name."""
+    met: set[QName] = set()
+    queue = [head]
+    while queue:
+        fresh = [name for name in direct.get(queue.pop(), ()) if name not in met and name != head]
+        met.update(fresh)
+        queue.extend(fresh)
+    return [model.elements[name] for name in sorted(met) if not model.elements[name].abstract]

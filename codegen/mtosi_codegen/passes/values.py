@@ -1,0 +1,220 @@
+"""Simple types become values: built-in types with facets, lists, unions, and a class for each enumeration of texts."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from elementpath.regex import RegexError, translate_pattern
+
+from mtosi_codegen.model import (
+    RAW,
+    Builtin,
+    EnumClass,
+    EnumValue,
+    FacetValue,
+    ListValue,
+    Model,
+    ObjectValue,
+    UnionValue,
+    Value,
+)
+from mtosi_codegen.xsd.model import ComplexType, Place, QName, SimpleType
+from mtosi_jms.namespaces import XSD
+
+STRING: Final = Builtin("string")
+ANY_SIMPLE: Final = Builtin("anySimpleType")
+
+TEXTS: Final = frozenset(
+    {
+        "string", "normalizedString", "token", "language", "NMTOKEN", "Name", "NCName", "ID", "IDREF", "ENTITY",
+        "anyURI", "QName", "NOTATION", "anySimpleType",
+    }
+)  # fmt: skip
+INTEGERS: Final = frozenset(
+    {
+        "integer", "nonPositiveInteger", "negativeInteger", "nonNegativeInteger", "positiveInteger", "long", "int",
+        "short", "byte", "unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte",
+    }
+)  # fmt: skip
+_OTHERS: Final = frozenset(
+    {
+        "boolean", "decimal", "float", "double", "dateTime", "date", "time", "duration", "gYear", "gYearMonth",
+        "gMonth", "gMonthDay", "gDay", "base64Binary", "hexBinary", "NMTOKENS", "IDREFS", "ENTITIES",
+    }
+)  # fmt: skip
+_ALIASES: Final = {"anyAtomicType": "anySimpleType", "dateTimeStamp": "dateTime", "dayTimeDuration": "duration"}
+_BOUNDS: Final = {
+    "minInclusive": "minimum",
+    "maxInclusive": "maximum",
+    "minExclusive": "above",
+    "maxExclusive": "below",
+    "totalDigits": "digits",
+    "fractionDigits": "fraction",
+}
+_LENGTHS: Final = {
+    "length": ("min_length", "max_length"),
+    "minLength": ("min_length",),
+    "maxLength": ("max_length",),
+}
+_ORDERED: Final = INTEGERS | {"decimal", "float", "double", "dateTime", "date", "time"}
+
+
+def run(model: Model) -> None:
+    """Find the value of every named simple type, so that each enumeration has its class."""
+    values = Values(model)
+    for name, component in model.schema.types.items():
+        if isinstance(component, SimpleType):
+            values.named(name, component.place)
+
+
+class Values:
+    """Looks up types; each simple type is turned into a value once."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._open: list[QName] = []
+
+    def of(
+        self, type_: QName | SimpleType | ComplexType | None, place: Place, namespace: str, path: tuple[str, ...]
+    ) -> Value:
+        """The value of a type.
+
+        Args:
+            type_: its name or definition; None for anyType.
+            place: where it is used.
+            namespace, path: what an enumeration without a name is named after.
+        """
+        if type_ is None:
+            return RAW
+        if isinstance(type_, ComplexType):
+            return ObjectValue(self._model.anonymous[type_])
+        if isinstance(type_, SimpleType):
+            return self._simple(type_, namespace, path)
+        return self.named(type_, place)
+
+    def named(self, name: QName, place: Place) -> Value:
+        """The value of a named type; raw XML, reported, where there is none."""
+        if name.namespace == XSD:
+            return self._builtin(name, place)
+        component = self._model.schema.types.get(name)
+        if isinstance(component, ComplexType):
+            return ObjectValue(self._model.types[name])
+        if component is None or name in self._open:
+            message = f"type {name} " + ("is defined by itself" if component else "is not defined")
+            rule = "cycle" if component else "type-unresolved"
+            self._model.findings.add(rule, *place, message, "typed as raw XML")
+            return RAW
+        if name not in self._model.values:
+            self._open.append(name)
+            self._model.values[name] = self._simple(component, name.namespace, (name.local,))
+            self._open.pop()
+        return self._model.values[name]
+
+    def text(self, type_: QName | SimpleType | None, place: Place, namespace: str, path: tuple[str, ...]) -> Value:
+        """The value of an attribute or simple content: never an object, text where the type is unknown."""
+        value = ANY_SIMPLE if type_ is None else self.of(type_, place, namespace, path)
+        return ANY_SIMPLE if value is RAW or isinstance(value, ObjectValue) else value
+
+    def _builtin(self, name: QName, place: Place) -> Value:
+        local = _ALIASES.get(name.local, name.local)
+        if local in TEXTS or local in INTEGERS or local in _OTHERS:
+            return Builtin(local)
+        if local != "anyType":
+            self._model.findings.add("type-unresolved", *place, f"XML Schema has no type {local!r}", "typed as raw XML")
+        return RAW
+
+    def _simple(self, component: SimpleType, namespace: str, path: tuple[str, ...]) -> Value:
+        known = self._model.values.get(component)
+        if known is None:
+            known = self._model.values[component] = self._fresh(component, namespace, path)
+        return known
+
+    def _fresh(self, component: SimpleType, namespace: str, path: tuple[str, ...]) -> Value:
+        if component.members:
+            members = (self.text(member, component.place, namespace, path) for member in component.members)
+            return UnionValue(tuple(dict.fromkeys(members)))
+        if component.item is not None:
+            return ListValue(self.text(component.item, component.place, namespace, path))
+        base = self.text(component.base, component.place, namespace, (*path, "Base"))
+        if component.enumeration is not None and is_text(base):
+            return EnumValue(self._enum(component, component.enumeration, namespace, path))
+        return self._restricted(base, component)
+
+    def _enum(
+        self, component: SimpleType, values: tuple[tuple[str, str], ...], namespace: str, path: tuple[str, ...]
+    ) -> EnumClass:
+        type_name = component.name.local if component.name else ""
+        enum = EnumClass(namespace, path, type_name, values, component.place, component.doc)
+        self._model.enums.append(enum)
+        return enum
+
+    def _restricted(self, base: Value, component: SimpleType) -> Value:
+        facets: dict[str, tuple[str, ...]] = {}
+        if isinstance(base, (UnionValue, EnumValue)):
+            return base
+        kind = builtin_of(base)
+        for name, texts in component.facets.items():
+            if name == "pattern":
+                facets["patterns"] = self._patterns(texts, component)
+            elif name in _LENGTHS and (kind in TEXTS or isinstance(base, ListValue) or kind.endswith("Binary")):
+                facets.update(dict.fromkeys(_LENGTHS[name], texts[-1:]))
+            elif name in _BOUNDS and kind in _ORDERED:
+                facets[_BOUNDS[name]] = texts[-1:]
+        if component.enumeration is not None and kind and not isinstance(base, ListValue):
+            facets["values"] = tuple(value for value, _ in component.enumeration)
+        base = _with_white_space(base, component.facets.get("whiteSpace", ("",))[-1])
+        return _merged(base, {name: texts for name, texts in facets.items() if texts})
+
+    def _patterns(self, texts: tuple[str, ...], component: SimpleType) -> tuple[str, ...]:
+        """One Python pattern for the patterns of one step: any of them may hold."""
+        translated: list[str] = []
+        for text in texts:
+            try:
+                pattern = translate_pattern(text, back_references=False, lazy_quantifiers=False, anchors=False)
+                re.compile(pattern)
+            except (RegexError, re.error, OverflowError, RecursionError) as error:
+                message = f"pattern {text!r}: {error}"
+                self._model.findings.add("pattern-unsupported", *component.place, message, "not checked")
+                return ()
+            translated.append(_bare(pattern))
+        return (translated[0],) if len(translated) == 1 else ("|".join(f"(?:{text})" for text in translated),)
+
+
+def _bare(pattern: str) -> str:
+    """The pattern without the anchors that a full match makes superfluous."""
+    start, end = "^(?:", r")$(?!\n\Z)"
+    return pattern[len(start) : -len(end)] if pattern.startswith(start) and pattern.endswith(end) else pattern
+
+
+def _merged(base: Value, facets: dict[str, tuple[str, ...]]) -> Value:
+    if not facets:
+        return base
+    if isinstance(base, FacetValue):
+        inherited = dict(base.facets)
+        patterns = (*inherited.get("patterns", ()), *facets.get("patterns", ()))
+        facets = {**inherited, **facets, **({"patterns": patterns} if patterns else {})}
+        base = base.base
+    return FacetValue(base, tuple(sorted(facets.items())))
+
+
+def _with_white_space(base: Value, mode: str) -> Value:
+    if base == STRING and mode == "collapse":
+        return Builtin("token")
+    return Builtin("normalizedString") if base == STRING and mode == "replace" else base
+
+
+def builtin_of(value: Value) -> str:
+    """The built-in type under a value, empty for lists, unions, objects and raw XML."""
+    if isinstance(value, FacetValue):
+        return builtin_of(value.base)
+    if isinstance(value, EnumValue):
+        return "string"
+    return value.name if isinstance(value, Builtin) else ""
+
+
+def is_text(value: Value) -> bool:
+    """Whether every value of a type is text in Python."""
+    if isinstance(value, UnionValue):
+        return all(is_text(member) for member in value.members)
+    return builtin_of(value) in TEXTS

@@ -1,0 +1,85 @@
+"""The generator as one line of steps: load, model, passes, render. Writing is `write`'s business."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mtosi_codegen import passes
+from mtosi_codegen.findings import Finding, Findings
+from mtosi_codegen.load import Bindings, load
+from mtosi_codegen.model import Model
+from mtosi_codegen.passes.dedupe import collect
+from mtosi_codegen.render import render
+from mtosi_codegen.wsdl.join import services_of
+from mtosi_codegen.wsdl.model import Service
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a run of the generator came to.
+
+    Attributes:
+        files: text by path below the package, with `/`.
+        model: what was rendered.
+        services: every service that was found, those without operations too.
+        findings: everything that was found, sorted.
+    """
+
+    files: dict[str, str]
+    model: Model
+    services: tuple[Service, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def failed(self) -> bool:
+        """Whether anything could not be generated."""
+        return any(finding.failed for finding in self.findings)
+
+
+def generate(
+    sources: Sequence[Path | str], *, bindings: Bindings = "jms", operations: Sequence[str] | None = None
+) -> Result:
+    """Generate a package from WSDLs, XML Schemas and folders of them; nothing is written.
+
+    Args:
+        sources: files and folders.
+        bindings: `jms`, or `all` to take other SOAP bindings too.
+        operations: names of the operations wanted, with or without their service's name before a dot; None for all.
+
+    Raises:
+        SchemaError: no sources, or one that does not exist.
+    """
+    findings = Findings()
+    read = load(sources, findings, bindings)
+    services = services_of(read, findings, bindings)
+    schema = collect(read.units, findings)
+    if operations is not None:
+        services = _chosen(services, operations, findings)
+    model = Model(schema, services, findings, only_operations=operations is not None)
+    passes.run(model)
+    model.services = [service for service in services if service.operations]
+    return Result(render(model, read.digest), model, tuple(services), tuple(findings))
+
+
+def _chosen(services: list[Service], wanted: Sequence[str], findings: Findings) -> list[Service]:
+    """The services with the operations asked for only."""
+    left = dict.fromkeys(name.strip() for name in wanted if name.strip())
+    known: list[str] = []
+    for service in services:
+        kept = []
+        for operation in service.operations:
+            names = {operation.name, f"{service.name}.{operation.name}"}
+            known.extend(names)
+            if names & set(wanted):
+                kept.append(operation)
+                for name in names & set(left):
+                    del left[name]
+        service.operations = kept
+    for name in left:
+        near = difflib.get_close_matches(name, known, 3)
+        hint = f"; did you mean {', '.join(sorted(near))}?" if near else ""
+        findings.add("operation-unknown", "", 0, f"no operation {name!r}{hint}", "not generated: no such operation")
+    return [service for service in services if service.operations]

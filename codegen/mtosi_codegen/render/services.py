@@ -1,0 +1,217 @@
+"""The text of a service module: the client class with a callable for each operation, and the supplier's base class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from mtosi_codegen.model import ClassDef, Field, ObjectValue
+from mtosi_codegen.render.layout import INDENT, WIDTH, Brackets, Expression, docstring, flat, lines, string, tuple_of
+from mtosi_codegen.render.types import import_line
+from mtosi_codegen.render.values import Names, path_of
+from mtosi_codegen.text import camel
+from mtosi_codegen.wsdl.model import Operation, Service
+from mtosi_jms.errors import SchemaError
+
+_OWN_PARAMETERS: Final = frozenset({"self", "request", "options", "batch_size"})
+_LIST_DEPTH: Final = 3
+
+
+def service_module(service: Service, banner: str) -> str:
+    """The text of the module of a service."""
+    return "\n".join([banner, *_ServiceFile(service).text()]) + "\n"
+
+
+def batch_path(cls: ClassDef | None) -> tuple[Field, ...]:
+    """The fields from a response down to the list that batches cut; empty where there is no such list.
+
+    Each level has one element field only (vendor extensions aside), the last one is a list of objects.
+    """
+    path: list[Field] = []
+    while cls is not None and len(path) < _LIST_DEPTH and not any(base.mixin for base in cls.lineage()):
+        fields = [field for field in cls.all_fields() if field.kind in {"element", "any"}]
+        fields = [field for field in fields if field.xml.local != "vendorExtensions"]
+        if len(fields) != 1 or not isinstance(fields[0].type, ObjectValue):
+            return ()
+        path.append(fields[0])
+        if fields[0].many:
+            return tuple(path)
+        cls = fields[0].type.cls
+    return ()
+
+
+class _ServiceFile:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._names = Names(service.module)
+        self._iterates = False
+        self._batches = False
+
+    def text(self) -> Iterator[str]:
+        """All lines after the banner."""
+        service = self._service
+        body = [*self._operations(), "", "", *self._service_class()]
+        yield from docstring(f"Service {service.name} of {service.namespace}.")
+        yield from self._imports()
+        yield ""
+        yield from lines(self._info(), prefix="_INFO = ")
+        yield from body
+
+    def _imports(self) -> Iterator[str]:
+        names = self._names
+        modules = sorted(names.typing, key=lambda module: module.path)
+        abstract = [name for name, used in (("Iterable", self._iterates), ("Iterator", self._batches)) if used]
+        guarded = [f"from collections.abc import {', '.join(abstract)}"] if abstract else []
+        guarded += sorted(names.standard)
+        ours = ["from mtosi_jms import xmlbind as _x"] if names.library else []
+        ours += [import_line(names.home, module.path) for module in modules]
+        yield from ("", "from __future__ import annotations", "", "from typing import TYPE_CHECKING, Any")
+        yield from ("", "from mtosi_jms import service as _s")
+        if guarded or ours:
+            yield from ("", "if TYPE_CHECKING:", *(INDENT + line for line in guarded))
+            yield from ([""] if guarded and ours else [])
+            yield from (INDENT + line for line in ours)
+
+    def _info(self) -> Brackets:
+        service = self._service
+        operations = [self._operation_info(operation) for operation in service.operations]
+        items: list[Expression] = [
+            f"name={string(service.name)}",
+            f"namespace={string(service.namespace)}",
+            f"port_type={string(service.port_type)}",
+            f"address={string(service.address)}",
+            'root=__name__.rsplit(".", 2)[0]',
+            tuple_of(operations, head="operations=", spread=True),
+        ]
+        return Brackets("_s.ServiceInfo(", tuple(items), spread=True)
+
+    def _operation_info(self, operation: Operation) -> Brackets:
+        pairs = [
+            ("name", operation.name),
+            ("python_name", operation.python_name),
+            ("mep", operation.mep),
+            ("request", path_of(_request(operation))),
+            ("response", path_of(operation.response_class) if operation.response_class else ""),
+            ("fault", path_of(operation.fault_class) if operation.fault_class else ""),
+            ("request_message", operation.request_message),
+            ("response_message", operation.response_message),
+            ("fault_message", operation.fault_message),
+        ]
+        items: list[Expression] = [f"{name}={string(value)}" for name, value in pairs if value]
+        path = batch_path(operation.response_class)
+        if path:
+            items.append(tuple_of([string(field.name) for field in path], head="batch_path="))
+        return Brackets("_s.OperationInfo(", tuple(items), spread=True)
+
+    # The client
+
+    def _class_name(self, operation: Operation) -> str:
+        return f"_{camel(operation.python_name)}"
+
+    def _message(self, cls: ClassDef | None) -> str:
+        if cls is None:
+            return "None"
+        return self._names.local(cls.module, cls.name)
+
+    def _operations(self) -> Iterator[str]:
+        for operation in self._service.operations:
+            request, response = self._message(operation.request_class), self._message(operation.response_class)
+            yield from ("", "", *self._class_line(operation, request, response))
+            yield from docstring(f"Operation {operation.name}.", INDENT)
+            yield from ("", *self._call(operation, request, response))
+            if batch_path(operation.response_class):
+                self._batches = True
+                yield from ("", *self._batched(operation, request, response))
+
+    def _class_line(self, operation: Operation, request: str, response: str) -> Iterator[str]:
+        base = Brackets("_s.BoundOperation[", (string(request), string(response)), "]")
+        yield from lines(Brackets(f"class {self._class_name(operation)}(", (base,), ")"), suffix=":", comma=False)
+
+    def _parameters(self, operation: Operation) -> list[tuple[str, str, Field]]:
+        """Keyword, parameter name and field for each field of the request."""
+        found: list[tuple[str, str, Field]] = []
+        for field in _request(operation).all_fields():
+            name = f"{field.name}_" if field.name in _OWN_PARAMETERS else field.name
+            found.append((field.name, name, field))
+        return found
+
+    def _signature(self, name: str, operation: Operation, request: str, result: str, *own: str) -> Iterator[str]:
+        parameters = [
+            f"{name}: {self._names.field(field)} | None = None" for _, name, field in self._parameters(operation)
+        ]
+        items = (
+            "self", f"request: {request} | None = None", "/", "*", *own, *parameters,
+            "options: _s.CallOptions | None = None",
+        )  # fmt: skip
+        yield from lines(Brackets(f"def {name}(", items), suffix=f" -> {result}:", indent=INDENT)
+
+    def _call(self, operation: Operation, request: str, response: str) -> Iterator[str]:
+        yield from self._signature("__call__", operation, request, response)
+        doc = operation.doc or _request(operation).doc
+        documented = ((name, field.doc) for _, name, field in self._parameters(operation))
+        yield from docstring(doc or f"Call {operation.name}.", INDENT * 2, documented, "Args")
+        given = [f"{keyword}={name}" for keyword, name, _ in self._parameters(operation)]
+        call = Brackets("self.invoke(", ("request", "options", *given))
+        yield from lines(call, prefix="return ", indent=INDENT * 2)
+
+    def _batched(self, operation: Operation, request: str, response: str) -> Iterator[str]:
+        yield from self._signature("batches", operation, request, f"Iterator[{response}]", "batch_size: int")
+        yield from docstring(
+            "The same as several responses, in order, each with `batch_size` objects at most.", INDENT * 2
+        )
+        given = [f"{keyword}={name}" for keyword, name, _ in self._parameters(operation)]
+        call = Brackets("self.invoke_batches(", ("request", "batch_size", "options", *given))
+        yield from lines(call, prefix="return ", indent=INDENT * 2)
+
+    def _service_class(self) -> Iterator[str]:
+        service = self._service
+        yield f"class {service.class_name}(_s.Service):"
+        operations = ((operation.python_name, _first_sentence(operation)) for operation in service.operations)
+        yield from docstring(service.doc or f"The interface {service.name}.", INDENT, operations)
+        yield from ("", f"{INDENT}__service__ = _INFO", "")
+        yield f"{INDENT}def __init__(self, caller: _s.Caller, destination: Any) -> None:"
+        yield f"{INDENT * 2}super().__init__(caller, destination)"
+        for index, operation in enumerate(service.operations):
+            yield f"{INDENT * 2}self.{operation.python_name} = {self._class_name(operation)}(self, {index})"
+        yield from ("", f"{INDENT}class Supplier(_s.SupplierBase):")
+        yield from docstring(f"Base of suppliers of {service.name}: override what is offered.", INDENT * 2)
+        yield from ("", f"{INDENT * 2}__service__ = _INFO")
+        for operation in service.operations:
+            yield from ("", *self._handler(operation))
+
+    def _handler(self, operation: Operation) -> Iterator[str]:
+        response = self._message(operation.response_class)
+        path = batch_path(operation.response_class)
+        if path:
+            self._iterates = True
+            item = self._names.annotation(path[-1].type)
+            response = f"Iterable[{item} | {response}] | {response}"
+        items = ("self", f"request: {self._message(operation.request_class)}", "context: _s.RequestContext")
+        yield from _with_result(Brackets(f"def {operation.python_name}(", items), response, INDENT * 2)
+        doc = f"Answer {operation.name}" + ("; objects that are yielded go out in batches." if path else ".")
+        yield from docstring(doc, INDENT * 3)
+        yield f"{INDENT * 3}raise self.not_implemented({string(operation.name)})"
+
+
+def _request(operation: Operation) -> ClassDef:
+    """The class of the request; an operation without one is never rendered."""
+    if operation.request_class is None:
+        raise SchemaError(f"operation {operation.name!r} has no request class")
+    return operation.request_class
+
+
+def _with_result(signature: Brackets, result: str, indent: str) -> Iterator[str]:
+    """A signature with what it returns; a result too long for the line is broken at its alternatives."""
+    *head, last = lines(signature, suffix=f" -> {result}:", indent=indent)
+    if len(last) <= WIDTH:
+        yield from (*head, last)
+        return
+    yield from (f"{indent}{signature.head}", f"{indent}{INDENT}{', '.join(map(flat, signature.items))}")
+    yield f"{indent}) -> ("
+    first, _, rest = result.rpartition(" | ")
+    yield from (f"{indent}{INDENT}{first}", f"{indent}{INDENT}| {rest}", f"{indent}):")
+
+
+def _first_sentence(operation: Operation) -> str:
+    doc = operation.doc or _request(operation).doc
+    return flat(doc.split("\n\n")[0])

@@ -1,0 +1,83 @@
+"""What a run came to: as the JSON report of the command-line contract, and as lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mtosi_codegen.findings import Finding
+from mtosi_codegen.pipeline import Result
+from mtosi_codegen.wsdl.model import Operation, Service
+
+
+def as_json(result: Result, seconds: float) -> dict[str, Any]:
+    """The report as JSON values.
+
+    Args:
+        seconds: how long the run took.
+    """
+    return {
+        "services": [_service(service, result) for service in result.services],
+        "types": len(result.model.classes) + len(result.model.enums),
+        "modules": sum(1 for path in result.files if not path.endswith("__init__.py")),
+        "operations": sum(len(service.operations) for service in result.services),
+        "findings": [finding.as_json() for finding in result.findings],
+        "seconds": round(seconds, 3),
+    }
+
+
+def status_of(service: Service, findings: list[Finding]) -> str:
+    """`ok`, `repaired` where its files have findings, `failed` where an operation is missing or there is none."""
+    if service.failed or not service.operations:
+        return "failed"
+    return "repaired" if findings else "ok"
+
+
+def _service(service: Service, result: Result) -> dict[str, Any]:
+    findings = findings_of(service, result)
+    return {
+        "name": service.name,
+        "wsdl": service.wsdl,
+        "namespace": service.namespace,
+        "address": service.address,
+        "transport": service.transport,
+        "status": status_of(service, findings),
+        "module": service.module,
+        "operations": [_operation(operation) for operation in service.operations],
+        "findings": [finding.as_json() for finding in findings],
+    }
+
+
+def findings_of(service: Service, result: Result) -> list[Finding]:
+    """The findings about the files that a service reaches."""
+    files = set(service.files)
+    return [finding for finding in result.findings if finding.file in files]
+
+
+def _operation(operation: Operation) -> dict[str, Any]:
+    return {
+        "name": operation.name,
+        "mep": operation.mep,
+        "request": str(operation.request),
+        "response": str(operation.response) if operation.response else None,
+        "fault": str(operation.fault) if operation.fault else None,
+        "method": operation.python_name,
+    }
+
+
+def summary(result: Result, seconds: float) -> str:
+    """One line about a run."""
+    services = result.services
+    count = sum(len(service.operations) for service in services)
+    failed = sum(1 for service in services if status_of(service, findings_of(service, result)) == "failed")
+    text = f"{len(services)} services, {count} operations, {len(result.model.classes)} classes, "
+    text += f"{len(result.model.enums)} enumerations, {len(result.findings)} findings, {seconds:.1f} s"
+    return text + (f"; {failed} services failed" if failed else "")
+
+
+def table(result: Result) -> Iterator[tuple[str, str, str, str, str]]:
+    """Service, operation, pattern, request and response for each operation."""
+    for service in result.services:
+        for operation in service.operations:
+            response = operation.response.local if operation.response else ""
+            yield service.name, operation.name, operation.mep, operation.request.local, response

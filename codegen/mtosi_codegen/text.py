@@ -1,0 +1,68 @@
+"""Names: from XML to Python, and nothing else.
+
+Snake case keeps runs of capitals whole (`meList` me_list, `subscriptionID` subscription_id, `aTNAName` a_tna_name);
+dots, dashes and other signs become `_`; keywords get a trailing `_`. Two names that would become one are told apart
+by `fallbacks`, whose last form is unique for each XML name, so that a name never depends on a counter.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+import unicodedata
+from collections.abc import Iterator
+
+_ACRONYM_END = re.compile(r"([A-Z]+)([A-Z][a-z])")
+_WORD_END = re.compile(r"([a-z0-9])([A-Z])")
+_NO_WORD = re.compile(r"\W+")
+
+
+def snake(name: str) -> str:
+    """The snake case of an XML name, a valid identifier that is no keyword and has no leading underscore."""
+    text = _NO_WORD.sub("_", name)
+    text = _ACRONYM_END.sub(r"\1_\2", text)
+    text = _WORD_END.sub(r"\1_\2", text).lower()
+    return identifier(re.sub(r"__+", "_", text).strip("_"))
+
+
+def camel(*names: str) -> str:
+    """The CamelCase of XML names joined: the letters of each are kept, the first of each word in upper case."""
+    words = [word for name in names for word in re.split(r"[\W_]+", name) if word]
+    return identifier("".join(word[0].upper() + word[1:] for word in words))
+
+
+def constant(value: str) -> str:
+    """A member name for an enumeration value: the value itself where it is an identifier, else in upper case."""
+    text = re.sub(r"__+", "_", _NO_WORD.sub("_", value)).strip("_") if not value.isidentifier() else value
+    return identifier(text)
+
+
+def identifier(text: str) -> str:
+    """A valid identifier from word characters: never empty, no leading digit or underscore, no keyword."""
+    text = unicodedata.normalize("NFKC", text).lstrip("_") or "x"
+    if not text[0].isidentifier():
+        text = f"n{text}"
+    return f"{text}_" if keyword.iskeyword(text) or text in {"None", "True", "False"} else text
+
+
+def escaped(name: str) -> str:
+    """An identifier from which the XML name can be told: each sign that is no letter or digit by its code."""
+    return identifier("".join(char if char.isalnum() and char.isascii() else f"_x{ord(char):x}_" for char in name))
+
+
+def fallbacks(name: str, preferred: str, *more: str) -> Iterator[str]:
+    """Names to try in turn for an XML name; the last ones are unique among XML names."""
+    yield preferred
+    yield from more
+    plain = identifier(_NO_WORD.sub("_", name))
+    yield plain
+    yield escaped(name)
+    while True:
+        plain += "_"
+        yield plain
+
+
+def doc_text(text: str) -> str:
+    """Documentation as plain text: blanks joined within a paragraph, paragraphs kept apart by an empty line."""
+    paragraphs = (" ".join(paragraph.split()) for paragraph in re.split(r"\n\s*\n", text))
+    return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)

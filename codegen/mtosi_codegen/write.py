@@ -1,0 +1,99 @@
+"""The only part of the generator that writes, and the comparison of what lies there with what would be written."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mtosi_codegen.render import MARK
+from mtosi_jms.errors import SchemaError
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Difference:
+    """A file of a generated package that is not as it would be generated.
+
+    Attributes:
+        path: below the package, with `/`.
+        kind: `missing`, `extra` or `changed`.
+    """
+
+    path: str
+    kind: str
+
+
+def write(package: Path, files: Mapping[str, str]) -> None:
+    """Write a package; generated files of an earlier run that are no more wanted are removed, others are left alone.
+
+    Args:
+        package: folder of the package; made if it does not exist.
+        files: text by path below it, with `/`.
+
+    Raises:
+        SchemaError: the folder cannot be written.
+    """
+    try:
+        for path in _extra(package, files):
+            if _is_generated(package / path):
+                (package / path).unlink()
+        for path, text in files.items():
+            target = package / path
+            data = text.encode()
+            if not target.is_file() or target.read_bytes() != data:
+                _replace(target, data)
+    except OSError as error:
+        raise SchemaError(
+            f"cannot be written: {error.strerror or error}", file=str(error.filename or package)
+        ) from None
+
+
+def compare(package: Path, files: Mapping[str, str]) -> list[Difference]:
+    """Every file that is missing, extra or changed; empty where the folder is what `write` would leave.
+
+    Raises:
+        SchemaError: the folder cannot be read.
+    """
+    found = [Difference(path, "extra") for path in _extra(package, files)]
+    try:
+        for path, text in files.items():
+            target = package / path
+            if not target.is_file():
+                found.append(Difference(path, "missing"))
+            elif target.read_bytes() != text.encode():
+                found.append(Difference(path, "changed"))
+    except OSError as error:
+        raise SchemaError(f"cannot be read: {error.strerror or error}", file=str(error.filename or package)) from None
+    return sorted(found)
+
+
+def _extra(package: Path, files: Mapping[str, str]) -> Iterator[str]:
+    for folder, folders, names in os.walk(package):
+        folders[:] = sorted(name for name in folders if name != "__pycache__")
+        for name in sorted(names):
+            path = (Path(folder) / name).relative_to(package).as_posix()
+            if path not in files:
+                yield path
+
+
+def _is_generated(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.readline().startswith(MARK.encode())
+
+
+def _replace(target: Path, data: bytes) -> None:
+    """Write a file whole or not at all."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(name).chmod(0o666 & ~umask)
+        Path(name).replace(target)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise

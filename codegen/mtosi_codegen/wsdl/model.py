@@ -1,0 +1,157 @@
+"""WSDL definitions as they are read, and the services that they add up to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from mtosi_codegen.xsd.model import Place, QName
+
+if TYPE_CHECKING:
+    from mtosi_codegen.findings import Finding
+    from mtosi_codegen.model import ClassDef
+
+
+@dataclass(slots=True, eq=False)
+class Part:
+    """A message part: an element, or a type in the rpc style."""
+
+    name: str
+    element: QName | None
+    type: QName | None
+    place: Place
+
+
+@dataclass(slots=True, eq=False)
+class Message:
+    """A message definition."""
+
+    name: QName
+    place: Place
+    parts: tuple[Part, ...]
+
+
+@dataclass(slots=True, eq=False)
+class PortOperation:
+    """An operation of a port type; faults by name."""
+
+    name: str
+    place: Place
+    input: QName | None
+    output: QName | None
+    faults: tuple[tuple[str, QName], ...]
+    doc: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class PortType:
+    """A port type."""
+
+    name: QName
+    place: Place
+    operations: tuple[PortOperation, ...]
+    doc: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class BoundMessage:
+    """What a binding says of an input or output: which part is the body, which are headers."""
+
+    body_parts: tuple[str, ...] | None = None
+    headers: tuple[tuple[QName, str], ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class BoundOperation:
+    """An operation of a binding."""
+
+    name: str
+    place: Place
+    action: str
+    style: str
+    input: BoundMessage
+    output: BoundMessage
+
+
+@dataclass(slots=True, eq=False)
+class Binding:
+    """A SOAP binding."""
+
+    name: QName
+    type: QName
+    transport: str
+    style: str
+    place: Place
+    operations: tuple[BoundOperation, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Port:
+    """A port: a binding with an address."""
+
+    binding: QName
+    address: str
+    service: str
+
+
+@dataclass(slots=True)
+class Definitions:
+    """All that a WSDL reaches, by name; first one wins."""
+
+    messages: dict[QName, Message] = field(default_factory=dict)
+    port_types: dict[QName, PortType] = field(default_factory=dict)
+    bindings: list[Binding] = field(default_factory=list)
+    ports: list[Port] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Operation:
+    """One operation of a service, put together.
+
+    Attributes:
+        request, response, fault: the body elements; None where there is none.
+        fault_elements: all elements that faults carry, the first one is `fault`.
+    """
+
+    name: str
+    mep: Literal["request-response", "one-way"]
+    request: QName
+    response: QName | None
+    fault: QName | None
+    request_message: str
+    response_message: str
+    fault_message: str
+    fault_elements: tuple[QName, ...] = ()
+    action: str = ""
+    doc: str = ""
+    python_name: str = ""
+    request_class: ClassDef | None = None
+    response_class: ClassDef | None = None
+    fault_class: ClassDef | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Service:
+    """One SOAP binding with its operations: what becomes one service class.
+
+    Attributes:
+        wsdl: file that the binding stands in.
+        files: all files that the WSDL reaches, for its findings.
+        failed: operations that could not be put together.
+        module: dotted module path; filled by `names`, as is `class_name`.
+    """
+
+    name: str
+    wsdl: str
+    namespace: str
+    port_type: str
+    transport: str
+    address: str
+    place: Place
+    operations: list[Operation]
+    files: tuple[str, ...] = ()
+    failed: list[str] = field(default_factory=list)
+    doc: str = ""
+    module: str = ""
+    class_name: str = ""
+    findings: list[Finding] = field(default_factory=list)

@@ -1,0 +1,140 @@
+"""From WSDL documents to definitions: messages, port types, SOAP bindings and ports. Nothing is looked up yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from lxml import etree
+
+from mtosi_codegen.findings import Findings
+from mtosi_codegen.load import Document
+from mtosi_codegen.names import QNameReader
+from mtosi_codegen.wsdl.model import (
+    Binding,
+    BoundMessage,
+    BoundOperation,
+    Definitions,
+    Message,
+    Part,
+    Port,
+    PortOperation,
+    PortType,
+)
+from mtosi_codegen.xsd.model import Place, QName
+from mtosi_codegen.xsd.read import plain
+from mtosi_jms.namespaces import WSDL, WSDL_SOAP11, WSDL_SOAP12
+
+_SOAP: Final = (WSDL_SOAP11, WSDL_SOAP12)
+
+
+def read_definitions(documents: Iterable[Document], findings: Findings) -> Definitions:
+    """The definitions of several documents, first one wins where a name comes twice.
+
+    Args:
+        documents: those that one WSDL reaches, itself first.
+    """
+    found = Definitions()
+    for document in documents:
+        if document.kind == "wsdl":
+            _Reader(document, findings).read(found)
+    return found
+
+
+class _Reader:
+    def __init__(self, document: Document, findings: Findings) -> None:
+        self._document = document
+        self._names = QNameReader(document.name, findings)
+        self._namespace = document.namespace
+
+    def read(self, found: Definitions) -> None:
+        for element in self._children(self._document.root, "message"):
+            message = Message(self._own_name(element), self._place(element), tuple(self._parts(element)))
+            found.messages.setdefault(message.name, message)
+        for element in self._children(self._document.root, "portType"):
+            operations = tuple(self._port_operation(child) for child in self._children(element, "operation"))
+            port_type = PortType(self._own_name(element), self._place(element), operations, self._doc(element))
+            found.port_types.setdefault(port_type.name, port_type)
+        for element in self._children(self._document.root, "binding"):
+            soap = self._soap(element, "binding")
+            if soap is not None:
+                found.bindings.append(self._binding(element, soap))
+        for service in self._children(self._document.root, "service"):
+            for port in self._children(service, "port"):
+                address = self._soap(port, "address")
+                location = (address.get("location") or "").strip() if address is not None else ""
+                found.ports.append(Port(self._names.qname(port, "binding"), location, self._names.name(service)))
+
+    def _children(self, element: etree._Element, name: str) -> Iterator[etree._Element]:
+        yield from element.iterchildren(f"{{{WSDL}}}{name}")
+
+    def _soap(self, element: etree._Element, name: str) -> etree._Element | None:
+        return next(iter(self._all_soap(element, name)), None)
+
+    def _all_soap(self, element: etree._Element, name: str) -> list[etree._Element]:
+        return list(element.iterchildren(*(f"{{{soap}}}{name}" for soap in _SOAP)))
+
+    def _place(self, element: etree._Element) -> Place:
+        return Place(self._document.name, element.sourceline or 0)
+
+    def _own_name(self, element: etree._Element) -> QName:
+        return QName(self._namespace, self._names.name(element))
+
+    def _doc(self, element: etree._Element) -> str:
+        return "\n\n".join(text for child in self._children(element, "documentation") for text in plain(child))
+
+    def _parts(self, message: etree._Element) -> Iterator[Part]:
+        for part in self._children(message, "part"):
+            element = self._names.qname(part, "element") if part.get("element") else None
+            type_ = self._names.qname(part, "type") if part.get("type") else None
+            yield Part(self._names.name(part), element, type_, self._place(part))
+
+    def _message_of(self, operation: etree._Element, direction: str) -> QName | None:
+        child = next(self._children(operation, direction), None)
+        return self._names.qname(child, "message") if child is not None else None
+
+    def _port_operation(self, element: etree._Element) -> PortOperation:
+        faults = tuple(
+            (self._names.name(fault), self._names.qname(fault, "message")) for fault in self._children(element, "fault")
+        )
+        return PortOperation(
+            self._names.name(element),
+            self._place(element),
+            self._message_of(element, "input"),
+            self._message_of(element, "output"),
+            faults,
+            self._doc(element),
+        )
+
+    def _binding(self, element: etree._Element, soap: etree._Element) -> Binding:
+        return Binding(
+            self._own_name(element),
+            self._names.qname(element, "type"),
+            (soap.get("transport") or "").strip(),
+            soap.get("style") or "document",
+            self._place(element),
+            tuple(self._bound_operation(child) for child in self._children(element, "operation")),
+        )
+
+    def _bound_operation(self, element: etree._Element) -> BoundOperation:
+        soap = self._soap(element, "operation")
+        return BoundOperation(
+            self._names.name(element),
+            self._place(element),
+            (soap.get("soapAction") or "") if soap is not None else "",
+            (soap.get("style") or "") if soap is not None else "",
+            self._bound_message(element, "input"),
+            self._bound_message(element, "output"),
+        )
+
+    def _bound_message(self, operation: etree._Element, direction: str) -> BoundMessage:
+        child = next(self._children(operation, direction), None)
+        if child is None:
+            return BoundMessage()
+        body = self._soap(child, "body")
+        parts = body.get("parts") if body is not None else None
+        headers = tuple(
+            (self._names.qname(header, "message"), (header.get("part") or "").strip())
+            for header in self._all_soap(child, "header")
+        )
+        return BoundMessage(tuple(parts.split()) if parts is not None else None, headers)

@@ -1,0 +1,205 @@
+"""XML Schema components as the generator sees them: names are resolved, nothing is looked up yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from mtosi_jms.namespaces import clark
+
+
+class QName(NamedTuple):
+    """A qualified name; the namespace is empty where there is none."""
+
+    namespace: str
+    local: str
+
+    def __str__(self) -> str:
+        return clark(self.namespace, self.local)
+
+
+class Place(NamedTuple):
+    """Where a component stands: file name as reported, line from 1."""
+
+    file: str
+    line: int
+
+
+class Occurs(NamedTuple):
+    """How often a particle occurs; `maximum` None is unbounded."""
+
+    minimum: int = 1
+    maximum: int | None = 1
+
+
+ONCE = Occurs()
+
+
+@dataclass(slots=True, eq=False)
+class SimpleType:
+    """A simple type, named or not.
+
+    Attributes:
+        name: None for an anonymous type.
+        base: what it restricts; None for a list or union.
+        item: item type of a list.
+        members: member types of a union.
+        enumeration: its values with their documentation, None where there are none.
+        facets: other facets by XSD name; `pattern` holds all patterns of this step.
+    """
+
+    name: QName | None
+    place: Place
+    doc: str = ""
+    base: QName | SimpleType | None = None
+    item: QName | SimpleType | None = None
+    members: tuple[QName | SimpleType, ...] = ()
+    enumeration: tuple[tuple[str, str], ...] | None = None
+    facets: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Attribute:
+    """A declared or referenced attribute; `type` None is anySimpleType."""
+
+    name: QName
+    place: Place
+    type: QName | SimpleType | None = None
+    reference: bool = False
+    use: Literal["optional", "required", "prohibited"] = "optional"
+    value: str = ""
+    doc: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class AttributeGroup:
+    """Attributes with the groups that they refer to."""
+
+    name: QName
+    place: Place
+    attributes: tuple[Attribute | AttributeGroupUse, ...]
+
+
+@dataclass(slots=True, eq=False)
+class AttributeGroupUse:
+    """A reference to an attribute group."""
+
+    name: QName
+    place: Place
+
+
+@dataclass(slots=True, eq=False)
+class ElementUse:
+    """An element in a content model: declared in place or a reference to a global one.
+
+    Attributes:
+        name: its name on the wire.
+        type: None for anyType, or for a reference.
+        value: a sentence about a fixed or default value, empty where there is none.
+    """
+
+    name: QName
+    place: Place
+    occurs: Occurs
+    type: QName | SimpleType | ComplexType | None = None
+    reference: bool = False
+    nillable: bool = False
+    value: str = ""
+    doc: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Wildcard:
+    """xsd:any."""
+
+    place: Place
+    occurs: Occurs
+    namespace: str = "##any"
+    process: str = "strict"
+    doc: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class GroupUse:
+    """A reference to a model group definition."""
+
+    name: QName
+    place: Place
+    occurs: Occurs
+
+
+@dataclass(slots=True, eq=False)
+class Compositor:
+    """sequence, choice or all."""
+
+    kind: Literal["sequence", "choice", "all"]
+    occurs: Occurs
+    items: tuple[Particle, ...]
+
+
+Particle = ElementUse | Wildcard | GroupUse | Compositor
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """A model group definition."""
+
+    name: QName
+    place: Place
+    content: Compositor | None
+
+
+@dataclass(slots=True, eq=False)
+class ComplexType:
+    """A complex type, named or not.
+
+    Attributes:
+        name: None for an anonymous type.
+        derivation: empty where it derives from anyType.
+        simple: what a simple content restricts or extends; a restriction's own facets are an anonymous simple type.
+        content: the content model, None for empty content.
+        any_attribute: whether it allows attributes that it does not name.
+    """
+
+    name: QName | None
+    place: Place
+    doc: str = ""
+    abstract: bool = False
+    mixed: bool = False
+    derivation: Literal["", "extension", "restriction"] = ""
+    base: QName | None = None
+    simple_content: bool = False
+    simple: SimpleType | None = None
+    content: Particle | None = None
+    attributes: tuple[Attribute | AttributeGroupUse, ...] = ()
+    any_attribute: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Element:
+    """A global element declaration; `type` None is anyType, or the type of the substitution head."""
+
+    name: QName
+    place: Place
+    type: QName | SimpleType | ComplexType | None = None
+    nillable: bool = False
+    abstract: bool = False
+    heads: tuple[QName, ...] = ()
+    value: str = ""
+    doc: str = ""
+
+
+Component = SimpleType | ComplexType | Element | Group | Attribute | AttributeGroup
+
+
+@dataclass(slots=True)
+class SchemaSet:
+    """All global components of the sources, by name; `rivals` keeps second definitions of a name for `dedupe`."""
+
+    types: dict[QName, SimpleType | ComplexType] = field(default_factory=dict)
+    elements: dict[QName, Element] = field(default_factory=dict)
+    groups: dict[QName, Group] = field(default_factory=dict)
+    attributes: dict[QName, Attribute] = field(default_factory=dict)
+    attribute_groups: dict[QName, AttributeGroup] = field(default_factory=dict)
+    prefixes: dict[str, str] = field(default_factory=dict)
+    docs: dict[str, str] = field(default_factory=dict)

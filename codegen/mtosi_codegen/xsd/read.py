@@ -1,0 +1,303 @@
+"""From schema elements to components: attributes are understood here, names resolved, defects mended and reported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Literal, cast
+
+from lxml import etree
+
+from mtosi_codegen.findings import Findings
+from mtosi_codegen.names import QNameReader
+from mtosi_codegen.xsd.model import (
+    Attribute,
+    AttributeGroup,
+    AttributeGroupUse,
+    ComplexType,
+    Compositor,
+    Element,
+    ElementUse,
+    Group,
+    GroupUse,
+    Occurs,
+    Particle,
+    Place,
+    QName,
+    SimpleType,
+    Wildcard,
+)
+from mtosi_jms.namespaces import XSD
+
+_FACETS: Final = frozenset(
+    {
+        "pattern", "length", "minLength", "maxLength", "minInclusive", "maxInclusive", "minExclusive", "maxExclusive",
+        "totalDigits", "fractionDigits", "whiteSpace",
+    }
+)  # fmt: skip
+_PARTICLES: Final = frozenset({"element", "any", "group", "sequence", "choice", "all"})
+_ANY_TYPE: Final = QName(XSD, "anyType")
+
+
+def local_of(element: etree._Element) -> str:
+    """The local name of a schema element, empty for anything outside the schema namespace."""
+    tag = str(element.tag)
+    return tag[len(XSD) + 2 :] if tag.startswith(f"{{{XSD}}}") else ""
+
+
+def children(element: etree._Element) -> Iterator[tuple[str, etree._Element]]:
+    """The schema children of an element with their local names, annotations left out."""
+    for child in element.iterchildren():
+        local = local_of(child)
+        if local and local != "annotation":
+            yield local, child
+
+
+def documentation(element: etree._Element) -> str:
+    """The documentation of a component as plain text: markup dropped, paragraphs kept apart."""
+    paragraphs: list[str] = []
+    for text in element.iterfind(f"{{{XSD}}}annotation/{{{XSD}}}documentation"):
+        paragraphs.extend(plain(text))
+    return "\n\n".join(paragraphs)
+
+
+_BLOCKS: Final = frozenset({"p", "li", "ul", "ol", "table", "tr", "div", "br", "h1", "h2", "h3"})
+
+
+def plain(element: etree._Element) -> list[str]:
+    """The paragraphs of marked-up text, blanks joined."""
+    pieces: list[str] = []
+    for event, node in etree.iterwalk(element, events=("start", "end")):
+        block = isinstance(node.tag, str) and etree.QName(node).localname.lower() in _BLOCKS
+        pieces.append("\0" if block else "")
+        pieces.append((node.text if event == "start" else node.tail if node is not element else "") or "")
+    texts = (" ".join(text.split()) for text in "".join(pieces).split("\0"))
+    return [text for text in texts if text and text != "."]
+
+
+class SchemaReader:
+    """Reads the components of one schema element.
+
+    Args:
+        element: the schema element.
+        namespace: the namespace that its definitions go to.
+        file: the file's name in reports.
+    """
+
+    def __init__(self, element: etree._Element, namespace: str, file: str, findings: Findings) -> None:
+        self._schema = element
+        self._namespace = namespace
+        self._file = file
+        self._findings = findings
+        chameleon = bool(namespace) and not (element.get("targetNamespace") or "").strip()
+        self._names = QNameReader(file, findings, default=namespace if chameleon else "")
+        self._qualified = element.get("elementFormDefault") == "qualified"
+        self._qualified_attributes = element.get("attributeFormDefault") == "qualified"
+
+    def components(self) -> Iterator[SimpleType | ComplexType | Element | Group | Attribute | AttributeGroup]:
+        """The global components, in document order."""
+        for local, child in children(self._schema):
+            if local in {"redefine", "override"}:
+                self._unsupported(child, f"{local} is not understood; the definitions inside replace nothing")
+            name = self._own_name(child) if child.get("name") is not None else None
+            if name is None:
+                continue
+            if local == "complexType":
+                yield self._complex_type(child, name)
+            elif local == "simpleType":
+                yield self._simple_type(child, name)
+            elif local == "element":
+                yield self._element(child, name)
+            elif local == "group":
+                yield Group(name, self._place(child), self._group_content(child))
+            elif local == "attribute":
+                yield self._attribute(child, name)
+            elif local == "attributeGroup":
+                yield AttributeGroup(name, self._place(child), self._attributes(child))
+
+    def _place(self, element: etree._Element) -> Place:
+        return Place(self._file, element.sourceline or 0)
+
+    def _own_name(self, element: etree._Element) -> QName:
+        return QName(self._namespace, self._names.name(element))
+
+    def _unsupported(self, element: etree._Element, message: str) -> None:
+        self._findings.add("xsd-unsupported", self._file, element.sourceline, message, "left out")
+
+    def _value(self, element: etree._Element) -> str:
+        for key in ("fixed", "default"):
+            if element.get(key) is not None:
+                return f"{key.capitalize()}: {element.get(key)}."
+        return ""
+
+    # Elements
+
+    def _element(self, element: etree._Element, name: QName) -> Element:
+        heads = (element.get("substitutionGroup") or "").split()
+        return Element(
+            name,
+            self._place(element),
+            self._element_type(element),
+            nillable=_is_true(element.get("nillable")),
+            abstract=_is_true(element.get("abstract")),
+            heads=tuple(self._names.resolve(head, element) for head in heads),
+            value=self._value(element),
+            doc=documentation(element),
+        )
+
+    def _element_type(self, element: etree._Element) -> QName | SimpleType | ComplexType | None:
+        if element.get("type") is not None:
+            return self._names.qname(element, "type")
+        for local, child in children(element):
+            if local == "complexType":
+                return self._complex_type(child, None)
+            if local == "simpleType":
+                return self._simple_type(child, None)
+        return None
+
+    def _element_use(self, element: etree._Element) -> ElementUse:
+        reference = element.get("ref") is not None
+        if reference:
+            name = self._names.qname(element, "ref")
+        else:
+            form = element.get("form") or ("qualified" if self._qualified else "unqualified")
+            name = QName(self._namespace if form == "qualified" else "", self._names.name(element))
+        return ElementUse(
+            name,
+            self._place(element),
+            self._occurs(element),
+            None if reference else self._element_type(element),
+            reference=reference,
+            nillable=_is_true(element.get("nillable")),
+            value=self._value(element),
+            doc=documentation(element),
+        )
+
+    # Particles
+
+    def _occurs(self, element: etree._Element) -> Occurs:
+        low, high = (element.get("minOccurs") or "1").strip(), (element.get("maxOccurs") or "1").strip()
+        try:
+            return Occurs(int(low), None if high == "unbounded" else int(high))
+        except ValueError:
+            self._unsupported(element, f"minOccurs {low!r} or maxOccurs {high!r} is no number")
+            return Occurs()
+
+    def _particle(self, local: str, element: etree._Element) -> Particle:
+        if local == "element":
+            return self._element_use(element)
+        if local == "group":
+            return GroupUse(self._names.qname(element, "ref"), self._place(element), self._occurs(element))
+        if local == "any":
+            namespace = " ".join((element.get("namespace") or "##any").split())
+            process = (element.get("processContents") or "strict").strip()
+            doc = documentation(element)
+            return Wildcard(self._place(element), self._occurs(element), namespace, process, doc)
+        kind = cast('Literal["sequence", "choice", "all"]', local)
+        items = tuple(self._particle(name, child) for name, child in children(element) if name in _PARTICLES)
+        return Compositor(kind, self._occurs(element), items)
+
+    def _content(self, element: etree._Element) -> Particle | None:
+        found = [self._particle(local, child) for local, child in children(element) if local in _PARTICLES]
+        return found[0] if found else None
+
+    def _group_content(self, element: etree._Element) -> Compositor | None:
+        content = self._content(element)
+        return content if isinstance(content, Compositor) else None
+
+    # Attributes
+
+    def _attribute(self, element: etree._Element, name: QName, *, reference: bool = False) -> Attribute:
+        use = (element.get("use") or "optional").strip()
+        simple = [self._simple_type(child, None) for local, child in children(element) if local == "simpleType"]
+        type_: QName | SimpleType | None = simple[0] if simple else None
+        if element.get("type") is not None:
+            type_ = self._names.qname(element, "type")
+        return Attribute(
+            name,
+            self._place(element),
+            type_,
+            reference=reference,
+            use=cast('Literal["optional", "required", "prohibited"]', use),
+            value=self._value(element),
+            doc=documentation(element),
+        )
+
+    def _attributes(self, element: etree._Element) -> tuple[Attribute | AttributeGroupUse, ...]:
+        found: list[Attribute | AttributeGroupUse] = []
+        for local, child in children(element):
+            if local == "attributeGroup":
+                found.append(AttributeGroupUse(self._names.qname(child, "ref"), self._place(child)))
+            elif local == "attribute" and child.get("ref") is not None:
+                found.append(self._attribute(child, self._names.qname(child, "ref"), reference=True))
+            elif local == "attribute":
+                form = child.get("form") or ("qualified" if self._qualified_attributes else "unqualified")
+                namespace = self._namespace if form == "qualified" else ""
+                found.append(self._attribute(child, QName(namespace, self._names.name(child))))
+        return tuple(found)
+
+    # Types
+
+    def _complex_type(self, element: etree._Element, name: QName | None) -> ComplexType:
+        found = ComplexType(name, self._place(element), documentation(element))
+        found.abstract = _is_true(element.get("abstract"))
+        found.mixed = _is_true(element.get("mixed"))
+        body = element
+        for local, child in children(element):
+            if local in {"simpleContent", "complexContent"}:
+                found.mixed = _is_true(child.get("mixed")) if child.get("mixed") else found.mixed
+                found.simple_content = local == "simpleContent"
+                body = self._derivation(child, found)
+        found.content = None if found.simple_content else self._content(body)
+        found.attributes = self._attributes(body)
+        found.any_attribute = any(local == "anyAttribute" for local, _ in children(body))
+        return found
+
+    def _derivation(self, content: etree._Element, found: ComplexType) -> etree._Element:
+        for local, child in children(content):
+            if local not in {"extension", "restriction"}:
+                continue
+            base = self._names.qname(child, "base") if child.get("base") else _ANY_TYPE
+            if base != _ANY_TYPE:
+                found.derivation = cast('Literal["extension", "restriction"]', local)
+                found.base = base
+            if found.simple_content and local == "restriction":
+                found.simple = self._restriction(child, SimpleType(None, self._place(child)))
+            return child
+        return content
+
+    def _simple_type(self, element: etree._Element, name: QName | None) -> SimpleType:
+        found = SimpleType(name, self._place(element), documentation(element))
+        for local, child in children(element):
+            inner = [self._simple_type(node, None) for kind, node in children(child) if kind == "simpleType"]
+            if local == "restriction":
+                self._restriction(child, found)
+            elif local == "list":
+                found.item = self._names.qname(child, "itemType") if child.get("itemType") else next(iter(inner), None)
+            elif local == "union":
+                named = [self._names.resolve(text, child) for text in (child.get("memberTypes") or "").split()]
+                found.members = (*named, *inner)
+        return found
+
+    def _restriction(self, element: etree._Element, found: SimpleType) -> SimpleType:
+        inner = [self._simple_type(node, None) for kind, node in children(element) if kind == "simpleType"]
+        found.base = inner[0] if inner else self._names.qname(element, "base") if element.get("base") else None
+        values: list[tuple[str, str]] = []
+        for local, child in children(element):
+            value = child.get("value") or ""
+            if local == "enumeration":
+                values.append((value, documentation(child)))
+                self._check_blanks(child, value)
+            elif local in _FACETS:
+                found.facets[local] = (*found.facets.get(local, ()), value)
+        found.enumeration = tuple(dict(values).items()) if values else None
+        return found
+
+    def _check_blanks(self, element: etree._Element, value: str) -> None:
+        if value != value.strip():
+            message = f"enumeration value {value!r} has blanks around it"
+            repair = "kept as it is: the blank belongs to the value"
+            self._findings.add("value-blanks", self._file, element.sourceline, message, repair)
+
+
+def _is_true(text: str | None) -> bool:
+    return (text or "").strip() in {"true", "1"}
