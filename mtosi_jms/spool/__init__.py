@@ -1,0 +1,31 @@
+"""The durable landing: each received message on disk, and synced, before it is acknowledged.
+
+A message is two files: `<name>.json`, its JMS headers and typed properties, and `<name>.xml`, its body byte for byte.
+Names sort by arrival. The rename that gives the body its name is the commit point: before it there is nothing, after it
+there is everything. A crash between it and the acknowledgement makes the provider deliver the message again: a
+duplicate that the reader removes, never a loss.
+"""
+
+from __future__ import annotations
+
+from mtosi_jms.spool.acklog import AckLog, Acknowledgement, read_acknowledgements
+from mtosi_jms.spool.duplicates import EntryKey, Group, group_entries
+from mtosi_jms.spool.entry import SpoolEntry
+from mtosi_jms.spool.reader import Leftover, Listing, entries, open_entry, scan
+from mtosi_jms.spool.writer import Spool
+
+__all__ = [
+    "AckLog",
+    "Acknowledgement",
+    "EntryKey",
+    "Group",
+    "Leftover",
+    "Listing",
+    "Spool",
+    "SpoolEntry",
+    "entries",
+    "group_entries",
+    "open_entry",
+    "read_acknowledgements",
+    "scan",
+]

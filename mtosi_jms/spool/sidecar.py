@@ -1,0 +1,148 @@
+"""The file beside each envelope: what JMS knew of the message, as JSON, each property with its type."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+from mtosi_jms.errors import SpoolError
+from mtosi_jms.jms.destinations import KINDS, Destination, TemporaryQueue, TemporaryTopic
+from mtosi_jms.jms.message import DeliveryMode, JmsMessage, Long, MessageType, PropertyValue, jms_type_name
+
+FORMAT: Final = 1
+T = TypeVar("T")
+
+
+class Sidecar(NamedTuple):
+    """What a sidecar says.
+
+    Attributes:
+        facts: the message without its body.
+        received_ms: when it was received, milliseconds since 1970 UTC.
+        sha256: of the body, in hexadecimal.
+        size: of the body, in bytes.
+    """
+
+    facts: JmsMessage
+    received_ms: int
+    sha256: str
+    size: int
+
+
+def encode_sidecar(sidecar: Sidecar) -> bytes:
+    """The sidecar as it stands in its file: ASCII, one object, ending in a line feed."""
+    facts = sidecar.facts
+    headers = {
+        "JMSDestination": _destination_to_json(facts.destination),
+        "JMSReplyTo": _destination_to_json(facts.reply_to),
+        "JMSDeliveryMode": facts.delivery_mode.name,
+        "JMSPriority": facts.priority,
+        "JMSTimeToLive": facts.time_to_live_ms,
+        "JMSMessageID": facts.message_id,
+        "JMSTimestamp": facts.timestamp_ms,
+        "JMSExpiration": facts.expiration_ms,
+        "JMSCorrelationID": facts.correlation_id,
+        "JMSType": facts.jms_type,
+        "JMSRedelivered": facts.redelivered,
+        "JMSXDeliveryCount": facts.delivery_count,
+    }
+    document = {
+        "format": FORMAT,
+        "received_ms": sidecar.received_ms,
+        "sha256": sidecar.sha256,
+        "size": sidecar.size,
+        "message_type": facts.message_type.value,
+        "headers": {name: value for name, value in headers.items() if value is not None},
+        "properties": {name: _property_to_json(value) for name, value in facts.properties.items()},
+    }
+    return json.dumps(document, indent=1).encode("ascii") + b"\n"
+
+
+def decode_sidecar(data: bytes, path: Path) -> Sidecar:
+    """Reads a sidecar back; `path` is for the error.
+
+    Raises:
+        SpoolError: it is damaged, or of a format that is not known.
+    """
+    try:
+        document = json.loads(data)
+        if _get(document, "format", int) != FORMAT:
+            raise ValueError(f"format {document['format']} is not known")
+        return Sidecar(
+            _facts(document),
+            _get(document, "received_ms", int),
+            _get(document, "sha256", str),
+            _get(document, "size", int),
+        )
+    except (ValueError, TypeError, LookupError, RecursionError, OverflowError) as exc:
+        raise SpoolError(str(path), f"damaged sidecar: {exc}") from exc
+
+
+def _facts(document: dict[str, Any]) -> JmsMessage:
+    headers = _get(document, "headers", dict)
+    properties = _get(document, "properties", dict)
+    return JmsMessage(
+        message_type=MessageType(_get(document, "message_type", str)),
+        properties={name: _property_from_json(value) for name, value in properties.items()},
+        destination=_destination_from_json(headers.get("JMSDestination")),
+        reply_to=_destination_from_json(headers.get("JMSReplyTo")),
+        delivery_mode=DeliveryMode[_get(headers, "JMSDeliveryMode", str)],
+        priority=_get(headers, "JMSPriority", int),
+        time_to_live_ms=_get(headers, "JMSTimeToLive", int),
+        message_id=_get_or_none(headers, "JMSMessageID", str),
+        timestamp_ms=_get_or_none(headers, "JMSTimestamp", int),
+        expiration_ms=_get(headers, "JMSExpiration", int),
+        correlation_id=_get_or_none(headers, "JMSCorrelationID", str),
+        jms_type=_get_or_none(headers, "JMSType", str),
+        redelivered=_get(headers, "JMSRedelivered", bool),
+        delivery_count=_get(headers, "JMSXDeliveryCount", int),
+    )
+
+
+def _get(table: Any, name: str, kind: type[T]) -> T:
+    value = table[name]
+    if type(value) is not kind:
+        raise TypeError(f"{name} is no {kind.__name__}")
+    return value
+
+
+def _get_or_none(table: dict[str, Any], name: str, kind: type[T]) -> T | None:
+    return _get(table, name, kind) if name in table else None
+
+
+def _property_to_json(value: PropertyValue) -> dict[str, PropertyValue]:
+    kind = jms_type_name(value)
+    return {"type": kind, "value": repr(value) if kind == "Double" else value}  # JSON has no infinities
+
+
+def _property_from_json(item: Any) -> PropertyValue:
+    kind = _get(item, "type", str)
+    if kind == "String":
+        return _get(item, "value", str)
+    if kind == "Boolean":
+        return _get(item, "value", bool)
+    if kind == "Double":
+        return float(_get(item, "value", str))
+    if kind in {"Integer", "Long"}:
+        number = _get(item, "value", int)
+        return Long(number) if kind == "Long" else number
+    raise ValueError(f"property type {kind!r} is not known")
+
+
+def _destination_to_json(destination: Destination | None) -> dict[str, str] | None:
+    if destination is None:
+        return None
+    shown = {"kind": destination.kind, "name": destination.name}
+    if isinstance(destination, (TemporaryQueue, TemporaryTopic)) and destination.owner:
+        shown["owner"] = destination.owner
+    return shown
+
+
+def _destination_from_json(item: Any) -> Destination | None:
+    if item is None:
+        return None
+    kind, name = KINDS[_get(item, "kind", str)], _get(item, "name", str)
+    if issubclass(kind, (TemporaryQueue, TemporaryTopic)):
+        return kind(name, _get_or_none(item, "owner", str) or "")
+    return kind(name)
