@@ -16,7 +16,7 @@ from mtosi_jms.errors import ConfigError, SelectorError
 from mtosi_jms.jms.destinations import Queue, TemporaryQueue, Topic
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.jms.naming import NamingContext
-from mtosi_jms.transport import PROVIDERS, AckMode, connect, memory
+from mtosi_jms.transport import PROVIDERS, AckMode, Delivery, connect, memory
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 from mtosi_jms.transport.memory.provider import MessageQueue
 from mtosi_jms.transport.memory.store import Entry, ExpiryIndex, MessageStore
@@ -105,50 +105,61 @@ def message(priority: int, expiration_ms: int = 0) -> JmsMessage:
     return JmsMessage(priority=priority, expiration_ms=expiration_ms)
 
 
+class Comparison:
+    """A store beside what it must do, the simple way: a list, sorted at each look."""
+
+    def __init__(self) -> None:
+        self.store, self.model, self.held, self.now = MessageStore(), list[Entry](), list[Entry](), 0
+
+    def live(self) -> list[Entry]:
+        fresh = [e for e in self.model if not 0 < e.message.expiration_ms <= self.now]
+        return sorted(fresh, key=lambda e: (-e.message.priority, e.sequence))
+
+    def put(self, sequence: int, priority: int, life: int) -> None:
+        entry = Entry(sequence, message(priority, life and self.now + life))
+        self.store.put(entry)
+        self.model.append(entry)
+
+    def take(self, *_: int) -> None:
+        self.model = self.live()
+        wanted = self.model.pop(0) if self.model else None
+        assert self.store.take(self.now) is wanted
+        self.held += [wanted] if wanted else []
+
+    def put_back(self, _: int, count: int, __: int) -> None:
+        back, self.held = self.held[:count], self.held[count:]
+        self.store.put_back(back)
+        self.model += back
+
+    def discard(self, _: int, priority: int, sequence: int) -> None:
+        self.store.discard(priority, sequence)
+        self.model = [e for e in self.model if (e.message.priority, e.sequence) != (priority, sequence)]
+
+    def wait(self, _: int, milliseconds: int, __: int) -> None:
+        self.now += milliseconds
+
+
 class TestStore:
     @given(
         st.lists(
             st.one_of(
                 st.tuples(st.just("put"), st.integers(0, 9), st.sampled_from([0, 5, 10])),
                 st.tuples(st.just("take"), st.just(0), st.just(0)),
-                st.tuples(st.just("back"), st.integers(0, 6), st.just(0)),
+                st.tuples(st.just("put_back"), st.integers(0, 6), st.just(0)),
                 st.tuples(st.just("discard"), st.integers(0, 9), st.integers(0, 30)),
-                st.tuples(st.just("time"), st.integers(0, 3), st.just(0)),
+                st.tuples(st.just("wait"), st.integers(0, 3), st.just(0)),
             ),
             max_size=60,
         )
     )
     def test_the_order_is_that_of_a_sorted_list(self, steps: list[tuple[str, int, int]]) -> None:
         """The model: highest priority, then the oldest, whatever was put back in between; expired ones drop."""
-        store, model, held, now = MessageStore(), [], [], 0
+        both = Comparison()
         for sequence, (step, one, two) in enumerate(steps):
-            if step == "put":
-                entry = Entry(sequence, message(one, two and now + two))
-                store.put(entry)
-                model.append(entry)
-            elif step == "take":
-                model = [e for e in model if not 0 < e.message.expiration_ms <= now] if model else model
-                wanted = min(model, key=lambda e: (-e.message.priority, e.sequence), default=None)
-                taken = store.take(now)
-                assert taken is wanted
-                if taken is not None:
-                    model.remove(taken)
-                    held.append(taken)
-                else:
-                    model.clear()
-            elif step == "back":
-                back, held = held[:one], held[one:]
-                store.put_back(back)
-                model += back
-            elif step == "discard":
-                store.discard(one, two)
-                model = [e for e in model if (e.message.priority, e.sequence) != (one, two)]
-            else:
-                now += one
-        live = [e for e in store if not 0 < e.message.expiration_ms <= now]
-        expected = [e for e in model if not 0 < e.message.expiration_ms <= now]
-        assert live == sorted(expected, key=lambda e: (-e.message.priority, e.sequence))
-        assert len(store) == len(list(store))
+            getattr(both, step)(sequence, one, two)
+        live = [e for e in both.store if not 0 < e.message.expiration_ms <= both.now]
+        assert live == both.live()
+        assert len(both.store) == len(list(both.store))
 
     def test_the_index_drops_what_expired_and_forgets_what_was_taken(self) -> None:
         store, index = MessageStore(), ExpiryIndex()
@@ -247,23 +258,28 @@ class TestWakeUps:
         total, seen, lock = 1200, [], threading.Lock()
         finished = threading.Event()
 
+        def keep(delivery: Delivery) -> None:
+            delivery.acknowledge()
+            with lock:
+                seen.append(delivery.message.properties["n"])
+                if len(seen) >= total:
+                    finished.set()
+
+        def visit(dice: random.Random) -> None:
+            with started(provider) as connection, connection.session() as session:
+                consumer = session.consumer(QUEUE)
+                for _ in range(dice.randrange(1, 40)):
+                    delivery = consumer.receive(dice.choice([0, 0.0005, 0.002]))
+                    if dice.random() < 0.1:
+                        connection.stop()
+                        connection.start()
+                    if delivery is not None and dice.random() < 0.8:
+                        keep(delivery)
+
         def read(seed: int) -> None:
             dice = random.Random(seed)
             while not finished.is_set():
-                with started(provider) as connection, connection.session() as session:
-                    consumer = session.consumer(QUEUE)
-                    for _ in range(dice.randrange(1, 40)):
-                        delivery = consumer.receive(dice.choice([0, 0.0005, 0.002]))
-                        if dice.random() < 0.1:
-                            connection.stop()
-                            connection.start()
-                        if delivery is None or dice.random() < 0.2:
-                            continue
-                        delivery.acknowledge()
-                        with lock:
-                            seen.append(delivery.message.properties["n"])
-                            if len(seen) >= total:
-                                finished.set()
+                visit(dice)
 
         readers = [background(lambda seed=seed: read(seed)) for seed in range(6)]
         sender = started(provider).session()
