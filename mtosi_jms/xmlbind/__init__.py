@@ -22,7 +22,18 @@ from mtosi_jms.xmlbind.registry import find_element, find_type, register_package
 from mtosi_jms.xmlbind.simpletypes import *  # noqa: F403 - the names of the XSD built-in types
 from mtosi_jms.xmlbind.stream import iter_decode
 from mtosi_jms.xmlbind.table import ANY, MIXED, RAW, TEXT, A, ClassTable, E, Field, Module, enum, list_of, simple, union
-from mtosi_jms.xmlbind.values import NIL, DistinguishedNameMixin, Extras, Kept, Leaf, Nil, RawXml, XmlEnum, XmlObject
+from mtosi_jms.xmlbind.values import (
+    NIL,
+    DistinguishedNameMixin,
+    Extras,
+    Kept,
+    Leaf,
+    Nil,
+    RawXml,
+    XmlEnum,
+    XmlObject,
+    escape_name_part,
+)
 
 __all__ = [
     "ANY",
@@ -55,6 +66,7 @@ __all__ = [
     "decode",
     "encode",
     "enum",
+    "escape_name_part",
     "find_element",
     "find_type",
     "iter_decode",

@@ -246,14 +246,15 @@ class DistinguishedNameMixin:
         return cls(rdn=[rdn_class(type=_unescape(kind), value=_unescape(value)) for kind, _, value in parts])  # type: ignore[call-arg]
 
     def __str__(self) -> str:
-        return "/".join(f"{_escape(part.type)}={_escape(part.value)}" for part in self.rdn)
+        return "/".join(f"{escape_name_part(part.type)}={escape_name_part(part.value)}" for part in self.rdn)
 
 
 _ESCAPES = {"%": "%25", "/": "%2F", "=": "%3D"}
 _UNESCAPES = {code.lower(): char for char, code in _ESCAPES.items()}
 
 
-def _escape(text: str | None) -> str:
+def escape_name_part(text: str | None) -> str:
+    """One part of a name's text form, its `/`, `=` and `%` escaped."""
     return "".join(_ESCAPES.get(char, char) for char in text or "")
 
 

@@ -22,7 +22,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("jms",),
     ("patterns",),
     ("transport",),
-    ("requestor", "supplier", "notifications"),
+    ("requestor", "replies", "supplier", "notifications"),
     ("spool", "spark", "cli", "testing", "validation", "report"),
     ("__init__", "__main__"),
 )

@@ -1,0 +1,313 @@
+"""The binding: from an MTOSI header to JMS headers and properties, and back (Table 2, R11 to R18, C01 to C25).
+
+Sending is strict: what a sender must not send is a `HeaderError` before anything leaves. Reading is lenient: breaches
+are warnings. Nothing here looks into the body of a message beyond its envelope (P37).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from mtosi_jms.errors import HeaderError, MtosiFault, NamingError
+from mtosi_jms.jms.destinations import Destination
+from mtosi_jms.jms.events import event_name_of, filter_values
+from mtosi_jms.jms.message import JmsMessage, MessageType, PropertyValue
+from mtosi_jms.jms.naming import NamingContext
+from mtosi_jms.jms.profile import BindingProfile
+from mtosi_jms.jms.table2 import BY_PROPERTY, ROWS, Row, restore, row_of
+from mtosi_jms.soap import Envelope, header_text, parse
+from mtosi_jms.stubs.fmw.hdr import Header
+from mtosi_jms.xmlbind import RawXml, XmlObject, XmlWarning, to_element
+
+DEFAULT_PROFILE: Final = BindingProfile()
+MAX_INTEGER: Final = 2**31 - 1
+MAX_EXTENSION: Final = 10_000
+"""Longest MTOSI_vendorExtension, characters: brokers bound the size of headers (C07)."""
+
+_ENCODING = re.compile(rb"""^\s*<\?xml[^>]*encoding=["']([^"']+)["']""")
+
+
+@dataclass(slots=True)
+class HeaderMapping:
+    """What the binding makes of a header, before names are resolved.
+
+    Attributes:
+        properties: Table 2 properties in the order of the table.
+        reply_to_uri: the URI whose destination goes into JMSReplyTo; None: no JMSReplyTo.
+        priority: JMSPriority.
+        time_to_live_ms: milliseconds to live.
+        warnings: breaches of the rules, where the mapping was lenient.
+    """
+
+    properties: dict[str, PropertyValue] = field(default_factory=dict)
+    reply_to_uri: str | None = None
+    priority: int = 4
+    time_to_live_ms: int = 0
+    warnings: list[XmlWarning] = field(default_factory=list)
+
+
+class _Breaches:
+    """Where breaches go: into warnings, or up as an error."""
+
+    def __init__(self, warnings: list[XmlWarning] | None) -> None:
+        self._warnings = warnings
+
+    def add(self, rule: str, header_field: str, reason: str) -> None:
+        if self._warnings is None:
+            raise HeaderError(header_field, f"{reason} ({rule})")
+        self._warnings.append(XmlWarning(rule, f"{header_field}: {reason}", f"header/{header_field}"))
+
+
+def map_header(
+    header: Header,
+    profile: BindingProfile = DEFAULT_PROFILE,
+    *,
+    body: Any = None,
+    strict: bool = False,
+    filters: Iterable[str] = (),
+    has_reply_to: bool = False,
+    one_way: bool = False,
+) -> HeaderMapping:
+    """Map a header by Table 2.
+
+    Args:
+        header: the MTOSI header.
+        profile: the switches.
+        body: the message's body; only notifications need it, for their time to live and the attributes of Table 4.
+        strict: raise at the first breach, as a sender must.
+        filters: attributes of Table 4 to map (R19, R20).
+        has_reply_to: a reply destination is given beside the header (C15).
+        one_way: the operation has no response, so no reply address is needed (C14).
+
+    Raises:
+        HeaderError: in strict mode, what must not be sent.
+    """
+    mapping = HeaderMapping()
+    breaches = _Breaches(None if strict else mapping.warnings)
+    message_type = header_text(header, "msgType") or ""
+    _reply_to(header, profile, mapping, message_type)
+    _properties(header, profile, mapping, breaches)
+    _rules(header, mapping, breaches, message_type, needs_reply=not (has_reply_to or one_way))
+    mapping.priority = _priority(header, profile, breaches)
+    event = event_name_of(body) if message_type == "NOTIFICATION" else ""
+    mapping.time_to_live_ms = profile.time_to_live_ms(message_type, event)
+    if message_type == "NOTIFICATION":
+        mapping.properties.update(filter_values(body, filters, profile))
+    return mapping
+
+
+def _reply_to(header: Header, profile: BindingProfile, mapping: HeaderMapping, message_type: str) -> None:
+    """R16: JMSReplyTo is the destination of replyToURI, else of senderURI; on requests alone unless told otherwise."""
+    if profile.reply_to_on == "request" and message_type not in ("REQUEST", ""):
+        return
+    mapping.reply_to_uri = header_text(header, "replyToURI") or header_text(header, "senderURI")
+
+
+def _properties(header: Header, profile: BindingProfile, mapping: HeaderMapping, breaches: _Breaches) -> None:
+    for row in ROWS:
+        if not row.mandatory and row.field not in profile.optional_fields:
+            continue
+        if row.field == "senderURI" and not _shows_sender(header, profile, mapping):
+            continue
+        value = _value(header, row, breaches)
+        if value is not None:
+            mapping.properties[row.name] = value
+
+
+def _shows_sender(header: Header, profile: BindingProfile, mapping: HeaderMapping) -> bool:
+    """MTOSI_senderURI stands beside a JMSReplyTo made from replyToURI, and where there is no JMSReplyTo (C01, C13)."""
+    if profile.sender_uri == "always" or mapping.reply_to_uri is None:
+        return True
+    return header_text(header, "replyToURI") is not None
+
+
+def _value(header: Header, row: Row, breaches: _Breaches) -> PropertyValue | None:
+    if row.field == "vendorExtensions":
+        return _extension_text(header, breaches)
+    text = header_text(header, row.field)
+    if text is None or row.kind is str:
+        return text
+    if row.kind is bool:
+        value = restore(row.name, text)
+        if type(value) is not bool:
+            breaches.add("R15d", row.field, "neither true nor false: not mapped")
+            return None
+        return value
+    return _integer(text, row.field, breaches)
+
+
+def _integer(text: str, name: str, breaches: _Breaches) -> int | None:
+    if not (text.isascii() and text.isdigit()):
+        breaches.add("R15c", name, "not an unsigned integer: not mapped")
+        return None
+    if int(text) > MAX_INTEGER:
+        breaches.add("C25", name, "larger than a JMS Integer: not mapped")
+        return None
+    return int(text)
+
+
+def _extension_text(header: Header, breaches: _Breaches) -> str | None:
+    extensions = header.vendor_extensions
+    if not isinstance(extensions, XmlObject):
+        return None
+    items = getattr(extensions, "any_", [])
+    parts = [item if isinstance(item, RawXml) else RawXml.from_element(to_element(item)) for item in items]
+    text = "".join(part.xml.decode("utf-8") for part in parts)
+    if len(text) > MAX_EXTENSION:
+        breaches.add("C07", "vendorExtensions", f"longer than {MAX_EXTENSION} characters: not mapped")
+        return None
+    return text or None
+
+
+def _rules(
+    header: Header, mapping: HeaderMapping, breaches: _Breaches, message_type: str, *, needs_reply: bool
+) -> None:
+    """What a sender must not send."""
+    pattern = header_text(header, "communicationPattern")
+    batches = pattern in ("MultipleBatchResponse", "MultipleResponse")
+    if not message_type:
+        breaches.add("R13a", "msgType", "absent: what kind of message is this?")
+    if message_type == "REQUEST":
+        if batches and header_text(header, "requestedBatchSize") is None:
+            breaches.add("R4a", "requestedBatchSize", "required with MultipleBatchResponse")
+        if needs_reply and mapping.reply_to_uri is None:
+            breaches.add("C14", "senderURI", "neither senderURI nor replyToURI: no response could be sent")
+    if message_type == "RESPONSE" and batches:
+        for name in ("batchSequenceNumber", "batchSequenceEndOfReply"):
+            if header_text(header, name) is None:
+                breaches.add("R5a", name, "required in each response of MultipleBatchResponse")
+    if message_type in ("REQUEST", "RESPONSE") and header_text(header, "communicationStyle") != "RPC":
+        rule = "R3b" if message_type == "REQUEST" else "R3c"
+        if header_text(header, "correlationId") is None:
+            breaches.add(rule, "correlationId", "required in the MSG style, and never empty")
+
+
+def _priority(header: Header, profile: BindingProfile, breaches: _Breaches) -> int:
+    text = header_text(header, "priority")
+    if text is None:
+        return profile.priority
+    if len(text) == 1 and text.isascii() and text.isdigit():
+        return int(text)
+    breaches.add("R15c", "priority", f"{text[:20]!r} is no JMS priority, 0 to 9: {profile.priority} is taken")
+    return profile.priority
+
+
+def to_jms(
+    header: Header,
+    body: Any,
+    profile: BindingProfile = DEFAULT_PROFILE,
+    *,
+    names: NamingContext | None = None,
+    reply_to: Destination | None = None,
+    filters: Iterable[str] = (),
+    one_way: bool = False,
+) -> JmsMessage:
+    """The JMS message of a header and a body, ready to be sent.
+
+    Args:
+        header: the MTOSI header.
+        body: the object of the body's element, `RawXml`, or a whole `Envelope`. With msgType ERROR the object is the
+            operation's exception and becomes the detail of a fault.
+        profile: the switches.
+        names: resolves replyToURI or senderURI (R16c).
+        reply_to: the destination of JMSReplyTo itself, in place of what the URIs say: a temporary queue (C15).
+        filters: attributes of Table 4 to map (R19).
+        one_way: the operation has no response.
+
+    Raises:
+        HeaderError: the header must not be sent as it is (R3b, R4a, R5a, C14, C25).
+        NamingError: the reply URI has no destination (R16c).
+        EncodeError: the body cannot become valid XML.
+    """
+    envelope = body if isinstance(body, Envelope) else _envelope(header, body)
+    mapping = map_header(
+        header,
+        profile,
+        body=envelope.body,
+        strict=True,
+        filters=filters,
+        has_reply_to=reply_to is not None,
+        one_way=one_way,
+    )
+    if reply_to is None and mapping.reply_to_uri is not None:
+        reply_to = _resolve(mapping.reply_to_uri, names)
+    return JmsMessage(
+        body=envelope.to_bytes(),
+        properties=mapping.properties,
+        reply_to=reply_to,
+        delivery_mode=profile.delivery_mode,
+        priority=mapping.priority,
+        time_to_live_ms=mapping.time_to_live_ms,
+    )
+
+
+def _envelope(header: Header, body: Any) -> Envelope:
+    if header_text(header, "msgType") != "ERROR":
+        return Envelope(header=header, body=body)
+    return Envelope(header=header, body=body, fault=MtosiFault(fault_code="Server"))
+
+
+def _resolve(uri: str, names: NamingContext | None) -> Destination:
+    if names is None:
+        raise NamingError(uri, "the reply address needs a naming context")
+    return names.lookup(uri)
+
+
+def from_jms(message: JmsMessage, *, strict: bool = False) -> Envelope:
+    """The envelope in a JMS message.
+
+    What the properties say otherwise than the header, and what breaks a rule of the transport, is added to the
+    envelope's warnings; the XML header counts.
+
+    Args:
+        message: a message as received.
+        strict: raise the first warning about the XML as an error.
+
+    Raises:
+        MalformedXmlError, ForbiddenXmlError, EnvelopeError: the body is no envelope.
+        DecodeError: in strict mode.
+    """
+    envelope = parse(_document(message), strict=strict)
+    envelope._bytes = message.body
+    if message.message_type is not MessageType.TEXT:
+        envelope.warnings.append(XmlWarning("O1", f"the message is a {message.message_type.value}, not a TextMessage"))
+    if envelope.header is not None:
+        _compare(message, envelope.header, envelope.warnings)
+    return envelope
+
+
+def _document(message: JmsMessage) -> bytes | str:
+    """A text message is Unicode whatever its XML declaration says."""
+    match = _ENCODING.match(message.body) if message.message_type is MessageType.TEXT else None
+    if match is None or match.group(1).lower() in (b"utf-8", b"us-ascii"):
+        return message.body
+    try:
+        return message.body.decode("utf-8")
+    except UnicodeDecodeError:
+        return message.body
+
+
+def _compare(message: JmsMessage, header: Header, warnings: list[XmlWarning]) -> None:
+    for name, raw in message.properties.items():
+        row = row_of(name)
+        if row is None or row.field == "vendorExtensions":
+            continue
+        if name not in BY_PROPERTY:
+            warnings.append(XmlWarning("R14", f"property {name} is spelled {row.name}"))
+        text = header_text(header, row.field)
+        expected = restore(row.name, text) if text is not None else None
+        if expected is not None and restore(row.name, raw) != expected:
+            shown = "" if row.field.startswith("security") else f": {raw!r} against {text!r}"
+            warnings.append(XmlWarning("R13", f"property {name} differs from the header{shown}"))
+
+
+def sender_of(message: JmsMessage, header: Header) -> str | None:
+    """Who sent a message: MTOSI_senderURI if it is there, else the header's senderURI (C01)."""
+    for name, value in message.properties.items():
+        row = row_of(name)
+        if row is not None and row.field == "senderURI":
+            return str(value)
+    return header_text(header, "senderURI")

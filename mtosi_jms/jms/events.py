@@ -1,0 +1,179 @@
+"""Events of a notification as the JMS layer needs them: their logical name and the attributes of Table 4.
+
+Attributes are taken from the event's XML by local name, so that events of any generated package are served, and
+events that no package knows as well. An attribute that an event does not have gives no property (C32).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from lxml import etree
+
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.jms.message import Long, PropertyValue
+from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, BindingProfile
+from mtosi_jms.namespaces import split_clark
+from mtosi_jms.xmlbind import RawXml, XmlObject, escape_name_part, to_element
+from mtosi_jms.xmlbind.lexical import parse_date_time, parse_loose_date_time
+
+_NAMES: Final = {
+    "alarm": "AlarmInformation",
+    "tca": "ThresholdCrossingAlert",
+    "thresholdCrossingAlert": "ThresholdCrossingAlert",
+    "protectionSwitch": "ProtectionSwitch",
+    "equipmentProtectionSwitch": "EquipmentProtectionSwitch",
+    "routeChange": "RouteChange",
+    "heartbeat": "Heartbeat",
+    "fileTransferStatus": "FileTransferStatus",
+    "backupStatus": "BackupStatus",
+    "eventLossOccured": "EventLossOccurred",
+    "eventLossOccurred": "EventLossOccurred",
+    "eventLossCleared": "EventLossCleared",
+    "vendorNotification": "VendorNotification",
+}
+_GENERIC: Final = ("objectCreation", "objectDeletion", "objectDiscovery", "attributeValueChange", "stateChange")
+_SEVERITY_CODES: Final = ("INDETERMINATE", "CRITICAL", "MAJOR", "MINOR", "WARNING", "CLEARED")
+
+
+def logical_name(element_name: str) -> str:
+    """The logical name of an event by its element name: `resourceObjectCreation` is ObjectCreation (C27)."""
+    if element_name in _NAMES:
+        return _NAMES[element_name]
+    folded = element_name.lower()
+    for generic in _GENERIC:
+        if folded.endswith(generic.lower()):
+            return generic[0].upper() + generic[1:]
+    return element_name[:1].upper() + element_name[1:]
+
+
+def events_of(body: Any) -> list[etree._Element]:
+    """The events of a notify message, as XML; empty for any other body."""
+    if body is None:
+        return []
+    element = body.element() if isinstance(body, RawXml) else to_element(body) if isinstance(body, XmlObject) else None
+    if element is None or split_clark(str(element.tag))[1] != "notify":
+        return []
+    holder = next((child for child in element if split_clark(str(child.tag))[1] == "message"), None)
+    return [] if holder is None else [child for child in holder if isinstance(child.tag, str)]
+
+
+def event_name_of(body: Any) -> str:
+    """The logical name that all events of a notification share; empty where there is none."""
+    names = {logical_name(split_clark(str(event.tag))[1]) for event in events_of(body)}
+    return names.pop() if len(names) == 1 else ""
+
+
+def filter_values(body: Any, attributes: Iterable[str], profile: BindingProfile) -> dict[str, PropertyValue]:
+    """The properties of Table 4 for a notification.
+
+    Of a message with several events an attribute becomes a property only if it has one value in all of them (C30).
+
+    Args:
+        body: the notify message.
+        attributes: names of Table 4, without `MTOSI_`.
+        profile: forms of times, severities and event names (C26, C27, C33).
+
+    Raises:
+        ConfigError: a name that Table 4 does not have (R20a).
+    """
+    wanted = list(attributes)
+    if unknown := sorted(set(wanted) - FILTER_ATTRIBUTES):
+        raise ConfigError(f"Table 4 has no {', '.join(unknown)}; it has {', '.join(sorted(FILTER_ATTRIBUTES))}")
+    if not wanted:
+        return {}
+    events = events_of(body)
+    found: dict[str, PropertyValue] = {}
+    for name in wanted:
+        values = [_attribute(event, name, profile) for event in events]
+        if values and values[0] is not None and all(value == values[0] for value in values):
+            found[f"MTOSI_{name}"] = values[0]
+    return found
+
+
+def _attribute(event: etree._Element, name: str, profile: BindingProfile) -> PropertyValue | None:
+    if name == "EventType":
+        return profile.event_name(logical_name(split_clark(str(event.tag))[1]))
+    if name == "probableCauseQualifier":
+        cause = _child(event, "probableCause")
+        return cause.get("qualifier") if cause is not None else None
+    child = _child(event, name)
+    if child is None:
+        return None
+    return _FORMS.get(name, _text)(child, profile)
+
+
+def _child(event: etree._Element, local: str) -> etree._Element | None:
+    return next((child for child in event if split_clark(str(child.tag))[1] == local), None)
+
+
+def _text(element: etree._Element, _: BindingProfile) -> str | None:
+    """The text of an element, of its first descendant with any where it is complex."""
+    return next((str(text).strip() for text in element.itertext() if str(text).strip()), None)
+
+
+def _boolean(element: etree._Element, profile: BindingProfile) -> bool | None:
+    return {"true": True, "1": True, "false": False, "0": False}.get(_text(element, profile) or "")
+
+
+def _time(element: etree._Element, profile: BindingProfile) -> PropertyValue | None:
+    text = _text(element, profile)
+    if text is None or profile.time_form == "string":
+        return text
+    moment = _moment(text)
+    return None if moment is None else Long(moment.timestamp() * 1000)
+
+
+def _moment(text: str) -> dt.datetime | None:
+    for parse in (parse_date_time, parse_loose_date_time):
+        try:
+            moment = parse(text)
+        except (ValueError, OverflowError):
+            continue
+        return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+    return None
+
+
+def _severity(element: etree._Element, profile: BindingProfile) -> PropertyValue | None:
+    text = _text(element, profile)
+    if profile.severity_form == "code" and text in _SEVERITY_CODES:
+        return str(_SEVERITY_CODES.index(text))
+    return text
+
+
+def _name(element: etree._Element, profile: BindingProfile) -> str | None:
+    """`MD=EMS1/ME=NE-7` (C31)."""
+    parts = []
+    for rdn in element:
+        kind, value = _child(rdn, "type"), _child(rdn, "value")
+        if kind is not None and value is not None:
+            parts.append(f"{escape_name_part(kind.text)}={escape_name_part(value.text)}")
+    return "/".join(parts) or None
+
+
+def _aliases(element: etree._Element, profile: BindingProfile) -> str | None:
+    """`name=value` joined by `;`, sorted (C31)."""
+    pairs = []
+    for alias in element:
+        name, value = _child(alias, "aliasName"), _child(alias, "aliasValue")
+        if name is not None:
+            text = f"{_alias_part(name.text)}={_alias_part(value.text if value is not None else '')}"
+            pairs.append(text)
+    return ";".join(sorted(pairs)) or None
+
+
+def _alias_part(text: str | None) -> str:
+    return (text or "").replace("%", "%25").replace(";", "%3B").replace("=", "%3D")
+
+
+_FORMS: Final[dict[str, Callable[[etree._Element, BindingProfile], PropertyValue | None]]] = {
+    "objectName": _name,
+    "osTime": _time,
+    "sourceTime": _time,
+    "isEdgePointRelated": _boolean,
+    "rootCauseAlarmIndication": _boolean,
+    "perceivedSeverity": _severity,
+    "aliasNameList": _aliases,
+}

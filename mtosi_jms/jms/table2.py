@@ -1,0 +1,72 @@
+"""Table 2: which MTOSI header fields become JMS properties, under which names and with which types (R11-R15).
+
+The list is closed: a field that is not here is never mapped (R11, C47), whatever carries it (R18, C46).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from mtosi_jms.jms.message import PropertyValue
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of Table 2 that ends in a property.
+
+    Attributes:
+        field: XML name of the header field.
+        name: name of the property (R14).
+        kind: type of its value (R15).
+        mandatory: whether a present field must be mapped (R13a) or may be (R13b).
+    """
+
+    field: str
+    name: str
+    kind: type[str | int | bool] = str
+    mandatory: bool = True
+
+
+ROWS: Final = (
+    Row("destinationURI", "MTOSI_destinationURI", mandatory=False),
+    Row("senderURI", "MTOSI_senderURI"),
+    Row("activityName", "MTOSI_activityName", mandatory=False),
+    Row("msgType", "MTOSI_msgType"),
+    Row("msgName", "MTOSI_msgName"),
+    Row("failureReplytoURI", "MTOSI_failureReplytoURI"),
+    Row("activityStatus", "MTOSI_activityStatus"),
+    Row("vendorExtensions", "MTOSI_vendorExtension", mandatory=False),
+    Row("security", "MTOSI_security", mandatory=False),
+    Row("securityType", "MTOSI_securityType", mandatory=False),
+    Row("communicationPattern", "MTOSI_communicationPattern"),
+    Row("communicationStyle", "MTOSI_communicationStyle"),
+    Row("requestedBatchSize", "MTOSI_requestedBatchSize", int),
+    Row("batchSequenceNumber", "MTOSI_batchSequenceNumber", int),
+    Row("batchSequenceEndOfReply", "MTOSI_batchSequenceEndOfReply", bool),
+    Row("timestamp", "MTOSI_timestamp", mandatory=False),
+)
+"""replyToURI (JMSReplyTo) and priority (JMSPriority) end in JMS headers and are handled by name."""
+
+BY_PROPERTY: Final = {row.name: row for row in ROWS}
+_BY_FOLDED: Final = {row.name.casefold(): row for row in ROWS}
+_BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
+
+
+def row_of(name: str) -> Row | None:
+    """The row of a received property; letter case does not count (C06)."""
+    return BY_PROPERTY.get(name) or _BY_FOLDED.get(name.casefold())
+
+
+def restore(name: str, value: PropertyValue) -> PropertyValue:
+    """The value of a received property in the type that R15 gives its name; as it came where that cannot be (C62).
+
+    A wire such as STOMP carries text alone, so numbers and booleans are told again by the name.
+    """
+    row = row_of(name)
+    if row is None or row.kind is str or type(value) is row.kind:
+        return value
+    text = str(value).strip()
+    if row.kind is bool:
+        return _BOOLEANS.get(text.lower(), value)
+    return int(text) if text.isascii() and text.isdigit() and int(text) < 2**31 else value

@@ -1,0 +1,22 @@
+"""SOAP envelopes with an MTOSI header: bytes in, objects out, and back. No I/O but `read`."""
+
+from __future__ import annotations
+
+from mtosi_jms.soap.envelope import Envelope, parse, read
+from mtosi_jms.soap.faults import exception_for, fault_class, fault_kinds, fault_of
+from mtosi_jms.soap.header import FIELD_NAMES, correlation_id, header_text
+from mtosi_jms.stubs.fmw.hdr import Header
+
+__all__ = [
+    "FIELD_NAMES",
+    "Envelope",
+    "Header",
+    "correlation_id",
+    "exception_for",
+    "fault_class",
+    "fault_kinds",
+    "fault_of",
+    "header_text",
+    "parse",
+    "read",
+]

@@ -1,0 +1,61 @@
+"""The MTOSI header as the binding sees it: which value a field has, in which spelling.
+
+The header itself is the generated class of the header schema. Here stand the rules that go beyond the schema: an empty
+element counts as absent, values count without the white space around them, except correlationId, which is stored and
+compared as it came (R3c).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mtosi_jms.stubs.fmw.hdr import Header
+from mtosi_jms.xmlbind import Nil, XmlObject
+
+FIELD_NAMES: Final[dict[str, str]] = {field.local: field.name for field in Header.__xml__.fields if field.local}
+"""Python names of the header fields by XML name, in the order of the schema."""
+
+VERBATIM: Final = frozenset({"correlationId"})
+
+
+def header_text(header: XmlObject, field: str) -> str | None:
+    """The text of a simple header field as the document has it, without white space around it.
+
+    Args:
+        header: the header object.
+        field: XML name of the field.
+
+    Returns:
+        None where the field is absent, empty, nil or not simple. For correlationId the text as it came, with blanks.
+    """
+    name = FIELD_NAMES[field]
+    value = getattr(header, name)
+    leaf = header.extras.leaves.get((name, 0)) if header.extras else None
+    if value is None:
+        text = _unreadable(header, field)
+    elif isinstance(value, Nil):
+        return None
+    elif leaf is not None and leaf.value == value:
+        text = leaf.text
+    elif isinstance(value, XmlObject):
+        inner = getattr(value, "value", None)
+        text = None if inner is None else str(inner)
+    else:
+        simple = header.__xml__.field(name).simple()
+        text = simple.format(value) if simple is not None else None
+    if not text or not text.strip():
+        return None
+    return text if field in VERBATIM else text.strip()
+
+
+def _unreadable(header: XmlObject, field: str) -> str | None:
+    """The text of a field whose content does not fit its type; it was kept as XML."""
+    for raw in header.unknown_elements():
+        if raw.tag.rpartition("}")[2] == field:
+            return raw.text
+    return None
+
+
+def correlation_id(header: XmlObject | None) -> str | None:
+    """The correlationId as it came; None where it is absent or empty (R3b)."""
+    return header_text(header, "correlationId") if header is not None else None

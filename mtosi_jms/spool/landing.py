@@ -1,0 +1,71 @@
+"""The landing of a requestor or subscriber: a spool and, if wanted, the log of what was acknowledged."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from mtosi_jms.jms import JmsMessage
+from mtosi_jms.spool.acklog import AckLog, Acknowledgement
+from mtosi_jms.spool.entry import SpoolEntry
+from mtosi_jms.spool.writer import Spool
+
+
+class DurableLanding:
+    """Keeps each received message durably before it is acknowledged.
+
+    Args:
+        folder: where the messages go; made if it is not there.
+        ack_log: file that gets one synced line for each acknowledgement; None: no log.
+        clock: seconds since 1970 UTC.
+
+    Raises:
+        SpoolError: folder or log cannot be written.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        ack_log: str | os.PathLike[str] | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.spool = Spool(folder)
+        self._ack_log = AckLog(ack_log) if ack_log is not None else None
+        self._clock = clock
+        self.count = 0
+
+    def land(self, message: JmsMessage) -> SpoolEntry:
+        """Write a message; it is safe when this returns.
+
+        Raises:
+            SpoolError: it cannot be written; it must not be acknowledged.
+        """
+        entry = self.spool.write(message, int(self._clock() * 1000))
+        self.count += 1
+        return entry
+
+    def acknowledged(self, landed: SpoolEntry, *, correlation_id: str | None, batch_number: int | None) -> None:
+        """Log that a message was acknowledged.
+
+        Raises:
+            SpoolError: the log cannot be written.
+        """
+        if self._ack_log is not None:
+            self._ack_log.append(Acknowledgement(landed.name, correlation_id, batch_number, landed.sha256 or ""))
+
+    def close(self) -> None:
+        """Close the log."""
+        if self._ack_log is not None:
+            self._ack_log.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
