@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from elementpath.regex import RegexError, translate_pattern
-
 from mtosi_codegen.model import (
     RAW,
     Builtin,
@@ -20,6 +18,7 @@ from mtosi_codegen.model import (
     Value,
 )
 from mtosi_codegen.xsd.model import ComplexType, Place, QName, SimpleType
+from mtosi_jms.errors import MissingExtraError
 from mtosi_jms.namespaces import XSD
 
 STRING: Final = Builtin("string")
@@ -167,7 +166,15 @@ class Values:
         return _merged(base, {name: texts for name, texts in facets.items() if texts})
 
     def _patterns(self, texts: tuple[str, ...], component: SimpleType) -> tuple[str, ...]:
-        """One Python pattern for the patterns of one step: any of them may hold."""
+        """One Python pattern for the patterns of one step: any of them may hold.
+
+        Raises:
+            MissingExtraError: the library that knows XSD's regular expressions is not installed.
+        """
+        try:
+            from elementpath.regex import RegexError, translate_pattern
+        except ModuleNotFoundError as error:
+            raise MissingExtraError("elementpath", "codegen") from error
         translated: list[str] = []
         for text in texts:
             try:
