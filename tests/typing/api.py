@@ -1,0 +1,103 @@
+"""The public API as an application uses it, written for mypy --strict; nothing here is run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import assert_type
+
+import mtosi_jms as mtosi
+from mtosi_jms import errors, soap, xmlbind
+from mtosi_jms.jms.binding import from_jms, to_jms
+from mtosi_jms.service import RequestContext
+from mtosi_jms.stubs.fmw.nam import NamingAttributeType, name
+from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
+from mtosi_jms.stubs.mri.mer import (
+    GetAllManagedElementsRequest,
+    GetAllManagedElementsResponse,
+    GetManagedElementRequest,
+    GetManagedElementResponse,
+)
+from mtosi_jms.stubs.nrf.me import ManagedElementType, Me
+from mtosi_jms.transport import Connection
+
+
+def ask(connection: Connection) -> str | xmlbind.Nil | None:
+    """One answer and many, with and without options."""
+    requestor = mtosi.Requestor(connection, sender_uri="jms/InventoryOS")
+    mer = ManagedElementRetrieval(requestor, "jms/EmsOS")
+    wanted = name("MD=EMS1/ME=NE-7")
+    assert_type(wanted, NamingAttributeType)
+    response = mer.get_managed_element(me_ref=wanted, options=mtosi.CallOptions(timeout=5.0, priority=6))
+    assert_type(response, GetManagedElementResponse)
+    assert_type(response.me, ManagedElementType | None)
+    return response.me.location if response.me else None
+
+
+def ask_for_all(mer: ManagedElementRetrieval) -> Iterator[ManagedElementType]:
+    """Batches in order, each once."""
+    for batch in mer.get_all_managed_elements.batches(batch_size=500):
+        assert_type(batch, GetAllManagedElementsResponse)
+        if batch.me_list is not None:
+            yield from batch.me_list.me
+    request = GetAllManagedElementsRequest(md_or_mlsn_ref=name("MD=EMS1"))
+    assert_type(mer.get_all_managed_elements(request), GetAllManagedElementsResponse)
+
+
+class Ems(ManagedElementRetrieval.Supplier):
+    """A supplier: objects one by one, or a whole response."""
+
+    def get_all_managed_elements(
+        self, request: GetAllManagedElementsRequest, context: RequestContext
+    ) -> Iterator[ManagedElementType]:
+        """The SDK cuts batches by the size asked for."""
+        for number in range(context.batch_size):
+            yield ManagedElementType(name=name(f"MD=EMS1/ME=NE-{number}"), location="Hall 1")
+
+    def get_managed_element(
+        self, request: GetManagedElementRequest, context: RequestContext
+    ) -> GetManagedElementResponse:
+        """One response."""
+        if request.me_ref is None:
+            raise errors.MtosiFault("meRef is missing", kind="invalidInput")
+        return GetManagedElementResponse(me=ManagedElementType(name=request.me_ref))
+
+
+def serve() -> None:
+    """A supplier on the embedded provider."""
+    with mtosi.connect("memory:", names={"jms/EmsOS": "queue:EMS"}) as connection:
+        mtosi.Supplier(connection, "jms/EmsOS", services=[Ems()]).run()
+
+
+def report(mer: ManagedElementRetrieval) -> tuple[int, ...]:
+    """Errors carry their facts with their types."""
+    try:
+        mer.get_all_managed_elements()
+    except errors.IncompleteBatchError as error:
+        return error.missing
+    except errors.MtosiFault as fault:
+        assert_type(fault.kind, str)
+    except errors.MtosiError:
+        return ()
+    return ()
+
+
+def read(data: bytes, path: Path) -> list[str | xmlbind.Nil | None]:
+    """Documents to objects and back."""
+    warnings: list[xmlbind.XmlWarning] = []
+    element = xmlbind.decode(data, Me, warnings=warnings)
+    assert_type(element, Me)
+    assert_type(xmlbind.encode(element), bytes)
+    return [me.location for me in xmlbind.iter_decode(path, Me)]
+
+
+def carry(data: bytes, profile: mtosi.BindingProfile) -> bytes:
+    """An envelope to a JMS message and back."""
+    envelope = soap.parse(data)
+    if envelope.header is None:
+        raise errors.EnvelopeError("no MTOSI header")
+    message = to_jms(envelope.header, envelope.body, profile)
+    assert_type(message, mtosi.JmsMessage)
+    back = from_jms(message)
+    assert_type(back, soap.Envelope)
+    return back.to_bytes()
