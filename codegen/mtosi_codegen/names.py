@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from lxml import etree
 
 from mtosi_codegen.findings import Findings
@@ -16,12 +18,16 @@ class QNameReader:
         file: the file's name in reports.
         default: namespace of a name without prefix where no default namespace is declared: that of the including
             schema for a schema without target namespace, else empty.
+        aliases: namespaces to read as others.
     """
 
-    def __init__(self, file: str, findings: Findings, default: str = "") -> None:
+    def __init__(
+        self, file: str, findings: Findings, default: str = "", aliases: Mapping[str, str] | None = None
+    ) -> None:
         self._file = file
         self._findings = findings
         self._default = default
+        self._aliases = aliases or {}
 
     def name(self, element: etree._Element, attribute: str = "name") -> str:
         """The NCName in an attribute; blanks around it are reported and dropped."""
@@ -49,7 +55,8 @@ class QNameReader:
         namespace = element.nsmap.get(prefix or None)
         if namespace is None and colon:
             self._report("qname-prefix", element, f"prefix of {text!r} is not declared", "read without namespace")
-        return QName(namespace if namespace is not None else self._default, local)
+        namespace = namespace if namespace is not None else self._default
+        return QName(self._aliases.get(namespace, namespace), local)
 
     def _report(self, rule: str, element: etree._Element, message: str, repair: str) -> None:
         self._findings.add(rule, self._file, element.sourceline, message, repair)

@@ -1,8 +1,9 @@
 """Names: from XML to Python, and nothing else.
 
-Snake case keeps runs of capitals whole (`meList` me_list, `subscriptionID` subscription_id, `aTNAName` a_tna_name);
-dots, dashes and other signs become `_`; keywords get a trailing `_`. Two names that would become one are told apart
-by `fallbacks`, whose last form is unique for each XML name, so that a name never depends on a counter.
+Snake case keeps runs of capitals whole (`meList` me_list, `subscriptionID` subscription_id, `aTNAName` a_tna_name), a
+plural's s with them (`partialSNCs` partial_sncs); dots, dashes and other signs become `_`; keywords get a trailing `_`.
+Two names that would become one are told apart by `fallbacks`, whose last form is unique for each XML name, so that a
+name never depends on a counter.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
+_PLURAL = re.compile(r"([A-Z]{2,})s(?=[A-Z]|[\W_]|$)")
 _ACRONYM_END = re.compile(r"([A-Z]+)([A-Z][a-z])")
 _WORD_END = re.compile(r"([a-z0-9])([A-Z])")
 _NO_WORD = re.compile(r"\W+")
@@ -19,7 +21,7 @@ _NO_WORD = re.compile(r"\W+")
 
 def snake(name: str) -> str:
     """The snake case of an XML name, a valid identifier that is no keyword and has no leading underscore."""
-    text = _NO_WORD.sub("_", name)
+    text = _PLURAL.sub(r"\1S", _NO_WORD.sub("_", name))
     text = _ACRONYM_END.sub(r"\1_\2", text)
     text = _WORD_END.sub(r"\1_\2", text).lower()
     return identifier(re.sub(r"__+", "_", text).strip("_"))

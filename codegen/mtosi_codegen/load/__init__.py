@@ -117,7 +117,18 @@ class _Loader:
             self._findings.add("no-service", document.name, 0, message, "not generated: file left out")
         self._take_unreached([document for document in found if document.kind == "xsd"])
         ordered = sorted(self._reached, key=lambda document: document.name)
+        for document in ordered:
+            document.aliases = self._aliases(document)
         return Sources(tuple(sorted(roots, key=lambda root: root.name)), tuple(ordered), self._units())
+
+    def _aliases(self, document: Document) -> dict[str, str]:
+        """Namespaces that imports of a document name although no schema has them, with those of the files."""
+        wrong: dict[str, str] = {}
+        for link in document.links:
+            wanted = (link.element.get("namespace") or "").strip()
+            if link.kind == "import" and link.target is not None and not self._defined.get(wanted):
+                wrong[wanted] = link.target.namespace
+        return {wanted: actual for wanted, actual in wrong.items() if wanted != actual}
 
     def _listed(self, paths: Iterable[Path]) -> tuple[list[Document], list[Document]]:
         """All documents of the sources, and those that were named themselves."""

@@ -34,6 +34,8 @@ class Document:
         digest: SHA-256 of its bytes, hexadecimal.
         kind: `wsdl` or `xsd`.
         links: its imports and includes, in document order; filled by the loader.
+        aliases: namespaces that its imports name wrongly and nothing defines, with those that are meant; filled by the
+            loader.
     """
 
     path: Path
@@ -42,6 +44,7 @@ class Document:
     digest: str
     kind: Kind
     links: list[Link] = field(default_factory=list)
+    aliases: dict[str, str] = field(default_factory=dict)
 
     @property
     def namespace(self) -> str:

@@ -32,7 +32,8 @@ def collect(units: Iterable[SchemaUnit], findings: Findings) -> SchemaSet:
     for unit in units:
         schema.prefixes.setdefault(unit.namespace, _prefix(unit))
         schema.docs.setdefault(unit.namespace, documentation(unit.element))
-        reader = SchemaReader(unit.element, unit.namespace, unit.document.name, findings)
+        document = unit.document
+        reader = SchemaReader(unit.element, unit.namespace, document.name, findings, document.aliases)
         for component in reader.components():
             _add(schema, component, findings)
     return schema

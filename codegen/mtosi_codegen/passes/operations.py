@@ -1,45 +1,78 @@
-"""Operations get the classes of their messages; an operation whose element nothing defines is left out."""
+"""Operations get the classes of their messages; an operation whose element nothing defines is left out.
+
+Where a message names an element that is not there, but one of almost that name is and no message names it, that one is
+meant.
+"""
 
 from __future__ import annotations
+
+from difflib import SequenceMatcher
+from typing import Final
 
 from mtosi_codegen.model import ClassDef, Model
 from mtosi_codegen.wsdl.model import Operation, Service
 from mtosi_codegen.xsd.model import QName
 
+_CLOSE: Final = 0.75
+_ROLES: Final = ("request", "response", "exception", "fault")
+
 
 def run(model: Model) -> None:
     """Link operations to classes."""
+    linker = _Linker(model)
     for service in model.services:
-        service.operations = [operation for operation in service.operations if _linked(model, service, operation)]
+        service.operations = [operation for operation in service.operations if linker.link(service, operation)]
 
 
-def _linked(model: Model, service: Service, operation: Operation) -> bool:
-    operation.request_class = _element(model, service, operation, operation.request)
-    if operation.request_class is None:
-        return False
-    if operation.response is not None:
-        operation.response_class = _element(model, service, operation, operation.response)
-        if operation.response_class is None:
+class _Linker:
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        operations = [operation for service in model.services for operation in service.operations]
+        self._claimed = {name for operation in operations for name in (operation.request, operation.response)}
+        self._claimed |= {name for operation in operations for name in operation.fault_elements}
+
+    def link(self, service: Service, operation: Operation) -> bool:
+        """Give an operation its classes; whether it can be generated."""
+        request = self._element(operation, operation.request)
+        response = self._element(operation, operation.response) if operation.response else None
+        if request is None or (response is None and operation.response is not None):
+            service.failed.append(operation.name)
             return False
-    if operation.fault is not None:
-        operation.fault_class = model.elements.get(operation.fault)
-        if operation.fault_class is None:
-            message = f"element {operation.fault} of the fault of {operation.name!r} is not defined"
-            repair = "left out; such a fault stays XML"
-            model.findings.add("fault-undefined", *service.place, message, repair)
-            operation.fault = None
-    return True
+        operation.request, operation.request_class = request.xml, request
+        if response is not None:
+            operation.response, operation.response_class = response.xml, response
+        operation.fault_elements = tuple(
+            fault.xml
+            for fault in (self._element(operation, name, fault=True) for name in operation.fault_elements)
+            if fault is not None
+        )
+        operation.fault = operation.fault_elements[0] if operation.fault_elements else None
+        operation.fault_class = self._model.elements[operation.fault] if operation.fault else None
+        return True
 
-
-def _element(model: Model, service: Service, operation: Operation, name: QName) -> ClassDef | None:
-    found = model.elements.get(name)
-    if found is None:
-        near = [key for key in model.elements if key.local.casefold() == name.local.casefold()]
+    def _element(self, operation: Operation, name: QName, *, fault: bool = False) -> ClassDef | None:
+        found = self._model.elements.get(name)
+        if found is not None:
+            return found
+        near = self._near(name)
         message = f"element {name} of operation {operation.name!r} is not defined"
-        if near:
-            best = min(near, key=lambda key: (key.namespace != name.namespace, key.local != name.local, key))
-            model.findings.add("element-unresolved", *service.place, message, f"{best} is used")
-            return model.elements[best]
-        model.findings.add("element-unresolved", *service.place, message, "not generated: operation left out")
-        service.failed.append(operation.name)
-    return found
+        lost = "left out; such a fault stays XML" if fault else "not generated: operation left out"
+        rule = "fault-undefined" if fault else "element-unresolved"
+        self._model.findings.add(rule, *operation.place, message, f"{near} is used" if near else lost)
+        return self._model.elements[near] if near else None
+
+    def _near(self, name: QName) -> QName | None:
+        """The unclaimed element of the same part in a message whose name is closest."""
+        role = next((role for role in _ROLES if name.local.lower().endswith(role)), "")
+        ranked = [
+            (key.namespace == name.namespace, _likeness(name.local, key.local), key)
+            for key in self._model.elements
+            if key not in self._claimed and key.local.lower().endswith(role)
+        ]
+        same_space, likeness, best = max(ranked, default=(False, 0.0, name))
+        return best if likeness >= (_CLOSE if same_space else 1.0) else None
+
+
+def _likeness(one: str, other: str) -> float:
+    one, other = one.casefold(), other.casefold()
+    return 1.0 if one == other else SequenceMatcher(None, one, other, autojunk=False).ratio()

@@ -25,7 +25,14 @@ class Brackets:
     spread: bool = False
 
 
-Expression = str | Brackets
+@dataclass(frozen=True, slots=True)
+class Alternatives:
+    """Types joined by `|`."""
+
+    items: tuple[Expression, ...]
+
+
+Expression = str | Brackets | Alternatives
 
 
 def tuple_of(items: Sequence[Expression], *, head: str = "", spread: bool = False) -> Brackets:
@@ -38,6 +45,8 @@ def flat(expression: Expression) -> str:
     """The expression on one line."""
     if isinstance(expression, str):
         return expression
+    if isinstance(expression, Alternatives):
+        return " | ".join(map(flat, expression.items))
     return f"{expression.head}{', '.join(flat(item) for item in expression.items)}{expression.close}"
 
 
@@ -45,6 +54,11 @@ def _spreads(expression: Expression) -> bool:
     return isinstance(expression, Brackets) and (
         (expression.spread and bool(expression.items)) or any(_spreads(item) for item in expression.items)
     )
+
+
+def _shares_line(expression: Brackets) -> bool:
+    """Whether items may share a line of their own: those of calls and subscripts, not those of tuples and dicts."""
+    return expression.close in {")", "]"} and expression.head[-2:-1].isidentifier()
 
 
 def lines(
@@ -55,10 +69,20 @@ def lines(
     if isinstance(expression, str) or (len(line) <= WIDTH and not _spreads(expression)):
         yield line
         return
+    if isinstance(expression, Alternatives):
+        for number, item in enumerate(expression.items):
+            ending = suffix if number == len(expression.items) - 1 else ""
+            yield from lines(item, prefix="| " if number else prefix, suffix=ending, indent=indent, comma=False)
+        return
+    if len(f"{indent}{prefix}{expression.head}") > WIDTH and prefix.endswith("= "):
+        yield f"{indent}{prefix}("
+        yield from lines(expression, indent=indent + INDENT)
+        yield f"{indent}){suffix}"
+        return
     yield f"{indent}{prefix}{expression.head}"
     inner = indent + INDENT
     joined = inner + ", ".join(flat(item) for item in expression.items)
-    if len(joined) <= WIDTH and not _spreads(expression) and expression.close in {")", "]"}:
+    if len(joined) <= WIDTH and not _spreads(expression) and _shares_line(expression):
         yield joined
     else:
         for item in expression.items:
@@ -83,8 +107,8 @@ def docstring(
         for name, doc in documented:
             body += _wrapped(f"{name}: {' '.join(doc.split())}", indent + INDENT, hanging=True)
     body[0] = f'{indent}"""{body[0].lstrip()}'
-    if len(body) == 1 and not body[0].endswith('"'):
-        return [body[0] + '"""']
+    if len(body) == 1:
+        return [body[0] + (' """' if body[0].endswith('"') else '"""')]
     return [*body, f'{indent}"""']
 
 

@@ -6,7 +6,18 @@ from collections.abc import Iterator
 from typing import Final
 
 from mtosi_codegen.model import ClassDef, Field, ObjectValue
-from mtosi_codegen.render.layout import INDENT, WIDTH, Brackets, Expression, docstring, flat, lines, string, tuple_of
+from mtosi_codegen.render.layout import (
+    INDENT,
+    WIDTH,
+    Alternatives,
+    Brackets,
+    Expression,
+    docstring,
+    flat,
+    lines,
+    string,
+    tuple_of,
+)
 from mtosi_codegen.render.types import import_line
 from mtosi_codegen.render.values import Names, path_of
 from mtosi_codegen.text import camel
@@ -172,7 +183,8 @@ class _ServiceFile:
         yield f"{INDENT}def __init__(self, caller: _s.Caller, destination: Any) -> None:"
         yield f"{INDENT * 2}super().__init__(caller, destination)"
         for index, operation in enumerate(service.operations):
-            yield f"{INDENT * 2}self.{operation.python_name} = {self._class_name(operation)}(self, {index})"
+            call = Brackets(f"{self._class_name(operation)}(", ("self", str(index)))
+            yield from lines(call, prefix=f"self.{operation.python_name} = ", indent=INDENT * 2)
         yield from ("", f"{INDENT}class Supplier(_s.SupplierBase):")
         yield from docstring(f"Base of suppliers of {service.name}: override what is offered.", INDENT * 2)
         yield from ("", f"{INDENT * 2}__service__ = _INFO")
@@ -181,13 +193,15 @@ class _ServiceFile:
 
     def _handler(self, operation: Operation) -> Iterator[str]:
         response = self._message(operation.response_class)
+        result: Expression = response
         path = batch_path(operation.response_class)
         if path:
             self._iterates = True
             item = self._names.annotation(path[-1].type)
-            response = f"Iterable[{item} | {response}] | {response}"
+            answers = Brackets("Iterable[", (Alternatives((item, response)),), "]")
+            result = Alternatives((answers, response))
         items = ("self", f"request: {self._message(operation.request_class)}", "context: _s.RequestContext")
-        yield from _with_result(Brackets(f"def {operation.python_name}(", items), response, INDENT * 2)
+        yield from _with_result(Brackets(f"def {operation.python_name}(", items), result, INDENT * 2)
         doc = f"Answer {operation.name}" + ("; objects that are yielded go out in batches." if path else ".")
         yield from docstring(doc, INDENT * 3)
         yield f"{INDENT * 3}raise self.not_implemented({string(operation.name)})"
@@ -200,16 +214,20 @@ def _request(operation: Operation) -> ClassDef:
     return operation.request_class
 
 
-def _with_result(signature: Brackets, result: str, indent: str) -> Iterator[str]:
-    """A signature with what it returns; a result too long for the line is broken at its alternatives."""
-    *head, last = lines(signature, suffix=f" -> {result}:", indent=indent)
+def _with_result(signature: Brackets, result: Expression, indent: str) -> Iterator[str]:
+    """A signature with what it returns, in brackets of its own where it is too long for the line."""
+    *head, last = lines(signature, suffix=f" -> {flat(result)}:", indent=indent)
     if len(last) <= WIDTH:
         yield from (*head, last)
         return
-    yield from (f"{indent}{signature.head}", f"{indent}{INDENT}{', '.join(map(flat, signature.items))}")
+    yield f"{indent}{signature.head}"
+    arguments = f"{indent}{INDENT}{', '.join(map(flat, signature.items))}"
+    yield from (
+        [arguments] if len(arguments) <= WIDTH else (f"{indent}{INDENT}{flat(item)}," for item in signature.items)
+    )
     yield f"{indent}) -> ("
-    first, _, rest = result.rpartition(" | ")
-    yield from (f"{indent}{INDENT}{first}", f"{indent}{INDENT}| {rest}", f"{indent}):")
+    yield from lines(result, indent=indent + INDENT, comma=False)
+    yield f"{indent}):"
 
 
 def _first_sentence(operation: Operation) -> str:

@@ -135,7 +135,8 @@ class _TypesFile:
         if field.many:
             self._fields = True
             maker = "_b_field" if "field" in shadowed else "field"
-            yield f"{INDENT}{field.name}: {annotation} = {maker}(default_factory={builtin('list', shadowed)})"
+            call = Brackets(f"{maker}(", (f"default_factory={builtin('list', shadowed)}",))
+            yield from lines(call, prefix=f"{field.name}: {annotation} = ", indent=INDENT)
         elif field.minimum:
             yield f"{INDENT}{field.name}: {annotation}"
         else:

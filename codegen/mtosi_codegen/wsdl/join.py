@@ -152,6 +152,7 @@ class _Joiner:
         mep: Literal["request-response", "one-way"] = "request-response" if operation.output else "one-way"
         return Operation(
             operation.name,
+            operation.place,
             mep,
             request[1],
             response[1] if response else None,
@@ -196,7 +197,8 @@ class _Joiner:
         return message, elements[-1] if not bound.body_parts else elements[0]
 
     def _message(self, name: QName, place: Place) -> Message | None:
-        found = self._all.messages.get(name)
+        alias = self._all.aliases.get(place.file, {}).get(name.namespace, name.namespace)
+        found = self._all.messages.get(name) or self._all.messages.get(QName(alias, name.local))
         if found is not None:
             return found
         same = [message for key, message in self._all.messages.items() if key.local == name.local]

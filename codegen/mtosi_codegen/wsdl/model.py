@@ -96,12 +96,13 @@ class Port:
 
 @dataclass(slots=True)
 class Definitions:
-    """All that a WSDL reaches, by name; first one wins."""
+    """All that a WSDL reaches, by name; first one wins. `aliases` are those of each file."""
 
     messages: dict[QName, Message] = field(default_factory=dict)
     port_types: dict[QName, PortType] = field(default_factory=dict)
     bindings: list[Binding] = field(default_factory=list)
     ports: list[Port] = field(default_factory=list)
+    aliases: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -114,6 +115,7 @@ class Operation:
     """
 
     name: str
+    place: Place
     mep: Literal["request-response", "one-way"]
     request: QName
     response: QName | None

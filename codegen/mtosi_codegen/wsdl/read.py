@@ -44,10 +44,12 @@ def read_definitions(documents: Iterable[Document], findings: Findings) -> Defin
 class _Reader:
     def __init__(self, document: Document, findings: Findings) -> None:
         self._document = document
-        self._names = QNameReader(document.name, findings)
         self._namespace = document.namespace
+        aliases = {wrong: right for wrong, right in document.aliases.items() if wrong != document.namespace}
+        self._names = QNameReader(document.name, findings, aliases=aliases)
 
     def read(self, found: Definitions) -> None:
+        found.aliases[self._document.name] = self._document.aliases
         for element in self._children(self._document.root, "message"):
             message = Message(self._own_name(element), self._place(element), tuple(self._parts(element)))
             found.messages.setdefault(message.name, message)

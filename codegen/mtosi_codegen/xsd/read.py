@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, Literal, cast
 
 from lxml import etree
@@ -81,15 +81,23 @@ class SchemaReader:
         element: the schema element.
         namespace: the namespace that its definitions go to.
         file: the file's name in reports.
+        aliases: namespaces that the file names wrongly, with those that are meant.
     """
 
-    def __init__(self, element: etree._Element, namespace: str, file: str, findings: Findings) -> None:
+    def __init__(
+        self,
+        element: etree._Element,
+        namespace: str,
+        file: str,
+        findings: Findings,
+        aliases: Mapping[str, str] | None = None,
+    ) -> None:
         self._schema = element
         self._namespace = namespace
         self._file = file
         self._findings = findings
         chameleon = bool(namespace) and not (element.get("targetNamespace") or "").strip()
-        self._names = QNameReader(file, findings, default=namespace if chameleon else "")
+        self._names = QNameReader(file, findings, namespace if chameleon else "", aliases)
         self._qualified = element.get("elementFormDefault") == "qualified"
         self._qualified_attributes = element.get("attributeFormDefault") == "qualified"
 
