@@ -172,11 +172,11 @@ class BatchAssembler(Generic[P]):
             Duplicate, Conflict, Stray and Orphan, and then no Release.
         """
         self.counts.replies += 1
+        late = self.finished
         event, note = self._event_of(reply)
-        if self.finished:
-            self._move(event)
-            return (Orphan(reply),)
         self._move(event)
+        if late:
+            return (Orphan(reply),)
         if event in (BatchEvent.BATCH, BatchEvent.LAST, BatchEvent.ACK):
             self._progress = now
         actions: list[Action[P]] = [note] if note and event not in _UNPLACED else []

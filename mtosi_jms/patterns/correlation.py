@@ -154,7 +154,6 @@ class PendingExchanges(Generic[E, P]):
         self._serial += 1
         self._entries[correlation_id] = _Entry(exchange, self._serial, jms)
         self._by_jms_id.update(dict.fromkeys(jms, correlation_id))
-        self._ended.pop(correlation_id, None)
         if self.strategy is not Strategy.XML:
             self._unsent[correlation_id] = self._serial
 

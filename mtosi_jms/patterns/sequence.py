@@ -34,9 +34,6 @@ class DigestRing:
         self._cells = bytearray()
         self._newest = -1
 
-    def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + self._cells.__sizeof__()
-
     def put(self, number: int, digest: bytes) -> None:
         """Keep the digest of `number`, which is higher than all before."""
         self._newest = number

@@ -29,6 +29,7 @@ from mtosi_jms.patterns import (
     ReplyType,
     Stray,
 )
+from mtosi_jms.patterns.sequence import DigestRing, fold
 
 
 def batch(number: int | None, end: bool | None = False, digest: bytes | str = "", **more: Any) -> Reply[str]:
@@ -120,6 +121,17 @@ class TestDuplicates:
         assert isinstance(feed(machine, batch(1, digest="x"))[0], Duplicate)
 
 
+@pytest.mark.parametrize("size", [0, 1, 3, 16])
+def test_the_ring_knows_the_last_digests_and_no_others(size: int) -> None:
+    ring = DigestRing(size)
+    digests = {number: fold(f"body {number}") for number in range(1, 60)}
+    for newest, digest in digests.items():
+        ring.put(newest, digest)
+        for number in range(newest + 3):
+            kept = newest - size < number <= newest and number > 0
+            assert ring.get(number) == (digests[number] if kept else fold(""))
+
+
 class TestBase:
     @pytest.mark.parametrize("first", ["auto", 0])
     def test_from_zero(self, first: Any) -> None:
@@ -200,6 +212,11 @@ class TestBatchFields:
         assert isinstance(stray, Stray)
         assert (stray.rule, machine.counts.strays) == ("R5a", 1)
         assert released(feed(machine, batch(2, end=True))) == [2]
+
+    def test_batch_zero_counts_as_a_numbered_one(self) -> None:
+        machine = assembler()
+        feed(machine, batch(0))
+        assert isinstance(feed(machine, batch(None, end=None))[0], Stray)
 
     def test_a_batch_without_end_mark_is_flagged_and_not_the_last(self) -> None:
         machine = assembler()
@@ -307,6 +324,7 @@ class TestClocks:
         error = failure(machine.tick(110.0)).error
         assert isinstance(error, ReplyTimeoutError)
         assert (error.clock, error.correlation_id) == ("first reply", "c-7")
+        assert "within 10 s, first reply clock" in str(error)
 
     def test_gap_with_the_missing_numbers_and_what_did_arrive(self) -> None:
         machine = self.machine()

@@ -131,6 +131,18 @@ class TestLifeOfAnExchange:
         table.match(reply("a"))
         assert table.orphans[OrphanReason.UNKNOWN] == 1
 
+    def test_the_id_that_ended_last_is_forgotten_last(self) -> None:
+        table, orphans = pending(Strategy.XML, remember=2)
+        table.close("a")
+        table.close("b")
+        table.open("a", "A")
+        table.close("a")
+        table.open("c", "C")
+        table.close("c")
+        for one in "abc":
+            table.match(reply(one))
+        assert [orphan.reason for orphan in orphans] == [OrphanReason.LATE, OrphanReason.UNKNOWN, OrphanReason.LATE]
+
     def test_an_id_may_be_used_again_after_its_end(self) -> None:
         table, _ = pending()
         table.close("a")
