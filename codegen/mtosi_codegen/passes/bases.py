@@ -76,6 +76,7 @@ def _element(model: Model, values: Values, cls: ClassDef, element: Element) -> N
         cls.base = model.elements[element.name]
     elif isinstance(value, ObjectValue):
         cls.base = value.cls
+        cls.abstract = cls.abstract or value.cls.abstract
     elif isinstance(type_, (QName, SimpleType)) and value is not RAW:
         cls.fields.append(Field("text", QName("", ""), value, cls.place, name="value"))
     if not cls.fields and cls.base is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mtosi_codegen.model import ClassDef, FaultDef, Model, ObjectValue
+from mtosi_codegen.model import ClassDef, FaultDef, Field, Model, ModelItem, ObjectValue
 
 
 def run(model: Model) -> None:
@@ -19,18 +19,24 @@ def run(model: Model) -> None:
 
 
 def _kinds(cls: ClassDef) -> list[FaultDef]:
-    choice = _effective_kind(cls) == "choice"
-    fields = [field for field in cls.all_fields() if field.kind == "element" and isinstance(field.type, ObjectValue)]
-    if not choice and not (len(fields) == 1 and len(cls.all_fields()) == 1):
-        return [FaultDef(cls.namespace, cls.xml.local, cls, cls.doc)]
-    kinds: list[FaultDef] = []
-    for field in fields:
-        if isinstance(field.type, ObjectValue):
-            namespace = field.xml.namespace if field.reference else cls.namespace
-            kinds.append(FaultDef(namespace, field.xml.local, field.type.cls, field.doc or field.type.cls.doc))
-    return kinds
+    found = [_kind(cls, field) for field in _alternatives(cls)]
+    kinds = [fault for fault in found if fault is not None]
+    return kinds or [FaultDef(cls.namespace, cls.xml.local, cls, cls.doc)]
 
 
-def _effective_kind(cls: ClassDef) -> str:
+def _alternatives(cls: ClassDef) -> list[Field]:
+    """The fields that tell the alternatives of a choice apart: the first of each; a lone field is its own choice."""
     model = next((ancestor.model for ancestor in cls.lineage() if ancestor.model is not None), None)
-    return model.kind if model is not None else ""
+    if model is None:
+        fields = cls.all_fields()
+        return fields if len(fields) == 1 else []
+    if model.kind != "choice":
+        return []
+    return [item.field if isinstance(item, ModelItem) else next(item.fields()) for item in model.items]
+
+
+def _kind(cls: ClassDef, field: Field) -> FaultDef | None:
+    if field.kind != "element" or not isinstance(field.type, ObjectValue):
+        return None
+    namespace = field.xml.namespace if field.reference else cls.namespace
+    return FaultDef(namespace, field.xml.local, field.type.cls, field.doc or field.type.cls.doc)

@@ -33,4 +33,4 @@ def _members(model: Model, direct: dict[QName, list[QName]], head: QName) -> lis
         fresh = [name for name in direct.get(queue.pop(), ()) if name not in met and name != head]
         met.update(fresh)
         queue.extend(fresh)
-    return [model.elements[name] for name in sorted(met) if not model.elements[name].abstract]
+    return [model.elements[name] for name in sorted(met) if not model.schema.elements[name].abstract]

@@ -45,7 +45,7 @@ class CommonEventInformationType(_x.XmlObject):
 class CommonEventInformation(CommonEventInformationType):
     """Any event; the events themselves substitute for it."""
 
-    __xml__ = _M.element("commonEventInformation")
+    __xml__ = _M.element("commonEventInformation", abstract=True)
 
 
 __elements__ = {"commonEventInformation": "CommonEventInformation"}

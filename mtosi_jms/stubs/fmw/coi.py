@@ -57,7 +57,7 @@ class CommonObjectInfoType(_x.XmlObject):
 class CommonObjectInfo(CommonObjectInfoType):
     """Any managed object; its type says which."""
 
-    __xml__ = _M.element("commonObjectInfo")
+    __xml__ = _M.element("commonObjectInfo", abstract=True)
 
 
 __elements__ = {"commonObjectInfo": "CommonObjectInfo"}

@@ -95,7 +95,7 @@ class CommonResourceInfoType(_fmw_coi.CommonObjectInfoType):
 class CommonResourceInfo(CommonResourceInfoType):
     """Any network resource; its type says which."""
 
-    __xml__ = _M.element("commonResourceInfo", substitutes="fmw.coi:CommonObjectInfo")
+    __xml__ = _M.element("commonResourceInfo", abstract=True, substitutes="fmw.coi:CommonObjectInfo")
 
 
 @dataclass(slots=True, kw_only=True)
