@@ -163,6 +163,13 @@ class TestOrder:
         first += [second.write(JmsMessage(body=b"%d" % n), NOW - 10) for n in range(2)]
         assert list(entries(folder)) == first
 
+    def test_new_folders_are_synced_into_those_above(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Else the power may take a landing's folder away, and every synced file with it."""
+        synced: list[int] = []
+        monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino))
+        Spool(tmp_path / "a" / "b")
+        assert {tmp_path.stat().st_ino, (tmp_path / "a").stat().st_ino} <= set(synced)
+
     def test_the_same_message_twice_is_two_entries(self, folder: Path) -> None:
         spool = Spool(folder)
         names = {spool.write(FULL, NOW).name for _ in range(3)}

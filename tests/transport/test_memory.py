@@ -120,11 +120,12 @@ class Comparison:
         self.store.put(entry)
         self.model.append(entry)
 
-    def take(self, *_: int) -> None:
-        self.model = self.live()
-        wanted = self.model.pop(0) if self.model else None
-        assert self.store.take(self.now) is wanted
-        self.held += [wanted] if wanted else []
+    def take(self, _: int, count: int, __: int) -> None:
+        for _ in range(count):
+            self.model = self.live()
+            wanted = self.model.pop(0) if self.model else None
+            assert self.store.take(self.now) is wanted
+            self.held += [wanted] if wanted else []
 
     def put_back(self, _: int, count: int, __: int) -> None:
         back, self.held = self.held[:count], self.held[count:]
@@ -143,8 +144,8 @@ class TestStore:
     @given(
         st.lists(
             st.one_of(
-                st.tuples(st.just("put"), st.integers(0, 9), st.sampled_from([0, 5, 10])),
-                st.tuples(st.just("take"), st.just(0), st.just(0)),
+                st.tuples(st.just("put"), st.sampled_from([4, 4, 4, 0, 9]), st.sampled_from([0, 0, 5, 10])),
+                st.tuples(st.just("take"), st.integers(1, 4), st.just(0)),
                 st.tuples(st.just("put_back"), st.integers(0, 6), st.just(0)),
                 st.tuples(st.just("discard"), st.integers(0, 9), st.integers(0, 30)),
                 st.tuples(st.just("wait"), st.integers(0, 3), st.just(0)),
@@ -160,6 +161,18 @@ class TestStore:
         live = [e for e in both.store if not 0 < e.message.expiration_ms <= both.now]
         assert live == both.live()
         assert len(both.store) == len(list(both.store))
+
+    def test_those_who_come_back_late_find_their_places(self) -> None:
+        store, entries = MessageStore(), [Entry(number, message(4)) for number in range(5)]
+        for entry in entries:
+            store.put(entry)
+        for _ in range(4):
+            store.take(0)
+        store.put_back([entries[1], entries[0]])
+        store.put_back([entries[3]])
+        assert list(store) == [entries[number] for number in (0, 1, 3, 4)]
+        store.put_back([entries[2]])
+        assert list(store) == entries
 
     def test_the_index_drops_what_expired_and_forgets_what_was_taken(self) -> None:
         store, index = MessageStore(), ExpiryIndex()
@@ -245,8 +258,7 @@ class TestWakeUps:
             queue.store.put(Entry(0, JmsMessage(body=b"x")))
             queue.wake()
             woken = next(n for n in range(2) if consumers[n] not in queue.waiting)
-            connections[woken].started = False
-            sessions[woken].wake_readers()
+            connections[woken].halt()
         assert futures[1 - woken].result(patience).message.body == b"x"
         connections[woken].close()
         assert futures[woken].result(patience) is None
@@ -377,6 +389,16 @@ class TestMemory:
         connection.close()
         assert provider.held() == 0
         assert (provider._queues, provider._subscriptions, provider._owners) == ({}, {}, {})
+
+    def test_nothing_comes_back_to_a_closed_subscription(self, provider: MemoryProvider) -> None:
+        session = started(provider).session()
+        consumer = session.consumer(Topic("t"))
+        session.send(Topic("t"), JmsMessage(time_to_live_ms=1000))
+        assert consumer.receive(0) is not None
+        consumer.close()
+        session.close()
+        assert len(consumer.queue.store) == 0
+        assert provider.held() == 0
 
     def test_depth_of_what_is_not_there(self, provider: MemoryProvider) -> None:
         assert provider.depth(TemporaryQueue("none")) == 0

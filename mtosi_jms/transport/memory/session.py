@@ -37,9 +37,7 @@ class MemoryConnection(Connection):
         """See `Connection.stop`."""
         with self.provider.lock:
             self._check_open()
-            self.started = False
-            for session in self._sessions:  # what its readers were woken for is there for others
-                session.wake_readers()
+            self.halt()
 
     def session(self, ack_mode: AckMode = AckMode.CLIENT, *, transacted: bool = False) -> MemorySession:
         """See `Connection.session`."""
@@ -59,8 +57,16 @@ class MemoryConnection(Connection):
                 session.shut()
             self.provider.disown(self.id)
 
+    # What follows holds the lock already.
+
+    def halt(self) -> None:
+        """Holds delivery; what its readers were woken for is there for others."""
+        self.started = False
+        for session in self._sessions:
+            session.wake_readers()
+
     def forget(self, session: MemorySession) -> None:
-        """A session was closed; the lock is held."""
+        """A session was closed."""
         self._sessions.pop(session, None)
 
     def _check_open(self) -> None:
