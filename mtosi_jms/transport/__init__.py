@@ -22,7 +22,8 @@ def connect(url: str, *, names: NamesSource = None, **options: object) -> Connec
     Args:
         url: `memory:` or `memory:NAME`: a provider inside this process, the same for the same name.
         names: a naming context, a mapping of name to destination, or a file: `jndi.properties` or TOML.
-        options: what the provider takes besides; `memory:` takes `clock`, a callable that returns seconds since 1970.
+        options: what the provider takes besides; `memory:` takes `clock`, a callable that returns seconds since 1970;
+            `capacity`, messages that a destination holds before its senders wait; and `send_timeout`, how long.
 
     Raises:
         ConfigError: the URL has a scheme that no provider serves, the names are at fault, or an option is unknown.

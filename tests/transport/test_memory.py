@@ -212,7 +212,7 @@ class FakeReader:
 class TestWakeUps:
     def test_readers_that_may_not_take_are_passed_over(self) -> None:
         """The wake-up for a message must not be spent on a reader whose connection is stopped."""
-        queue, readers = MessageQueue(QUEUE), [FakeReader(False), FakeReader(True), FakeReader(True)]
+        queue, readers = MessageQueue(QUEUE, threading.Lock()), [FakeReader(False), FakeReader(True), FakeReader(True)]
         queue.waiting = dict.fromkeys(readers)
         queue.wake()
         assert [reader.signals for reader in readers] == [0, 0, 0]

@@ -44,12 +44,14 @@ class MessageQueue:
         readers: how many consumers it has.
         unsettled: how many messages are handed out and not acknowledged.
         deleted: it went with its connection or subscription; what comes back to it is dropped.
+        room: notified when a sender that waits for room should look again.
     """
 
-    __slots__ = ("deleted", "destination", "readers", "store", "unsettled", "waiting")
+    __slots__ = ("deleted", "destination", "readers", "room", "store", "unsettled", "waiting")
 
-    def __init__(self, destination: Destination) -> None:
+    def __init__(self, destination: Destination, lock: threading.Lock) -> None:
         self.destination = destination
+        self.room = threading.Condition(lock)
         self.store = MessageStore()
         self.waiting: dict[Reader, None] = {}
         self.readers = 0
@@ -72,15 +74,26 @@ class MemoryProvider:
     Args:
         name: shown in message ids and errors.
         clock: returns seconds since 1970: what timestamps and expiry go by. Waiting goes by real time.
+        capacity: messages that wait at a queue or subscription before senders have to; None: no bound.
+        send_timeout: seconds that a sender waits for room at most; 0 refuses at once; None waits.
 
     Attributes:
-        clock: the same.
+        clock, capacity, send_timeout: the same.
         lock: held for every look at, and change of, what is in here.
     """
 
-    def __init__(self, name: str = "", *, clock: Clock = time.time) -> None:
+    def __init__(
+        self,
+        name: str = "",
+        *,
+        clock: Clock = time.time,
+        capacity: int | None = None,
+        send_timeout: float | None = None,
+    ) -> None:
         self.name = name
         self.clock = clock
+        self.capacity = capacity
+        self.send_timeout = send_timeout
         self.lock = threading.Lock()
         self._prefix = f"ID:memory-{uuid.uuid4().hex[:12]}"
         self._ids = itertools.count(1)
@@ -130,20 +143,30 @@ class MemoryProvider:
             queue = self._queues.pop(destination, None)
             if queue is not None:
                 queue.deleted = True
+                queue.room.notify_all()
 
     def check(self, destination: Destination) -> None:
         """Raises InvalidDestinationError where a temporary destination is gone."""
         if destination.is_temporary and destination not in self._owners:
             raise InvalidDestinationError(f"{destination}: it went with its connection")
 
+    def full(self, destination: Destination) -> MessageQueue | None:
+        """A queue or subscription of a destination that has no room; None if all have."""
+        if self.capacity is None:
+            return None
+        self._expiry.purge(self.now_ms())
+        crowded = (queue for queue in self._targets(destination) if len(queue.store) >= self.capacity)
+        return next(crowded, None)
+
+    def _targets(self, destination: Destination) -> Iterable[MessageQueue]:
+        if destination.is_topic:
+            return self._subscriptions.get(destination, ())
+        return (self._queue(destination),)
+
     def publish(self, destination: Destination, message: JmsMessage) -> None:
         """Puts a stamped message where it goes: one queue, or every current subscription."""
         self._expiry.purge(message.timestamp_ms or 0)
-        if destination.is_topic:
-            queues: Iterable[MessageQueue] = self._subscriptions.get(destination, ())
-        else:
-            queues = (self._queue(destination),)
-        for queue in queues:
+        for queue in self._targets(destination):
             entry = Entry(next(self._sequences), message)
             queue.store.put(entry)
             self._expiry.add(entry, queue.store)
@@ -167,7 +190,7 @@ class MemoryProvider:
         if destination.is_temporary and self._owners[destination] != connection_id:
             raise InvalidDestinationError(f"{destination}: only the connection that made it may receive from it (R2c)")
         if destination.is_topic:
-            queue = MessageQueue(destination)
+            queue = MessageQueue(destination, self.lock)
             self._subscriptions.setdefault(destination, {})[queue] = None
         else:
             queue = self._queue(destination)
@@ -179,6 +202,7 @@ class MemoryProvider:
         queue.readers -= 1
         if queue.destination.is_topic:
             queue.deleted = True
+            queue.room.notify_all()
             subscriptions = self._subscriptions.get(queue.destination, {})
             subscriptions.pop(queue, None)
             if not subscriptions:
@@ -195,5 +219,5 @@ class MemoryProvider:
     def _queue(self, destination: Destination) -> MessageQueue:
         queue = self._queues.get(destination)
         if queue is None:
-            queue = self._queues[destination] = MessageQueue(destination)
+            queue = self._queues[destination] = MessageQueue(destination, self.lock)
         return queue

@@ -5,13 +5,16 @@ from __future__ import annotations
 import threading
 import time
 
-from mtosi_jms.errors import ConfigError, IllegalStateError, InvalidDestinationError, SelectorError
+from mtosi_jms.errors import ConfigError, IllegalStateError, InvalidDestinationError, ResourceLimitError, SelectorError
 from mtosi_jms.jms.destinations import Destination, TemporaryQueue, TemporaryTopic
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.jms.naming import NamingContext
 from mtosi_jms.transport.base import AckMode, Connection, Consumer, Delivery, Session
 from mtosi_jms.transport.memory.provider import MemoryProvider, MessageQueue
 from mtosi_jms.transport.memory.store import Entry
+
+_EXPIRY_LOOK = 1.0
+"""Seconds after which a sender that waits for room looks again: expiry makes room without telling anybody."""
 
 
 class MemoryConnection(Connection):
@@ -91,12 +94,19 @@ class MemorySession(Session):
         self._consumers: dict[MemoryConsumer, None] = {}
         self._unsettled: dict[Entry, MessageQueue] = {}
         self._sends: list[tuple[Destination, JmsMessage]] = []
+        self._crowded: MessageQueue | None = None
 
     def send(self, destination: Destination, message: JmsMessage) -> JmsMessage:
-        """See `Session.send`."""
+        """See `Session.send`.
+
+        Raises:
+            ResourceLimitError: the destination is full, and had no room within the provider's send timeout.
+        """
         with self.provider.lock:
             self.check_use()
             self.provider.check(destination)
+            if self.provider.capacity is not None and not self.transacted:
+                self._await_room(destination)
             sent = self.provider.stamp(destination, message)
             if self.transacted:
                 self._sends.append((destination, sent))
@@ -166,6 +176,22 @@ class MemorySession(Session):
         with self.provider.lock:
             self.shut()
 
+    def _await_room(self, destination: Destination) -> None:
+        """Waits, the lock released meanwhile, until a bounded destination has room."""
+        patience = self.provider.send_timeout
+        deadline = None if patience is None else time.monotonic() + patience
+        while (crowded := self.provider.full(destination)) is not None:
+            left = _EXPIRY_LOOK if deadline is None else min(deadline - time.monotonic(), _EXPIRY_LOOK)
+            if left <= 0:
+                raise ResourceLimitError(f"{destination}: full with {self.provider.capacity} messages")
+            self.blocked, self._crowded = True, crowded
+            try:
+                crowded.room.wait(left)
+            finally:
+                self.blocked, self._crowded = False, None
+            self.check_use()
+            self.provider.check(destination)
+
     # What follows holds the lock already, `acknowledge` excepted.
 
     def shut(self) -> None:
@@ -173,6 +199,8 @@ class MemorySession(Session):
         if self._closed:
             return
         self._closed = True
+        if self._crowded is not None:
+            self._crowded.room.notify_all()
         for consumer in list(self._consumers):
             consumer.shut()
         self._sends.clear()
@@ -262,6 +290,7 @@ class MemoryConsumer(Consumer):
             while True:
                 entry = self.queue.store.take(provider.now_ms()) if self.may_take() else None
                 if entry is not None:
+                    self.queue.room.notify()
                     return self._session.hand_out(entry, self.queue)
                 remaining = None if deadline is None else deadline - time.monotonic()
                 if remaining is not None and remaining <= 0:
