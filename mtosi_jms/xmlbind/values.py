@@ -69,14 +69,11 @@ class RawXml:
         """Keep an element of a parsed document, with every namespace that it needs."""
         raw = cls.__new__(cls)
         raw.tag = str(element.tag)
-        raw.xml = etree.tostring(
-            element,
-            method="c14n",
-            exclusive=True,
-            with_comments=False,
-            with_tail=False,
-            inclusive_ns_prefixes=_prefixes_in_content(element) or None,
-        )
+        prefixes = _prefixes_in_content(element)
+        try:
+            raw.xml = _canonical(element, prefixes)
+        except etree.C14NError:
+            raw.xml = _with_relative_namespaces(element, prefixes)
         return raw
 
     def element(self) -> etree._Element:
@@ -105,6 +102,30 @@ class RawXml:
 
     def __setstate__(self, xml: bytes) -> None:
         self.__init__(xml)  # type: ignore[misc]
+
+
+def _canonical(element: etree._Element, prefixes: list[str]) -> bytes:
+    xml: bytes = etree.tostring(
+        element,
+        method="c14n",
+        exclusive=True,
+        with_comments=False,
+        with_tail=False,
+        inclusive_ns_prefixes=prefixes or None,
+    )
+    return xml
+
+
+def _with_relative_namespaces(element: etree._Element, prefixes: list[str]) -> bytes:
+    """The XML of an element in whose scope a namespace such as `vendor.v1` is declared: there is no canonical form of
+    relative URIs. Where it is declared and not used, leaving the declaration out helps."""
+    alone = parse_xml(etree.tostring(element, encoding="utf-8", with_tail=False))  # a deep copy loses unused prefixes
+    etree.cleanup_namespaces(alone, keep_ns_prefixes=prefixes)
+    try:
+        return _canonical(alone, prefixes)
+    except etree.C14NError:
+        plain: bytes = etree.tostring(alone, encoding="utf-8", with_tail=False)
+        return plain
 
 
 def _prefixes_in_content(element: etree._Element) -> list[str]:
