@@ -1,0 +1,12 @@
+"""`report.html`: one self-contained page on what an exchange or an ingest brought.
+
+No script, no network, no fonts from elsewhere; charts are inline SVG made here. Light and dark follow the reader's
+system. Everything that comes from data is escaped.
+"""
+
+from __future__ import annotations
+
+from mtosi_jms.report.model import Event, Fact, RejectLine, Report, SequenceLine, Tone
+from mtosi_jms.report.page import render, write_report
+
+__all__ = ["Event", "Fact", "RejectLine", "Report", "SequenceLine", "Tone", "render", "write_report"]

@@ -1,0 +1,164 @@
+"""The report page: what it shows, that it needs nothing else, and that data cannot become markup."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from mtosi_jms.report import Event, Fact, RejectLine, Report, SequenceLine, render, write_report
+from mtosi_jms.report.charts import bars, duration, number, timeline
+
+VOID = {"meta", "line", "rect", "circle", "path", "br"}
+
+
+class Checker(HTMLParser):
+    """Collects text, and sees that every element is closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.texts: list[str] = []
+        self.tags: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.texts.append(data)
+
+
+def parsed(page: str) -> Checker:
+    checker = Checker()
+    checker.feed(page)
+    checker.close()
+    assert checker.open == []
+    return checker
+
+
+@pytest.fixture
+def full() -> Report:
+    return Report(
+        title="Inventory",
+        subtitle="from a to b",
+        made=dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC),
+        facts=[Fact("elements", "12"), Fact("complete", "no", "bad")],
+        timeline=[Event(0.0, "request"), Event(0.5, "reply", "batch 1"), Event(1.5, "reply", "batch 2")],
+        objects={"ME": 12000, "EQ": 0},
+        vendors={f"V{index}": index for index in range(20)},
+        sequences=[
+            SequenceLine("fine", 2, 2),
+            SequenceLine("gap", 3, 5, [2, 4], 2, 1, 0, complete=False),
+            SequenceLine("open", 1, None, complete=False),
+        ],
+        rejects=[RejectLine("a.xml", 7, "not SOAP"), RejectLine("b.xml", None, "cannot be read")],
+        seconds={"plan": 0.02, "read": 3.0},
+        notes=["rows are marked"],
+    )
+
+
+def test_page_shows_every_part(full: Report) -> None:
+    text = " ".join(parsed(render(full)).texts)
+    for part in (
+        "Inventory", "from a to b", "2026-01-02 03:04:05 UTC", "elements", "12\u2009000", "Exchange", "Objects by type",
+        "Objects by manufacturer", "9 others", "Ledger of sequences", "2, 4", "the end", "unknown", "\u2717 incomplete",
+        "\u2713 complete", "Rejected", "a.xml", "not SOAP", "20 ms", "3.0 s", "rows are marked",
+    ):  # fmt: skip
+        assert part in text, part
+
+
+def test_incomplete_sequences_come_first(full: Report) -> None:
+    page = render(full)
+    assert page.index(">gap<") < page.index(">fine<")
+
+
+def test_page_needs_nothing_else(full: Report) -> None:
+    page = render(full)
+    assert "<script" not in page
+    assert not re.search(r"""(?:src|href)\s*=|url\(|@import""", page)
+    assert set(re.findall(r"https?://[^\s\"'<]+", page)) == {"http://www.w3.org/2000/svg"}
+
+
+def test_empty_report_has_no_sections() -> None:
+    checker = parsed(render(Report(title="Nothing")))
+    assert "section" not in checker.tags
+    assert "svg" not in checker.tags
+
+
+def test_data_stays_data() -> None:
+    evil = "<img src=x onerror=alert(1)>\"'&"
+    page = render(
+        Report(
+            title=evil,
+            subtitle=evil,
+            facts=[Fact(evil, evil)],
+            timeline=[Event(0.1, evil, evil)],
+            objects={evil: 1},
+            vendors={evil: 2},
+            sequences=[SequenceLine(evil, 1, 1)],
+            rejects=[RejectLine(evil, 1, evil)],
+            seconds={evil: 1.0},
+            notes=[evil],
+        )
+    )
+    assert "img" not in parsed(page).tags
+
+
+def test_long_tables_are_cut_and_say_so() -> None:
+    rejects = [RejectLine(f"{index}.xml", 1, "x") for index in range(700)]
+    page = render(Report(title="t", rejects=rejects))
+    assert page.count("<tr>") == 501
+    assert "The first 500 of 700." in page
+
+
+def test_many_missing_numbers_are_counted() -> None:
+    line = SequenceLine("s", 1, 5000, list(range(2, 1002)), 4999, complete=False)
+    assert "(4\u2009999)" in render(Report(title="t", sequences=[line]))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.0004, "0 ms"), (0.25, "250 ms"), (3.44, "3.4 s"), (125.2, "2 min 5 s")]
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_numbers_are_grouped() -> None:
+    assert number(1234567) == "1\u2009234\u2009567"
+
+
+def test_bars_scale_to_the_largest() -> None:
+    chart = bars({"a": 100, "b": 50, "none": 0}, "c")
+    widths = [float(width) for width in re.findall(r'class="bar" d="M190\.0 [\d.]+h([\d.]+)', chart)]
+    assert widths[0] > 1.9 * widths[1] > 0
+    assert widths[2] == 0
+
+
+@pytest.mark.parametrize(("count", "shape"), [(3, "circle"), (100, "rect"), (5000, "rect")])
+def test_timeline_shapes_by_number(count: int, shape: str) -> None:
+    chart = timeline([Event(index / 100, "lane") for index in range(count)], "t")
+    found = chart.count(f"<{shape} ")
+    assert 0 < found <= max(count, 120)
+    assert f">{number(count)}<" in chart
+
+
+def test_timeline_of_one_moment_has_an_axis() -> None:
+    assert "tick" in timeline([Event(0.0, "lane")], "t")
+
+
+def test_write_report_takes_any_text(tmp_path: Path) -> None:
+    target = tmp_path / "report.html"
+    write_report(Report(title="bad \udcff name"), target)
+    assert "bad \\udcff name" in target.read_text(encoding="utf-8")
