@@ -275,7 +275,7 @@ class EnumType(SimpleType):
         """A listed value with blanks around it is that value; any other text is a member that is not registered."""
         member = self.known.get(text.strip())
         if member is not None:
-            return member, "blanks around an enumeration value"
+            return member, None if text in self.known else "blanks around an enumeration value"
         return self.cls(text), f"{text[:60]!r} is not one of the values listed"
 
     def _member(self, text: str) -> Any:
