@@ -15,6 +15,7 @@ from mtosi_codegen.passes.dedupe import collect
 from mtosi_codegen.render import render
 from mtosi_codegen.wsdl.join import services_of
 from mtosi_codegen.wsdl.model import Service
+from mtosi_jms.errors import SchemaError
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +51,18 @@ def generate(
         operations: names of the operations wanted, with or without their service's name before a dot; None for all.
 
     Raises:
-        SchemaError: no sources, or one that does not exist.
+        SchemaError: no sources, one that does not exist, or schemas nested too deep.
     """
     findings = Findings()
+    try:
+        return _generate(sources, bindings, operations, findings)
+    except RecursionError:
+        raise SchemaError("the sources are nested too deep") from None
+
+
+def _generate(
+    sources: Sequence[Path | str], bindings: Bindings, operations: Sequence[str] | None, findings: Findings
+) -> Result:
     read = load(sources, findings, bindings)
     services = services_of(read, findings, bindings)
     schema = collect(read.units, findings)

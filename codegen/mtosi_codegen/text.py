@@ -34,14 +34,15 @@ def camel(*names: str) -> str:
 
 
 def constant(value: str) -> str:
-    """A member name for an enumeration value: the value itself where it is an identifier, else in upper case."""
+    """A member name for an enumeration value: the value itself where it is an identifier, else with `_` for signs."""
     text = re.sub(r"__+", "_", _NO_WORD.sub("_", value)).strip("_") if not value.isidentifier() else value
-    return identifier(text)
+    return identifier(text) if text.strip("_") else escaped(value) if value else "EMPTY"
 
 
 def identifier(text: str) -> str:
-    """A valid identifier from word characters: never empty, no leading digit or underscore, no keyword."""
-    text = unicodedata.normalize("NFKC", text).lstrip("_") or "x"
+    """A valid identifier, signs as `_`: never empty, no leading digit or underscore, no keyword."""
+    text = unicodedata.normalize("NFKC", text)
+    text = "".join(char if f"a{char}".isidentifier() else "_" for char in text).lstrip("_") or "x"
     if not text[0].isidentifier():
         text = f"n{text}"
     return f"{text}_" if keyword.iskeyword(text) or text in {"None", "True", "False"} else text

@@ -148,12 +148,12 @@ class _Loader:
 
     def _follow(self, root: Document, rank: int) -> None:
         """Take in a document and all that it reaches."""
-        queue = [root]
+        queue = [(root, False)]
         while queue:
-            document = queue.pop(0)
+            document, included = queue.pop(0)
             if document in self._reached:
                 continue
-            if rank and self._rival_of(document) is not None:
+            if rank and not included and self._rival_of(document) is not None:
                 self._leave_out(document)
                 continue
             self._reached[document] = rank
@@ -165,7 +165,7 @@ class _Loader:
             for link in document.links:
                 link.target = self._locator.locate(document, link)
                 if link.target is not None:
-                    queue.append(link.target)
+                    queue.append((link.target, link.kind != "import"))
 
     def _take_unreached(self, schemas: Iterable[Document]) -> None:
         """Take in schemas that nothing reached: the freshest of each namespace first."""

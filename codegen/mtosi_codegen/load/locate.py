@@ -94,7 +94,8 @@ class Locator:
         return actual if actual.is_file() else None
 
     def _by_namespace(self, document: Document, link: Link, wanted: str) -> Document | None:
-        if link.kind != "import":
+        own = {(schema.get("targetNamespace") or "").strip() for schema in schemas_of(document)}
+        if link.kind != "import" or wanted in own:
             return None
         candidates = [other for other in self._candidates(document, link) if other.namespace == wanted]
         best = min(candidates, key=lambda other: self._rank(document, other, "", wanted), default=None)

@@ -1,7 +1,7 @@
 """No import cycles: modules whose base classes lie in each other share one private module that holds their classes.
 
-At run time a module imports only the modules of its base classes; everything else is named by path and found at first
-use. So only inheritance can make a cycle.
+At run time a module imports only the modules of its base classes and of the content of its faults; everything else is
+named by path and found at first use. So only these can make a cycle.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ def run(model: Model) -> None:
         for cls in module.classes:
             if cls.base is not None and cls.base.module is not module:
                 imports[module.path].add(cls.base.module.path)
+        details = {fault.detail.module.path for fault in module.faults}
+        imports[module.path] |= details - {module.path}
     for component in components(imports):
         if len(component) > 1:
             home = "_shared." + "_".join(path.replace(".", "_") for path in sorted(component))

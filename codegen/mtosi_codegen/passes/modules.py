@@ -7,11 +7,13 @@ is its host reversed and its path: `http://www.acme.com/inv/2` is `com_acme.inv_
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
 from mtosi_codegen.model import Model, TypeModule
 from mtosi_codegen.text import escaped, snake
+from mtosi_codegen.wsdl.join import stripped_name
 from mtosi_codegen.wsdl.model import Service
 
 _MTOP: Final = re.compile(r"^http://www\.tmforum\.org/mtop/([^/]+)/(?:xsd|wsdl)/([^/]+)/v(\d+(?:[-.]\d+)*)/?$")
@@ -34,7 +36,7 @@ def run(model: Model) -> None:
         fault.module = by_space[fault.namespace]
         fault.module.faults.append(fault)
     model.modules = sorted(by_space.values(), key=lambda module: module.path)
-    _service_paths(model.services, {module.path for module in model.modules})
+    _service_paths(model, {module.path for module in model.modules})
 
 
 def _module(model: Model, namespace: str, path: str) -> TypeModule:
@@ -75,14 +77,36 @@ def _type_paths(namespaces: set[str]) -> dict[str, str]:
     return wanted
 
 
-def _service_paths(services: list[Service], taken: set[str]) -> None:
-    """Paths for the service modules; a name that is taken already gets a suffix that says why."""
-    ordered = sorted(services, key=lambda service: ("jms" not in service.transport.casefold(), service.wsdl))
+def _service_paths(model: Model, taken: set[str]) -> None:
+    """Names and paths for the services, JMS before others; one whose name another service has is named anew."""
+    types = frozenset(taken)
+    ordered = sorted(model.services, key=lambda service: (not _is_jms(service), service.place, service.binding))
     for service in ordered:
         folder = split_namespace(service.namespace)[0]
-        kind = "jms" if "jms" in service.transport.casefold() else "http"
-        stem = service.wsdl.rpartition("/")[2].rpartition(".")[0]
-        names = (service.name, f"{service.name}_service", f"{service.name}_{kind}", stem, service.wsdl)
-        paths = (f"{folder}.{snake(name)}" for name in (*names, f"{service.wsdl}_{service.place.line}"))
-        service.module = next(path for path in paths if path not in taken)
-        taken.add(service.module)
+        for name in _service_names(service):
+            module = f"{folder}.{snake(name)}"
+            module += "_service" * (module in types)
+            if module not in taken:
+                break
+        else:
+            module = f"{folder}.{escaped(f'{service.wsdl} {service.place.line} {service.binding}').lower()}"
+        if name != service.name and _is_jms(service):
+            message = f"another service is named {service.name!r} too"
+            model.findings.add("service-name", *service.place, message, f"service named {name!r}")
+        taken.add(module)
+        service.name, service.module = name, module
+
+
+def _is_jms(service: Service) -> bool:
+    return "jms" in service.transport.casefold()
+
+
+def _service_names(service: Service) -> Iterator[str]:
+    """Names to try: its own, with its transport, its binding's, its file's."""
+    stem = service.wsdl.rpartition("/")[2].rpartition(".")[0]
+    yield service.name
+    if not _is_jms(service):
+        yield f"{service.name}Http"
+    yield stripped_name(stem)
+    yield service.binding
+    yield f"{service.binding}_{stem}"

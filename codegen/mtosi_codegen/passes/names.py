@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from mtosi_codegen.model import ClassDef, EnumClass, FaultDef, Field, Model, TypeModule
+from mtosi_codegen.passes.modules import split_namespace
 from mtosi_codegen.text import camel, constant, escaped, fallbacks, snake
 from mtosi_codegen.wsdl.model import Service
 
@@ -39,7 +40,7 @@ def run(model: Model) -> None:
                 _name_fields(ancestor)
     for service in model.services:
         _name_operations(service)
-    _name_services(model.services)
+        service.class_name = camel(service.name)
 
 
 def _first_free(candidates: Iterable[str], taken: set[str]) -> str:
@@ -93,14 +94,14 @@ def _name_fields(cls: ClassDef) -> None:
     fresh = [field for field in cls.fields if field.overrides is None]
     ranked = sorted(enumerate(fresh), key=lambda pair: (order[pair[1].kind], _foreign(cls, pair[1]), pair[0]))
     for _, field in ranked:
-        field.name = _first_free(_field_names(field), taken)
+        field.name = _first_free(_field_names(field, foreign=_foreign(cls, field)), taken)
 
 
 def _foreign(cls: ClassDef, field: Field) -> bool:
     return field.kind == "element" and field.xml.namespace not in {cls.namespace, ""}
 
 
-def _field_names(field: Field) -> Iterator[str]:
+def _field_names(field: Field, *, foreign: bool) -> Iterator[str]:
     if field.kind == "text":
         return fallbacks("value", "value", "text_value")
     if field.kind == "mixed":
@@ -110,8 +111,15 @@ def _field_names(field: Field) -> Iterator[str]:
     plain = snake(field.xml.local)
     if field.kind == "attribute":
         return fallbacks(field.xml.local, plain, f"{plain}_attribute")
-    space = snake(field.xml.namespace.rstrip("/").rpartition("/")[0].rpartition("/")[2] or "x")
-    return fallbacks(field.xml.local, plain, f"{plain}_" if plain in RESERVED_FIELDS else f"{space}_{plain}")
+    if plain in RESERVED_FIELDS:
+        return fallbacks(field.xml.local, f"{plain}_")
+    return fallbacks(field.xml.local, plain, *([f"{_space(field)}_{plain}"] if foreign else []))
+
+
+def _space(field: Field) -> str:
+    """A short word for the namespace of a field: its module's name, or that of the folder where it is alone there."""
+    folder, module = split_namespace(field.xml.namespace)
+    return folder if module == "types" else module
 
 
 def _name_operations(service: Service) -> None:
@@ -119,11 +127,3 @@ def _name_operations(service: Service) -> None:
     for operation in service.operations:
         plain = snake(operation.name)
         operation.python_name = _first_free(fallbacks(operation.name, plain, f"{plain}_"), taken)
-
-
-def _name_services(services: list[Service]) -> None:
-    """Class names; two services of one namespace that share a name are told apart as their modules are."""
-    for service in services:
-        module = service.module.rpartition(".")[2]
-        same = snake(service.name) == module or f"{snake(service.name)}_service" == module
-        service.class_name = camel(service.name) if same else camel(*module.split("_"))

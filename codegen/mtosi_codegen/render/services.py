@@ -117,7 +117,7 @@ class _ServiceFile:
     # The client
 
     def _class_name(self, operation: Operation) -> str:
-        return f"_{camel(operation.python_name)}"
+        return f"_{camel(operation.python_name)}{'_' * operation.python_name.endswith('_')}"
 
     def _message(self, cls: ClassDef | None) -> str:
         if cls is None:
@@ -130,7 +130,7 @@ class _ServiceFile:
             yield from ("", "", *self._class_line(operation, request, response))
             yield from docstring(f"Operation {operation.name}.", INDENT)
             yield from ("", *self._call(operation, request, response))
-            if batch_path(operation.response_class):
+            if operation.response_class is not None:  # the pattern is a choice of each call (O8)
                 self._batches = True
                 yield from ("", *self._batched(operation, request, response))
 
@@ -195,14 +195,14 @@ class _ServiceFile:
         response = self._message(operation.response_class)
         result: Expression = response
         path = batch_path(operation.response_class)
-        if path:
+        if operation.response_class is not None:
             self._iterates = True
-            item = self._names.annotation(path[-1].type)
-            answers = Brackets("Iterable[", (Alternatives((item, response)),), "]")
-            result = Alternatives((answers, response))
-        items = ("self", f"request: {self._message(operation.request_class)}", "context: _s.RequestContext")
-        yield from _with_result(Brackets(f"def {operation.python_name}(", items), result, INDENT * 2)
-        doc = f"Answer {operation.name}" + ("; objects that are yielded go out in batches." if path else ".")
+            items = (self._names.annotation(path[-1].type), response) if path else (response,)
+            result = Alternatives((Brackets("Iterable[", (Alternatives(items),), "]"), response))
+        parameters = ("self", f"request: {self._message(operation.request_class)}", "context: _s.RequestContext")
+        yield from _with_result(Brackets(f"def {operation.python_name}(", parameters), result, INDENT * 2)
+        yielded = "; objects that are yielded go out in batches" if path else "; each response that is yielded is a batch"
+        doc = f"Answer {operation.name}{yielded if operation.response_class is not None else ''}."
         yield from docstring(doc, INDENT * 3)
         yield f"{INDENT * 3}raise self.not_implemented({string(operation.name)})"
 

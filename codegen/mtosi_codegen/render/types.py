@@ -56,6 +56,7 @@ class _TypesFile:
         self._names = Names(modules[0].home)
         self._fields = False
         self._builtins = False
+        self._shadows_field = False
 
     def _table_of(self, module: TypeModule) -> str:
         return "_M" if len(self._modules) == 1 else f"_M{module.alias}"
@@ -75,6 +76,8 @@ class _TypesFile:
             yield "import builtins as _b"
         if any(module.classes for module in self._modules):
             yield f"from dataclasses import dataclass{', field' * self._fields}"
+            if self._shadows_field:
+                yield "from dataclasses import field as _field"
         typing = sorted(names.typing - names.run_time, key=lambda module: module.path)
         guarded = [*sorted(names.standard), *(import_line(names.home, module.path) for module in typing)]
         if guarded:
@@ -119,7 +122,8 @@ class _TypesFile:
             base = self._names.local(cls.base.module, cls.base.name, run_time=True)
         bases = ", ".join([f"_x.{cls.mixin}", base] if cls.mixin else [base])
         shadowed = frozenset(field.name for field in cls.fields) & SHADOWED
-        self._builtins = self._builtins or bool(shadowed)
+        self._builtins = self._builtins or bool(shadowed - {"field"})
+        self._shadows_field = self._shadows_field or "field" in shadowed
         yield "@dataclass(slots=True, kw_only=True)"
         yield f"class {private_name(cls.module, cls.name)}({bases}):"
         yield from docstring(_class_doc(cls), INDENT, ((field.name, field.doc) for field in cls.fields))
@@ -134,7 +138,7 @@ class _TypesFile:
         annotation = self._names.field(field, shadowed)
         if field.many:
             self._fields = True
-            maker = "_b_field" if "field" in shadowed else "field"
+            maker = "_field" if "field" in shadowed else "field"
             call = Brackets(f"{maker}(", (f"default_factory={builtin('list', shadowed)}",))
             yield from lines(call, prefix=f"{field.name}: {annotation} = ", indent=INDENT)
         elif field.minimum:

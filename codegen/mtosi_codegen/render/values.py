@@ -18,7 +18,7 @@ from mtosi_codegen.model import (
     Value,
 )
 from mtosi_codegen.passes.cycles import private_name
-from mtosi_codegen.passes.values import INTEGERS, TEXTS, builtin_of
+from mtosi_codegen.passes.values import INTEGERS, builtin_of
 from mtosi_codegen.render.layout import Brackets, Expression, string, tuple_of
 
 _CONSTANTS: Final = {
@@ -109,7 +109,7 @@ class Names:
         return "_x.RawXml"
 
     def _python(self, name: str, shadowed: frozenset[str]) -> str:
-        text = "str" if name in TEXTS else "int" if name in INTEGERS else _PYTHON[name]
+        text = "int" if name in INTEGERS else _PYTHON.get(name, "str")
         alias = text.partition(".")[0]
         if alias in _STANDARD:
             self.standard.add(_STANDARD[alias])

@@ -62,12 +62,16 @@ class _Joiner:
         port_type = self._port_type()
         port = next((port for port in self._all.ports if port.binding == binding.name), None)
         operations: list[Operation] = []
+        if not binding.operations:
+            message = f"binding {binding.name.local!r} has no operations"
+            self._report("no-service", binding.place, message, "not generated: nothing to call")
         if port_type is not None:
             for bound, operation in self._pairs(port_type):
                 joined = self._operation(bound, operation)
                 operations.extend([joined] if joined else [])
         return Service(
             self._name(port_type),
+            binding.name.local,
             binding.place.file,
             binding.name.namespace,
             port_type.name.local if port_type else binding.type.local,

@@ -137,6 +137,7 @@ class Service:
     """One SOAP binding with its operations: what becomes one service class.
 
     Attributes:
+        binding: name of the binding.
         wsdl: file that the binding stands in.
         files: all files that the WSDL reaches, for its findings.
         failed: operations that could not be put together.
@@ -144,6 +145,7 @@ class Service:
     """
 
     name: str
+    binding: str
     wsdl: str
     namespace: str
     port_type: str

@@ -9,7 +9,7 @@ from lxml import etree
 
 from mtosi_codegen.findings import Findings
 from mtosi_codegen.load import Document
-from mtosi_codegen.names import QNameReader
+from mtosi_codegen.qnames import QNameReader
 from mtosi_codegen.wsdl.model import (
     Binding,
     BoundMessage,

@@ -8,7 +8,7 @@ from typing import Final, Literal, cast
 from lxml import etree
 
 from mtosi_codegen.findings import Findings
-from mtosi_codegen.names import QNameReader
+from mtosi_codegen.qnames import QNameReader
 from mtosi_codegen.xsd.model import (
     Attribute,
     AttributeGroup,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from mtosi_jms import service as _s
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from . import gen as _fmw_gen
     from . import notmsg as _fmw_notmsg
 
@@ -66,6 +68,22 @@ class _Subscribe(_s.BoundOperation["_fmw_notmsg.SubscribeRequest", "_fmw_notmsg.
         """
         return self.invoke(request, options, consumer_epr=consumer_epr, topic=topic, selector=selector)
 
+    def batches(
+        self,
+        request: _fmw_notmsg.SubscribeRequest | None = None,
+        /,
+        *,
+        batch_size: int,
+        consumer_epr: str | None = None,
+        topic: str | None = None,
+        selector: _fmw_gen.QueryExpressionType | None = None,
+        options: _s.CallOptions | None = None,
+    ) -> Iterator[_fmw_notmsg.SubscribeResponse]:
+        """The same as several responses, in order, each with `batch_size` objects at most."""
+        return self.invoke_batches(
+            request, batch_size, options, consumer_epr=consumer_epr, topic=topic, selector=selector
+        )
+
 
 class _Unsubscribe(_s.BoundOperation["_fmw_notmsg.UnsubscribeRequest", "_fmw_notmsg.UnsubscribeResponse"]):
     """Operation unsubscribe."""
@@ -86,6 +104,19 @@ class _Unsubscribe(_s.BoundOperation["_fmw_notmsg.UnsubscribeRequest", "_fmw_not
             topic: The topic that is no longer wanted; all of them when absent.
         """
         return self.invoke(request, options, subscription_id=subscription_id, topic=topic)
+
+    def batches(
+        self,
+        request: _fmw_notmsg.UnsubscribeRequest | None = None,
+        /,
+        *,
+        batch_size: int,
+        subscription_id: str | None = None,
+        topic: str | None = None,
+        options: _s.CallOptions | None = None,
+    ) -> Iterator[_fmw_notmsg.UnsubscribeResponse]:
+        """The same as several responses, in order, each with `batch_size` objects at most."""
+        return self.invoke_batches(request, batch_size, options, subscription_id=subscription_id, topic=topic)
 
 
 class NotificationProducer(_s.Service):
@@ -110,12 +141,12 @@ class NotificationProducer(_s.Service):
 
         def subscribe(
             self, request: _fmw_notmsg.SubscribeRequest, context: _s.RequestContext
-        ) -> _fmw_notmsg.SubscribeResponse:
-            """Answer subscribe."""
+        ) -> Iterable[_fmw_notmsg.SubscribeResponse] | _fmw_notmsg.SubscribeResponse:
+            """Answer subscribe; each response that is yielded is a batch."""
             raise self.not_implemented("subscribe")
 
         def unsubscribe(
             self, request: _fmw_notmsg.UnsubscribeRequest, context: _s.RequestContext
-        ) -> _fmw_notmsg.UnsubscribeResponse:
-            """Answer unsubscribe."""
+        ) -> Iterable[_fmw_notmsg.UnsubscribeResponse] | _fmw_notmsg.UnsubscribeResponse:
+            """Answer unsubscribe; each response that is yielded is a batch."""
             raise self.not_implemented("unsubscribe")

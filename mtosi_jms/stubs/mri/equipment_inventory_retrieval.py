@@ -223,6 +223,18 @@ class _GetEquipment(_s.BoundOperation["_mri_eir.GetEquipmentRequest", "_mri_eir.
         """
         return self.invoke(request, options, equipment_or_eh_ref=equipment_or_eh_ref)
 
+    def batches(
+        self,
+        request: _mri_eir.GetEquipmentRequest | None = None,
+        /,
+        *,
+        batch_size: int,
+        equipment_or_eh_ref: _fmw_nam.NamingAttributeType | None = None,
+        options: _s.CallOptions | None = None,
+    ) -> Iterator[_mri_eir.GetEquipmentResponse]:
+        """The same as several responses, in order, each with `batch_size` objects at most."""
+        return self.invoke_batches(request, batch_size, options, equipment_or_eh_ref=equipment_or_eh_ref)
+
 
 class _GetSupportedEquipment(
     _s.BoundOperation["_mri_eir.GetSupportedEquipmentRequest", "_mri_eir.GetSupportedEquipmentResponse"]
@@ -373,8 +385,8 @@ class EquipmentInventoryRetrieval(_s.Service):
 
         def get_equipment(
             self, request: _mri_eir.GetEquipmentRequest, context: _s.RequestContext
-        ) -> _mri_eir.GetEquipmentResponse:
-            """Answer getEquipment."""
+        ) -> Iterable[_mri_eir.GetEquipmentResponse] | _mri_eir.GetEquipmentResponse:
+            """Answer getEquipment; each response that is yielded is a batch."""
             raise self.not_implemented("getEquipment")
 
         def get_supported_equipment(

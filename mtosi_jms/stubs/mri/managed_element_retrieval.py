@@ -197,6 +197,18 @@ class _GetManagedElement(_s.BoundOperation["_mri_mer.GetManagedElementRequest", 
         """
         return self.invoke(request, options, me_ref=me_ref)
 
+    def batches(
+        self,
+        request: _mri_mer.GetManagedElementRequest | None = None,
+        /,
+        *,
+        batch_size: int,
+        me_ref: _fmw_nam.NamingAttributeType | None = None,
+        options: _s.CallOptions | None = None,
+    ) -> Iterator[_mri_mer.GetManagedElementResponse]:
+        """The same as several responses, in order, each with `batch_size` objects at most."""
+        return self.invoke_batches(request, batch_size, options, me_ref=me_ref)
+
 
 class ManagedElementRetrieval(_s.Service):
     """Gives managed elements: all, those that meet a condition, those of an operations system, or one.
@@ -252,6 +264,6 @@ class ManagedElementRetrieval(_s.Service):
 
         def get_managed_element(
             self, request: _mri_mer.GetManagedElementRequest, context: _s.RequestContext
-        ) -> _mri_mer.GetManagedElementResponse:
-            """Answer getManagedElement."""
+        ) -> Iterable[_mri_mer.GetManagedElementResponse] | _mri_mer.GetManagedElementResponse:
+            """Answer getManagedElement; each response that is yielded is a batch."""
             raise self.not_implemented("getManagedElement")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mtosi_jms import service as _s
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     import datetime as _dt
 
     from . import rir as _mri_rir
@@ -54,6 +55,19 @@ class _GetInventory(_s.BoundOperation["_mri_rir.GetInventoryRequest", "_mri_rir.
         """
         return self.invoke(request, options, filter=filter, diff_date_and_time=diff_date_and_time)
 
+    def batches(
+        self,
+        request: _mri_rir.GetInventoryRequest | None = None,
+        /,
+        *,
+        batch_size: int,
+        filter: _mri_rir.SimpleFilterType | None = None,
+        diff_date_and_time: _dt.datetime | None = None,
+        options: _s.CallOptions | None = None,
+    ) -> Iterator[_mri_rir.GetInventoryResponse]:
+        """The same as several responses, in order, each with `batch_size` objects at most."""
+        return self.invoke_batches(request, batch_size, options, filter=filter, diff_date_and_time=diff_date_and_time)
+
 
 class ResourceInventoryRetrieval(_s.Service):
     """Gives the resource inventory as one nested document, or in batches of it.
@@ -75,6 +89,6 @@ class ResourceInventoryRetrieval(_s.Service):
 
         def get_inventory(
             self, request: _mri_rir.GetInventoryRequest, context: _s.RequestContext
-        ) -> _mri_rir.GetInventoryResponse:
-            """Answer getInventory."""
+        ) -> Iterable[_mri_rir.GetInventoryResponse] | _mri_rir.GetInventoryResponse:
+            """Answer getInventory; each response that is yielded is a batch."""
             raise self.not_implemented("getInventory")

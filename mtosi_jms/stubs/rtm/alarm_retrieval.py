@@ -98,6 +98,18 @@ class _GetActiveAlarmsCount(
         """
         return self.invoke(request, options, filter=filter)
 
+    def batches(
+        self,
+        request: _rtm_ar.GetActiveAlarmsCountRequest | None = None,
+        /,
+        *,
+        batch_size: int,
+        filter: _rtm_ar.ActiveAlarmFilterType | None = None,
+        options: _s.CallOptions | None = None,
+    ) -> Iterator[_rtm_ar.GetActiveAlarmsCountResponse]:
+        """The same as several responses, in order, each with `batch_size` objects at most."""
+        return self.invoke_batches(request, batch_size, options, filter=filter)
+
 
 class AlarmRetrieval(_s.Service):
     """Gives the alarms that are active now, or their number.
@@ -127,6 +139,6 @@ class AlarmRetrieval(_s.Service):
 
         def get_active_alarms_count(
             self, request: _rtm_ar.GetActiveAlarmsCountRequest, context: _s.RequestContext
-        ) -> _rtm_ar.GetActiveAlarmsCountResponse:
-            """Answer getActiveAlarmsCount."""
+        ) -> Iterable[_rtm_ar.GetActiveAlarmsCountResponse] | _rtm_ar.GetActiveAlarmsCountResponse:
+            """Answer getActiveAlarmsCount; each response that is yielded is a batch."""
             raise self.not_implemented("getActiveAlarmsCount")
