@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -84,9 +85,12 @@ def load(file: str) -> Document:
         OSError: it cannot be read.
         XmlError: what is in it is no SOAP envelope.
     """
-    with Path(file).open("rb") as stream:
-        # One byte more than allowed tells a file that is too large, and a device ends there too.
-        data = stream.read(DEFAULT_LIMITS.max_bytes + 1)
+    try:
+        with Path(file).open("rb") as stream:
+            # One byte more than allowed tells a file that is too large, and a device ends there too.
+            data = stream.read(DEFAULT_LIMITS.max_bytes + 1)
+    except ValueError as error:  # a name with a null character in it
+        raise OSError(errno.EINVAL, str(error), file) from error
     return Document(file, data, parse(data, source=file))
 
 
