@@ -1,0 +1,169 @@
+"""The command: options, exit codes, report keys."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mtosi_codegen.cli import main
+
+HERE = Path(__file__).parent
+SOURCES = str(HERE / "sources")
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command; exit code, standard output, standard error."""
+
+    def call(*argv: str) -> tuple[int, str, str]:
+        try:
+            code = main(argv)
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return code, out, err
+
+    return call
+
+
+def test_generate_then_check(run: Run, tmp_path: Path) -> None:
+    place = ("--package", "acme.shop", "--out", str(tmp_path))
+    code, out, err = run("generate", SOURCES, *place)
+    assert code == 0
+    assert "1 services, 2 operations" in out
+    assert "messages.xsd:21: name-blanks" in err
+    assert (tmp_path / "acme/shop/__init__.py").is_file()
+    assert run("check", SOURCES, *place)[0] == 0
+
+
+def test_check_lists_what_differs(run: Run, tmp_path: Path) -> None:
+    place = ("--package", "shop", "--out", str(tmp_path))
+    run("generate", SOURCES, *place)
+    (tmp_path / "shop/__init__.py").unlink()
+    (tmp_path / "shop/more.py").write_text("")
+    (tmp_path / "shop/com_example/shop.py").write_text("")
+    code, _, err = run("check", SOURCES, *place)
+    assert code == 1
+    for path, kind in (("__init__.py", "missing"), ("more.py", "extra"), ("com_example/shop.py", "changed")):
+        assert f"{tmp_path / 'shop' / path}: {kind}; run mtosi-codegen generate" in err
+    code, out, _ = run("check", SOURCES, *place, "--json")
+    assert code == 1
+    assert {difference["kind"] for difference in json.loads(out)["differences"]} == {"missing", "extra", "changed"}
+
+
+def test_the_report(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "deep" / "report.json"
+    run("generate", SOURCES, "--package", "shop", "--out", str(tmp_path), "--report", str(file))
+    report: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    assert {"services", "types", "modules", "seconds"} <= set(report)
+    (service,) = report["services"]
+    assert {"name", "wsdl", "namespace", "address", "status", "operations", "findings"} <= set(service)
+    assert (service["name"], service["wsdl"], service["status"]) == ("Shop", "shop.wsdl", "repaired")
+    assert service["address"] == "jms://somewhere/Shop"
+    assert [(operation["name"], operation["mep"]) for operation in service["operations"]] == [
+        ("listOrders", "request-response"),
+        ("notify", "one-way"),
+    ]
+    for operation in service["operations"]:
+        assert {"name", "mep", "request", "response", "fault"} <= set(operation)
+    (finding,) = service["findings"]
+    assert set(finding) == {"rule", "file", "line", "message", "repair"}
+    assert report["types"] > 20
+    assert report["seconds"] > 0
+
+
+def test_strict_refuses_repairs(run: Run, tmp_path: Path) -> None:
+    code, _, err = run("generate", SOURCES, "--package", "shop", "--out", str(tmp_path), "--strict")
+    assert code == 1
+    assert "name-blanks" in err
+    assert not (tmp_path / "shop").exists()
+
+
+def test_what_can_be_generated_is_generated_all_the_same(run: Run, tree: Any, xsd: Any, tmp_path: Path) -> None:
+    folder = tree({"good.xsd": xsd('<x:element name="e" type="x:int"/>'), "bad.xsd": "<x:schema"})
+    code, _, err = run("generate", str(folder), "--package", "p", "--out", str(tmp_path))
+    assert code == 1
+    assert "bad.xsd:1: not-xml" in err
+    assert (tmp_path / "p/urn_t/types.py").is_file()
+
+
+def test_inspect_writes_nothing(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run("inspect", SOURCES)
+    assert code == 0
+    assert "listOrders" in out
+    assert "name-blanks" in out
+    assert list(tmp_path.iterdir()) == []
+    code, out, _ = run("inspect", SOURCES, "--json")
+    assert code == 0
+    assert json.loads(out)["services"][0]["name"] == "Shop"
+
+
+def test_operations(run: Run, tmp_path: Path) -> None:
+    place = ("--package", "p", "--out", str(tmp_path))
+    assert run("generate", SOURCES, *place, "--operations", "notify")[0] == 0
+    text = (tmp_path / "p/com_example/shop.py").read_text(encoding="utf-8")
+    assert "notify" in text
+    assert "list_orders" not in text
+    code, _, err = run("generate", SOURCES, *place, "--operations", "Shop.notify,lstOrders")
+    assert code == 1
+    assert "operation-unknown" in err
+    assert "did you mean" in err
+
+
+def test_an_http_service_needs_to_be_asked_for(
+    run: Run, tree: Any, wsdl: Any, ask: dict[str, str], messages: str
+) -> None:
+    text = wsdl("".join(ask.values()).replace("soap/jms", "soap/http"))
+    file = tree({"a.wsdl": text, "messages.xsd": messages}) / "a.wsdl"
+    code, _, err = run("inspect", str(file))
+    assert code == 1
+    code, out, err = run("inspect", str(file), "--bindings", "all")
+    assert (code, err) == (0, "")
+    assert "Oracle" in out
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        (),
+        ("generate",),
+        ("generate", SOURCES),
+        ("generate", SOURCES, "--package", "not a name", "--out", "x"),
+        ("generate", SOURCES, "--package", "class", "--out", "x"),
+        ("generate", SOURCES, "--package", "p", "--out", "x", "--bindings", "smtp"),
+        ("generate", SOURCES, "--package", "p", "--out", "x", "--operations", ","),
+        ("check", SOURCES, "--package", "p"),
+        ("inspect",),
+        ("nonsense",),
+    ],
+)
+def test_wrong_usage_is_2(run: Run, argv: tuple[str, ...]) -> None:
+    code, out, err = run(*argv)
+    assert code == 2
+    assert out == ""
+    assert "usage:" in err
+
+
+def test_sources_at_fault_are_1(run: Run, tmp_path: Path) -> None:
+    place = ("--package", "p", "--out", str(tmp_path / "out"))
+    code, _, err = run("generate", str(tmp_path / "nowhere"), *place)
+    assert code == 1
+    assert "no such file or folder" in err
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    code, _, err = run("generate", str(empty), *place)
+    assert code == 1
+    assert "nothing to generate" in err
+
+
+def test_help_is_0(run: Run) -> None:
+    code, out, _ = run("--help")
+    assert code == 0
+    assert "generate" in out

@@ -1,0 +1,396 @@
+"""Schema constructs as classes: what is generated is imported, built, written, validated by libxml2 and read back."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+from lxml import etree
+
+from mtosi_codegen import Result
+from mtosi_jms import xmlbind
+
+Make = Callable[..., str]
+Load = Callable[..., ModuleType]
+
+
+def _round_trip(obj: Any, schema: str) -> None:
+    """Written, valid, read back without a warning, equal."""
+    data = xmlbind.encode(obj)
+    etree.XMLSchema(etree.fromstring(schema.encode())).assertValid(etree.fromstring(data))
+    warnings: list[xmlbind.XmlWarning] = []
+    assert xmlbind.decode(data, type(obj), warnings=warnings) == obj
+    assert warnings == []
+
+
+def _fields(cls: Any) -> dict[str, tuple[int, int | None]]:
+    return {field.name: (field.min, field.max) for field in cls.__xml__.fields}
+
+
+def test_built_in_types(xsd: Make, module: Load) -> None:
+    kinds = {
+        "string": "a", "token": "a", "anyURI": "urn:a", "boolean": True, "int": -1, "unsignedLong": 2**64 - 1,
+        "decimal": decimal.Decimal("1.50"), "double": 1.5, "date": dt.date(2024, 2, 29), "time": dt.time(1, 2, 3),
+        "dateTime": dt.datetime(2024, 1, 2, 3, 4, 5, tzinfo=dt.UTC), "base64Binary": b"\0\1", "hexBinary": b"\xff",
+        "NMTOKENS": ["a", "b"], "gYear": "2024",
+    }  # fmt: skip
+    body = "".join(f'<x:element name="{kind}E" type="x:{kind}"/>' for kind in kinds)
+    schema = xsd(f'<x:element name="all"><x:complexType><x:sequence>{body}</x:sequence></x:complexType></x:element>')
+    generated = module(schema)
+    values = {field.name: value for field, value in zip(generated.All.__xml__.fields, kinds.values(), strict=True)}
+    _round_trip(generated.All(**values), schema)
+
+
+def test_occurrence_and_nillable(xsd: Make, module: Load) -> None:
+    schema = xsd(
+        '<x:element name="r"><x:complexType><x:sequence><x:element name="one" type="x:int"/>'
+        '<x:element name="maybe" type="x:int" minOccurs="0"/><x:element name="nil" type="x:int" nillable="true"/>'
+        '<x:element name="many" type="x:int" nillable="1" minOccurs="0" maxOccurs="unbounded"/>'
+        '<x:element name="none" type="x:int" minOccurs="0" maxOccurs="0"/>'
+        "</x:sequence></x:complexType></x:element>"
+    )
+    generated = module(schema)
+    assert _fields(generated.R) == {"one": (1, 1), "maybe": (0, 1), "nil": (1, 1), "many": (0, None)}
+    with pytest.raises(TypeError, match="one"):
+        generated.R(nil=1)
+    _round_trip(generated.R(one=1, nil=xmlbind.NIL, many=[1, xmlbind.NIL]), schema)
+
+
+def test_enumerations(xsd: Make, module: Load) -> None:
+    schema = xsd(
+        '<x:simpleType name="ColourType"><x:restriction base="x:string"><x:enumeration value="red"/>'
+        '<x:enumeration value="dark red"/><x:enumeration value="dark-red"/><x:enumeration value="name"/>'
+        '<x:enumeration value=""/></x:restriction></x:simpleType>'
+        '<x:element name="c"><x:complexType><x:sequence><x:element name="named" type="t:ColourType"/>'
+        '<x:element name="inline" maxOccurs="2"><x:simpleType><x:restriction base="x:string">'
+        '<x:enumeration value="A"/></x:restriction></x:simpleType></x:element>'
+        '<x:element name="number"><x:simpleType><x:restriction base="x:int"><x:enumeration value="1"/>'
+        '<x:enumeration value="2"/></x:restriction></x:simpleType></x:element>'
+        "</x:sequence></x:complexType></x:element>"
+    )
+    generated = module(schema)
+    colours = generated.ColourType
+    assert {member.value for member in colours} == {"red", "dark red", "dark-red", "name", ""}
+    assert len({member.name for member in colours}) == 5
+    assert colours("dark red").name == "dark_red"
+    assert colours("name").name == "name_"
+    _round_trip(generated.C(named=colours("dark-red"), inline=[generated.CInline.A], number=2), schema)
+    with pytest.raises(xmlbind.decode.__globals__["DecodeError"]):
+        xmlbind.decode(b'<c xmlns="urn:t"><named>blue</named><inline>A</inline><number>1</number></c>',
+                       generated.C, strict=True)  # fmt: skip
+
+
+def test_facets_hold_when_writing(xsd: Make, module: Load) -> None:
+    def element(name: str, base: str, *facets: str) -> str:
+        inner = "".join(f"<x:{facet}/>" for facet in facets)
+        return (
+            f'<x:element name="{name}" minOccurs="0"><x:simpleType><x:restriction base="x:{base}">{inner}'
+            "</x:restriction></x:simpleType></x:element>"
+        )
+
+    body = "".join(
+        [
+            element("pattern", "string", r'pattern value="\d{3}-[A-Z]+"', 'pattern value="none"'),
+            element("short", "string", 'minLength value="2"', 'maxLength value="3"'),
+            element("exact", "hexBinary", 'length value="2"'),
+            element("bounded", "int", 'minInclusive value="1"', 'maxExclusive value="5"'),
+            element("money", "decimal", 'fractionDigits value="2"', 'maxInclusive value="9.99"'),
+            element("day", "date", 'minInclusive value="2024-01-01"'),
+        ]
+    )
+    schema = xsd(f'<x:element name="f"><x:complexType><x:sequence>{body}</x:sequence></x:complexType></x:element>')
+    f = module(schema).F
+    good = {"pattern": "123-AB", "short": "ab", "exact": b"ab", "bounded": 4, "money": decimal.Decimal("9.99")}
+    _round_trip(f(**good, day=dt.date(2024, 1, 1)), schema)
+    _round_trip(f(pattern="none"), schema)
+    bad = {"pattern": "12-AB", "short": "abcd", "exact": b"abc", "bounded": 5, "money": decimal.Decimal("1.234")}
+    for name, value in {**bad, "day": dt.date(2023, 12, 31)}.items():
+        with pytest.raises(ValueError, match=name):
+            xmlbind.encode(f(**{name: value}))
+
+
+def test_lists_and_unions(xsd: Make, module: Load) -> None:
+    schema = xsd(
+        '<x:simpleType name="Numbers"><x:list itemType="x:int"/></x:simpleType>'
+        '<x:simpleType name="Few"><x:restriction base="t:Numbers"><x:maxLength value="2"/></x:restriction>'
+        "</x:simpleType>"
+        '<x:simpleType name="Word"><x:restriction base="x:string"><x:enumeration value="many"/></x:restriction>'
+        "</x:simpleType>"
+        '<x:simpleType name="Count"><x:union memberTypes="x:unsignedInt t:Word"/></x:simpleType>'
+        '<x:element name="u"><x:complexType><x:sequence><x:element name="few" type="t:Few"/>'
+        '<x:element name="count" type="t:Count" maxOccurs="unbounded"/></x:sequence></x:complexType></x:element>'
+    )
+    generated = module(schema)
+    _round_trip(generated.U(few=[1, 2], count=[3, generated.Word.many]), schema)
+    with pytest.raises(ValueError, match="few"):
+        xmlbind.encode(generated.U(few=[1, 2, 3], count=[3]))
+
+
+def test_extension_and_xsi_type(xsd: Make, module: Load) -> None:
+    schema = xsd(
+        '<x:complexType name="Base" abstract="true"><x:sequence><x:element name="a" type="x:int"/></x:sequence>'
+        '<x:attribute name="id" type="x:string" use="required"/></x:complexType>'
+        '<x:complexType name="Derived"><x:complexContent><x:extension base="t:Base"><x:sequence>'
+        '<x:element name="b" type="x:int"/></x:sequence></x:extension></x:complexContent></x:complexType>'
+        '<x:element name="holder"><x:complexType><x:sequence><x:element name="it" type="t:Base" maxOccurs="2"/>'
+        "</x:sequence></x:complexType></x:element>"
+    )
+    generated = module(schema)
+    assert issubclass(generated.Derived, generated.Base)
+    assert [field.name for field in generated.Derived.__xml__.own] == ["b"]
+    _round_trip(generated.Holder(it=[generated.Derived(a=1, b=2, id="x")]), schema)
+    with pytest.raises(ValueError, match="abstract"):
+        xmlbind.encode(generated.Holder(it=[generated.Base(a=1, id="x")]))
+
+
+def test_restriction_keeps_the_fields_and_narrows(xsd: Make, module: Load) -> None:
+    schema = xsd(
+        '<x:complexType name="All"><x:choice><x:element name="a" type="x:string"/><x:element name="b" type="x:string"/>'
+        '<x:element name="c" type="x:string"/></x:choice></x:complexType>'
+        '<x:element name="some"><x:complexType><x:complexContent><x:restriction base="t:All"><x:choice>'
+        '<x:element name="a" type="x:string"/><x:element name="c" type="x:string"/></x:choice>'
+        "</x:restriction></x:complexContent></x:complexType></x:element>"
+        '<x:complexType name="Wide"><x:sequence><x:element name="p" type="x:string" minOccurs="0"/>'
+        '<x:element name="q" type="x:string" minOccurs="0"/></x:sequence></x:complexType>'
+        '<x:simpleType name="E"><x:restriction base="x:string"><x:enumeration value="V"/></x:restriction>'
+        "</x:simpleType>"
+        '<x:element name="narrow"><x:complexType><x:complexContent><x:restriction base="t:Wide"><x:sequence>'
+        '<x:element name="p" type="t:E"/></x:sequence></x:restriction></x:complexContent></x:complexType></x:element>'
+    )
+    generated = module(schema)
+    assert issubclass(generated.Some, generated.All)
+    assert generated.Some.__xml__.own == ()
+    _round_trip(generated.Some(c="x"), schema)
+    with pytest.raises(ValueError, match="one of a, c"):
+        xmlbind.encode(generated.Some(b="x"))
+    assert _fields(generated.Narrow) == {"p": (1, 1), "q": (0, 1)}
+    _round_trip(generated.Narrow(p=generated.E.V), schema)
+
+
+def test_simple_content(xsd: Make, module: Load) -> None:
+    schema = xsd(
+        '<x:complexType name="Price"><x:simpleContent><x:extension base="x:decimal">'
+        '<x:attribute name="currency" type="x:string"/><x:attribute name="value" type="x:int"/></x:extension>'
+        "</x:simpleContent></x:complexType>"
+        '<x:complexType name="Small"><x:simpleContent><x:restriction base="t:Price"><x:maxInclusive value="9"/>'
+        "</x:restriction></x:simpleContent></x:complexType>"
+        '<x:element name="price" type="t:Price"/><x:element name="small" type="t:Small"/>'
+    )
+    generated = module(schema)
+    _round_trip(generated.PriceElement(value=decimal.Decimal("1.5"), currency="EUR", value_attribute=3), schema)
+    _round_trip(generated.SmallElement(value=decimal.Decimal(9)), schema)
+    with pytest.raises(ValueError, match="more than 9"):
+        xmlbind.encode(generated.SmallElement(value=decimal.Decimal(10)))
+
+
+def test_elements_of_simple_type(xsd: Make, module: Load) -> None:
+    schema = xsd(
+        '<x:element name="size" type="x:int"/><x:element name="box"><x:complexType><x:sequence>'
+        '<x:element ref="t:size" maxOccurs="2"/></x:sequence></x:complexType></x:element>'
+    )
+    generated = module(schema)
+    _round_trip(generated.Size(value=3), schema)
+    _round_trip(generated.Box(size=[1, 2]), schema)
+
+
+def test_nested_and_repeated_groups(xsd: Make, module: Load) -> None:
+    schema = xsd(
+        '<x:element name="plan"><x:complexType><x:sequence>'
+        '<x:sequence maxOccurs="unbounded"><x:element name="start" type="x:int"/>'
+        '<x:element name="end" type="x:int" minOccurs="0"/></x:sequence>'
+        '<x:choice minOccurs="0"><x:element name="note" type="x:string"/>'
+        '<x:sequence><x:element name="from" type="x:string"/><x:element name="to" type="x:string"/></x:sequence>'
+        "</x:choice></x:sequence></x:complexType></x:element>"
+    )
+    plan = module(schema).Plan
+    assert _fields(plan) == {"start": (1, None), "end": (0, None), "note": (0, 1), "from_": (0, 1), "to": (0, 1)}
+    _round_trip(plan(start=[1, 2], end=[3, 4], note="n"), schema)
+    _round_trip(plan(start=[1], from_="a", to="b"), schema)
+    for wrong in ({"note": "n", "to": "b"}, {"from_": "a"}):
+        with pytest.raises(ValueError, match=r"note|to"):
+            xmlbind.encode(plan(start=[1], **wrong))
+    data = b'<plan xmlns="urn:t"><start>1</start><start>2</start><end>3</end></plan>'
+    assert b"<t:start>1</t:start><t:start>2</t:start><t:end>3</t:end>" in xmlbind.encode(xmlbind.decode(data, plan))
+
+
+def test_one_element_in_two_places(xsd: Make, module: Load) -> None:
+    schema = xsd(
+        '<x:element name="twice"><x:complexType><x:sequence><x:element name="a" type="x:int"/>'
+        '<x:element name="b" type="x:int"/><x:element name="a" type="x:int"/></x:sequence></x:complexType></x:element>'
+    )
+    twice = module(schema).Twice
+    assert _fields(twice) == {"a": (2, 2), "b": (1, 1)}
+    _round_trip(twice(a=[1, 2], b=3), schema)
+
+
+def test_all_and_groups(xsd: Make, module: Load) -> None:
+    schema = xsd(
+        '<x:group name="Pair"><x:sequence><x:element name="l" type="x:int"/><x:element name="r"><x:complexType>'
+        '<x:sequence><x:element name="n" type="x:int"/></x:sequence></x:complexType></x:element></x:sequence></x:group>'
+        '<x:attributeGroup name="Inner"><x:attribute name="i" type="x:int"/></x:attributeGroup>'
+        '<x:attributeGroup name="Outer"><x:attributeGroup ref="t:Inner"/><x:attribute name="o" type="x:int"/>'
+        "</x:attributeGroup>"
+        '<x:element name="any"><x:complexType><x:all><x:element name="x1" type="x:int"/>'
+        '<x:element name="x2" type="x:int" minOccurs="0"/></x:all></x:complexType></x:element>'
+        '<x:element name="g"><x:complexType><x:sequence><x:element name="h" type="x:int"/>'
+        '<x:group ref="t:Pair" maxOccurs="2"/></x:sequence><x:attributeGroup ref="t:Outer"/></x:complexType>'
+        "</x:element>"
+    )
+    generated = module(schema)
+    _round_trip(generated.Any_(x1=1, x2=2) if hasattr(generated, "Any_") else generated.AnyElement(x1=1, x2=2), schema)
+    pair = generated.PairR
+    _round_trip(generated.G(h=0, l=[1, 2], r=[pair(n=1), pair(n=2)], i=1, o=2), schema)
+
+
+def test_wildcards_any_type_and_mixed(xsd: Make, module: Load) -> None:
+    schema = xsd(
+        '<x:element name="known" type="x:string"/>'
+        '<x:element name="open"><x:complexType><x:sequence><x:element name="a" type="x:int"/>'
+        '<x:element name="free"/><x:element name="also" type="x:anyType" minOccurs="0"/>'
+        '<x:any namespace="##other" processContents="lax" minOccurs="0" maxOccurs="unbounded"/>'
+        "</x:sequence></x:complexType></x:element>"
+        '<x:element name="text"><x:complexType mixed="true"><x:sequence><x:any minOccurs="0" processContents="lax"/>'
+        '</x:sequence><x:attribute name="lang" type="x:string"/></x:complexType></x:element>'
+    )
+    generated = module(schema)
+    raw = xmlbind.RawXml
+    free = raw(b'<t:free xmlns:t="urn:t"><b/></t:free>')
+    _round_trip(generated.Open(a=1, free=free, any_=[raw(b'<v:z xmlns:v="urn:v"/>')]), schema)
+    _round_trip(generated.Text(content=["a ", generated.Known(value="k"), " b"], lang="en"), schema)
+
+
+def test_substitution_groups(xsd: Make, build: Callable[..., Result], package: Callable[[Result], str]) -> None:
+    base = xsd(
+        '<x:complexType name="EventType" abstract="true"><x:sequence><x:element name="when" type="x:int"/></x:sequence>'
+        '</x:complexType><x:element name="event" type="t:EventType" abstract="true"/>'
+        '<x:element name="log"><x:complexType><x:sequence><x:element ref="t:event" maxOccurs="unbounded"/>'
+        "</x:sequence></x:complexType></x:element>",
+        "urn:base",
+    )
+    alarm = xsd(
+        '<x:import namespace="urn:base" schemaLocation="base.xsd"/>'
+        '<x:complexType name="AlarmType"><x:complexContent><x:extension base="b:EventType"><x:sequence>'
+        '<x:element name="level" type="x:int"/></x:sequence></x:extension></x:complexContent></x:complexType>'
+        '<x:element name="alarm" type="t:AlarmType" substitutionGroup="b:event"/>'
+        '<x:element name="siren" type="t:AlarmType" substitutionGroup="t:alarm"/>',
+        "urn:alarm",
+        'xmlns:b="urn:base"',
+    )
+    result = build({"base.xsd": base, "alarm.xsd": alarm})
+    name = package(result)
+    log = __import__(f"{name}.urn_base.types", fromlist=["Log"]).Log
+    alarms = __import__(f"{name}.urn_alarm.types", fromlist=["Alarm"])
+    (field,) = log.__xml__.fields
+    assert field.head
+    assert field.members == ("urn_alarm.types:Alarm", "urn_alarm.types:Siren")
+    value = log(event=[alarms.Alarm(when=1, level=2), alarms.Siren(when=3, level=4)])
+    assert xmlbind.decode(xmlbind.encode(value), log) == value
+
+
+def test_unqualified_and_foreign_names(xsd: Make, module: Load) -> None:
+    files = {
+        "a.xsd": xsd(
+            '<x:import namespace="urn:o" schemaLocation="o.xsd"/><x:element name="r"><x:complexType><x:sequence>'
+            '<x:element name="name" type="x:int"/><x:element ref="o:name"/><x:element name="Name" type="x:int"/>'
+            '<x:element name="extras" type="x:int"/></x:sequence><x:attribute name="name" type="x:int"/>'
+            '<x:attribute ref="xml:lang"/></x:complexType></x:element>',
+            more='xmlns:o="urn:o"',
+            form="unqualified",
+        ),
+        "o.xsd": xsd('<x:element name="name" type="x:int"/>', "urn:o"),
+    }
+    r = module(files).R
+    fields = {field.name: field.tag for field in r.__xml__.fields}
+    assert fields == {
+        "name": "name",
+        "urn_o_name": "{urn:o}name",
+        "Name": "Name",
+        "extras_": "extras",
+        "name_attribute": "name",
+        "lang": "{http://www.w3.org/XML/1998/namespace}lang",
+    }
+    value = r(**{name: "en" if name == "lang" else 1 for name in fields})
+    assert xmlbind.decode(xmlbind.encode(value), r) == value
+
+
+def test_class_names_that_collide(xsd: Make, build: Callable[..., Result]) -> None:
+    body = '<x:sequence><x:element name="e" type="x:int"/></x:sequence>'
+    result = build(
+        {
+            "a.xsd": xsd(
+                f'<x:complexType name="thing">{body}</x:complexType><x:complexType name="Thing">{body}</x:complexType>'
+                '<x:element name="thing" type="t:thing"/><x:element name="Thing" type="t:Thing"/>'
+                f'<x:element name="none"><x:complexType>{body}</x:complexType></x:element>'
+            )
+        }
+    )
+    names = {(cls.kind, cls.xml.local): cls.name for cls in result.model.classes}
+    assert names["type", "Thing"] == "Thing"
+    assert names["type", "thing"] == "thing"
+    assert names["element", "Thing"] == "ThingElement"
+    assert names["element", "none"] == "None_"
+    assert len(set(names.values())) == len(names)
+
+
+def test_fields_that_shadow_built_in_names(xsd: Make, module: Load) -> None:
+    names = ["str", "int", "list", "bool", "float", "bytes", "field", "type", "property", "dataclass", "_x", "None"]
+    body = "".join(f'<x:element name="{name}" type="x:string" minOccurs="0" maxOccurs="2"/>' for name in names)
+    schema = xsd(f'<x:element name="s"><x:complexType><x:sequence>{body}</x:sequence></x:complexType></x:element>')
+    s = module(schema).S
+    fields = [field.name for field in s.__xml__.fields]
+    assert fields == [
+        "str",
+        "int",
+        "list",
+        "bool",
+        "float",
+        "bytes",
+        "field",
+        "type",
+        "property",
+        "dataclass",
+        "x",
+        "none",
+    ]
+    _round_trip(s(**{name: ["a", "b"] for name in fields}), schema)
+
+
+def test_documentation_is_plain_text(xsd: Make, module: Load) -> None:
+    schema = xsd(
+        '<x:element name="d"><x:annotation><x:documentation><p>First  of\n two.</p><ul><li>a <b>bold</b> word</li></ul>'
+        "</x:documentation></x:annotation><x:complexType><x:sequence>"
+        '<x:element name="e" type="x:int" default="3"><x:annotation><x:documentation>Back\\slash and """quotes"""'
+        "</x:documentation></x:annotation></x:element></x:sequence>"
+        '<x:attribute name="v" type="x:int" fixed="1"/></x:complexType></x:element>'
+    )
+    doc = module(schema).D.__doc__
+    assert doc.startswith("First of two.\n\n    a bold word")
+    assert "e: Back\\slash and '''quotes''' Default: 3." in doc
+    assert "v: Fixed: 1." in doc
+
+
+def test_recursive_types(xsd: Make, module: Load) -> None:
+    schema = xsd(
+        '<x:complexType name="Node"><x:sequence><x:element name="child" type="t:Node" minOccurs="0" '
+        'maxOccurs="unbounded"/></x:sequence></x:complexType><x:element name="root" type="t:Node"/>'
+    )
+    generated = module(schema)
+    _round_trip(generated.Root(child=[generated.Node(child=[generated.Node()])]), schema)
+
+
+def test_mtosi_names_have_a_text_form(xsd: Make, module: Load) -> None:
+    space = "http://www.tmforum.org/mtop/fmw/xsd/nam/v1"
+    schema = xsd(
+        '<x:complexType name="NamingAttributeType"><x:sequence><x:element name="rdn" maxOccurs="unbounded">'
+        '<x:complexType><x:sequence><x:element name="type" type="x:string"/><x:element name="value" type="x:string"/>'
+        "</x:sequence></x:complexType></x:element></x:sequence></x:complexType>",
+        space,
+    )
+    nam = module(schema, "fmw.nam")
+    name = nam.name("MD=EMS1/ME=a%2Fb")
+    assert [(rdn.type, rdn.value) for rdn in name.rdn] == [("MD", "EMS1"), ("ME", "a/b")]
+    assert str(name) == "MD=EMS1/ME=a%2Fb"

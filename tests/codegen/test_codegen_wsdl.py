@@ -1,0 +1,188 @@
+"""WSDLs as services."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mtosi_codegen import Result
+from mtosi_codegen.wsdl.join import stripped_name
+
+Build = Callable[..., Result]
+
+
+@pytest.fixture
+def oracle(wsdl: Any, ask: dict[str, str], messages: str) -> Callable[..., dict[str, str]]:
+    """The sources of one service, with replacements in the WSDL."""
+
+    def make(*changes: tuple[str, str]) -> dict[str, str]:
+        text = wsdl("\n".join(ask.values()))
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        return {"oracle.wsdl": text, "messages.xsd": messages}
+
+    return make
+
+
+def test_a_service_with_one_operation(build: Build, oracle: Any) -> None:
+    result = build(oracle())
+    (service,) = result.services
+    (operation,) = service.operations
+    assert result.findings == ()
+    assert (service.name, service.namespace, service.port_type) == ("Oracle", "urn:w", "Oracle_MSG")
+    assert service.address == "jms://somewhere/Oracle"
+    assert (operation.name, operation.mep, operation.python_name) == ("ask", "request-response", "ask")
+    assert operation.request == ("urn:m", "askRequest")
+    assert operation.response == ("urn:m", "askResponse")
+    assert operation.fault == ("urn:m", "askException")
+    assert operation.response_message == "askResponse"
+
+
+def test_fault_kinds_become_exceptions(build: Build, oracle: Any) -> None:
+    faults = build(oracle()).model.faults
+    assert [(fault.element, fault.name) for fault in faults] == [("lost", "LostFault"), ("refused", "RefusedFault")]
+
+
+@pytest.mark.parametrize(
+    ("transport", "found"),
+    [
+        ("http://schemas.xmlsoap.org/soap/jms", 1),
+        ("http://www.w3.org/2010/soapjms/", 1),
+        ("http://schemas.xmlsoap.org/soap/JMS", 1),
+        ("http://schemas.xmlsoap.org/soap/http", 0),
+        ("", 0),
+    ],
+)
+def test_the_transport_decides(build: Build, oracle: Any, transport: str, found: int) -> None:
+    files = oracle(("http://schemas.xmlsoap.org/soap/jms", transport))
+    assert len(build(files).services) == found
+    assert len(build(files, bindings="all").services) == 1
+
+
+def test_a_w3c_address_is_kept_as_it_is(build: Build, oracle: Any) -> None:
+    uri = "jms:jndi:dynamicQueues/oracle?timeToLive=1000"
+    (service,) = build(oracle(("jms://somewhere/Oracle", uri))).services
+    assert service.address == uri
+
+
+def test_without_a_port(build: Build, oracle: Any, ask: dict[str, str]) -> None:
+    (service,) = build(oracle((ask["service"], ""))).services
+    assert (service.address, len(service.operations)) == ("", 1)
+
+
+def test_one_way(build: Build, oracle: Any) -> None:
+    files = oracle(('<w:output message="t:askResponse"/><w:fault name="f" message="t:askException"/>', ""))
+    (operation,) = build(files).services[0].operations
+    assert (operation.mep, operation.response, operation.fault) == ("one-way", None, None)
+
+
+def test_header_parts_are_not_the_body(build: Build, oracle: Any) -> None:
+    part = '<w:part name="body" element="m:askRequest"/>'
+    header = '<w:part name="head" element="m:refused"/>'
+    bound = '<w:input><s:header message="t:askRequest" part="head" use="literal"/><s:body use="literal"/></w:input>'
+    for parts in (header + part, part + header):
+        files = oracle((part, parts), ('<w:input><s:body use="literal"/></w:input>', bound))
+        (operation,) = build(files).services[0].operations
+        assert operation.request.local == "askRequest"
+
+
+def test_several_bindings_in_one_file(build: Build, oracle: Any, ask: dict[str, str]) -> None:
+    second = ask["binding"].replace("OracleSoapJmsBinding", "Delphi")
+    http = ask["binding"].replace("OracleSoapJmsBinding", "Web").replace("soap/jms", "soap/http")
+    files = oracle((ask["binding"], ask["binding"] + second + http))
+    services = build(files).services
+    assert [(service.binding, service.name) for service in services] == [
+        ("OracleSoapJmsBinding", "Oracle"),
+        ("Delphi", "Delphi"),
+    ]
+    assert {service.module for service in build(files, bindings="all").services} == {
+        "urn_w.oracle",
+        "urn_w.delphi",
+        "urn_w.oracle_http",
+    }
+
+
+def test_messages_two_imports_away_in_the_same_namespace(
+    build: Build, wsdl: Any, ask: dict[str, str], messages: str
+) -> None:
+    def imported(location: str) -> str:
+        return f'<w:import namespace="urn:w" location="{location}"/>'
+
+    result = build(
+        {
+            "deep/er/binding.wsdl": wsdl(imported("../port.wsdl") + ask["binding"] + ask["service"]),
+            "deep/port.wsdl": wsdl(imported("../messages.wsdl") + ask["port"]),
+            "messages.wsdl": wsdl(ask["types"] + ask["messages"]),
+            "messages.xsd": messages,
+        }
+    )
+    assert result.findings == ()
+    assert [operation.name for operation in result.services[0].operations] == ["ask"]
+
+
+def test_inline_schemas_that_import_each_other_by_namespace(build: Build, oracle: Any, messages: str, xsd: Any) -> None:
+    inline = messages.partition("?>")[2]
+    user = xsd('<x:import namespace="urn:m"/><x:element name="e" type="m:AnswerType"/>', "urn:user").partition("?>")[2]
+    old = '<x:schema><x:import namespace="urn:m" schemaLocation="messages.xsd"/></x:schema>'
+    result = build({"oracle.wsdl": oracle((old, inline + user))["oracle.wsdl"]})
+    assert result.findings == ()
+    assert len(result.services[0].operations) == 1
+    assert sorted(module.namespace for module in result.model.modules) == ["urn:m", "urn:user"]
+
+
+def test_two_services_with_the_same_name_live_side_by_side(build: Build, oracle: Any) -> None:
+    files = {f"{name}/{file}": text for name in ("one", "two") for file, text in oracle().items()}
+    files["two/sibyl.wsdl"] = files.pop("two/oracle.wsdl")
+    services = build(files).services
+    assert [(service.name, service.class_name, service.module) for service in services] == [
+        ("Oracle", "Oracle", "urn_w.oracle"),
+        ("sibyl", "Sibyl", "urn_w.sibyl"),
+    ]
+
+
+def test_a_service_named_like_a_module_of_types(build: Build, oracle: Any) -> None:
+    (service,) = build(oracle(("urn:w", "urn:m"), ("Oracle_MSG", "Types"))).services
+    assert (service.module, service.class_name) == ("urn_m.types_service", "Types")
+
+
+def test_only_some_operations(build: Build, oracle: Any, messages: str) -> None:
+    files = oracle()
+    files["more.xsd"] = messages.replace("urn:m", "urn:more")
+    chosen = build(files, operations=["Oracle.ask"])
+    assert [module.namespace for module in chosen.model.modules] == ["urn:m"]
+    assert not chosen.failed
+    unknown = build(files, operations=["akk"])
+    assert unknown.failed
+    assert "did you mean Oracle.ask" in unknown.findings[0].message or "did you mean ask" in unknown.findings[0].message
+
+
+def test_the_element_that_a_message_means(build: Build, oracle: Any, messages: str) -> None:
+    files = {**oracle(), "messages.xsd": messages.replace('"askResponse"', '"askRequestResponse"')}
+    result = build(files)
+    assert [finding.rule for finding in result.findings] == ["element-unresolved"]
+    assert result.services[0].operations[0].response == ("urn:m", "askRequestResponse")
+
+
+def test_an_operation_without_its_element_fails(build: Build, oracle: Any, messages: str) -> None:
+    result = build({**oracle(), "messages.xsd": messages.replace('"askResponse"', '"somethingElse"')})
+    assert result.failed
+    assert result.services[0].failed == ["ask"]
+    assert result.model.services == []
+
+
+@pytest.mark.parametrize(
+    ("name", "stripped"),
+    [
+        ("ManagedElementRetrieval_MSG", "ManagedElementRetrieval"),
+        ("ManagedElementRetrievalSoapJmsBinding", "ManagedElementRetrieval"),
+        ("ConnectionControlJms", "ConnectionControl"),
+        ("InventoryPortType", "Inventory"),
+        ("Service", "Service"),
+        ("Mart", "Mart"),
+    ],
+)
+def test_interface_names(name: str, stripped: str) -> None:
+    assert stripped_name(name) == stripped

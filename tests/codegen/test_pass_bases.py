@@ -1,0 +1,52 @@
+"""bases: what derives from what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mtosi_codegen import Result
+
+
+def _classes(result: Result) -> dict[str, Any]:
+    return {cls.name: cls for cls in result.model.classes}
+
+
+def test_elements_derive_from_their_type(build: Callable[..., Result], xsd: Any) -> None:
+    classes = _classes(
+        build(
+            {
+                "a.xsd": xsd(
+                    '<x:complexType name="T" abstract="true"/><x:element name="e" type="t:T"/>'
+                    '<x:element name="anything"/><x:element name="h" type="t:T"/>'
+                    '<x:element name="member" substitutionGroup="t:h"/>'
+                )
+            }
+        )
+    )
+    assert classes["E"].base is classes["T"]
+    assert classes["E"].abstract
+    assert classes["Member"].base is classes["T"]
+    assert classes["Member"].substitutes is classes["H"]
+    assert classes["Anything"].mixed
+
+
+def test_a_circle_of_bases_is_cut(build: Callable[..., Result], xsd: Any) -> None:
+    def derived(name: str, base: str) -> str:
+        return (
+            f'<x:complexType name="{name}"><x:complexContent><x:extension base="t:{base}"/></x:complexContent>'
+            "</x:complexType>"
+        )
+
+    result = build({"a.xsd": xsd(derived("A", "B") + derived("B", "C") + derived("C", "A"))})
+    assert {finding.rule for finding in result.findings} == {"cycle"}
+    assert sum(cls.base is None for cls in result.model.classes) == 1
+
+
+def test_an_element_that_substitutes_for_itself(build: Callable[..., Result], xsd: Any) -> None:
+    result = build(
+        {"a.xsd": xsd('<x:element name="a" substitutionGroup="t:b"/><x:element name="b" substitutionGroup="t:a"/>')}
+    )
+    assert {cls.name for cls in result.model.classes} == {"A", "B"}
+    for path, text in result.files.items():
+        compile(text, path, "exec")
