@@ -28,32 +28,28 @@ def run(model: Model) -> None:
 
 def components(graph: dict[str, set[str]]) -> list[list[str]]:
     """Strongly connected components, each sorted, in the order of their first member."""
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
+    backward: dict[str, set[str]] = {node: set() for node in graph}
+    for node, targets in graph.items():
+        for target in targets:
+            backward[target].add(node)
+    left = set(graph)
     found: list[list[str]] = []
-    for root in sorted(graph):
-        work: list[tuple[str, list[str]]] = [(root, sorted(graph[root]))] if root not in index else []
-        while work:
-            node, targets = work[-1]
-            if node not in index:
-                index[node] = low[node] = len(index)
-                stack.append(node)
-            if targets:
-                target = targets.pop(0)
-                if target not in index:
-                    work.append((target, sorted(graph[target])))
-                elif target in stack:
-                    low[node] = min(low[node], index[target])
-                continue
-            work.pop()
-            if work:
-                low[work[-1][0]] = min(low[work[-1][0]], low[node])
-            if low[node] == index[node]:
-                cut = stack.index(node)
-                found.append(sorted(stack[cut:]))
-                del stack[cut:]
-    return sorted(found)
+    for node in sorted(graph):
+        if node in left:
+            component = _reached(node, graph, left) & _reached(node, backward, left)
+            left -= component
+            found.append(sorted(component))
+    return found
+
+
+def _reached(start: str, graph: dict[str, set[str]], allowed: set[str]) -> set[str]:
+    met = {start}
+    queue = [start]
+    while queue:
+        fresh = (graph[queue.pop()] & allowed) - met
+        met |= fresh
+        queue.extend(fresh)
+    return met
 
 
 def private_name(module: TypeModule, name: str) -> str:

@@ -7,14 +7,11 @@ from mtosi_codegen.model import ClassDef, FaultDef, Field, Model, ModelItem, Obj
 
 def run(model: Model) -> None:
     """Find the alternatives of every fault element; a fault element without alternatives is a kind itself."""
+    operations = [operation for service in model.services for operation in service.operations]
+    names = dict.fromkeys(name for operation in operations for name in operation.fault_elements)
     found: dict[tuple[str, str], FaultDef] = {}
-    for service in model.services:
-        for operation in service.operations:
-            for name in operation.fault_elements:
-                cls = model.elements.get(name)
-                if cls is not None:
-                    for fault in _kinds(cls):
-                        found.setdefault((fault.namespace, fault.element), fault)
+    for fault in (fault for name in names for fault in _kinds(model.elements[name])):
+        found.setdefault((fault.namespace, fault.element), fault)
     model.faults = [found[key] for key in sorted(found)]
 
 

@@ -53,14 +53,16 @@ def _messages(model: Model) -> Iterator[ClassDef]:
 
 
 def _visit(value: Value, queue: list[ClassDef], enums: dict[EnumClass, None]) -> None:
-    if isinstance(value, ObjectValue):
-        queue.append(value.cls)
-    elif isinstance(value, EnumValue):
-        enums[value.enum] = None
-    elif isinstance(value, ListValue):
-        _visit(value.item, queue, enums)
-    elif isinstance(value, FacetValue):
-        _visit(value.base, queue, enums)
-    elif isinstance(value, UnionValue):
-        for member in value.members:
-            _visit(member, queue, enums)
+    """Note the class or the enumerations of a type."""
+    match value:
+        case ObjectValue(cls):
+            queue.append(cls)
+        case EnumValue(enum):
+            enums[enum] = None
+        case ListValue(inner) | FacetValue(inner, _):
+            _visit(inner, queue, enums)
+        case UnionValue(members):
+            for member in members:
+                _visit(member, queue, enums)
+        case _:
+            return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Literal, cast
 
 from lxml import etree
@@ -14,6 +14,7 @@ from mtosi_codegen.xsd.model import (
     AttributeGroup,
     AttributeGroupUse,
     ComplexType,
+    Component,
     Compositor,
     Element,
     ElementUse,
@@ -101,26 +102,21 @@ class SchemaReader:
         self._qualified = element.get("elementFormDefault") == "qualified"
         self._qualified_attributes = element.get("attributeFormDefault") == "qualified"
 
-    def components(self) -> Iterator[SimpleType | ComplexType | Element | Group | Attribute | AttributeGroup]:
+    def components(self) -> Iterator[Component]:
         """The global components, in document order."""
+        readers: dict[str, Callable[[etree._Element, QName], Component]] = {
+            "complexType": self._complex_type,
+            "simpleType": self._simple_type,
+            "element": self._element,
+            "group": lambda child, name: Group(name, self._place(child), self._group_content(child)),
+            "attribute": self._attribute,
+            "attributeGroup": lambda child, name: AttributeGroup(name, self._place(child), self._attributes(child)),
+        }
         for local, child in children(self._schema):
             if local in {"redefine", "override"}:
                 self._unsupported(child, f"{local} is not understood; the definitions inside replace nothing")
-            name = self._own_name(child) if child.get("name") is not None else None
-            if name is None:
-                continue
-            if local == "complexType":
-                yield self._complex_type(child, name)
-            elif local == "simpleType":
-                yield self._simple_type(child, name)
-            elif local == "element":
-                yield self._element(child, name)
-            elif local == "group":
-                yield Group(name, self._place(child), self._group_content(child))
-            elif local == "attribute":
-                yield self._attribute(child, name)
-            elif local == "attributeGroup":
-                yield AttributeGroup(name, self._place(child), self._attributes(child))
+            elif local in readers and child.get("name") is not None:
+                yield readers[local](child, self._own_name(child))
 
     def _place(self, element: etree._Element) -> Place:
         return Place(self._file, element.sourceline or 0)
