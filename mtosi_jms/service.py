@@ -11,13 +11,15 @@ import importlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
+from types import TracebackType
+from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from mtosi_jms.errors import ConfigError, MtosiFault
 from mtosi_jms.xmlbind import XmlObject, find_element, find_type, register_package, registered_packages
 from mtosi_jms.xmlbind.refs import resolve_class
 
 __all__ = [
+    "Batches",
     "BoundOperation",
     "CallOptions",
     "Caller",
@@ -36,6 +38,7 @@ __all__ = [
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
+Response_co = TypeVar("Response_co", covariant=True)
 Mep = Literal["request-response", "one-way"]
 Role = Literal["request", "response", "fault"]
 _ROLES: tuple[Role, ...] = ("request", "response", "fault")
@@ -119,6 +122,8 @@ class CallOptions:
         persistent: whether the provider must store the request (O6).
         correlation_id: the header's correlationId instead of a generated one (R3b).
         header: further header fields by Python name (`originator_uri`, `vendor_extensions`, ...).
+        on_reply: called with the envelope of each reply before its response is handed out: there stand the header and
+            the warnings. What it raises goes to the caller.
     """
 
     timeout: float | None = None
@@ -128,6 +133,35 @@ class CallOptions:
     persistent: bool | None = None
     correlation_id: str | None = None
     header: Mapping[str, Any] = field(default_factory=dict)
+    on_reply: Callable[[Any], object] | None = None
+
+
+class Batches(Iterator[Response_co], Protocol[Response_co]):
+    """The responses of one MultipleBatchResponse call, in order, each once, as soon as order allows.
+
+    Iteration raises what ended the exchange when everything before it was handed out: a fault (C59), the missing
+    numbers (P32), a reply that cannot be read. One that is not iterated to its end wants closing, best by `with`.
+    """
+
+    @property
+    def correlation_id(self) -> str:
+        """The request's correlationId."""
+        ...
+
+    @property
+    def held(self) -> Mapping[int, Response_co]:
+        """What had arrived by the time that the exchange ended badly and never had its turn, by batch number."""
+        ...
+
+    def close(self) -> None:
+        """Give up what has not come; its replies will be orphans."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
 
 
 class Caller(Protocol):
@@ -147,7 +181,7 @@ class Caller(Protocol):
         request: XmlObject,
         batch_size: int,
         options: CallOptions,
-    ) -> Iterator[Any]:
+    ) -> Batches[Any]:
         """Send a request and return its responses in order, each once (MultipleBatchResponse)."""
         ...
 
@@ -191,7 +225,7 @@ class BoundOperation(Generic[Request, Response]):
 
     def invoke_batches(
         self, request: Request | None, batch_size: int, options: CallOptions | None, /, **fields: Any
-    ) -> Iterator[Response]:
+    ) -> Batches[Response]:
         """Carry out one call with several answers.
 
         Raises:

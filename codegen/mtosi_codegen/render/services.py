@@ -56,7 +56,6 @@ class _ServiceFile:
         self._service = service
         self._names = Names(service.module)
         self._iterates = False
-        self._batches = False
 
     def text(self) -> Iterator[str]:
         """All lines after the banner."""
@@ -71,8 +70,7 @@ class _ServiceFile:
     def _imports(self) -> Iterator[str]:
         names = self._names
         modules = sorted(names.typing, key=lambda module: module.path)
-        abstract = [name for name, used in (("Iterable", self._iterates), ("Iterator", self._batches)) if used]
-        guarded = [f"from collections.abc import {', '.join(abstract)}"] if abstract else []
+        guarded = ["from collections.abc import Iterable"] if self._iterates else []
         guarded += sorted(names.standard)
         ours = ["from mtosi_jms import xmlbind as _x"] if names.library else []
         ours += [import_line(names.home, module.path) for module in modules]
@@ -131,7 +129,6 @@ class _ServiceFile:
             yield from docstring(f"Operation {operation.name}.", INDENT)
             yield from ("", *self._call(operation, request, response))
             if operation.response_class is not None:  # the pattern is a choice of each call (O8)
-                self._batches = True
                 yield from ("", *self._batched(operation, request, response))
 
     def _class_line(self, operation: Operation, request: str, response: str) -> Iterator[str]:
@@ -166,7 +163,7 @@ class _ServiceFile:
         yield from lines(call, prefix="return ", indent=INDENT * 2)
 
     def _batched(self, operation: Operation, request: str, response: str) -> Iterator[str]:
-        yield from self._signature("batches", operation, request, f"Iterator[{response}]", "batch_size: int")
+        yield from self._signature("batches", operation, request, f"_s.Batches[{response}]", "batch_size: int")
         yield from docstring(
             "The same as several responses, in order, each with `batch_size` objects at most.", INDENT * 2
         )
@@ -201,8 +198,8 @@ class _ServiceFile:
             result = Alternatives((Brackets("Iterable[", (Alternatives(items),), "]"), response))
         parameters = ("self", f"request: {self._message(operation.request_class)}", "context: _s.RequestContext")
         yield from _with_result(Brackets(f"def {operation.python_name}(", parameters), result, INDENT * 2)
-        yielded = "; objects that are yielded go out in batches" if path else "; each response that is yielded is a batch"
-        doc = f"Answer {operation.name}{yielded if operation.response_class is not None else ''}."
+        yielded = "objects that are yielded go out in batches" if path else "each response that is yielded is a batch"
+        doc = f"Answer {operation.name}" + (f"; {yielded}." if operation.response_class is not None else ".")
         yield from docstring(doc, INDENT * 3)
         yield f"{INDENT * 3}raise self.not_implemented({string(operation.name)})"
 

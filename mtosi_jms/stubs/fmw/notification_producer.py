@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mtosi_jms import service as _s
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from . import gen as _fmw_gen
     from . import notmsg as _fmw_notmsg
@@ -78,7 +78,7 @@ class _Subscribe(_s.BoundOperation["_fmw_notmsg.SubscribeRequest", "_fmw_notmsg.
         topic: str | None = None,
         selector: _fmw_gen.QueryExpressionType | None = None,
         options: _s.CallOptions | None = None,
-    ) -> Iterator[_fmw_notmsg.SubscribeResponse]:
+    ) -> _s.Batches[_fmw_notmsg.SubscribeResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
         return self.invoke_batches(
             request, batch_size, options, consumer_epr=consumer_epr, topic=topic, selector=selector
@@ -114,7 +114,7 @@ class _Unsubscribe(_s.BoundOperation["_fmw_notmsg.UnsubscribeRequest", "_fmw_not
         subscription_id: str | None = None,
         topic: str | None = None,
         options: _s.CallOptions | None = None,
-    ) -> Iterator[_fmw_notmsg.UnsubscribeResponse]:
+    ) -> _s.Batches[_fmw_notmsg.UnsubscribeResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
         return self.invoke_batches(request, batch_size, options, subscription_id=subscription_id, topic=topic)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mtosi_jms import service as _s
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from ..fmw import nam as _fmw_nam
     from . import eir as _mri_eir
@@ -134,7 +134,7 @@ class _GetAllEquipment(_s.BoundOperation["_mri_eir.GetAllEquipmentRequest", "_mr
         batch_size: int,
         me_or_eh_ref: _fmw_nam.NamingAttributeType | None = None,
         options: _s.CallOptions | None = None,
-    ) -> Iterator[_mri_eir.GetAllEquipmentResponse]:
+    ) -> _s.Batches[_mri_eir.GetAllEquipmentResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
         return self.invoke_batches(request, batch_size, options, me_or_eh_ref=me_or_eh_ref)
 
@@ -167,7 +167,7 @@ class _GetAllSupportingEquipment(
         batch_size: int,
         ptp_ref: _fmw_nam.NamingAttributeType | None = None,
         options: _s.CallOptions | None = None,
-    ) -> Iterator[_mri_eir.GetAllSupportingEquipmentResponse]:
+    ) -> _s.Batches[_mri_eir.GetAllSupportingEquipmentResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
         return self.invoke_batches(request, batch_size, options, ptp_ref=ptp_ref)
 
@@ -200,7 +200,7 @@ class _GetContainedEquipment(
         batch_size: int,
         eh_ref: _fmw_nam.NamingAttributeType | None = None,
         options: _s.CallOptions | None = None,
-    ) -> Iterator[_mri_eir.GetContainedEquipmentResponse]:
+    ) -> _s.Batches[_mri_eir.GetContainedEquipmentResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
         return self.invoke_batches(request, batch_size, options, eh_ref=eh_ref)
 
@@ -231,7 +231,7 @@ class _GetEquipment(_s.BoundOperation["_mri_eir.GetEquipmentRequest", "_mri_eir.
         batch_size: int,
         equipment_or_eh_ref: _fmw_nam.NamingAttributeType | None = None,
         options: _s.CallOptions | None = None,
-    ) -> Iterator[_mri_eir.GetEquipmentResponse]:
+    ) -> _s.Batches[_mri_eir.GetEquipmentResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
         return self.invoke_batches(request, batch_size, options, equipment_or_eh_ref=equipment_or_eh_ref)
 
@@ -264,7 +264,7 @@ class _GetSupportedEquipment(
         batch_size: int,
         equipment_name: _fmw_nam.NamingAttributeType | None = None,
         options: _s.CallOptions | None = None,
-    ) -> Iterator[_mri_eir.GetSupportedEquipmentResponse]:
+    ) -> _s.Batches[_mri_eir.GetSupportedEquipmentResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
         return self.invoke_batches(request, batch_size, options, equipment_name=equipment_name)
 
@@ -297,7 +297,7 @@ class _GetSupportingEquipment(
         batch_size: int,
         equipment_name: _fmw_nam.NamingAttributeType | None = None,
         options: _s.CallOptions | None = None,
-    ) -> Iterator[_mri_eir.GetSupportingEquipmentResponse]:
+    ) -> _s.Batches[_mri_eir.GetSupportingEquipmentResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
         return self.invoke_batches(request, batch_size, options, equipment_name=equipment_name)
 
@@ -320,7 +320,7 @@ class _GetEquipmentIterator(
         *,
         batch_size: int,
         options: _s.CallOptions | None = None,
-    ) -> Iterator[_mri_eir.GetEquipmentIteratorResponse]:
+    ) -> _s.Batches[_mri_eir.GetEquipmentIteratorResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
         return self.invoke_batches(request, batch_size, options)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mtosi_jms import service as _s
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from ..fmw import nam as _fmw_nam
     from . import mer as _mri_mer
@@ -100,7 +100,7 @@ class _GetAllManagedElements(
         batch_size: int,
         md_or_mlsn_ref: _fmw_nam.NamingAttributeType | None = None,
         options: _s.CallOptions | None = None,
-    ) -> Iterator[_mri_mer.GetAllManagedElementsResponse]:
+    ) -> _s.Batches[_mri_mer.GetAllManagedElementsResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
         return self.invoke_batches(request, batch_size, options, md_or_mlsn_ref=md_or_mlsn_ref)
 
@@ -138,7 +138,7 @@ class _GetAllManagedElementsPassingFilter(
         md_ref: _fmw_nam.NamingAttributeType | None = None,
         filter: _mri_mer.FilterType | None = None,
         options: _s.CallOptions | None = None,
-    ) -> Iterator[_mri_mer.GetAllManagedElementsPassingFilterResponse]:
+    ) -> _s.Batches[_mri_mer.GetAllManagedElementsPassingFilterResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
         return self.invoke_batches(request, batch_size, options, md_ref=md_ref, filter=filter)
 
@@ -174,7 +174,7 @@ class _GetAllManagedElementsWrtOs(
         os_ref: _fmw_nam.NamingAttributeType | None = None,
         md_ref: _fmw_nam.NamingAttributeType | None = None,
         options: _s.CallOptions | None = None,
-    ) -> Iterator[_mri_mer.GetAllManagedElementsWrtOsResponse]:
+    ) -> _s.Batches[_mri_mer.GetAllManagedElementsWrtOsResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
         return self.invoke_batches(request, batch_size, options, os_ref=os_ref, md_ref=md_ref)
 
@@ -205,7 +205,7 @@ class _GetManagedElement(_s.BoundOperation["_mri_mer.GetManagedElementRequest", 
         batch_size: int,
         me_ref: _fmw_nam.NamingAttributeType | None = None,
         options: _s.CallOptions | None = None,
-    ) -> Iterator[_mri_mer.GetManagedElementResponse]:
+    ) -> _s.Batches[_mri_mer.GetManagedElementResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
         return self.invoke_batches(request, batch_size, options, me_ref=me_ref)
 

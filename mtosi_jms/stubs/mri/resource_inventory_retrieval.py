@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mtosi_jms import service as _s
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     import datetime as _dt
 
     from . import rir as _mri_rir
@@ -64,7 +64,7 @@ class _GetInventory(_s.BoundOperation["_mri_rir.GetInventoryRequest", "_mri_rir.
         filter: _mri_rir.SimpleFilterType | None = None,
         diff_date_and_time: _dt.datetime | None = None,
         options: _s.CallOptions | None = None,
-    ) -> Iterator[_mri_rir.GetInventoryResponse]:
+    ) -> _s.Batches[_mri_rir.GetInventoryResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
         return self.invoke_batches(request, batch_size, options, filter=filter, diff_date_and_time=diff_date_and_time)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mtosi_jms import service as _s
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from ..nra import alm as _nra_alm
     from . import ar as _rtm_ar
@@ -73,7 +73,7 @@ class _GetActiveAlarms(_s.BoundOperation["_rtm_ar.GetActiveAlarmsRequest", "_rtm
         batch_size: int,
         filter: _rtm_ar.ActiveAlarmFilterType | None = None,
         options: _s.CallOptions | None = None,
-    ) -> Iterator[_rtm_ar.GetActiveAlarmsResponse]:
+    ) -> _s.Batches[_rtm_ar.GetActiveAlarmsResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
         return self.invoke_batches(request, batch_size, options, filter=filter)
 
@@ -106,7 +106,7 @@ class _GetActiveAlarmsCount(
         batch_size: int,
         filter: _rtm_ar.ActiveAlarmFilterType | None = None,
         options: _s.CallOptions | None = None,
-    ) -> Iterator[_rtm_ar.GetActiveAlarmsCountResponse]:
+    ) -> _s.Batches[_rtm_ar.GetActiveAlarmsCountResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
         return self.invoke_batches(request, batch_size, options, filter=filter)
 
