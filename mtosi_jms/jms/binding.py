@@ -256,7 +256,7 @@ def _resolve(uri: str, names: NamingContext | None) -> Destination:
     return names.lookup(uri)
 
 
-def from_jms(message: JmsMessage, *, strict: bool = False) -> Envelope:
+def from_jms(message: JmsMessage, *, strict: bool = False, package: str | None = None) -> Envelope:
     """The envelope in a JMS message.
 
     What the properties say otherwise than the header, and what breaks a rule of the transport, is added to the
@@ -265,12 +265,13 @@ def from_jms(message: JmsMessage, *, strict: bool = False) -> Envelope:
     Args:
         message: a message as received.
         strict: raise the first warning about the XML as an error.
+        package: generated package whose classes come before those of all others.
 
     Raises:
         MalformedXmlError, ForbiddenXmlError, EnvelopeError: the body is no envelope.
         DecodeError: in strict mode.
     """
-    envelope = parse(_document(message), strict=strict)
+    envelope = parse(_document(message), strict=strict, package=package)
     envelope._bytes = message.body
     if message.message_type is not MessageType.TEXT:
         envelope.warnings.append(XmlWarning("O1", f"the message is a {message.message_type.value}, not a TextMessage"))

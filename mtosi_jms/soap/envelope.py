@@ -31,6 +31,15 @@ from mtosi_jms.xmlbind.encoder import DECLARATION, escape_text
 
 _HEADER_TAG: Final = clark(HDR, "header")
 _VERSIONS: Final = {SOAP11: "1.1", SOAP12: "1.2"}
+_FAULTS: Final = {
+    "1.1": ("<faultcode>", "</faultcode><faultstring>", "</faultstring>"),
+    "1.2": (
+        "<soap:Code><soap:Value>",
+        '</soap:Value></soap:Code><soap:Reason><soap:Text xml:lang="en">',
+        "</soap:Text></soap:Reason>",
+    ),
+}
+"""What stands before the code, between code and words, and after the words of a fault, by SOAP version."""
 
 
 @dataclass(slots=True)
@@ -104,13 +113,18 @@ class Envelope:
         if fault.raw is not None:
             writer.parts.append(fault.raw.decode("utf-8"))
             return
-        code = fault.fault_code if ":" in fault.fault_code else f"soap:{fault.fault_code or 'Server'}"
+        code = fault.fault_code or "Server"
         words = escape_text(fault.fault_string or fault.reason or fault.kind)
-        writer.parts.append(f"<soap:Fault><faultcode>{escape_text(code)}</faultcode><faultstring>{words}</faultstring>")
+        if self.version == "1.2":
+            code = {"Server": "Receiver", "Client": "Sender"}.get(code, code)
+        code = escape_text(code if ":" in code else f"soap:{code}")
+        before, between, after = _FAULTS[self.version]
+        writer.parts.append(f"<soap:Fault>{before}{code}{between}{words}{after}")
         if self.body is not None:
-            writer.parts.append("<detail>")
+            detail = "soap:Detail" if self.version == "1.2" else "detail"
+            writer.parts.append(f"<{detail}>")
             writer.root(self.body)
-            writer.parts.append("</detail>")
+            writer.parts.append(f"</{detail}>")
         writer.parts.append("</soap:Fault>")
 
     @classmethod
@@ -212,7 +226,7 @@ def _read_body(body: etree._Element, namespace: str, envelope: Envelope, issues:
     for extra in children[1:]:
         issues.add("P36", f"a second element in the body, {split_clark(str(extra.tag))[1]}, is ignored", extra)
     if children[0].tag == clark(namespace, "Fault"):
-        envelope.fault = fault_of(children[0], issues)
+        envelope.fault = fault_of(children[0], issues, package)
         envelope.body = envelope.fault.detail
         if envelope.fault.header is not None:
             if envelope.header is not None:

@@ -23,12 +23,13 @@ from mtosi_jms.xmlbind.registry import module_of
 _HEADER_TAG = clark(HDR, "header")
 
 
-def fault_of(element: etree._Element, issues: Issues) -> MtosiFault:
+def fault_of(element: etree._Element, issues: Issues, package: str | None = None) -> MtosiFault:
     """The typed fault of a soap:Fault element.
 
     Args:
         element: the Fault element, SOAP 1.1 or 1.2.
         issues: takes warnings about the detail.
+        package: package whose classes come before those of all others.
 
     Returns:
         An instance of the generated fault class of the exception kind, or of `MtosiFault` where none is known.
@@ -37,7 +38,7 @@ def fault_of(element: etree._Element, issues: Issues) -> MtosiFault:
     raw = RawXml.from_element(element).xml
     outer = next((child for child in detail if isinstance(child.tag, str)), None) if detail is not None else None
     header = _header_in(detail, issues) if detail is not None else None
-    kind, bound = _kind(outer, issues) if outer is not None else ("", None)
+    kind, bound = _kind(outer, issues, package) if outer is not None else ("", None)
     reason = getattr(bound, "reason", None) or words
     cls = _class_of(bound)
     return cls(reason, kind=kind, detail=bound, header=header, fault_code=code, fault_string=words, raw=raw)
@@ -65,15 +66,15 @@ def _header_in(detail: etree._Element, issues: Issues) -> Any:
     return decode_root(found, Header, issues) if found is not None else None
 
 
-def _kind(outer: etree._Element, issues: Issues) -> tuple[str, Any]:
+def _kind(outer: etree._Element, issues: Issues, package: str | None) -> tuple[str, Any]:
     """The exception kind below the operation's exception element: its local name and its object or raw XML."""
     inner = [child for child in outer if isinstance(child.tag, str)]
-    target = inner[0] if len(inner) == 1 and find_element(str(outer.tag)) else None
+    target = inner[0] if len(inner) == 1 and find_element(str(outer.tag), package) else None
     if target is None and inner:
-        target = next((child for child in inner if find_element(str(child.tag))), inner[0])
+        target = next((child for child in inner if find_element(str(child.tag), package)), inner[0])
     if target is None:
-        return split_clark(str(outer.tag))[1], decode_root(outer, None, issues)
-    return split_clark(str(target.tag))[1], decode_root(target, None, issues)
+        return split_clark(str(outer.tag))[1], decode_root(outer, None, issues, package)
+    return split_clark(str(target.tag))[1], decode_root(target, None, issues, package)
 
 
 def _class_of(bound: Any) -> type[MtosiFault]:
