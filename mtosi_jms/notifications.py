@@ -7,24 +7,28 @@ message is sent (R8). Which attributes become properties is fixed when the publi
 from __future__ import annotations
 
 import datetime as dt
+import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from mtosi_jms.errors import ConfigError, XmlError
+from mtosi_jms.errors import ConfigError, EnvelopeError, XmlError
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, from_jms, to_jms
 from mtosi_jms.jms.events import logical_name
 from mtosi_jms.jms.profile import TopicCategory
+from mtosi_jms.messages import have_again, stamped
 from mtosi_jms.replies import Landing
-from mtosi_jms.requestor import stamped
 from mtosi_jms.soap import Envelope, Header, correlation_id
 from mtosi_jms.stubs.fmw.cei import CommonEventInformationType
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.stubs.fmw.notmsg import Notify, NotifyMessage
-from mtosi_jms.transport import Connection
+from mtosi_jms.transport import Connection, Delivery
+
+log = logging.getLogger(__name__)
 
 
 class Publisher:
@@ -53,6 +57,7 @@ class Publisher:
             raise ConfigError("a publisher needs a topic for at least one category")
         self.profile = profile
         self.sender_uri = sender_uri
+        self._names = connection.names
         self._topics = {TopicCategory(category): connection.names.lookup(name) for category, name in topics.items()}
         if any(topic.is_temporary for topic in self._topics.values()):
             raise ConfigError("notifications go to administered destinations (R2a)")
@@ -70,7 +75,7 @@ class Publisher:
             The message as sent.
 
         Raises:
-            ConfigError: no category, or no topic for it.
+            ConfigError: no event's class, no category, or no topic for it.
             EncodeError: the event cannot become valid XML.
             TransportError: the provider failed.
         """
@@ -86,12 +91,15 @@ class Publisher:
             communication_style=CommunicationStyleType.MSG,
             timestamp=dt.datetime.now(dt.UTC).replace(microsecond=0),
         )
-        message = to_jms(header, body, self.profile, filters=sorted(self.profile.filter_properties), one_way=True)
+        filters = sorted(self.profile.filter_properties)
+        message = to_jms(header, body, self.profile, names=self._names, filters=filters, one_way=True)
         with self._lock:
             return self._session.send(topic, stamped(message, None, None))
 
     def _topic(self, event: CommonEventInformationType, category: TopicCategory | str | None) -> Destination:
-        name = logical_name(event.__xml__.element or "")
+        if not event.__xml__.element:
+            raise ConfigError(f"{type(event).__name__} is a type, not an event: take the class of its element")
+        name = logical_name(event.__xml__.element)
         found = TopicCategory(category) if category is not None else self.profile.topic_category(name)
         if found is None:
             raise ConfigError(f"{name} belongs to no category: say which topic it goes to")
@@ -113,10 +121,11 @@ class Publisher:
 
 
 class Subscriber(Iterator[Any]):
-    """Receives notifications, event by event.
+    """Receives notifications, event by event; for one thread at a time.
 
     Each message is landed, if there is a landing, and acknowledged before its events are handed out. A message that
-    cannot be read goes to `on_error` and stays in the landing.
+    cannot be read, or has nothing in it, goes to `on_error` and stays in the landing. Iteration may go on after an
+    error. What is no notification is handed out as it is.
 
     Args:
         connection: an open connection; the subscriber starts it.
@@ -128,6 +137,11 @@ class Subscriber(Iterator[Any]):
 
     Attributes:
         envelope: the envelope that the last event came in.
+
+    Raises:
+        NamingError: the destination cannot be resolved.
+        SelectorError: the selector does not parse.
+        TransportError: the provider failed.
     """
 
     def __init__(
@@ -140,14 +154,19 @@ class Subscriber(Iterator[Any]):
         landing: Landing | None = None,
         on_error: Callable[[Exception], object] | None = None,
     ) -> None:
-        self._session = connection.session()
-        self._consumer = self._session.consumer(connection.names.lookup(destination), selector)
+        target = connection.names.lookup(destination)
         self._timeout = timeout
         self._landing = landing
         self._on_error = on_error
-        self._events: list[Any] = []
+        self._events: deque[Any] = deque()
         self.envelope: Envelope | None = None
-        connection.start()
+        self._session = connection.session()
+        try:
+            self._consumer = self._session.consumer(target, selector)
+            connection.start()
+        except BaseException:
+            self._session.close()
+            raise
 
     def __next__(self) -> Any:
         deadline = None if self._timeout is None else time.monotonic() + self._timeout
@@ -156,25 +175,38 @@ class Subscriber(Iterator[Any]):
             delivery = self._consumer.receive(left)
             if delivery is None:
                 raise StopIteration
+            self._take(delivery)
+        return self._events.popleft()
+
+    def _take(self, delivery: Delivery) -> None:
+        """Land, acknowledge and read one message."""
+        try:
             landed = self._landing.land(delivery.message) if self._landing is not None else None
             delivery.acknowledge()
-            self._take(delivery.message, landed)
-        return self._events.pop(0)
-
-    def _take(self, message: JmsMessage, landed: Any) -> None:
+        except BaseException:
+            have_again(self._session)
+            raise
         try:
-            envelope = from_jms(message)
+            envelope = from_jms(delivery.message)
+            if envelope.body is None:
+                raise EnvelopeError("the SOAP body is empty")
         except XmlError as error:
+            self._logged(landed, None)
             if self._on_error is None:
                 raise
             self._on_error(error)
             return
-        if self._landing is not None:
-            self._landing.acknowledged(landed, correlation_id=correlation_id(envelope.header), batch_number=None)
+        self._logged(landed, envelope)
+        if envelope.warnings:
+            log.warning("a notification with %d warnings, the first: %s", len(envelope.warnings), envelope.warnings[0])
         self.envelope = envelope
-        message_part = getattr(envelope.body, "message", None)
-        events = getattr(message_part, "common_event_information", None)
-        self._events = [envelope.body] if events is None else list(events)
+        events = getattr(getattr(envelope.body, "message", None), "common_event_information", None)
+        self._events.extend([envelope.body] if events is None else events)
+
+    def _logged(self, landed: Any, envelope: Envelope | None) -> None:
+        if self._landing is not None:
+            found = correlation_id(envelope.header) if envelope is not None else None
+            self._landing.acknowledged(landed, correlation_id=found, batch_number=None)
 
     def close(self) -> None:
         """End the subscription."""

@@ -1,7 +1,11 @@
 """Receiving for many callers over one session: who waits pumps, and gives the others what is theirs (R3e, R3f).
 
-Each message is landed, if there is a landing, then acknowledged, then read and matched. What cannot be read is matched
-by JMSCorrelationID and raised where its caller waits, or goes to the orphan hook; it is never dropped.
+One caller at a time has the pump; when it has got what it waited for it hands the pump to another that waits. Each
+message is landed, if there is a landing, then acknowledged, then read and matched. What cannot be read is matched by
+JMSCorrelationID and raised where its caller waits, or goes to the orphan hook; it is never dropped.
+
+An exchange's clocks run while its caller waits: the time that the caller takes for what it was given is not the peer's.
+And they are looked at only when nothing more is there to be received.
 """
 
 from __future__ import annotations
@@ -9,14 +13,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from hashlib import blake2b
-from types import TracebackType
-from typing import Any, Protocol, Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
 
-from mtosi_jms.errors import ExchangeError, IllegalStateError, MtosiError, MtosiFault, XmlError
+from mtosi_jms.errors import ExchangeError, IllegalStateError, MtosiError
 from mtosi_jms.jms import Destination, JmsMessage
-from mtosi_jms.jms.binding import from_jms
+from mtosi_jms.messages import have_again, read_reply, warn
 from mtosi_jms.patterns import (
     Complete,
     Exchange,
@@ -27,26 +29,26 @@ from mtosi_jms.patterns import (
     PendingExchanges,
     Release,
     Reply,
-    ReplyType,
 )
 from mtosi_jms.patterns import Orphan as LateReply
-from mtosi_jms.patterns.correlation import OrphanReply
-from mtosi_jms.soap import Envelope, correlation_id
-from mtosi_jms.transport import Consumer, Session
-from mtosi_jms.xmlbind import XmlWarning
+from mtosi_jms.patterns.correlation import OrphanReply, Strategy
+from mtosi_jms.soap import Envelope
+from mtosi_jms.transport import Delivery, Session
 
 log = logging.getLogger(__name__)
 
 Orphans = Callable[[OrphanReply[Any]], object]
-_POLL = 0.05
-"""Seconds between looks at each destination, where replies come in on several."""
+_FIRST_LOOK: Final = 0.001
+_LAST_LOOK: Final = 0.05
+"""Seconds between looks at each destination, where replies come in on several; they grow while nothing comes."""
 
 
 class Landing(Protocol):
-    """Where received messages are kept before they are acknowledged; `mtosi_jms.spool.Spool` is one."""
+    """Where received messages are kept before they are acknowledged; `mtosi_jms.DurableLanding` is one."""
 
     def land(self, message: JmsMessage) -> Any:
-        """Write a message durably; it is safe when this returns."""
+        """Write a message durably; it is safe when this returns. What it raises goes to whoever waits, and the
+        message is not acknowledged."""
         ...
 
     def acknowledged(self, landed: Any, *, correlation_id: str | None, batch_number: int | None) -> None:
@@ -55,58 +57,48 @@ class Landing(Protocol):
 
 
 class Ticket:
-    """One exchange and the replies that were received for it and not yet taken.
+    """One exchange, and what was received for it and not yet taken.
 
     Attributes:
         exchange: the state machine.
-        correlation_id: the request's correlationId.
         package: package whose classes the replies are read with.
-        warnings: what was irregular in the replies.
+        inbox: actions for its caller.
+        held: envelopes that had arrived when the exchange ended badly, and never had their turn, by batch number.
+        wake: notified when there is something for its caller to do.
     """
 
-    def __init__(self, exchange: Exchange[Any], pump: ReplyPump, package: str) -> None:
+    def __init__(self, exchange: Exchange[Any], package: str, lock: threading.Lock, now: float) -> None:
         self.exchange = exchange
-        self.correlation_id = exchange.correlation_id
         self.package = package
         self.inbox: deque[Any] = deque()
-        self.warnings: list[XmlWarning] = []
-        self._pump = pump
+        self.held: Mapping[int, Any] = {}
+        self.wake = threading.Condition(lock)
+        self._left: float | None = now
+        self._away = 0.0
 
-    def replies(self, pump: ReplyPump) -> Iterator[Envelope]:
-        """The envelopes in order; raises when the exchange ends badly."""
-        while True:
-            action = pump.wait(self)
-            if isinstance(action, Release):
-                if isinstance(action.payload, Envelope):
-                    yield action.payload
-                    continue
-                raise action.payload
-            if isinstance(action, Fault):
-                raise _raised(action.payload)
-            if isinstance(action, Fail):
-                raise action.error
-            return
+    @property
+    def correlation_id(self) -> str:
+        """The request's correlationId."""
+        return self.exchange.correlation_id
 
-    def close(self) -> None:
-        """Give the exchange up if it has not ended."""
-        self.exchange.abandon()
-        self._pump.close_ticket(self)
+    def enter(self, now: float) -> None:
+        """Its caller waits from now on."""
+        if self._left is not None:
+            self._away += now - self._left
+        self._left = None
 
-    def __enter__(self) -> Self:
-        return self
+    def leave(self, now: float) -> None:
+        """Its caller has other things to do from now on."""
+        self._left = now
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def time(self, now: float) -> float:
+        """The exchange's own time."""
+        return (now if self._left is None else self._left) - self._away
 
-
-def _raised(payload: Any) -> MtosiError:
-    if isinstance(payload, Envelope):
-        return payload.fault or MtosiFault("the reply has msgType ERROR and no fault", header=payload.header)
-    if isinstance(payload, MtosiError):
-        return payload
-    return ExchangeError(f"unexpected reply: {type(payload).__name__}")
+    def patience(self, now: float) -> float | None:
+        """Seconds until one of its clocks runs out; None: never."""
+        deadline = self.exchange.deadline
+        return None if deadline is None else max(0.0, deadline[0] - self.time(now))
 
 
 class ReplyPump:
@@ -115,8 +107,9 @@ class ReplyPump:
     Args:
         session: for receiving alone, CLIENT acknowledgement.
         destinations: where replies come in.
-        pending: the exchanges that wait.
+        strategy: what replies are matched by.
         landing: keeps each message before it is acknowledged; None: nothing is kept.
+        on_orphan: called with each reply that belongs to no exchange, by a caller that waits and outside all locks.
         clock: seconds, not running backwards.
         strict: what is read must fit the schema.
     """
@@ -125,162 +118,260 @@ class ReplyPump:
         self,
         session: Session,
         destinations: Sequence[Destination],
-        pending: PendingExchanges[Ticket, Any],
         *,
+        strategy: Strategy,
         landing: Landing | None,
+        on_orphan: Orphans | None,
         clock: Callable[[], float],
         strict: bool,
     ) -> None:
         self._session = session
         self._consumers = [session.consumer(destination) for destination in destinations]
-        self._pending = pending
+        self._strays: deque[OrphanReply[Any]] = deque()
+        self._pending: PendingExchanges[Ticket, Any] = PendingExchanges(strategy, on_orphan=self._strays.append)
         self._landing = landing
+        self._on_orphan = on_orphan
         self._clock = clock
         self._strict = strict
-        self._changed = threading.Condition()
-        self._pumping = False
+        self._lock = threading.Lock()
+        self._waiting: dict[Ticket, None] = {}
+        self._pumper: Ticket | None = None
+        self._dry = False
         self._closed = False
+        self._dropped: deque[Ticket] = deque()
+        self._package: str | None = None
+        self._look = _FIRST_LOOK
 
     @property
     def orphans(self) -> int:
         """How many replies belonged to no exchange."""
         return sum(self._pending.orphans.values())
 
-    def open(self, ticket: Ticket) -> None:
+    @property
+    def pending(self) -> int:
+        """How many exchanges wait for replies."""
+        return len(self._pending)
+
+    def open(self, exchange: Exchange[Any], package: str, now: float) -> Ticket:
         """Enter an exchange before its request is sent.
+
+        Args:
+            exchange: the state machine, begun `now`.
+            package: package whose classes the replies are read with.
+            now: by the pump's clock.
 
         Raises:
             ConfigError: its correlationId is in use.
         """
-        with self._changed:
+        ticket = Ticket(exchange, package, self._lock, now)
+        with self._lock:
+            self._forget_dropped()
             self._pending.open(ticket.correlation_id, ticket)
+            self._package = package
+        return ticket
 
     def sent(self, ticket: Ticket, message_id: str | None) -> None:
         """The request of an exchange was sent."""
-        with self._changed:
+        with self._lock:
             self._give(self._pending.sent(ticket.correlation_id, message_id))
+        self._tell_orphans()
 
     def close_ticket(self, ticket: Ticket) -> None:
-        """Forget an exchange that has ended or was given up."""
-        with self._changed:
-            self._give(self._pending.close(ticket.correlation_id))
+        """Forget an exchange that has ended, or give it up; its caller, if another thread waits, gets the end."""
+        with self._lock:
+            self._forget(ticket)
+        self._tell_orphans()
 
-    def wait(self, ticket: Ticket) -> Any:
-        """The next action of an exchange, pumping if nobody else does.
+    def drop(self, ticket: Ticket) -> None:
+        """An exchange that nobody can ask for any more: forgotten at the next occasion. Takes no lock, so that the
+        garbage collector may call it anywhere."""
+        self._dropped.append(ticket)
+
+    def next(self, ticket: Ticket) -> Envelope | None:
+        """The next reply of an exchange when its turn has come, a fault included; None at the end.
+
+        Waits for it, pumping if nobody else does.
 
         Raises:
-            IllegalStateError: the requestor was closed meanwhile.
+            ExchangeError: the exchange ended badly.
+            XmlError: the reply cannot be read.
+            IllegalStateError: the requestor is closed, or another thread waits for the same exchange.
             TransportError: the provider failed.
+            Exception: what the landing raised.
         """
-        resume = getattr(ticket.exchange, "resume", None)
-        if resume is not None and not ticket.inbox:
-            resume(self._clock())  # the time that the caller took for the last batch is not the peer's
-        while True:
-            with self._changed:
-                action = self._next(ticket)
-                if action is not None:
-                    return action
-                if self._pumping:
-                    self._changed.wait(self._patience(ticket))
-                    continue
-                self._pumping = True
-            try:
-                self._pump_once(self._patience(ticket))
-            finally:
-                with self._changed:
-                    self._pumping = False
-                    self._changed.notify_all()
-
-    def _next(self, ticket: Ticket) -> Any:
-        if not ticket.inbox:
-            self._act(ticket, ticket.exchange.tick(self._clock()))
-        if ticket.inbox:
-            return ticket.inbox.popleft()
-        if self._closed:
-            raise IllegalStateError("the requestor is closed")
-        if ticket.exchange.finished:
-            return Complete()
-        return None
-
-    def _patience(self, ticket: Ticket) -> float | None:
-        deadline = ticket.exchange.deadline
-        return None if deadline is None else max(0.0, deadline[0] - self._clock())
-
-    def _pump_once(self, patience: float | None) -> None:
-        """Receive one message, at most, within the time that the pumping caller has."""
-        for consumer in self._consumers:
-            if self._receive(consumer, 0):
-                return
-        if len(self._consumers) == 1:
-            self._receive(self._consumers[0], patience)
-        else:
-            self._receive(self._consumers[0], _POLL if patience is None else min(patience, _POLL))
-
-    def _receive(self, consumer: Consumer, timeout: float | None) -> bool:
-        delivery = consumer.receive(timeout)
-        if delivery is None:
-            return False
-        message = delivery.message
-        landed = self._landing.land(message) if self._landing is not None else None
-        delivery.acknowledge()
-        reply = self._read(message)
-        if self._landing is not None:
-            self._landing.acknowledged(landed, correlation_id=reply.correlation_id, batch_number=reply.batch_number)
-        with self._changed:
-            found = self._pending.match(reply)
-            if isinstance(found, Matched):
-                self._give([found])
-        return True
-
-    def _read(self, message: JmsMessage) -> Reply[Any]:
-        """What correlation and the patterns need of a message; in place of an unreadable envelope the error."""
+        self._enter(ticket)
         try:
-            envelope = from_jms(message, strict=self._strict)
-        except XmlError as error:
-            log.warning("a reply that cannot be read, JMSCorrelationID %s: %s", message.correlation_id, error)
-            return Reply(payload=error, jms_correlation_id=message.correlation_id, message_type=ReplyType.ERROR)
-        header = envelope.header
-        if envelope.warnings:
-            log.info("reply with %d warnings, the first: %s", len(envelope.warnings), envelope.warnings[0])
-        failed = envelope.fault is not None or (header is not None and header.msg_type == "ERROR")
-        return Reply(
-            payload=envelope,
-            correlation_id=correlation_id(header),
-            jms_correlation_id=message.correlation_id,
-            message_type=ReplyType.ERROR if failed else ReplyType.RESPONSE,
-            batch_number=header.batch_sequence_number if header is not None else None,
-            end_of_reply=header.batch_sequence_end_of_reply if header is not None else None,
-            body_digest=blake2b(message.body, digest_size=16).digest(),
-            has_body=envelope.body is not None or envelope.fault is not None,
-        )
-
-    def _give(self, matched: Sequence[Matched[Ticket, Any]]) -> None:
-        for found in matched:
-            if found.irregular:
-                found.exchange.warnings.append(
-                    XmlWarning("R3c", "the reply does not carry the request's correlationId")
-                )
-            self._act(found.exchange, found.exchange.exchange.receive(found.reply, self._clock()))
-        if matched:
-            self._changed.notify_all()
-
-    def _act(self, ticket: Ticket, actions: Sequence[Any]) -> None:
-        for action in actions:
-            if isinstance(action, Release | Fault | Fail | Complete):
-                ticket.inbox.append(action)
-            elif isinstance(action, LateReply):
-                self._pending.orphan(action.reply)
-            elif isinstance(action, Flag):
-                ticket.warnings.append(XmlWarning(action.rule, action.reason))
-            else:
-                what = type(action).__name__.lower()
-                number = action.reply.batch_number
-                ticket.warnings.append(XmlWarning("P32", f"{what} reply, batch {number}: not handed out"))
-                log.warning("%s reply for correlationId %s, batch %s", what, ticket.correlation_id, number)
+            while True:
+                with self._lock:
+                    action = self._turn(ticket)
+                if action is not None:
+                    return _reply_of(action)
+                self._pump(ticket)
+                self._tell_orphans(ticket)
+        finally:
+            self._leave(ticket)
+            self._tell_orphans()
 
     def close(self) -> None:
         """End the session; callers that wait get an IllegalStateError."""
-        with self._changed:
+        with self._lock:
             self._closed = True
-            self._changed.notify_all()
+            for ticket in self._waiting:
+                ticket.wake.notify()
         self._session.close()
+
+    def _enter(self, ticket: Ticket) -> None:
+        with self._lock:
+            self._forget_dropped()
+            if ticket in self._waiting:
+                raise IllegalStateError("another thread waits for the replies of this request")
+            self._waiting[ticket] = None
+            ticket.enter(self._clock())
+
+    def _leave(self, ticket: Ticket) -> None:
+        with self._lock:
+            del self._waiting[ticket]
+            ticket.leave(self._clock())
+            self._step_down(ticket)
+
+    def _step_down(self, ticket: Ticket) -> None:
+        """Wake another caller if the pump is free now; also one that only passes on what it was woken for."""
+        if self._pumper is ticket:
+            self._pumper = None
+        if self._pumper is None:
+            for other in self._waiting:
+                if other is not ticket:
+                    other.wake.notify()
+                    return
+
+    def _turn(self, ticket: Ticket) -> Any:
+        """What there is for a caller; None: the pump is its own now."""
+        while True:
+            if ticket.inbox:
+                return ticket.inbox.popleft()
+            if ticket.exchange.finished:
+                return Complete()
+            if self._closed:
+                raise IllegalStateError("the requestor is closed")
+            if self._pumper in (None, ticket):
+                self._pumper = ticket
+                return None
+            patience = ticket.patience(self._clock())
+            if patience == 0 and self._dry:
+                self._tick(ticket)
+            else:
+                ticket.wake.wait(patience or None)  # with no time left: until the one who pumps finds nothing more
+
+    def _pump(self, ticket: Ticket) -> None:
+        """Receive one message, or wait until there is one or this caller's time has run out."""
+        delivery = self._ready() or self._await(ticket)
+        if delivery is not None:
+            self._look = _FIRST_LOOK
+            self._handle(delivery)
+
+    def _ready(self) -> Delivery | None:
+        for consumer in self._consumers:
+            delivery = consumer.receive(0)
+            if delivery is not None:
+                return delivery
+        return None
+
+    def _await(self, ticket: Ticket) -> Delivery | None:
+        with self._lock:
+            for waiting in self._waiting:
+                self._tick(waiting)
+            if ticket.inbox or self._closed:
+                return None
+            patience = ticket.patience(self._clock())
+            self._dry = True
+        if len(self._consumers) > 1:
+            patience = self._look if patience is None else min(patience, self._look)
+            self._look = min(2 * self._look, _LAST_LOOK)
+        try:
+            return self._consumers[0].receive(patience)
+        finally:
+            with self._lock:
+                self._dry = False
+
+    def _tick(self, ticket: Ticket) -> None:
+        self._act(ticket, ticket.exchange.tick(ticket.time(self._clock())), None)
+
+    def _handle(self, delivery: Delivery) -> None:
+        message = delivery.message
+        try:
+            landed = self._landing.land(message) if self._landing is not None else None
+            delivery.acknowledge()
+        except BaseException:
+            have_again(self._session)
+            raise
+        reply = read_reply(message, strict=self._strict, package=self._package)
+        try:
+            if self._landing is not None:
+                self._landing.acknowledged(landed, correlation_id=reply.correlation_id, batch_number=reply.batch_number)
+        finally:
+            with self._lock:
+                found = self._pending.match(reply)
+                if isinstance(found, Matched):
+                    self._give([found])
+
+    def _give(self, matched: Sequence[Matched[Ticket, Any]]) -> None:
+        now = self._clock()
+        for found in matched:
+            if found.irregular:
+                warn(found.reply.payload, "R3c", "the reply does not carry the request's correlationId")
+            ticket = found.exchange
+            self._act(ticket, ticket.exchange.receive(found.reply, ticket.time(now)), found.reply)
+
+    def _act(self, ticket: Ticket, actions: Sequence[Any], reply: Reply[Any] | None) -> None:
+        for action in actions:
+            if isinstance(action, Release | Fault | Fail | Complete):
+                ticket.inbox.append(action)
+                ticket.held = getattr(action, "held", ticket.held)
+                ticket.wake.notify()
+            elif isinstance(action, LateReply):
+                self._pending.orphan(action.reply)
+            elif isinstance(action, Flag):
+                warn(reply.payload if reply else None, action.rule, action.reason)
+            else:
+                what = type(action).__name__.lower()
+                number = action.reply.batch_number
+                log.warning("%s reply for correlationId %s, batch %s", what, ticket.correlation_id, number)
+
+    def _forget(self, ticket: Ticket) -> None:
+        ticket.exchange.abandon()
+        ticket.wake.notify()
+        self._give(self._pending.close(ticket.correlation_id))
+
+    def _forget_dropped(self) -> None:
+        while self._dropped:
+            self._forget(self._dropped.popleft())
+
+    def _tell_orphans(self, ticket: Ticket | None = None) -> None:
+        """Give orphans to the hook, outside the lock and without the pump: it may make calls of its own."""
+        if not self._strays:
+            return
+        with self._lock:
+            strays = list(self._strays)
+            self._strays.clear()
+            if ticket is not None:
+                self._step_down(ticket)
+        for stray in strays:
+            if self._on_orphan is None:
+                log.warning("an orphan, correlationId %s: %s", stray.reply.correlation_id, stray.reason)
+                continue
+            try:
+                self._on_orphan(stray)
+            except Exception:
+                log.exception("the orphan hook failed")
+
+
+def _reply_of(action: Any) -> Envelope | None:
+    """The envelope of an action; raises what is none."""
+    if isinstance(action, Complete):
+        return None
+    if isinstance(action, Fail):
+        raise action.error
+    payload = action.payload
+    if isinstance(payload, Envelope):
+        return payload
+    raise payload if isinstance(payload, MtosiError) else ExchangeError(f"unexpected reply: {type(payload).__name__}")

@@ -9,29 +9,27 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from mtosi_jms.errors import ConfigError, HeaderError, ProtocolError
-from mtosi_jms.jms import BindingProfile, DeliveryMode, Destination, JmsMessage
+from mtosi_jms.errors import ConfigError, HeaderError, IncompleteBatchError, MtosiError, MtosiFault, ProtocolError
+from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, to_jms
-from mtosi_jms.patterns import BatchAssembler, BatchRules, Limits, PendingExchanges, SimpleExchange
+from mtosi_jms.messages import in_package, stamped
+from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, Limits, SimpleExchange, Strategy
 from mtosi_jms.replies import Landing, Orphans, ReplyPump, Ticket
 from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
-from mtosi_jms.soap import Envelope, Header, parse
+from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
-from mtosi_jms.transport import Connection
+from mtosi_jms.transport import Connection, Session
 from mtosi_jms.xmlbind import XmlObject
 
-log = logging.getLogger(__name__)
-
-DUPLICATE_ID = "MTOSIX_messageId"
-"""Property by which a resent PERSISTENT message can be told from a new one; ours, in no MTOSI header."""
+_STRATEGIES = {"both": Strategy.BOTH, "xml": Strategy.XML, "jms": Strategy.MESSAGE_ID}
 
 
 class Requestor:
@@ -44,14 +42,17 @@ class Requestor:
         failure_reply_to: name of a destination for failures, the header's failureReplytoURI (P29); consumed too.
         temporary_reply: receive replies on a temporary queue of the connection instead (R2b, R2e, C15).
         profile: the switches of the binding.
-        limits: how long exchanges wait; a call may set its own time.
+        limits: how long exchanges wait; a call may set its own time. Time counts while a caller waits.
         landing: keeps each received message durably before it is acknowledged.
-        on_orphan: called with each reply that belongs to no exchange.
+        on_orphan: called with each reply that belongs to no exchange, by a thread that waits for another.
+        expect_ack: take a reply without body and batch fields for an acknowledgement, not for the answer (C61).
         new_id: makes correlation ids.
         clock: seconds, not running backwards.
 
     Raises:
-        NamingError: the reply destination cannot be resolved.
+        ConfigError: both `reply_to` and `temporary_reply`.
+        HeaderError: no `sender_uri`.
+        NamingError: a reply destination cannot be resolved.
         TransportError: the provider failed.
     """
 
@@ -67,6 +68,7 @@ class Requestor:
         limits: Limits | None = None,
         landing: Landing | None = None,
         on_orphan: Orphans | None = None,
+        expect_ack: bool = False,
         new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -80,28 +82,47 @@ class Requestor:
         self.limits = limits or Limits()
         self._reply_to = reply_to
         self._failure_reply_to = failure_reply_to
+        self._expect_ack = expect_ack
         self._new_id = new_id
         self._clock = clock
         self._sending = threading.Lock()
-        self._session = connection.session()
-        receiving = connection.session()
-        destinations = self._destinations(receiving.temporary_queue if temporary_reply else None)
-        self._reply_destination: Destination | None = destinations[0] if temporary_reply else None
-        pending: PendingExchanges[Ticket, Any] = PendingExchanges(_strategy(profile), on_orphan=on_orphan)
-        strict = profile.validation == "strict"
-        self._pump = ReplyPump(receiving, destinations, pending, landing=landing, clock=clock, strict=strict)
-        connection.start()
+        named = [] if temporary_reply else [connection.names.lookup(reply_to or sender_uri)]
+        failures = [connection.names.lookup(failure_reply_to)] if failure_reply_to else []
+        self._temporary: Destination | None = None
+        self._session, receiving = connection.session(), connection.session()
+        try:
+            if temporary_reply:
+                self._temporary = receiving.temporary_queue()
+                named = [self._temporary]
+            self._pump = self._make_pump(receiving, [*dict.fromkeys(named + failures)], landing, on_orphan)
+            connection.start()
+        except BaseException:
+            self._session.close()
+            receiving.close()
+            raise
 
-    def _destinations(self, temporary: Callable[[], Destination] | None) -> list[Destination]:
-        names = self.connection.names
-        first = temporary() if temporary else names.lookup(self._reply_to or self.sender_uri)
-        others = [names.lookup(self._failure_reply_to)] if self._failure_reply_to else []
-        return [first, *(other for other in others if other != first)]
+    def _make_pump(
+        self, session: Session, destinations: list[Destination], landing: Landing | None, on_orphan: Orphans | None
+    ) -> ReplyPump:
+        return ReplyPump(
+            session,
+            destinations,
+            strategy=_STRATEGIES[self.profile.correlation],
+            landing=landing,
+            on_orphan=on_orphan,
+            clock=self._clock,
+            strict=self.profile.validation == "strict",
+        )
 
     @property
     def orphans(self) -> int:
         """How many replies belonged to no exchange."""
         return self._pump.orphans
+
+    @property
+    def pending(self) -> int:
+        """How many exchanges wait for replies."""
+        return self._pump.pending
 
     def call(
         self, service: ServiceInfo, operation: OperationInfo, destination: Any, request: XmlObject, options: CallOptions
@@ -111,16 +132,22 @@ class Requestor:
         Raises:
             MtosiFault: the supplier answered with a fault.
             ReplyTimeoutError: no answer in time; whether the supplier got the request is unknown.
+            ProtocolError: the answer is not the operation's response.
+            XmlError: the answer cannot be read.
             HeaderError, NamingError, EncodeError: the request cannot be sent; nothing was.
-            TransportError: the provider failed.
+            TransportError: the provider failed, or the requestor is closed.
         """
         if operation.mep == "one-way":
             self._send_one_way(operation, destination, request, options)
             return None
-        with self._exchange(service, operation, destination, request, None, options) as ticket:
-            for envelope in ticket.replies(self._pump):
-                return _body(envelope, service, operation)
-        raise ProtocolError("the exchange ended without an answer", ticket.correlation_id)
+        ticket = self._begin(service, operation, destination, request, None, options)
+        try:
+            envelope = self._pump.next(ticket)
+        finally:
+            self._pump.close_ticket(ticket)
+        if envelope is None:
+            raise ProtocolError("the exchange ended without an answer", ticket.correlation_id)
+        return _heard(envelope, options, service, operation)
 
     def call_batches(
         self,
@@ -139,10 +166,10 @@ class Requestor:
         """
         if operation.mep == "one-way":
             raise ConfigError(f"{operation.name} is one-way: it has no batches")
-        ticket = self._exchange(service, operation, destination, request, batch_size, options)
-        return Batches(ticket, self._pump, service, operation)
+        ticket = self._begin(service, operation, destination, request, batch_size, options)
+        return Batches(self._pump, ticket, service, operation, options)
 
-    def _exchange(
+    def _begin(
         self,
         service: ServiceInfo,
         operation: OperationInfo,
@@ -152,56 +179,70 @@ class Requestor:
         options: CallOptions,
     ) -> Ticket:
         """Send a request whose replies will be waited for."""
-        header = self._header(operation, destination, batch_size, options)
+        target = self.connection.names.lookup(destination)
+        header = self._header(operation, self._uri(destination), batch_size, options)
         message = self._message(header, request, options)
-        correlation_id = str(header.correlation_id)
-        limits = self._limits(options)
         now = self._clock()
-        rules = BatchRules(first=self.profile.first_batch, strict=self.profile.validation == "strict")
-        exchange: Any = (
-            SimpleExchange(correlation_id, started=now, limits=limits)
-            if batch_size is None
-            else BatchAssembler(correlation_id, started=now, limits=limits, rules=rules)
-        )
-        ticket = Ticket(exchange, self._pump, service.root)
-        self._pump.open(ticket)
+        exchange = self._exchange(correlation_id(header) or "", now, options, simple=batch_size is None)
+        ticket = self._pump.open(exchange, service.root, now)
         try:
-            sent = self._send(destination, message)
+            sent = self._send(target, message)
         except BaseException:
             self._pump.close_ticket(ticket)
             raise
         self._pump.sent(ticket, sent.message_id)
         return ticket
 
+    def _exchange(self, identifier: str, now: float, options: CallOptions, *, simple: bool) -> Exchange[Any]:
+        limits = self._limits(options)
+        if simple:
+            return SimpleExchange(identifier, started=now, limits=limits, expect_ack=self._expect_ack)
+        strict = self.profile.validation == "strict"
+        rules = BatchRules(first=self.profile.first_batch, strict=strict, expect_ack=self._expect_ack)
+        return BatchAssembler(identifier, started=now, limits=limits, rules=rules)
+
     def _send_one_way(
         self, operation: OperationInfo, destination: Any, request: XmlObject, options: CallOptions
     ) -> None:
-        header = self._header(operation, destination, None, options)
-        header.communication_pattern = CommunicationPatternType.Notification
-        header.msg_type = MessageTypeType.NOTIFICATION
-        self._send(destination, self._message(header, request, options, one_way=True))
+        target = self.connection.names.lookup(destination)
+        header = self._header(operation, self._uri(destination), None, options)
+        self._send(target, self._message(header, request, options, one_way=True))
+
+    def _uri(self, destination: Any) -> str:
+        """How the header names a destination (C53)."""
+        if isinstance(destination, Destination):
+            return self.connection.names.name_of(destination) or str(destination)
+        return str(destination)
 
     def _header(
-        self, operation: OperationInfo, destination: Any, batch_size: int | None, options: CallOptions
+        self, operation: OperationInfo, destination_uri: str, batch_size: int | None, options: CallOptions
     ) -> Header:
-        pattern = CommunicationPatternType.SimpleResponse
-        if batch_size is not None:
-            pattern = CommunicationPatternType.MultipleBatchResponse
         fields: dict[str, Any] = {
             "activity_name": operation.name,
             "msg_name": operation.request_message or f"{operation.name}Request",
-            "msg_type": MessageTypeType.REQUEST,
             "sender_uri": self.sender_uri,
-            "destination_uri": str(destination),
-            "reply_to_uri": self._reply_to,
-            "failure_replyto_uri": self._failure_reply_to,
-            "correlation_id": options.correlation_id or self._new_id(),
+            "destination_uri": destination_uri,
             "priority": None if options.priority is None else str(options.priority),
-            "communication_pattern": pattern,
             "communication_style": CommunicationStyleType.MSG,
-            "requested_batch_size": batch_size,
             "timestamp": dt.datetime.now(dt.UTC).replace(microsecond=0),
         }
+        if operation.mep == "one-way":  # nobody answers: no reply address, and no id to answer with (C13)
+            fields |= {
+                "msg_type": MessageTypeType.NOTIFICATION,
+                "communication_pattern": CommunicationPatternType.Notification,
+                "correlation_id": options.correlation_id,
+            }
+        else:
+            batches = batch_size is not None
+            pattern = CommunicationPatternType
+            fields |= {
+                "msg_type": MessageTypeType.REQUEST,
+                "communication_pattern": pattern.MultipleBatchResponse if batches else pattern.SimpleResponse,
+                "reply_to_uri": self._reply_to,
+                "failure_replyto_uri": self._failure_reply_to,
+                "correlation_id": self._new_id() if options.correlation_id is None else options.correlation_id,
+                "requested_batch_size": batch_size,
+            }
         try:
             return Header(**{**fields, **options.header})
         except TypeError as error:
@@ -215,13 +256,14 @@ class Requestor:
             Envelope(header=header, body=request),
             self.profile,
             names=self.connection.names,
-            reply_to=self._reply_destination,
+            reply_to=None if one_way else self._temporary,
             one_way=one_way,
         )
+        if not one_way and header_text(header, "correlationId") is None:
+            raise HeaderError("correlationId", "required: replies could not be told apart (R3b)")
         return stamped(message, options.persistent, options.time_to_live)
 
-    def _send(self, destination: Any, message: JmsMessage) -> JmsMessage:
-        target = self.connection.names.lookup(destination)
+    def _send(self, target: Destination, message: JmsMessage) -> JmsMessage:
         with self._sending:
             return self._session.send(target, message)
 
@@ -234,7 +276,7 @@ class Requestor:
         return dataclasses.replace(self.limits, **changes)
 
     def close(self) -> None:
-        """Ends the sessions; callers that wait get a TransportError. The connection stays open."""
+        """Ends the sessions; callers that wait get an IllegalStateError. The connection stays open."""
         self._pump.close()
         self._session.close()
 
@@ -251,25 +293,53 @@ class Batches(Iterator[Any]):
     """The responses of one MultipleBatchResponse call: in order, each once, as soon as order allows.
 
     Iteration raises, when the turn of the fault has come, `MtosiFault` (C59), `IncompleteBatchError` with the missing
-    numbers (P32), `ReplyTimeoutError`, or the `XmlError` of a reply that cannot be read.
+    numbers (P32), `ReplyTimeoutError`, or the `XmlError` of a reply that cannot be read. It is for one thread at a
+    time. What nobody refers to any more is given up.
 
     Attributes:
         correlation_id: the request's correlationId.
     """
 
-    def __init__(self, ticket: Ticket, pump: ReplyPump, service: ServiceInfo, operation: OperationInfo) -> None:
+    def __init__(
+        self, pump: ReplyPump, ticket: Ticket, service: ServiceInfo, operation: OperationInfo, options: CallOptions
+    ) -> None:
         self.correlation_id = ticket.correlation_id
+        self._pump = pump
         self._ticket = ticket
-        self._replies = ticket.replies(pump)
         self._service = service
         self._operation = operation
+        self._options = options
+        self._end = weakref.finalize(self, pump.drop, ticket)
+        self._end.atexit = False
 
     def __next__(self) -> Any:
         try:
-            return _body(next(self._replies), self._service, self._operation)
+            envelope = self._pump.next(self._ticket)
+            if envelope is not None:
+                return _heard(envelope, self._options, self._service, self._operation)
+        except IncompleteBatchError as error:
+            self.close()
+            error.batches = dict(self.held)
+            raise
         except BaseException:
             self.close()
             raise
+        self.close()
+        raise StopIteration
+
+    @property
+    def held(self) -> Mapping[int, Any]:
+        """What had arrived by the time that the exchange ended badly and never had its turn, by batch number.
+
+        Responses; in place of one that is none, its envelope.
+        """
+        return {number: self._held(envelope) for number, envelope in self._ticket.held.items()}
+
+    def _held(self, envelope: Envelope) -> Any:
+        try:
+            return _response_of(in_package(envelope, self._service.root), self._service, self._operation)
+        except MtosiError:
+            return envelope
 
     @property
     def counts(self) -> Any:
@@ -279,7 +349,8 @@ class Batches(Iterator[Any]):
 
     def close(self) -> None:
         """Give up what has not come; its replies will be orphans."""
-        self._ticket.close()
+        if self._end.detach() is not None:
+            self._pump.close_ticket(self._ticket)
 
     def __enter__(self) -> Self:
         return self
@@ -290,42 +361,28 @@ class Batches(Iterator[Any]):
         self.close()
 
 
-def stamped(message: JmsMessage, persistent: bool | None, time_to_live: float | None) -> JmsMessage:
-    """A message with its delivery mode and life time as one call wants them.
-
-    Args:
-        message: as the binding made it.
-        persistent: whether the provider must store it; None leaves the profile's mode.
-        time_to_live: seconds, None leaves the profile's.
-    """
-    changes: dict[str, Any] = {}
-    if persistent is not None:
-        changes["delivery_mode"] = DeliveryMode.PERSISTENT if persistent else DeliveryMode.NON_PERSISTENT
-    if time_to_live is not None:
-        changes["time_to_live_ms"] = int(time_to_live * 1000)
-    if changes.get("delivery_mode", message.delivery_mode) is DeliveryMode.PERSISTENT:
-        changes["properties"] = {**message.properties, DUPLICATE_ID: str(uuid.uuid4())}
-    return dataclasses.replace(message, **changes) if changes else message
+def _heard(envelope: Envelope, options: CallOptions, service: ServiceInfo, operation: OperationInfo) -> Any:
+    """The response object of a reply whose turn has come; the call's hook sees its envelope first."""
+    envelope = in_package(envelope, service.root)
+    if options.on_reply is not None:
+        options.on_reply(envelope)
+    return _response_of(envelope, service, operation)
 
 
-def _strategy(profile: BindingProfile) -> str:
-    return {"jms": "message-id"}.get(profile.correlation, profile.correlation)
-
-
-def _body(envelope: Envelope, service: ServiceInfo, operation: OperationInfo) -> Any:
-    """The response object of an envelope.
+def _response_of(envelope: Envelope, service: ServiceInfo, operation: OperationInfo) -> Any:
+    """The response object of a reply.
 
     Raises:
-        ProtocolError: the body is not the operation's response.
+        MtosiFault: it is a fault.
+        ProtocolError: its body is not the operation's response.
     """
-    expected = service.load(operation.response)
-    body = envelope.body
-    if not isinstance(body, expected) and getattr(type(body), "__xml__", expected.__xml__).tag == expected.__xml__.tag:
-        body = parse(envelope.to_bytes(), package=service.root).body  # read with another package's classes
-    if isinstance(body, expected):
-        return body
-    got = type(envelope.body).__name__ if envelope.body is not None else "an empty body"
     header = envelope.header
-    raise ProtocolError(
-        f"{operation.name}: {expected.__name__} was expected, {got} came", str(header.correlation_id if header else "")
-    )
+    if envelope.fault is not None:
+        raise envelope.fault
+    if header is not None and header_text(header, "msgType") == "ERROR":
+        raise MtosiFault("the reply has msgType ERROR and no fault", detail=envelope.body, header=header)
+    expected = service.load(operation.response)
+    if isinstance(envelope.body, expected):
+        return envelope.body
+    got = type(envelope.body).__name__ if envelope.body is not None else "an empty body"
+    raise ProtocolError(f"{operation.name}: {expected.__name__} was expected, {got} came", correlation_id(header) or "")

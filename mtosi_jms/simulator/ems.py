@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from mtosi_jms.service import RequestContext
 from mtosi_jms.simulator.network import Network
 from mtosi_jms.stubs.fmw.md import ManagementDomainType
 from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault, InvalidInputFault
-from mtosi_jms.stubs.fmw.nam import NamingAttributeType, name
+from mtosi_jms.stubs.fmw.nam import NamingAttributeType
 from mtosi_jms.stubs.mri import mer, rir
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.mri.resource_inventory_retrieval import ResourceInventoryRetrieval
 from mtosi_jms.stubs.nrf import invdata
 from mtosi_jms.stubs.nrf.me import ManagedElementType
+from mtosi_jms.xmlbind import escape_name_part
 
 
 class ManagedElementEms(ManagedElementRetrieval.Supplier):
@@ -30,15 +31,14 @@ class ManagedElementEms(ManagedElementRetrieval.Supplier):
         self, request: mer.GetAllManagedElementsRequest, context: RequestContext
     ) -> Iterable[ManagedElementType]:
         """All elements of a management domain; of the only one there is if none is named."""
-        wanted = request.md_or_mlsn_ref
-        if wanted is not None and str(wanted) != str(name(f"MD={self.network.domain}")):
-            raise EntityNotFoundFault(f"there is no {wanted}")
+        self._look_in(request.md_or_mlsn_ref)
         return self.network.managed_elements()
 
     def get_all_managed_elements_passing_filter(
         self, request: mer.GetAllManagedElementsPassingFilterRequest, context: RequestContext
     ) -> Iterator[ManagedElementType]:
         """The elements whose attributes equal all those that the filter names."""
+        self._look_in(request.md_ref)
         wanted = request.filter
         for element in self.network.managed_elements():
             if wanted is None or _passes(element, wanted):
@@ -47,7 +47,11 @@ class ManagedElementEms(ManagedElementRetrieval.Supplier):
     def get_all_managed_elements_wrt_os(
         self, request: mer.GetAllManagedElementsWrtOsRequest, context: RequestContext
     ) -> Iterable[ManagedElementType]:
-        """All elements: they are this OS's."""
+        """All elements: they are this OS's, which has one name, that of the domain."""
+        self._look_in(request.md_ref)
+        wanted = request.os_ref
+        if wanted is not None and str(wanted) != f"OS={escape_name_part(self.network.domain)}":
+            raise EntityNotFoundFault(f"there is no {wanted}")
         return self.network.managed_elements()
 
     def get_managed_element(
@@ -60,6 +64,11 @@ class ManagedElementEms(ManagedElementRetrieval.Supplier):
         if index is None:
             raise EntityNotFoundFault(f"there is no {request.me_ref}")
         return mer.GetManagedElementResponse(me=self.network.managed_element(index))
+
+    def _look_in(self, domain: NamingAttributeType | None) -> None:
+        """Raise the fault of a domain that is not there."""
+        if domain is not None and str(domain) != str(self.network.domain_name()):
+            raise EntityNotFoundFault(f"there is no {domain}")
 
 
 def _passes(element: ManagedElementType, wanted: mer.FilterType) -> bool:
@@ -74,6 +83,9 @@ def _passes(element: ManagedElementType, wanted: mer.FilterType) -> bool:
 class InventoryEms(ResourceInventoryRetrieval.Supplier):
     """ResourceInventoryRetrieval over a generated network, in the nested layout.
 
+    Of a filter it honours the base instances, which may be the domain or managed elements; kinds of objects and
+    granularity it does not look at: what is given is given in full.
+
     Args:
         network: what there is.
     """
@@ -84,17 +96,31 @@ class InventoryEms(ResourceInventoryRetrieval.Supplier):
     def get_inventory(
         self, request: rir.GetInventoryRequest, context: RequestContext
     ) -> Iterator[rir.GetInventoryResponse]:
-        """The whole network below its management domain; a size counts managed elements here."""
-        size = context.batch_size or max(self.network.elements, 1)
-        for first in range(0, max(self.network.elements, 1), size):
-            elements = [self._element(index) for index in range(first, min(first + size, self.network.elements))]
+        """The network below its management domain; a size counts managed elements here."""
+        wanted = self._wanted(request)
+        size = context.batch_size or max(len(wanted), 1)
+        for first in range(0, max(len(wanted), 1), size):
+            elements = [self._element(index) for index in wanted[first : first + size]]
             yield rir.GetInventoryResponse(inventory_data=self._data(elements))
+
+    def _wanted(self, request: rir.GetInventoryRequest) -> Sequence[int]:
+        """Numbers of the elements asked for."""
+        bases = request.filter.base_instance if request.filter is not None else []
+        if not bases or str(self.network.domain_name()) in map(str, bases):
+            return range(self.network.elements)
+        found: dict[int, None] = {}
+        for base in bases:
+            index = self.network.index_of(base)
+            if index is None:
+                raise InvalidInputFault(f"there is no {base}")
+            found[index] = None
+        return list(found)
 
     def _data(self, elements: list[invdata.ManagedElementInventoryType]) -> invdata.InventoryDataType:
         domain = self.network.domain
         below = invdata.ManagementDomainInventoryTypeMeList(me_inv=elements) if elements else None
         md = invdata.ManagementDomainInventoryType(
-            md_nm=domain, md_attrs=ManagementDomainType(name=name(f"MD={domain}")), me_list=below
+            md_nm=domain, md_attrs=ManagementDomainType(name=self.network.domain_name()), me_list=below
         )
         return invdata.InventoryDataType(md_list=invdata.InventoryDataTypeMdList(md=[md]))
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from mtosi_jms.errors import ConfigError
 from mtosi_jms.stubs.fmw.gen import AliasNameListType, AliasNameListTypeAlias, AnyListType
 from mtosi_jms.stubs.fmw.nam import NamingAttributeType, name
 from mtosi_jms.stubs.nrb.cri import ResourceStateEnumType, ResourceStateType, SourceEnumType, SourceType
@@ -46,6 +47,7 @@ _STATES: Final = (
     ResourceStateEnumType.INSTALLING,
     ResourceStateEnumType.PLANNING,
 )
+_DIGITS: Final = 12
 _RATES: Final = ("LR_Line_OC48_STS48_and_MS_STM16", "LR_Line_OC192_STS192_and_MS_STM64", "LR_Ethernet")
 
 
@@ -59,6 +61,9 @@ class Network:
         domain: name of the management domain.
         ports: physical termination points in each element.
         channels: connection termination points below each port.
+
+    Raises:
+        ConfigError: a negative number, or no name.
     """
 
     elements: int = 2000
@@ -67,6 +72,15 @@ class Network:
     ports: int = 4
     channels: int = 2
 
+    def __post_init__(self) -> None:
+        if min(self.elements, self.ports, self.channels) < 0 or not self.domain:
+            raise ConfigError("a network has a domain name, and numbers of elements, ports and channels from 0")
+
+    def domain_name(self) -> NamingAttributeType:
+        """The name of the management domain."""
+        found: NamingAttributeType = name(f"MD={escape_name_part(self.domain)}")
+        return found
+
     def element_name(self, index: int) -> NamingAttributeType:
         """The name of an element, counted from 0."""
         found: NamingAttributeType = name(f"MD={escape_name_part(self.domain)}/ME=NE-{index + 1}")
@@ -74,11 +88,11 @@ class Network:
 
     def index_of(self, wanted: NamingAttributeType) -> int | None:
         """Which element has a name; None if none has."""
-        parts = [(part.type, part.value) for part in wanted.rdn]
+        parts = [(part.type, part.value or "") for part in wanted.rdn]
         if len(parts) != 2 or parts[0] != ("MD", self.domain) or parts[1][0] != "ME":
             return None
-        digits = (parts[1][1] or "").removeprefix("NE-")
-        index = int(digits) - 1 if digits.isascii() and digits.isdigit() else -1
+        digits = parts[1][1].removeprefix("NE-")
+        index = int(digits) - 1 if digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS else -1
         return index if 0 <= index < self.elements and parts[1][1] == f"NE-{index + 1}" else None
 
     def managed_elements(self) -> Iterator[ManagedElementType]:

@@ -17,10 +17,15 @@ from mtosi_jms.spool.writer import Spool
 class DurableLanding:
     """Keeps each received message durably before it is acknowledged.
 
+    Requestors and subscribers may share one.
+
     Args:
         folder: where the messages go; made if it is not there.
         ack_log: file that gets one synced line for each acknowledgement; None: no log.
         clock: seconds since 1970 UTC.
+
+    Attributes:
+        spool: the folder as a spool.
 
     Raises:
         SpoolError: folder or log cannot be written.
@@ -36,7 +41,6 @@ class DurableLanding:
         self.spool = Spool(folder)
         self._ack_log = AckLog(ack_log) if ack_log is not None else None
         self._clock = clock
-        self.count = 0
 
     def land(self, message: JmsMessage) -> SpoolEntry:
         """Write a message; it is safe when this returns.
@@ -44,9 +48,7 @@ class DurableLanding:
         Raises:
             SpoolError: it cannot be written; it must not be acknowledged.
         """
-        entry = self.spool.write(message, int(self._clock() * 1000))
-        self.count += 1
-        return entry
+        return self.spool.write(message, int(self._clock() * 1000))
 
     def acknowledged(self, landed: SpoolEntry, *, correlation_id: str | None, batch_number: int | None) -> None:
         """Log that a message was acknowledged.

@@ -23,7 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("jms",),
     ("patterns",),
     ("transport",),
-    ("requestor", "replies", "supplier", "notifications"),
+    ("requestor", "replies", "messages", "supplier", "answers", "notifications"),
     ("spool", "simulator", "spark", "cli", "testing", "validation", "report", "__init__", "__main__"),
 )
 RANK = {unit: rank for rank, cell in enumerate(LAYERS) for unit in cell}

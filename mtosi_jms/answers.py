@@ -1,0 +1,249 @@
+"""The replies to one request: their headers, what they hold, and where they go (R3c, R5, R16d, C16, C17)."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from mtosi_jms.errors import (
+    ConfigError,
+    InvalidDestinationError,
+    MtosiError,
+    MtosiFault,
+    ResourceLimitError,
+    TransportError,
+)
+from mtosi_jms.jms import BindingProfile, Destination, JmsMessage, NamingContext
+from mtosi_jms.jms.binding import to_jms
+from mtosi_jms.messages import stamped
+from mtosi_jms.patterns import Batch, BatchPosition, ReplyRoute, RouteSource, parse_pattern, reply_ids, reply_route
+from mtosi_jms.service import OperationInfo, ServiceInfo
+from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
+from mtosi_jms.stubs.fmw.hdr import (
+    ActivityStatusEnumType,
+    ActivityStatusType,
+    CommunicationPatternType,
+    CommunicationStyleType,
+    MessageTypeType,
+)
+from mtosi_jms.xmlbind import XmlObject
+
+log = logging.getLogger(__name__)
+
+
+class WithheldError(Exception):
+    """No reply can reach the requestor: nothing more is to be done for this request but to report it."""
+
+    def __init__(self, what: str, error: MtosiError) -> None:
+        self.what = what
+        self.error = error
+        super().__init__(what)
+
+
+class ProviderError(Exception):
+    """The provider failed while a reply was sent; not to be taken for a failure of the handler."""
+
+    def __init__(self, error: TransportError) -> None:
+        self.error = error
+        super().__init__(str(error))
+
+
+class Sender(Protocol):
+    """What sends replies: a session."""
+
+    def send(self, destination: Destination, message: JmsMessage) -> JmsMessage:
+        """See `Session.send`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyRules:
+    """What holds for all replies of a supplier.
+
+    Attributes:
+        sender_uri: the header's senderURI.
+        profile: the switches of the binding.
+        names: resolves failureReplytoURI.
+        allows: says where replies may be sent.
+    """
+
+    sender_uri: str
+    profile: BindingProfile
+    names: NamingContext
+    allows: Callable[[Destination], bool]
+
+
+class Replies:
+    """Sends the replies to one request.
+
+    Args:
+        rules: what holds for all replies.
+        session: sends them.
+        message: the request.
+
+    Attributes:
+        request: the request's header, an empty one as long as it is not known.
+        version: the SOAP version to answer in, the request's (C52).
+    """
+
+    def __init__(self, rules: ReplyRules, session: Sender, message: JmsMessage) -> None:
+        self._rules = rules
+        self._session = session
+        self._message = message
+        self.request = Header()
+        self.version = "1.1"
+
+    def admit(self) -> None:
+        """Look before anything is done for the request whether it may be answered.
+
+        Raises:
+            WithheldError: replies to its JMSReplyTo are not allowed.
+        """
+        self._allowed(self._message.reply_to)
+
+    def response(
+        self, body: Any, operation: OperationInfo, position: BatchPosition | None, fields: Mapping[str, Any]
+    ) -> None:
+        """Send one response, partial or whole.
+
+        Args:
+            body: the response object.
+            operation: what was asked for.
+            position: its place among several, None for the one response of SimpleResponse.
+            fields: header fields that the handler adds, by Python name.
+
+        Raises:
+            WithheldError, ProviderError: it cannot be sent.
+            HeaderError, EncodeError: it must not be sent as it is.
+        """
+        route = self._route(is_error=False)
+        header = self._header(operation, operation.response_message or f"{operation.name}Response", route)
+        header.msg_type = MessageTypeType.RESPONSE
+        header.activity_status = ActivityStatusType(value=ActivityStatusEnumType.SUCCESS)
+        if position is not None:
+            header.communication_pattern = CommunicationPatternType.MultipleBatchResponse
+            header.requested_batch_size = self.request.requested_batch_size
+            header.batch_sequence_number = position.number
+            header.batch_sequence_end_of_reply = position.end_of_reply
+        if fields:
+            header = dataclasses.replace(header, **fields)
+        self._send(Envelope(header=header, body=body), route)
+
+    def fault(self, fault: MtosiFault, operation: OperationInfo | None, service: ServiceInfo | None) -> None:
+        """Send a fault: with the operation's exception where there is one, a bare SOAP fault otherwise.
+
+        Raises:
+            As `response`.
+        """
+        route = self._route(is_error=True)
+        header = self._header(operation, operation.fault_message if operation else "", route)
+        header.msg_type = MessageTypeType.ERROR
+        header.activity_status = ActivityStatusType(value=ActivityStatusEnumType.FAILURE)
+        if operation is None or service is None or not operation.fault:
+            self._send(Envelope.bare_fault(fault, header), route)
+            return
+        in_header = self._rules.profile.fault_in_header
+        exception = service.load(operation.fault)
+        self._send(Envelope.for_fault(fault, exception, header, in_soap_header=in_header), route)
+
+    def _header(self, operation: OperationInfo | None, msg_name: str, route: ReplyRoute[Destination]) -> Header:
+        request = self.request
+        ids = reply_ids(correlation_id(request), self._message.message_id, self._message.correlation_id)
+        pattern, _ = parse_pattern(header_text(request, "communicationPattern"))
+        style = CommunicationStyleType
+        wanted = "failureReplytoURI" if route.source is RouteSource.FAILURE_REPLY_TO else "replyToURI"
+        return Header(
+            activity_name=operation.name if operation else header_text(request, "activityName"),
+            msg_name=msg_name or None,
+            sender_uri=self._rules.sender_uri,
+            destination_uri=header_text(request, wanted) or header_text(request, "senderURI"),
+            # Where a request has none there is nothing to copy; its message id is what such a peer pairs by.
+            correlation_id=ids.correlation_id or ids.jms_correlation_id,
+            communication_pattern=CommunicationPatternType(str(pattern)),
+            communication_style=style.RPC if header_text(request, "communicationStyle") == "RPC" else style.MSG,
+            timestamp=dt.datetime.now(dt.UTC).replace(microsecond=0),
+        )
+
+    def _route(self, *, is_error: bool) -> ReplyRoute[Destination]:
+        route = reply_route(
+            is_error=is_error,
+            reply_to=self._message.reply_to,
+            failure_reply_to_uri=header_text(self.request, "failureReplytoURI"),
+            resolve=self._allowed_name,
+        )
+        if route.destination is None:
+            raise WithheldError("a reply has nowhere to go", ConfigError(route.warning or "no reply address"))
+        if route.warning:
+            log.warning("%s", route.warning)
+        if route.source is RouteSource.REPLY_TO:
+            self._allowed(route.destination)
+        return route
+
+    def _allowed(self, destination: Destination | None) -> None:
+        if destination is not None and not self._rules.allows(destination):
+            error = InvalidDestinationError(f"replies to {destination} are not allowed here")
+            raise WithheldError("a reply is withheld", error)
+
+    def _allowed_name(self, name: str) -> Destination:
+        destination = self._rules.names.lookup(name)
+        if not self._rules.allows(destination):
+            raise InvalidDestinationError(f"replies to {destination} are not allowed here")
+        return destination
+
+    def _send(self, envelope: Envelope, route: ReplyRoute[Destination]) -> None:
+        if route.destination is None:
+            return
+        envelope.version = self.version
+        message = to_jms(envelope.header or Header(), envelope, self._rules.profile, names=self._rules.names)
+        ids = reply_ids(None, self._message.message_id, self._message.correlation_id)
+        message = dataclasses.replace(message, correlation_id=ids.jms_correlation_id)
+        try:
+            self._session.send(route.destination, stamped(message, None, None))
+        except InvalidDestinationError as error:
+            raise WithheldError("the requestor is gone", error) from error
+        except ResourceLimitError as error:
+            raise WithheldError("the requestor's destination is full", error) from error
+        except TransportError as error:
+            raise ProviderError(error) from error
+
+
+class ResponseMaker:
+    """Puts the objects of a batch into an operation's response.
+
+    Args:
+        service: the interface of the operation.
+        operation: the operation.
+    """
+
+    def __init__(self, service: ServiceInfo, operation: OperationInfo) -> None:
+        self._operation = operation
+        self._cls = service.load(operation.response)
+
+    def is_response(self, item: object) -> bool:
+        """Whether a handler's object is a whole response."""
+        return isinstance(item, self._cls)
+
+    def response(self, batch: Batch[Any]) -> Any:
+        """The response with the objects of a batch.
+
+        Raises:
+            ConfigError: the response has no list of objects to put them into.
+        """
+        if len(batch.objects) == 1 and self.is_response(batch.objects[0]):
+            return batch.objects[0]
+        path = self._operation.batch_path
+        if not path and not batch.objects:
+            return self._cls()
+        if not path:
+            raise ConfigError(f"{self._operation.name}: the handler must yield {self._cls.__name__}")
+        return _nested(self._cls, path, batch.objects)
+
+
+def _nested(cls: type[XmlObject], path: Sequence[str], objects: list[Any]) -> XmlObject:
+    name, *rest = path
+    value = _nested(cls.__xml__.field(name).table().cls, rest, objects) if rest else objects
+    return cls(**{name: value})  # type: ignore[arg-type]

@@ -1,0 +1,109 @@
+"""What requestor, supplier and publisher do with single messages: finish those they send, read those they receive."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+import re
+import uuid
+from hashlib import blake2b
+from typing import Any, Final
+
+from mtosi_jms.errors import MtosiError, TransportError
+from mtosi_jms.jms import DeliveryMode, JmsMessage
+from mtosi_jms.jms.binding import from_jms
+from mtosi_jms.patterns import Reply, ReplyType
+from mtosi_jms.soap import Envelope, correlation_id, header_text, parse
+from mtosi_jms.transport import Session
+from mtosi_jms.xmlbind import XmlWarning
+
+log = logging.getLogger(__name__)
+
+DUPLICATE_ID = "MTOSIX_messageId"
+"""Property by which a resent PERSISTENT message can be told from a new one; ours, in no MTOSI header."""
+
+_BODY: Final = re.compile(rb"<(?:[\w.-]+:)?Body[\s/>]")
+
+
+def stamped(message: JmsMessage, persistent: bool | None, time_to_live: float | None) -> JmsMessage:
+    """A message with its delivery mode and life time as one call wants them.
+
+    Args:
+        message: as the binding made it.
+        persistent: whether the provider must store it; None leaves the profile's mode.
+        time_to_live: seconds, None leaves the profile's.
+    """
+    changes: dict[str, Any] = {}
+    if persistent is not None:
+        changes["delivery_mode"] = DeliveryMode.PERSISTENT if persistent else DeliveryMode.NON_PERSISTENT
+    if time_to_live is not None:
+        changes["time_to_live_ms"] = math.ceil(time_to_live * 1000)  # no fraction becomes 0, which is for ever
+    if changes.get("delivery_mode", message.delivery_mode) is DeliveryMode.PERSISTENT:
+        changes["properties"] = {**message.properties, DUPLICATE_ID: str(uuid.uuid4())}
+    return dataclasses.replace(message, **changes) if changes else message
+
+
+def read_reply(message: JmsMessage, *, strict: bool = False, package: str | None = None) -> Reply[Any]:
+    """What correlation and the patterns need of a message.
+
+    Args:
+        message: as received.
+        strict: what is read must fit the schema.
+        package: generated package whose classes come before those of all others.
+
+    Returns:
+        The reply with the envelope for payload; where it cannot be read, an ERROR with the error in its place, to be
+        matched by JMSCorrelationID.
+    """
+    try:
+        envelope = from_jms(message, strict=strict, package=package)
+    except MtosiError as error:
+        log.warning("a reply that cannot be read, JMSCorrelationID %s: %s", message.correlation_id, error)
+        return Reply(payload=error, jms_correlation_id=message.correlation_id, message_type=ReplyType.ERROR)
+    header = envelope.header
+    failed = envelope.fault is not None or (header is not None and header_text(header, "msgType") == "ERROR")
+    return Reply(
+        payload=envelope,
+        correlation_id=correlation_id(header),
+        jms_correlation_id=message.correlation_id,
+        message_type=ReplyType.ERROR if failed else ReplyType.RESPONSE,
+        batch_number=header.batch_sequence_number if header is not None else None,
+        end_of_reply=header.batch_sequence_end_of_reply if header is not None else None,
+        body_digest=_body_digest(message.body),
+        has_body=envelope.body is not None or envelope.fault is not None,
+    )
+
+
+def _body_digest(document: bytes) -> bytes:
+    """A digest of the SOAP body alone: a supplier that answers again writes another time into the header."""
+    body = _BODY.search(document)
+    return blake2b(document[body.start() :] if body else document, digest_size=16).digest()
+
+
+def have_again(session: Session) -> None:
+    """Have a message that was not acknowledged delivered again, if the session is still open."""
+    try:
+        session.recover()
+    except TransportError as error:  # closed meanwhile: then the provider delivers it again anyway
+        log.debug("the session cannot be recovered: %s", error)
+
+
+def in_package(envelope: Envelope, package: str) -> Envelope:
+    """An envelope with its body or fault in the classes of a package.
+
+    Several generated packages may know the same elements: the SDK's own stubs and those of a vendor's release. An
+    envelope is read with one of them before it is known whose it is; the other one reads it again.
+    """
+    seen = envelope.fault if envelope.fault is not None else envelope.body
+    if type(seen).__module__.startswith(f"{package}."):
+        return envelope
+    again = parse(envelope.to_bytes(), package=package)
+    again.warnings = envelope.warnings
+    return again
+
+
+def warn(payload: Any, rule: str, reason: str) -> None:
+    """Add a breach of a rule to the warnings of an envelope; nothing for any other payload."""
+    if isinstance(payload, Envelope):
+        payload.warnings.append(XmlWarning(rule, reason))
