@@ -1,6 +1,6 @@
-"""Doubles and fault injectors for tests of code that talks MTOSI over JMS.
+"""Fault injectors: gap, duplicate, reorder, truncate.
 
-The fault injectors are pure: a list or other iterable of messages goes in, a new list comes out, the messages that were
+They are pure: a list or other iterable of messages goes in, a new list comes out, the messages that were
 given stay as they are. Messages are anything; only `truncate` looks into them, and takes bytes or a dataclass with a
 `body` of bytes such as `JmsMessage`. They can be nested:
 
