@@ -1,0 +1,146 @@
+"""Envelopes to Parquet in one Spark session: the source `mtosi` beside Spark's own XML source with a given schema."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from measure import Comparison, Side, compare
+from messaging import header, sent
+from network import BATCH, batch
+
+from mtosi_jms.spark.session import local_session
+
+# What Spark's source is told to read: all leaves of the elements, namespaces ignored.
+XML_SCHEMA = """
+    name struct<rdn: array<struct<type: string, value: string>>>, userLabel string, discoveredName string,
+    namingOs string, owner string,
+    aliasNameList struct<alias: array<struct<aliasName: string, aliasValue: string>>>,
+    source string, networkAccessDomain string, resourceState string, location string, manufacturer string,
+    manufactureDate date, productName string, softwareVersion string, isInSyncState boolean,
+    supportedConnectionLayerRateList struct<layerRate: array<string>>, communicationState string
+"""
+# The columns of ours that hold the same leaves.
+COLUMNS = (
+    "name",
+    "user_label",
+    "discovered_name",
+    "naming_os",
+    "owner",
+    "alias_name_list",
+    "source",
+    "network_access_domain",
+    "resource_state",
+    "location",
+    "manufacturer",
+    "manufacture_date",
+    "product_name",
+    "software_version",
+    "is_in_sync_state",
+    "supported_connection_layer_rate_list",
+    "communication_state",
+)
+# Compared between the outputs: ours, Spark's.
+CHECKED = (
+    ("user_label", "userLabel"),
+    ("location", "location"),
+    ("manufacture_date", "manufactureDate"),
+    ("is_in_sync_state", "isInSyncState"),
+    ("product_name", "productName"),
+    ("name", "name"),
+    ("alias_name_list", "aliasNameList"),
+)
+
+
+def xml_to_parquet(*, quick: bool) -> Comparison:
+    """A landing of envelopes with 500 managed elements each, to Parquet."""
+    files = 8 if quick else 200
+    with tempfile.TemporaryDirectory(prefix="bench-parquet-") as folder:
+        landing = Path(folder) / "landing"
+        size = _land(landing, files)
+        with local_session("benchmarks") as spark:
+            return _compare(spark, landing, Path(folder), files, size, quick=quick)
+
+
+def _land(landing: Path, files: int) -> int:
+    """Write one complete reply as envelopes, a file each; returns the bytes."""
+    landing.mkdir()
+    size = 0
+    for number in range(1, files + 1):
+        head = header("getAllManagedElements", "RESPONSE", number=number, last=number == files)
+        body = sent(head, batch((number - 1) * BATCH + 1)).body
+        (landing / f"reply-{number:05d}.xml").write_bytes(body)
+        size += len(body)
+    return size
+
+
+def _compare(spark: Any, landing: Path, folder: Path, files: int, size: int, *, quick: bool) -> Comparison:
+    source = spark.read.format("mtosi").option("objectType", "ME")
+    ours = source.load(str(landing)).schema
+    narrow = type(ours)([field for field in ours.fields if field.name in COLUMNS])
+
+    def all_columns() -> Any:
+        return spark.read.format("mtosi").option("objectType", "ME").load(str(landing))
+
+    def same_columns() -> Any:
+        return spark.read.format("mtosi").option("objectType", "ME").schema(narrow).load(str(landing))
+
+    def spark_xml() -> Any:
+        reader = spark.read.format("xml").option("rowTag", "me").option("ignoreNamespace", "true")
+        return reader.schema(XML_SCHEMA).load(str(landing))
+
+    sides = [
+        Side("mtosi_jms.spark, the same columns", "ours", _writer(same_columns, folder / "same")),
+        Side("mtosi_jms.spark, all its columns", "ours", _writer(all_columns, folder / "all")),
+        Side("Spark's XML source, schema given", "peer", _writer(spark_xml, folder / "xml")),
+    ]
+    _verify(sides, folder)
+    return compare(
+        "parquet",
+        f"XML to Parquet in one Spark session; {files} envelopes of {BATCH} managed elements",
+        "managed elements",
+        sides,
+        rounds=3 if quick else 5,
+        megabytes=size / 1e6,
+        notes=[
+            f"of our {len(ours.fields)} columns {len(narrow.fields)} have the leaves that Spark's source reads too",
+            "Spark's source reads no header, knows no sequences and names no file",
+        ],
+    )
+
+
+def _writer(frame: Callable[[], Any], out: Path) -> Callable[[], int]:
+    """Writes a new DataFrame to Parquet and counts the rows that are there then."""
+
+    def run() -> int:
+        frame().write.mode("overwrite").parquet(str(out))
+        return sum(pq.read_metadata(path).num_rows for path in out.glob("*.parquet"))
+
+    return run
+
+
+def _verify(sides: list[Side], folder: Path) -> None:
+    """See that both sources found the same values."""
+    for side in sides:
+        side.run()
+    found = {name: _values(folder / name, at) for at, name in enumerate(("same", "xml"))}
+    if found["same"] != found["xml"]:
+        raise RuntimeError("Spark's XML source found other values than ours")
+
+
+def _values(out: Path, at: int) -> list[Any]:
+    columns = [pair[at] for pair in CHECKED]
+    table = pa.concat_tables(pq.read_table(path, columns=columns) for path in out.glob("*.parquet"))
+    rows = [_plain(row) for row in zip(*(table[column].to_pylist() for column in columns), strict=True)]
+    return sorted(rows)
+
+
+def _plain(value: Any) -> Any:
+    """A value without the names of its fields, which the sources spell differently."""
+    if isinstance(value, dict):
+        return tuple(_plain(item) for item in value.values())
+    return tuple(map(_plain, value)) if isinstance(value, (list, tuple)) else str(value)

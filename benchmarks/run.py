@@ -1,0 +1,115 @@
+"""Beside the peers: decode, encode, request and reply, batches, XML to Parquet. Prints tables, writes JSON.
+
+`make bench` runs it; `make bench ARGS="--only decode,encode --quick"` a part of it. What each line means:
+`docs/benchmarks.md`. Nothing here judges a figure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from facts import machine, versions
+from measure import Comparison
+
+from mtosi_jms.cli import console
+from mtosi_jms.errors import MtosiError
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Name -> module and function; a module is imported when its turn comes, so that one peer missing stops one part.
+BENCHMARKS = {
+    "decode": ("codec", "decoding"),
+    "encode": ("codec", "encoding"),
+    "request": ("messaging", "request_reply"),
+    "request-100": ("messaging", "request_reply_100"),
+    "batches": ("messaging", "batches"),
+    "parquet": ("parquet", "xml_to_parquet"),
+}
+
+
+def main() -> int:
+    """Run what was asked for; 1 if a part could not run."""
+    args = _arguments()
+    started = time.time()
+    found: list[Comparison] = []
+    failed: list[str] = []
+    for name in args.only:
+        module, function = BENCHMARKS[name]
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        try:
+            comparison: Comparison = getattr(importlib.import_module(module), function)(quick=args.quick)
+        except (ImportError, MtosiError, OSError, RuntimeError) as error:
+            print(f"error: {name}: {type(error).__name__}: {error}", file=sys.stderr)
+            failed.append(name)
+            continue
+        show(comparison)
+        found.append(comparison)
+    write(args.out, found, failed, quick=args.quick, seconds=time.time() - started)
+    return 1 if failed else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", type=_names, default=list(BENCHMARKS), metavar="NAME,...", help=", ".join(BENCHMARKS))
+    parser.add_argument("--quick", action="store_true", help="fewer data and rounds: to see that it runs")
+    parser.add_argument("--out", type=Path, default=ROOT / "out" / "bench.json", metavar="FILE", help="the JSON")
+    return parser.parse_args()
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names or set(names) - set(BENCHMARKS):
+        raise argparse.ArgumentTypeError(f"{text!r}: there are {', '.join(BENCHMARKS)}")
+    return names
+
+
+def show(comparison: Comparison) -> None:
+    """Print one comparison."""
+    with_bytes = any(line.megabytes for line in comparison.lines)
+    columns = ["", "", f"{comparison.unit}/s", *(["MB/s"] if with_bytes else []), "ours is"]
+    rows = []
+    for line in comparison.lines:
+        row = [line.kind, line.name, f"{line.rate:,.0f}"]
+        if with_bytes:
+            row.append(f"{line.megabytes / line.median:,.1f}" if line.megabytes else "")
+        row.append("" if line is comparison.ours else f"{_short(line.ratio)} times as fast")
+        rows.append(row)
+    console.table(f"{comparison.title} (median of {comparison.rounds})", columns, rows)
+    for note in comparison.notes:
+        print(f"  {note}")
+    print(flush=True)
+
+
+def _short(ratio: float) -> str:
+    return f"{ratio:,.2f}" if ratio >= 0.1 else f"{ratio:.1g}"
+
+
+def write(path: Path, found: list[Comparison], failed: list[str], *, quick: bool, seconds: float) -> None:
+    """Write the JSON: the machine, the versions, all figures, and the ratios once more by name."""
+    document: dict[str, Any] = {
+        "machine": machine(),
+        "versions": versions(),
+        "quick": quick,
+        "seconds": round(seconds, 1),
+        "benchmarks": [comparison.to_json() for comparison in found],
+        "ratios": {
+            f"{comparison.name}: {line.name}": round(line.ratio, 3)
+            for comparison in found
+            for line in comparison.lines
+            if line is not comparison.ours
+        },
+        "failed": failed,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    print(f"written to {path}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""The benchmarks run and say what they promise. No figure is judged."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def measure(root: Path) -> ModuleType:
+    """The module `measure`: benchmarks are scripts, no package."""
+    spec = importlib.util.spec_from_file_location("bench_measure", root / "benchmarks" / "measure.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def run(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(root / "benchmarks" / "run.py"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("names", "needs", "lines"),
+    [
+        ("decode", ("zeep", "xsdata"), ["zeep", "xsdata, lxml", "xsdata, native", "lxml parse alone"]),
+        ("encode", ("zeep", "xsdata"), ["zeep", "xsdata, lxml", "xsdata, native"]),
+        ("request,batches", (), ["the same XML, no messaging"]),
+    ],
+)
+def test_a_quick_run_writes_a_table_and_json(
+    root: Path, tmp_path: Path, names: str, needs: tuple[str, ...], lines: list[str]
+) -> None:
+    for module in needs:
+        pytest.importorskip(module)
+    out = tmp_path / "bench.json"
+    done = run(root, "--quick", "--only", names, "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+    assert set(found) == {"machine", "versions", "quick", "seconds", "benchmarks", "ratios", "failed"}
+    assert found["failed"] == []
+    assert {"python", "lxml", "libxml2"} <= set(found["versions"])
+    assert [benchmark["name"] for benchmark in found["benchmarks"]] == names.split(",")
+    for benchmark in found["benchmarks"]:
+        shown = [line["name"] for line in benchmark["lines"]]
+        assert set(lines) <= set(shown)
+        assert all(line["per_second"] > 0 for line in benchmark["lines"])
+        assert all(name in done.stdout for name in shown)
+        assert {f"{benchmark['name']}: {name}" for name in shown[1:]} <= set(found["ratios"])
+
+
+@pytest.mark.parametrize("arguments", [("--only", "decode,everything"), ("--only", ""), ("--slow",)])
+def test_wrong_usage_ends_with_two(root: Path, arguments: tuple[str, ...]) -> None:
+    assert run(root, *arguments).returncode == 2
+
+
+def test_sides_take_turns_and_every_run_counts_the_same(measure: ModuleType) -> None:
+    order: list[str] = []
+
+    def side(name: str, kind: str) -> Any:
+        return measure.Side(name, kind, lambda: order.append(name) or 5)
+
+    sides = [side("a", "ours"), side("b", "peer"), side("c", "limit")]
+    found = measure.compare("x", "title", "things", sides, rounds=3, megabytes=1.0)
+    assert [order[start : start + 3] for start in range(0, len(order), 3)] == [
+        ["a", "b", "c"],
+        ["a", "b", "c"],
+        ["a", "c", "b"],
+        ["c", "a", "b"],
+    ]
+    assert [len(line.seconds) for line in found.lines] == [3, 3, 3]
+    assert (found.ours.name, found.ours.ratio, found.ours.amount) == ("a", 1.0, 5)
+
+
+def test_a_side_that_does_less_is_refused(measure: ModuleType) -> None:
+    sides = [measure.Side("a", "ours", lambda: 5), measure.Side("b", "peer", lambda: 4)]
+    with pytest.raises(RuntimeError, match="b did 4 things, a 5"):
+        measure.compare("x", "title", "things", sides, rounds=2)
+
+
+def test_a_side_that_changes_is_refused(measure: ModuleType) -> None:
+    counts = iter([5, 5, 6])
+    with pytest.raises(RuntimeError, match="a did 6 things after 5"):
+        measure.compare("x", "title", "things", [measure.Side("a", "ours", lambda: next(counts))], rounds=2)
