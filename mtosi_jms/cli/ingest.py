@@ -1,0 +1,127 @@
+"""`mtosi-jms ingest`: landed envelopes into Parquet by object type, with a ledger of what is complete."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from mtosi_jms.cli import console
+
+if TYPE_CHECKING:
+    from mtosi_jms.spark.ingest import IngestResult
+    from mtosi_jms.spark.sequences import ReplySequence
+
+_STAGES: Final = 4
+_SHOWN: Final = 20
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the parser of this command."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "ingest",
+        help="turn landed envelopes into Parquet, by Spark, with a ledger of what is complete",
+        description="Reads a spool, or any folder of envelopes (*.xml, *.xml.gz), and writes "
+        "OUT/objectType=X/*.parquet and OUT/_report/. Rejected files do not fail the job; they are listed.",
+    )
+    parser.add_argument("landing", metavar="LANDING", help="a spool, a folder, a file or a glob")
+    parser.add_argument("--out", type=Path, default=Path("out/inventory"), help="folder for the result (out/inventory)")
+    parser.add_argument(
+        "--object",
+        default="ME",
+        metavar="TYPE",
+        help="ME EQ EH PTP CTP FTP TL OS MD TMD, a class of the stubs, several joined by commas, or ALL (ME)",
+    )
+    parser.add_argument(
+        "--mode",
+        default="PERMISSIVE",
+        type=str.upper,
+        choices=("PERMISSIVE", "DROPMALFORMED", "FAILFAST"),
+        help="FAILFAST: a rejected file fails the job (PERMISSIVE)",
+    )
+    parser.add_argument(
+        "--on-incomplete",
+        default="warn",
+        choices=("warn", "filter", "fail"),
+        help="rows of incomplete sequences: keep and mark, leave out, or fail (warn)",
+    )
+    parser.add_argument("--stubs", default="", metavar="PACKAGE", help="generated packages, joined by commas")
+    parser.add_argument("--cores", type=_positive, help="processors to use (all)")
+    parser.add_argument("--json", action="store_true", help="print the summary as one JSON document")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("1 or more")
+    return number
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the job; 0 whenever it came to its end.
+
+    Raises:
+        MtosiError: it did not, for the reasons that `mtosi_jms.spark.ingest.ingest` lists.
+    """
+    from mtosi_jms.spark.ingest import IngestOptions, ingest
+
+    options = IngestOptions(
+        landing=args.landing,
+        out=args.out,
+        object_type=args.object,
+        mode=args.mode,
+        on_incomplete=args.on_incomplete,
+        stubs=args.stubs,
+        cores=args.cores,
+    )
+    with console.progress("ingesting", _STAGES) as advance:
+        result = ingest(options, progress=_after_first(advance))
+    if args.json:
+        console.print_json(result.summary())
+    else:
+        show(result)
+    return 0
+
+
+def _after_first(advance: Callable[[int], None]) -> Callable[[str], None]:
+    """Counts a stage when the next one begins."""
+    begun: list[str] = []
+
+    def begin(stage: str) -> None:
+        if begun:
+            advance(1)
+        begun.append(stage)
+
+    return begin
+
+
+def show(result: IngestResult) -> None:
+    """Print what an ingest brought, as tables."""
+    console.table("rows", ("object type", "rows"), [(name, f"{rows:,}") for name, rows in result.rows.items()])
+    if result.sequences:
+        worst = sorted(result.sequences, key=lambda found: (found.complete, not found.conflicts))
+        heads = ("sequence", "batches", "expected", "missing", "duplicates", "conflicts", "complete")
+        console.table("sequences", heads, [_sequence(found) for found in worst[:_SHOWN]])
+        if len(worst) > _SHOWN:
+            console.say(f"and {len(worst) - _SHOWN} more, in {result.out}/_report/ledger.jsonl", "dim")
+    for reject in result.rejected[:_SHOWN]:
+        console.say(f"rejected {reject}", "warn")
+    if len(result.rejected) > _SHOWN:
+        console.say(f"and {len(result.rejected) - _SHOWN} more, in {result.out}/_report/rejects.jsonl", "dim")
+    others = ", ".join(f"{count} {kind}s" for kind, count in sorted(result.messages.items()))
+    console.say(f"{others or 'no messages'}; {sum(result.rows.values()):,} rows in {result.seconds:.1f} s", "title")
+    console.say(f"{result.out}/_report/report.html")
+
+
+def _sequence(found: ReplySequence) -> tuple[object, ...]:
+    numbers = ", ".join(map(str, found.missing[:10])) + (", ..." if found.missing_count > 10 else "")
+    return (
+        found.correlation_id if found.correlation_id is not None else found.source,
+        found.batches,
+        "unknown" if found.expected is None else found.expected,
+        numbers or ("the end" if found.expected is None else ""),
+        found.duplicates,
+        len(found.conflicts),
+        "yes" if found.complete else "no",
+    )

@@ -1,0 +1,47 @@
+"""MTOSI inventory into Spark: landed or streamed envelopes as typed tables, with a ledger of what is complete.
+
+    spark.dataSource.register(InventorySource)
+    df = spark.read.format("mtosi").option("objectType", "ME").load("landing/")
+
+Needs the extra `spark`. Importing this package imports neither Spark nor Arrow; what stands below does, when it is
+first asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+from mtosi_jms.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from mtosi_jms.spark.messages import parse_messages
+    from mtosi_jms.spark.rows import arrow_schema
+    from mtosi_jms.spark.sequences import ledger
+    from mtosi_jms.spark.source import InventorySource
+
+__all__ = ["InventorySource", "arrow_schema", "ledger", "parse_messages"]
+
+_HOMES: Final = {
+    "InventorySource": "source",
+    "arrow_schema": "rows",
+    "ledger": "sequences",
+    "parse_messages": "messages",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in ("pyarrow", "pyspark", "pandas"):
+            raise
+        raise MissingExtraError(missing, "spark") from error
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,315 @@
+"""The job behind `mtosi-jms ingest`: a landing into Parquet by object type, with ledger, rejects and report.
+
+    OUT/objectType=ME/*.parquet      typed columns of ME, and so on: one folder for each object type
+    OUT/_report/summary.json         what `--json` prints
+    OUT/_report/ledger.jsonl         one line a sequence
+    OUT/_report/rejects.jsonl        one line a rejected file
+    OUT/_report/report.html
+
+With ALL, each object type that occurs gets its folder; with types named, each of these does, be it without rows.
+
+Each file is parsed once. One object type is written as it is read; several are read together, each into a struct
+column of its own, and parted afterwards by Spark. All is made in a folder of its own and moved into place at the end,
+so that a job that fails leaves an earlier result as it was. Planning looks at heads and ends only; when reading then
+finds a file that breaks off in the middle, the landing is planned again with every file parsed, and the tables are made
+again, so that the marks of complete sequences are right.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
+from mtosi_jms.spark.discover import Reject
+from mtosi_jms.spark.landing import Landing, check_complete, plan_landing
+from mtosi_jms.spark.options import ALL, MESSAGE, Mode, OnIncomplete, SourceOptions, Verify
+from mtosi_jms.spark.sequences import ReplySequence, ledger_row
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+REPORT: Final = "_report"
+_STAGING: Final = "_staging"
+_PREFIX: Final = "objectType="
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestOptions:
+    """What to ingest, and how.
+
+    Attributes:
+        landing: a spool, a folder of envelopes, a file or a glob.
+        out: folder for the result; made if need be. Tables of an earlier ingest there are replaced.
+        object_type: as the source's option `objectType`, ALL for every type that occurs; not MESSAGE.
+        mode: as the source's option; FAILFAST raises before anything is written.
+        on_incomplete: as the source's option; fail raises before anything is written.
+        stubs: generated packages, joined by commas.
+        cores: processors for a session of the job's own, by default all.
+    """
+
+    landing: str | Path
+    out: str | Path
+    object_type: str = "ME"
+    mode: str = "PERMISSIVE"
+    on_incomplete: str = "warn"
+    stubs: str = ""
+    cores: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestResult:
+    """What an ingest brought.
+
+    Attributes:
+        rows: number of rows by object type.
+        sequences: the ledger.
+        rejected: what was rejected.
+        messages: number of messages by kind, duplicates included.
+        vendors: number of objects by manufacturer, the most frequent ones.
+        stages: seconds by stage.
+        seconds: in all.
+        out: where the result lies.
+    """
+
+    rows: dict[str, int]
+    sequences: tuple[ReplySequence, ...]
+    rejected: tuple[Reject, ...]
+    messages: dict[str, int]
+    vendors: dict[str, int]
+    stages: dict[str, float]
+    seconds: float
+    out: Path
+
+    @property
+    def complete(self) -> bool:
+        """Whether all sequences are complete."""
+        return all(found.complete for found in self.sequences)
+
+    def summary(self) -> dict[str, Any]:
+        """The JSON document of the command."""
+        return {
+            "rows": self.rows,
+            "sequences": [_sequence_json(found) for found in self.sequences],
+            "rejected": [asdict(reject) for reject in self.rejected],
+            "messages": self.messages,
+            "seconds": round(self.seconds, 3),
+            "stages": {name: round(value, 3) for name, value in self.stages.items()},
+            "out": str(self.out),
+        }
+
+
+def _sequence_json(found: ReplySequence) -> dict[str, Any]:
+    return {
+        "correlation_id": found.correlation_id,
+        "file": found.source,
+        "batches": found.batches,
+        "expected": found.expected,
+        "missing": list(found.missing),
+        "missing_count": found.missing_count,
+        "duplicates": found.duplicates,
+        "conflicts": list(found.conflicts),
+        "unexpected": list(found.unexpected),
+        "faults": found.faults,
+        "complete": found.complete,
+    }
+
+
+def ingest(
+    options: IngestOptions, *, spark: SparkSession | None = None, progress: Callable[[str], None] | None = None
+) -> IngestResult:
+    """Run the job.
+
+    Args:
+        options: what to do.
+        spark: a session with this machine's files at hand; by default one is made and stopped again.
+        progress: called with the name of each stage as it begins.
+
+    Raises:
+        ConfigError: options that do not fit, a type that no stub knows, no PySpark or Java, or a folder `out` that
+            holds tables of somebody else.
+        SpoolError: the landing does not exist or cannot be read, or `out` cannot be written.
+        ExchangeError: `on_incomplete` is fail and some sequence is incomplete.
+        MtosiError: `mode` is FAILFAST and something is rejected; one line each.
+    """
+    return _Job(options, progress or (lambda stage: None)).run(spark)
+
+
+class _Job:
+    """One run."""
+
+    def __init__(self, options: IngestOptions, progress: Callable[[str], None]) -> None:
+        self._given = options
+        self._progress = progress
+        self._out = Path(options.out)
+        self._source = SourceOptions.parse(
+            {
+                "path": str(options.landing),
+                "objectType": options.object_type,
+                "mode": options.mode,
+                "onIncomplete": options.on_incomplete,
+                "stubs": options.stubs,
+            }
+        )
+        if self._source.object_types == (MESSAGE,):
+            raise ConfigError("ingest makes tables of objects; read messages with the source's objectType MESSAGE")
+        self._stages: dict[str, float] = {}
+
+    def run(self, spark: SparkSession | None) -> IngestResult:
+        from mtosi_jms.spark.objects import class_for, load_stubs
+        from mtosi_jms.spark.session import check_java, check_pyspark, local_session
+
+        started = time.perf_counter()
+        check_pyspark()
+        load_stubs(self._source.stubs)
+        for name in self._source.object_types:
+            if name != ALL:
+                class_for(name)
+        _check_out(self._out)
+        landing = self._plan(self._source)
+        if spark is None:
+            check_java()
+        with ExitStack() as stack:
+            with self._stage("start Spark"):
+                active = spark or stack.enter_context(local_session(cores=self._given.cores))
+            with _spark_errors():
+                landing, rows, rejected, vendors = self._tables(active, landing)
+        result = IngestResult(
+            rows=rows,
+            sequences=tuple(self._shown_sequence(found) for found in landing.sequences),
+            rejected=tuple(self._shown_reject(reject) for reject in rejected),
+            messages=landing.counts,
+            vendors=vendors,
+            stages=self._stages,
+            seconds=time.perf_counter() - started,
+            out=self._out,
+        )
+        self._report(result)
+        return result
+
+    @contextmanager
+    def _stage(self, name: str) -> Iterator[None]:
+        self._progress(name)
+        started = time.perf_counter()
+        yield
+        self._stages[name] = self._stages.get(name, 0.0) + time.perf_counter() - started
+
+    def _plan(self, source: SourceOptions) -> Landing:
+        """Look at the landing; where a single fault decides, at every file from end to end."""
+        strict = source.mode is Mode.FAILFAST or source.on_incomplete is OnIncomplete.FAIL
+        with self._stage("plan"):
+            landing = plan_landing(replace(source, verify=Verify.FULL) if strict else source)
+        if landing.rejects and source.mode is Mode.FAILFAST:
+            raise MtosiError("\n".join(str(self._shown_reject(reject)) for reject in landing.rejects))
+        if source.on_incomplete is OnIncomplete.FAIL:
+            check_complete(tuple(self._shown_sequence(found) for found in landing.sequences))
+        return landing
+
+    def _tables(
+        self, spark: SparkSession, landing: Landing
+    ) -> tuple[Landing, dict[str, int], tuple[Reject, ...], dict[str, int]]:
+        """Make the tables and move them into place."""
+        from mtosi_jms.spark.tables import TableWriter
+
+        staging = self._out.absolute() / _STAGING
+        _remove(staging)
+        staging.mkdir(parents=True)
+        try:
+            writer = TableWriter(spark, self._source, staging)
+            with self._stage("read and write"):
+                written = writer.write(landing)
+            if written is None:
+                landing = self._plan(replace(self._source, verify=Verify.FULL))
+                with self._stage("read and write"):
+                    written = writer.write(landing)
+            if written is None:
+                raise MtosiError(f"{self._given.landing}: files change while they are read")
+            with self._stage("count"):
+                vendors = writer.vendors(written.rows)
+            _move_in(staging, self._out)
+        finally:
+            _remove(staging)
+        rejects = sorted((*landing.rejects, *written.rejects), key=lambda reject: reject.file)
+        return landing, written.rows, tuple(rejects), vendors
+
+    def _shown(self, path: str) -> str:
+        """A path as the user would write it: relative where the landing was given so."""
+        given = str(self._given.landing)
+        return path if Path(given).is_absolute() or given.startswith("file:") else os.path.relpath(path)
+
+    def _shown_reject(self, reject: Reject) -> Reject:
+        return replace(reject, file=self._shown(reject.file))
+
+    def _shown_sequence(self, found: ReplySequence) -> ReplySequence:
+        return found if found.source is None else replace(found, source=self._shown(found.source))
+
+    def _report(self, result: IngestResult) -> None:
+        from mtosi_jms.report import write_report
+        from mtosi_jms.spark.summary import report_of
+
+        folder = self._out / REPORT
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "summary.json").write_text(json.dumps(result.summary(), indent=2) + "\n", encoding="utf-8")
+            _write_lines(folder / "ledger.jsonl", [ledger_row(found) for found in result.sequences])
+            _write_lines(folder / "rejects.jsonl", [asdict(reject) for reject in result.rejected])
+            made = dt.datetime.now(dt.UTC)
+            write_report(report_of(result, str(self._given.landing), made), folder / "report.html")
+        except OSError as error:
+            raise SpoolError(str(folder), error.strerror or str(error)) from error
+
+
+@contextmanager
+def _spark_errors() -> Iterator[None]:
+    """Turns an error of Spark's into one of ours, in one line, while Spark can still tell it."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        text = str(error)
+        ours = re.findall(r"^(?:mtosi_jms\.errors\.\w+|pyarrow\.lib\.\w+|\w*Error): (.+)$", text, re.MULTILINE)
+        first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
+        raise MtosiError(f"Spark: {ours[-1] if ours else first}") from error
+
+
+def _write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def _check_out(out: Path) -> None:
+    """See that `out` is a place for the result.
+
+    Raises:
+        ConfigError: it holds tables that no ingest of ours made.
+        SpoolError: it cannot be made.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SpoolError(str(out), error.strerror or str(error)) from error
+    if list(out.glob(f"{_PREFIX}*")) and not (out / REPORT / "summary.json").is_file():
+        raise ConfigError(f"{out} holds {_PREFIX}... folders that no ingest of ours made: choose another folder")
+
+
+def _move_in(staging: Path, out: Path) -> None:
+    """Put the new tables in the place of the old ones."""
+    for old in out.glob(f"{_PREFIX}*"):
+        _remove(old)
+    for new in staging.glob(f"{_PREFIX}*"):
+        new.rename(out / new.name)
+
+
+def _remove(path: Path) -> None:
+    if path.exists():
+        shutil.rmtree(path)

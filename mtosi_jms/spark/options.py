@@ -1,0 +1,191 @@
+"""The options of the source `mtosi`: strings from Spark into one frozen value, validated once.
+
+- `path`: a spool, a folder (read recursively), a file or a glob; several as a JSON list in `paths`. Required.
+- `objectType`: ME (default), EQ, EH, PTP, CTP, FTP, TL, OS, MD, TMD, a class of the stubs by name, several joined by
+  commas, MESSAGE (a row an envelope), or ALL (long form).
+- `mode`: PERMISSIVE (default), DROPMALFORMED (no row for a rejected file), FAILFAST (the first one ends the job).
+- `columnNameOfCorruptRecord`: adds this column; PERMISSIVE then gives a row for each rejected file, with its reason.
+- `onIncomplete`: warn (default: rows of incomplete sequences are marked), filter (they are left out), fail.
+- `messageTypes`: which messages objects are taken from: RESPONSE (default), NOTIFICATION, REQUEST, joined by commas.
+- `stubs`: generated packages to import, joined by commas; they are asked before the shipped stubs.
+- `numPartitions`: most partitions to make; by default their number follows the size of the landing.
+- `batchRows`: rows in an Arrow batch (10000).
+- `verify`: ends (default), or full: parse every file while planning, so that the marks of complete sequences also know
+  of files that break off in the middle.
+- `wholeFileBytes`: larger files are streamed instead of being held in memory (8388608).
+- `planFile`: a plan made before (`Landing.save`), read in place of the folder.
+
+Names are compared without case, as Spark does. An option that does not exist is an error.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, TypeVar
+
+from mtosi_jms.errors import ConfigError
+
+OBJECT_TYPES: Final = ("ME", "EQ", "EH", "PTP", "CTP", "FTP", "TL", "OS", "MD", "TMD")
+MESSAGE: Final = "MESSAGE"
+ALL: Final = "ALL"
+
+
+class Mode(Enum):
+    """What becomes of a rejected file (Spark's names)."""
+
+    PERMISSIVE = "PERMISSIVE"
+    DROPMALFORMED = "DROPMALFORMED"
+    FAILFAST = "FAILFAST"
+
+
+class OnIncomplete(Enum):
+    """What becomes of the rows of an incomplete sequence."""
+
+    WARN = "warn"
+    FILTER = "filter"
+    FAIL = "fail"
+
+
+class Verify(Enum):
+    """How much of each file planning looks at."""
+
+    ENDS = "ends"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """The options of one load; see the table of the module."""
+
+    paths: tuple[str, ...]
+    object_types: tuple[str, ...] = ("ME",)
+    mode: Mode = Mode.PERMISSIVE
+    corrupt_column: str | None = None
+    on_incomplete: OnIncomplete = OnIncomplete.WARN
+    message_types: frozenset[str] = frozenset({"response"})
+    stubs: tuple[str, ...] = ()
+    partitions: int | None = None
+    batch_rows: int = 10_000
+    verify: Verify = Verify.ENDS
+    whole_file_bytes: int = 8 * 1024 * 1024
+    plan_file: str | None = None
+
+    @property
+    def object_type(self) -> str:
+        """The one object type; several are joined by commas."""
+        return ",".join(self.object_types)
+
+    def reads(self, kind: str) -> bool:
+        """Whether messages of a kind (`EnvelopeFacts.kind`) are read for rows."""
+        return self.object_types == (MESSAGE,) or kind in self.message_types
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> SourceOptions:
+        """The options that Spark hands over.
+
+        Raises:
+            ConfigError: an unknown option, a value that does not fit, or no path.
+        """
+        given = {name.lower(): value for name, value in options.items()}
+        unknown = sorted(set(given) - set(_NAMES))
+        if unknown:
+            near = difflib.get_close_matches(unknown[0], _NAMES, n=1)
+            hint = f"; did you mean {_NAMES[near[0]]}?" if near else f"; there are {', '.join(_NAMES.values())}"
+            raise ConfigError(f"the source mtosi has no option {unknown[0]!r}{hint}")
+        paths = _paths(given)
+        return cls(
+            paths=paths,
+            object_types=parse_object_types(given.get("objecttype", "ME")),
+            mode=_choice(Mode, "mode", given.get("mode", "PERMISSIVE").upper()),
+            corrupt_column=given.get("columnnameofcorruptrecord") or None,
+            on_incomplete=_choice(OnIncomplete, "onIncomplete", given.get("onincomplete", "warn").lower()),
+            message_types=_message_types(given.get("messagetypes", "RESPONSE")),
+            stubs=_words(given.get("stubs", "")),
+            partitions=_count(given, "numpartitions"),
+            batch_rows=_count(given, "batchrows") or 10_000,
+            verify=_choice(Verify, "verify", given.get("verify", "ends").lower()),
+            whole_file_bytes=_count(given, "wholefilebytes") or 8 * 1024 * 1024,
+            plan_file=given.get("planfile") or None,
+        )
+
+
+_NAMES: Final = {
+    name.lower(): name
+    for name in (
+        "path",
+        "paths",
+        "objectType",
+        "mode",
+        "columnNameOfCorruptRecord",
+        "onIncomplete",
+        "messageTypes",
+        "stubs",
+        "numPartitions",
+        "batchRows",
+        "verify",
+        "wholeFileBytes",
+        "planFile",
+    )
+}
+
+Choice = TypeVar("Choice", bound=Enum)
+
+
+def parse_object_types(text: str) -> tuple[str, ...]:
+    """Object types joined by commas, each once; short names in capitals whatever their case.
+
+    Raises:
+        ConfigError: none at all, or MESSAGE or ALL together with others.
+    """
+    shorts = {*OBJECT_TYPES, MESSAGE, ALL}
+    names = tuple(dict.fromkeys(word.upper() if word.upper() in shorts else word for word in _words(text)))
+    if not names:
+        raise ConfigError(f"objectType is empty; there are {', '.join(OBJECT_TYPES)}, MESSAGE, ALL and class names")
+    if len(names) > 1 and {MESSAGE, ALL} & set(names):
+        raise ConfigError("objectType MESSAGE and ALL stand alone")
+    return names
+
+
+def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
+    if given.get("paths"):
+        try:
+            paths = tuple(str(path) for path in json.loads(given["paths"]))
+        except ValueError:
+            raise ConfigError(f"paths is no JSON list: {given['paths']!r}") from None
+    else:
+        paths = (given["path"],) if given.get("path") else ()
+    if not paths and not given.get("planfile"):
+        raise ConfigError("no path: load(LANDING) or option('path', LANDING)")
+    return paths
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _choice(kind: type[Choice], name: str, text: str) -> Choice:
+    try:
+        return kind(text)
+    except ValueError:
+        names = ", ".join(str(member.value) for member in kind)
+        raise ConfigError(f"{name} is {text!r}; there are {names}") from None
+
+
+def _message_types(text: str) -> frozenset[str]:
+    kinds = frozenset(word.lower() for word in _words(text))
+    if not kinds or not kinds <= {"response", "notification", "request"}:
+        raise ConfigError(f"messageTypes is {text!r}; there are RESPONSE, NOTIFICATION and REQUEST")
+    return kinds
+
+
+def _count(given: Mapping[str, str], name: str) -> int | None:
+    text = given.get(name)
+    if text is None or text == "":
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise ConfigError(f"{_NAMES[name]} is {text!r}; a whole number from 1 is needed")
+    return int(text)

@@ -1,0 +1,278 @@
+"""Completeness of reply sequences: what arrived, what is missing, what came twice (P32, C23, C58, C59, C60).
+
+The rules, which hold for every reader of a landing:
+
+- A sequence is all responses with one correlationId, compared as it came, blanks included. A response without a
+  correlationId is a sequence of its own.
+- A duplicate has the key (correlationId, batchSequenceNumber) and the body of another message. The same key with
+  another body is a conflict: both are kept.
+- Numbers start at 1, or at 0 where a 0 was seen (C23). The batch with the end-of-reply mark says how many there are.
+- A response without a number that is alone in its sequence is complete (C58).
+- Complete means: the end is known, every number up to it is there, none is beyond it, and no fault ended the exchange.
+
+`reckon` is pure: small facts in, sequences out. `ledger` runs it inside Spark, one group a sequence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+LISTED: Final = 1000
+"""Most missing numbers that are listed; a wrong batch number of four billion must not make a list of that length."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """One message as far as completeness is concerned.
+
+    Attributes:
+        correlation_id: the header's correlationId as it came; None where it is absent.
+        batch_number: batchSequenceNumber, None where it is absent.
+        end: batchSequenceEndOfReply, None where it is absent.
+        digest: anything equal for equal bodies and different for different ones.
+        source: file or other origin; tells sequences without a correlationId apart.
+        copies: how many times this very message was found; more than one where a reader already removed duplicates.
+        fault: the message is a fault: it ends the exchange and is no batch (C59).
+    """
+
+    correlation_id: str | None
+    batch_number: int | None
+    end: bool | None
+    digest: str = ""
+    source: str = ""
+    copies: int = 1
+    fault: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReplySequence:
+    """What is known about one sequence of replies.
+
+    Attributes:
+        correlation_id: as it came, None for a response without one.
+        source: origin of a response without a correlationId, else None.
+        batches: how many different batches arrived.
+        expected: how many there should be, None while the end was not seen.
+        received: the batch numbers that arrived, sorted, each once; empty for a response without numbers.
+        missing: numbers known to be missing, sorted; the first 1000 of them.
+        missing_count: how many numbers are known to be missing.
+        duplicates: how many copies were more than enough.
+        conflicts: numbers that arrived with different bodies; None stands for a response without a number.
+        unexpected: numbers beyond the end of the reply.
+        faults: how many faults carried this correlationId.
+        complete: see the module's rules.
+    """
+
+    correlation_id: str | None
+    source: str | None
+    batches: int
+    expected: int | None
+    received: tuple[int, ...]
+    missing: tuple[int, ...]
+    missing_count: int
+    duplicates: int
+    conflicts: tuple[int | None, ...]
+    unexpected: tuple[int, ...]
+    faults: int
+    complete: bool
+
+
+SequenceKey = tuple[str | None, str | None]
+
+
+def sequence_key(correlation_id: str | None, source: str) -> SequenceKey:
+    """What tells sequences apart: the correlationId, or the origin where there is none."""
+    return (None, source) if correlation_id is None else (correlation_id, None)
+
+
+def reckon(receipts: Iterable[Receipt | tuple[str | None, int | None, bool | None, str]]) -> list[ReplySequence]:
+    """The sequences that these messages make, sorted by correlationId, those without one last.
+
+    Args:
+        receipts: messages in any order, as `Receipt` or as (correlation_id, batch_number, end, digest). Tuples
+            without a correlationId have no origin, so each becomes a sequence of its own.
+
+    Returns:
+        One entry for each sequence with at least one response. Faults alone make no sequence.
+    """
+    groups: dict[SequenceKey, _Group] = {}
+    for position, item in enumerate(receipts):
+        receipt = item if isinstance(item, Receipt) else Receipt(*item, source=f"#{position:09d}")
+        key = sequence_key(receipt.correlation_id, receipt.source)
+        groups.setdefault(key, _Group()).add(receipt)
+    sequences = [group.sequence(key) for key, group in groups.items() if group.digests]
+    return sorted(
+        sequences, key=lambda found: (found.correlation_id is None, found.correlation_id or "", found.source or "")
+    )
+
+
+@dataclass(slots=True)
+class _Group:
+    """The messages of one sequence while they are counted."""
+
+    digests: dict[int | None, dict[str, int]] = field(default_factory=dict)
+    ends: set[int] = field(default_factory=set)
+    faults: int = 0
+
+    def add(self, receipt: Receipt) -> None:
+        if receipt.fault:
+            self.faults += receipt.copies
+            return
+        copies = self.digests.setdefault(receipt.batch_number, {})
+        copies[receipt.digest] = copies.get(receipt.digest, 0) + receipt.copies
+        if receipt.end and receipt.batch_number is not None:
+            self.ends.add(receipt.batch_number)
+
+    def sequence(self, key: SequenceKey) -> ReplySequence:
+        numbers = sorted(number for number in self.digests if number is not None)
+        end = max(self.ends, default=None)
+        gaps = _Gaps(numbers, end)
+        expected = 1 if not numbers else None if end is None else end - gaps.base + 1
+        unexpected = tuple(number for number in numbers if end is not None and number > end)
+        certain = expected is not None and not gaps.count and not unexpected
+        conflicts = [number for number, copies in self.digests.items() if len(copies) > 1]
+        return ReplySequence(
+            correlation_id=key[0],
+            source=key[1],
+            batches=len(self.digests),
+            expected=expected,
+            received=tuple(numbers),
+            missing=tuple(islice(gaps, LISTED)),
+            missing_count=gaps.count,
+            duplicates=sum(sum(copies.values()) - len(copies) for copies in self.digests.values()),
+            conflicts=tuple(sorted(conflicts, key=lambda number: -1 if number is None else number)),
+            unexpected=unexpected,
+            faults=self.faults,
+            complete=certain and not self.faults,
+        )
+
+
+class _Gaps:
+    """The numbers that are missing, found without counting through them."""
+
+    def __init__(self, numbers: Sequence[int], end: int | None) -> None:
+        self.base = 0 if numbers and numbers[0] == 0 else 1
+        last = end if end is not None else max(numbers, default=0)
+        within = [number for number in numbers if number <= last]
+        self._bounds = [self.base - 1, *within, last + 1]
+        self.count = last - self.base + 1 - len(within) if numbers else 0
+
+    def __iter__(self) -> Iterator[int]:
+        pairs = zip(self._bounds, self._bounds[1:], strict=False)
+        return chain.from_iterable(range(before + 1, after) for before, after in pairs)
+
+
+LEDGER_SCHEMA: Final = (
+    "correlation_id string, source_file string, batches long, expected long, received array<long>, "
+    "missing array<long>, missing_count long, duplicates long, conflicts array<long>, unexpected array<long>, "
+    "faults long, complete boolean"
+)
+
+
+def ledger(df: DataFrame, column: str = "body") -> DataFrame:
+    """The ledger of sequences over messages, one row a sequence.
+
+    Args:
+        df: messages, never object rows: what the source gives for objectType MESSAGE, or any DataFrame with a
+            column of whole envelopes (each row without a correlationId is then a sequence of its own).
+        column: the column of envelopes where `df` does not come from objectType MESSAGE.
+
+    Returns:
+        The fields of `ReplySequence` as columns (`source` is `source_file`; in `conflicts`, -1 stands for a message
+        without a number). Envelopes that are rejected make no sequence: read them with `parse_messages`.
+
+    Raises:
+        ConfigError: `df` has neither the columns of objectType MESSAGE nor `column`.
+    """
+    from pyspark.sql import functions as f
+
+    messages = _messages(df, column)
+    fact = f.struct("batch_number", "end_of_reply", "body_digest", "source_file", "copies", "fault")
+    alone = f.when(f.col("correlation_id").isNull(), f.col("source_file"))
+    groups = messages.groupBy("correlation_id", alone.alias("own")).agg(f.collect_list(fact).alias("facts"))
+    return groups.select("correlation_id", "facts").mapInArrow(_reckon_batches, LEDGER_SCHEMA)
+
+
+def _messages(df: DataFrame, column: str) -> DataFrame:
+    """The facts of messages: kind, key, digest, origin and number of copies."""
+    from pyspark.sql import functions as f
+
+    from mtosi_jms.errors import ConfigError
+    from mtosi_jms.spark.messages import parse_messages
+
+    if "body_digest" not in df.columns:
+        if column not in df.columns:
+            raise ConfigError(
+                f"no column {column!r} of envelopes, and no rows of objectType MESSAGE: ledger() wants messages"
+            )
+        df = parse_messages(df, "MESSAGE", column)
+    origin = f.coalesce(f.col("source_file"), f.concat(f.lit("#"), f.monotonically_increasing_id().cast("string")))
+    return df.where(f.col("kind").isin("response", "fault")).select(
+        "correlation_id",
+        "batch_number",
+        "end_of_reply",
+        "body_digest",
+        origin.alias("source_file"),
+        (f.size(f.coalesce("duplicate_files", f.array())) + 1).alias("copies"),
+        (f.col("kind") == "fault").alias("fault"),
+    )
+
+
+def _reckon_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Spark's side of `reckon`: grouped facts in, sequences out."""
+    import pyarrow as pa
+
+    for batch in batches:
+        rows = [row for group in batch.to_pylist() for row in _reckon_group(group)]
+        yield pa.RecordBatch.from_pylist(rows, schema=_ledger_arrow())
+
+
+def _reckon_group(group: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    receipts = (
+        Receipt(
+            group["correlation_id"],
+            fact["batch_number"],
+            fact["end_of_reply"],
+            fact["body_digest"] or "",
+            fact["source_file"],
+            fact["copies"],
+            fact["fault"],
+        )
+        for fact in group["facts"]
+    )
+    for found in reckon(receipts):
+        yield ledger_row(found)
+
+
+def ledger_row(found: ReplySequence) -> dict[str, Any]:
+    """A sequence as a row of the ledger table."""
+    return {
+        "correlation_id": found.correlation_id,
+        "source_file": None if found.source is None or found.source.startswith("#") else found.source,
+        "batches": found.batches,
+        "expected": found.expected,
+        "received": list(found.received),
+        "missing": list(found.missing),
+        "missing_count": found.missing_count,
+        "duplicates": found.duplicates,
+        "conflicts": [-1 if number is None else number for number in found.conflicts],
+        "unexpected": list(found.unexpected),
+        "faults": found.faults,
+        "complete": found.complete,
+    }
+
+
+def _ledger_arrow() -> pa.Schema:
+    import pyarrow as pa
+
+    longs = pa.list_(pa.field("element", pa.int64()))
+    types = {"string": pa.string(), "long": pa.int64(), "boolean": pa.bool_(), "array<long>": longs}
+    pairs = (part.split(" ", 1) for part in LEDGER_SCHEMA.split(", "))
+    return pa.schema([pa.field(name, types[kind]) for name, kind in pairs])

@@ -1,0 +1,197 @@
+"""The one place where a Spark session of ours is made, and where its workers get their interpreter.
+
+A session of ours runs in this process's machine only: loopback addresses, no web UI, no output but errors, all its
+files in a folder of its own that goes when the session stops. An application that has a session needs none of this;
+it registers the source with its own: `spark.dataSource.register(InventorySource)`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from mtosi_jms.errors import ConfigError, MissingExtraError
+
+if TYPE_CHECKING:
+    from pyspark import SparkConf
+    from pyspark.sql import SparkSession
+
+JAVA_MINIMUM: Final = 17
+SPARK_MINIMUM: Final = (4, 0)
+"""The Python data source API, `DataSourceReader.read` that yields Arrow batches among it, came with Spark 4.0."""
+
+_LOGGING: Final = """\
+rootLogger.level = warn
+rootLogger.appenderRef.err.ref = err
+appender.err.type = Console
+appender.err.name = err
+appender.err.target = SYSTEM_ERR
+appender.err.filter.errors.type = ThresholdFilter
+appender.err.filter.errors.level = error
+appender.err.layout.type = PatternLayout
+appender.err.layout.pattern = spark %p %c{1}: %m%n%ex{short}
+"""
+
+
+@contextmanager
+def local_session(name: str = "mtosi-jms", *, cores: int | None = None) -> Iterator[SparkSession]:
+    """A Spark session on this machine with the source `mtosi` registered.
+
+    At the end it is stopped, its Java process ended and its files removed. What Spark and its workers write to standard
+    error goes to one of these files; where Java does not start, the end of it is in the error.
+
+    Args:
+        name: of the application.
+        cores: processors to use, by default all.
+
+    Raises:
+        MissingExtraError: PySpark is not installed.
+        ConfigError: no Java that runs Spark, it does not start, PySpark too old, or Spark is active in this process.
+    """
+    check_pyspark()
+    check_java()
+    from pyspark import SparkContext
+
+    if SparkContext._active_spark_context is not None:
+        raise ConfigError("Spark is active in this process: hand its session over instead of asking for another")
+    folder = Path(tempfile.mkdtemp(prefix="mtosi-spark-"))
+    try:
+        with quiet_pandas(), _java(name, cores, folder) as (conf, gateway):
+            spark = _session(conf, gateway)
+            try:
+                yield spark
+            finally:
+                spark.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def quiet_pandas() -> Iterator[None]:
+    """Keep PySpark from speaking of pandas 3, on which nothing here depends."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+        yield
+
+
+@contextmanager
+def _java(name: str, cores: int | None, folder: Path) -> Iterator[tuple[SparkConf, Any]]:
+    """A Java process of our own, told where to put its files; ended with the block."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+
+    use_this_interpreter()
+    log_file = folder / "log4j2.properties"
+    log_file.write_text(_LOGGING, encoding="utf-8")
+    conf = SparkConf(loadDefaults=False).setMaster(f"local[{cores or '*'}]").setAppName(name)
+    conf.setAll(list(_settings(folder, log_file).items()))
+    conf.set("spark.sql.shuffle.partitions", str(cores or os.cpu_count() or 1))
+    errors = folder / "stderr.log"
+    with errors.open("wb") as stream:
+        try:
+            gateway = launch_gateway(conf=conf, popen_kwargs={"stderr": stream})  # type: ignore[no-untyped-call]
+        except PySparkRuntimeError as error:
+            last = errors.read_text(errors="replace").strip().splitlines()[-1:]
+            raise ConfigError(f"Java does not start: {''.join(last) or error}") from error
+    try:
+        yield conf, gateway
+    finally:
+        SparkContext._gateway = SparkContext._jvm = None
+        _end(gateway)
+
+
+def _end(gateway: Any) -> None:
+    """End the Java process: it ends by itself when its standard input does."""
+    gateway.shutdown()
+    process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
+    if process is None:
+        return
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        process.wait(timeout=30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _session(conf: SparkConf, gateway: Any) -> SparkSession:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    from mtosi_jms.spark.source import InventorySource
+
+    spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
+    spark.dataSource.register(InventorySource)
+    return spark
+
+
+def _settings(folder: Path, log_file: Path) -> dict[str, str]:
+    java = f"-Dlog4j2.configurationFile={log_file.as_uri()} -Djava.io.tmpdir={folder} -Dderby.system.home={folder}"
+    return {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": java,
+        "spark.local.dir": str(folder),
+        "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+        "spark.pyspark.python": sys.executable,
+        "spark.pyspark.driver.python": sys.executable,
+    }
+
+
+def use_this_interpreter() -> None:
+    """Let Spark's workers run the interpreter of this process; left alone they take whatever `python3` is on PATH."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+def check_pyspark() -> None:
+    """See that PySpark is there and new enough.
+
+    Raises:
+        MissingExtraError: it is not installed.
+        ConfigError: it is too old.
+    """
+    try:
+        import pyarrow as pa
+        import pyspark
+    except ImportError as error:
+        raise MissingExtraError(error.name or "pyspark", "spark") from error
+    del pa
+    found = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
+    if found < SPARK_MINIMUM:
+        least = ".".join(map(str, SPARK_MINIMUM))
+        raise ConfigError(f"PySpark {pyspark.__version__} is too old: pip install 'pyspark>={least}'")
+
+
+def check_java() -> None:
+    """See that there is a Java that runs Spark.
+
+    Raises:
+        ConfigError: there is none; the text says how to get it.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    get = f"install Java {JAVA_MINIMUM} or later (Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME"
+    if java is None or not Path(java).exists():
+        raise ConfigError(f"Spark needs Java and there is none: {get}")
+    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    if found and int(found.group(1)) < JAVA_MINIMUM:
+        raise ConfigError(f"Spark needs Java {JAVA_MINIMUM} and {java} is {found.group(1)}: {get}")

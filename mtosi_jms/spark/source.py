@@ -1,0 +1,131 @@
+"""The batch source `mtosi`: landed envelopes as rows, by Spark's Python Data Source API.
+
+    spark.dataSource.register(InventorySource)
+    spark.read.format("mtosi").option("objectType", "ME").load("landing/")
+
+Three thin things meet here: options (`options`), rows (`rows`), and the reader of files (`reader`). Planning runs in a
+Python process of the driver; each partition holds the paths of several files and a few facts about each, and a worker
+has one of them open at a time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mtosi_jms.errors import MissingExtraError, MtosiError
+
+try:
+    from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+except ImportError as error:
+    raise MissingExtraError("pyspark 4 or later", "spark") from error
+
+from mtosi_jms.spark.options import Mode, SourceOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from mtosi_jms.spark.discover import Reject
+    from mtosi_jms.spark.landing import PlannedFile
+
+_log = logging.getLogger(__name__)
+
+
+class InventorySource(DataSource):
+    """Inventory objects, or messages, out of landed MTOSI envelopes; the options are those of `SourceOptions`."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(dict(options))
+        self._settings = SourceOptions.parse(options)
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return "mtosi"
+
+    def schema(self) -> StructType:
+        """The columns of the object types asked for, and that of corrupt records where an option names it."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        return from_arrow_schema(full_schema(self._settings))
+
+    def reader(self, schema: StructType) -> InventoryReader:
+        """A reader for all columns or for those that `.schema(...)` names."""
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        from mtosi_jms.spark.builder import check_schema
+        from mtosi_jms.spark.objects import load_stubs
+
+        load_stubs(self._settings.stubs)
+        arrow = to_arrow_schema(schema, timezone="UTC")
+        check_schema(arrow, self._settings.object_types, self._settings.corrupt_column)
+        return InventoryReader(self._settings, arrow)
+
+
+def full_schema(settings: SourceOptions) -> pa.Schema:
+    """All columns that options lead to.
+
+    Raises:
+        ConfigError: an object type or a stubs package that there is not.
+    """
+    from mtosi_jms.spark.objects import load_stubs
+    from mtosi_jms.spark.rows import corrupt_field, row_schema
+
+    load_stubs(settings.stubs)
+    schema = row_schema(settings.object_types)
+    return schema if settings.corrupt_column is None else schema.append(corrupt_field(settings.corrupt_column))
+
+
+@dataclass
+class FilesPartition(InputPartition):
+    """Files that one task reads, one after the other.
+
+    Attributes:
+        files: messages.
+        rejects: what planning rejected already.
+    """
+
+    files: tuple[PlannedFile, ...]
+    rejects: tuple[Reject, ...] = ()
+
+
+class InventoryReader(DataSourceReader):
+    """Plans on the driver, reads on the workers."""
+
+    def __init__(self, settings: SourceOptions, schema: pa.Schema) -> None:
+        self._settings = settings
+        self._schema = schema
+
+    def partitions(self) -> list[InputPartition]:
+        """The files dealt out.
+
+        Raises:
+            MtosiError: nothing to read there; in mode FAILFAST, something is rejected; with `onIncomplete=fail`,
+                something is incomplete.
+        """
+        from mtosi_jms.spark.landing import partition, plan_landing, readable
+
+        settings = self._settings
+        landing = plan_landing(settings)
+        for reject in landing.rejects:
+            _log.warning("rejected %s", reject)
+        if landing.rejects and settings.mode is Mode.FAILFAST:
+            raise MtosiError(str(landing.rejects[0]))
+        dealt = partition(readable(landing, settings), settings.partitions)
+        made: list[InputPartition] = [FilesPartition(files) for files in dealt]
+        if landing.rejects and settings.mode is Mode.PERMISSIVE and settings.corrupt_column is not None:
+            made.append(FilesPartition((), landing.rejects))
+        return made
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        """The rows of one partition as Arrow batches."""
+        from mtosi_jms.spark.messages import reader_for
+        from mtosi_jms.spark.objects import load_stubs
+
+        if not isinstance(partition, FilesPartition):
+            return
+        load_stubs(self._settings.stubs)
+        yield from reader_for(self._settings, self._schema).read(partition.files, partition.rejects)

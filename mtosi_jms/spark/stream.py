@@ -1,0 +1,177 @@
+"""Objects out of a message that is too large to hold, in constant memory.
+
+The parser reports only the elements that the routes of the message's class name; each object is handed out when it
+ends and is then forgotten. An inventory node is handed out at its end, after the objects inside it, because its
+references come last; its number is the one it would have had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO
+
+from lxml import etree
+
+from mtosi_jms.errors import MalformedXmlError
+from mtosi_jms.spark.landed import HARDENED
+from mtosi_jms.spark.layout import Above, Hit, Route, Routes, above_of, actual_table, node_hit
+from mtosi_jms.spark.objects import is_object
+from mtosi_jms.xmlbind.parser import syntax_error
+from mtosi_jms.xmlbind.table import ClassTable
+
+
+@dataclass(slots=True, eq=False)
+class _Frame:
+    """An open element that leads to objects."""
+
+    element: etree._Element
+    route: Route
+    above: Above
+    number: int = 0
+    inner: Above | None = None
+
+    def inside(self) -> Above:
+        """What stands above the objects in this element, settled when the first of them begins."""
+        if self.route.node is None:
+            return self.above
+        if self.inner is None:
+            self.inner = above_of(node_hit(self.element, self.route.node, self.above), self.route.node, self.above)
+        return self.inner
+
+
+def stream_objects(stream: IO[bytes], body_tag: str, routes: Routes, source: str) -> Iterator[tuple[int, Hit]]:
+    """The objects that are wanted, each with its number among them in document order, from 1.
+
+    Args:
+        stream: the envelope.
+        body_tag: Clark name of the first element of the SOAP body.
+        routes: what is wanted.
+        source: name for errors.
+
+    Raises:
+        XmlError: not well-formed; objects before the fault were handed out, so verify the file first.
+    """
+    walker = _Walker(body_tag, routes)
+    tags = walker.tags()
+    events = etree.iterparse(stream, events=("start", "end"), tag=tags, huge_tree=False, **HARDENED)
+    try:
+        for event, element in events:
+            if event == "start":
+                walker.start(element)
+            else:
+                yield from walker.end(element)
+    except etree.XMLSyntaxError as error:
+        raise syntax_error(error, source) from None
+    except EOFError as error:
+        raise MalformedXmlError(f"damaged gzip: {error}", source=source) from None
+
+
+class _Walker:
+    """Keeps the open frames and forgets what is done."""
+
+    def __init__(self, body_tag: str, routes: Routes) -> None:
+        self._body_tag = body_tag
+        self._routes = routes
+        self._frames: list[_Frame] = []
+        self._object: tuple[int, etree._Element, ClassTable] | None = None
+        self._count = 0
+        self._done: list[etree._Element] = []
+
+    def tags(self) -> list[str] | None:
+        """The elements that matter; None for all, where the message is of no known class."""
+        table, route = self._routes.for_tag(self._body_tag)
+        if table is None:
+            return None
+        found = {self._body_tag}
+        seen: set[int] = set()
+        waiting = [route]
+        while waiting:
+            current = waiting.pop()
+            if id(current) in seen:
+                continue
+            seen.add(id(current))
+            found.update(current.targets, current.steps)
+            waiting.extend(current.steps.values())
+        return sorted(found)
+
+    def start(self, element: etree._Element) -> None:
+        """An element begins."""
+        self._forget(element)
+        if self._object is not None:
+            return
+        if not self._frames:
+            if element.tag == self._body_tag:
+                self._enter(element, None)
+            return
+        top = self._frames[-1]
+        tag = str(element.tag)
+        route = top.route if top.route.table is not None else self._routes.guess(tag)
+        if element.getparent() is top.element:
+            target = route.targets.get(tag)
+            if target is not None:
+                self._open_object(element, target, top)
+                return
+            step = route.steps.get(tag)
+            if step is not None:
+                self._push(element, step, top.inside())
+                return
+        if not self._passed_over(element, top, route):
+            self._enter(element, top)
+
+    def _passed_over(self, element: etree._Element, top: _Frame, route: Route) -> bool:
+        """Whether an element stands in a branch that the class knows and that leads nowhere."""
+        branch = element
+        while (parent := branch.getparent()) is not None and parent is not top.element:
+            branch = parent
+        return route.knows(str(branch.tag))
+
+    def _enter(self, element: etree._Element, top: _Frame | None) -> None:
+        """An element that no route names: an object, a message, or an unknown wrapper."""
+        table, route = self._routes.for_tag(str(element.tag))
+        if table is not None and self._routes.wanted(table):
+            self._open_object(element, table, top)
+        elif table is None or not is_object(table):
+            self._push(element, route, top.inside() if top else Above())
+
+    def _open_object(self, element: etree._Element, table: ClassTable, top: _Frame | None) -> None:
+        if top is not None:
+            top.inside()
+        self._count += 1
+        self._object = (self._count, element, table)
+
+    def _push(self, element: etree._Element, route: Route, above: Above) -> None:
+        frame = _Frame(element, route, above)
+        if route.node is not None and self._routes.wanted(route.node.attrs):
+            self._count += 1
+            frame.number = self._count
+        self._frames.append(frame)
+
+    def end(self, element: etree._Element) -> Iterator[tuple[int, Hit]]:
+        """An element ends: the object that is complete now, if any."""
+        if self._object is not None:
+            number, start, table = self._object
+            if element is start:
+                self._object = None
+                yield number, Hit(actual_table(element, table), element, element)
+                self._clear(element)
+            return
+        if self._frames and self._frames[-1].element is element:
+            frame = self._frames.pop()
+            if frame.route.node is not None and frame.number:
+                hit = node_hit(element, frame.route.node, frame.above)
+                if self._routes.wanted(hit.table):
+                    yield frame.number, hit
+            self._clear(element)
+
+    def _clear(self, element: etree._Element) -> None:
+        element.clear(keep_tail=True)
+        self._done.append(element)
+
+    def _forget(self, element: etree._Element) -> None:
+        """Take elements that are done out of the tree, as soon as a later one has begun."""
+        for done in self._done:
+            parent = done.getparent()
+            if parent is not None:
+                parent.remove(done)
+        self._done.clear()

@@ -1,0 +1,304 @@
+"""The ingest job and its command: tables, ledger, rejects, report, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+pytest.importorskip("pyspark")
+
+from mtosi_jms.cli import main
+from mtosi_jms.errors import ConfigError, ExchangeError, MtosiError, SpoolError
+from mtosi_jms.spark import session
+from mtosi_jms.spark.ingest import IngestOptions, IngestResult, ingest
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+
+Put = Callable[..., Path]
+SHARED = Path(os.environ.get("MTOSI_SHARED", Path(__file__).parents[3] / "shared"))
+OFFICIAL = SHARED / "samples/official-2.0/ManageResourceInventory"
+
+
+@pytest.fixture
+def run(spark: Any, landing: Path, tmp_path: Path) -> Callable[..., IngestResult]:
+    def call(folder: Path = landing, **options: Any) -> IngestResult:
+        return ingest(IngestOptions(landing=folder, out=tmp_path / "out", **options), spark=spark)
+
+    return call
+
+
+def table(out: Path, name: str) -> list[dict[str, Any]]:
+    files = sorted((out / f"objectType={name}").glob("*.parquet"))
+    return [row for file in files for row in pq.ParquetFile(file).read().to_pylist()]
+
+
+def test_one_type(run: Any, put: Put, envelopes: Any) -> None:
+    put("1.xml", envelopes.batch("c", 1, False, envelopes.me("a", "<me:manufacturer>Acme</me:manufacturer>")))
+    put("2.xml", envelopes.batch("c", 2, True, envelopes.me("b")))
+    put("3.xml", envelopes.batch("c", 2, True, envelopes.me("b")))
+    put("4.xml", "<x/>")
+    put("5.xml", envelopes.request())
+    result = run()
+    assert result.rows == {"ME": 2}
+    assert result.complete
+    assert result.messages == {"request": 1, "response": 3}
+    assert result.vendors == {"Acme": 1, "not given": 1}
+    rows = table(result.out, "ME")
+    assert sorted(row["name_text"] for row in rows) == ["MD=M/ME=a", "MD=M/ME=b"]
+    assert {row["complete"] for row in rows} == {True}
+    summary = result.summary()
+    assert summary["sequences"][0] == {
+        "correlation_id": "c",
+        "file": None,
+        "batches": 2,
+        "expected": 2,
+        "missing": [],
+        "missing_count": 0,
+        "duplicates": 1,
+        "conflicts": [],
+        "unexpected": [],
+        "faults": 0,
+        "complete": True,
+    }
+    assert summary["rejected"] == [
+        {"file": str(result.out.parent / "landing/4.xml"), "line": 1, "reason": "not SOAP: the root element is x"}
+    ]
+
+
+def test_out_holds_tables_and_report_and_nothing_else(run: Any, put: Put, envelopes: Any) -> None:
+    put("1.xml", envelopes.batch("c", 1, False, envelopes.me("a")))
+    put("2.xml", "<x/>")
+    out = run().out
+    assert sorted(path.name for path in out.iterdir()) == ["_report", "objectType=ME"]
+    assert {path.suffix for path in (out / "objectType=ME").iterdir()} == {".parquet"}
+    report = out / "_report"
+    assert sorted(path.name for path in report.iterdir()) == [
+        "ledger.jsonl",
+        "rejects.jsonl",
+        "report.html",
+        "summary.json",
+    ]
+    assert json.loads((report / "summary.json").read_text())["rows"] == {"ME": 1}
+    (line,) = (report / "ledger.jsonl").read_text().splitlines()
+    assert json.loads(line)["complete"] is False
+    assert "not SOAP" in (report / "rejects.jsonl").read_text()
+    assert "incomplete" in (report / "report.html").read_text()
+
+
+def test_all_types_have_their_folders(run: Any, put: Put, envelopes: Any) -> None:
+    equipment = "<inv:eqInv><inv:eqNm>1</inv:eqNm><inv:eqAttrs><coi:owner>o</coi:owner></inv:eqAttrs></inv:eqInv>"
+    holder = f"<inv:ehInv><inv:ehNm>/r</inv:ehNm><inv:ehAttrs/>{equipment}</inv:ehInv>"
+    me = f"<inv:meInv><inv:meNm>N</inv:meNm><inv:meAttrs/><inv:ehList>{holder}</inv:ehList></inv:meInv>"
+    put(
+        "i.xml",
+        envelopes.inventory(
+            f"<inv:mdList><inv:md><inv:mdNm>D</inv:mdNm><inv:meList>{me}</inv:meList></inv:md></inv:mdList>"
+        ),
+    )
+    put("b.xml", envelopes.batch("c", 1, True, envelopes.me("a")))
+    put("u.xml", envelopes.envelope(envelopes.header(msgType="RESPONSE"), "<v:getOddResponse/>"))
+    put(
+        "w.xml",
+        envelopes.envelope(envelopes.header(msgType="RESPONSE"), f"<v:getResponse>{envelopes.me('w')}</v:getResponse>"),
+    )
+    result = run(object_type="ALL")
+    assert result.rows == {"ME": 3, "EQ": 1, "EH": 1, "MD": 1}
+    assert sorted(path.name for path in result.out.glob("objectType=*")) == [
+        "objectType=EH",
+        "objectType=EQ",
+        "objectType=MD",
+        "objectType=ME",
+    ]
+    (row,) = table(result.out, "EQ")
+    assert (row["name_text"], row["owner"]) == ("MD=D/ME=N/EH=%2Fr/EQ=1", "o")
+    assert "me" not in row
+    (reject,) = result.rejected
+    assert reject.file.endswith("u.xml")
+    assert reject.reason.startswith("wrong kind: no stub knows its body element getOddResponse")
+
+
+def test_named_types_have_tables_even_without_rows(run: Any, put: Put, envelopes: Any) -> None:
+    put("b.xml", envelopes.batch("c", 1, True, envelopes.me("a")))
+    result = run(object_type="ME,PTP")
+    assert result.rows == {"ME": 1, "PTP": 0}
+    (file,) = (result.out / "objectType=PTP").glob("*.parquet")
+    assert "direction" in pq.read_schema(file).names
+
+
+def test_empty_landing(run: Any, landing: Path) -> None:
+    assert run(object_type="ALL").rows == {}
+    assert run().rows == {"ME": 0}
+
+
+def test_a_file_broken_in_the_middle_makes_its_sequence_incomplete(run: Any, put: Put, envelopes: Any) -> None:
+    text = envelopes.batch("c", 1, False, "".join(envelopes.me(f"n{index}") for index in range(300)))
+    middle = text.index("<me:me>", len(text) // 2)
+    put("1.xml", text[:middle] + "<oops>" + text[middle:])
+    put("2.xml", envelopes.batch("c", 2, True, envelopes.me("b")))
+    for kind in ("ME", "ALL"):
+        result = run(object_type=kind)
+        assert result.rows == {"ME": 1}
+        assert [row["complete"] for row in table(result.out, "ME")] == [False]
+        (sequence,) = result.sequences
+        assert (sequence.missing, sequence.complete) == ((1,), False)
+        assert result.rejected[0].reason.startswith("not well-formed")
+
+
+def test_strict_modes_fail_before_anything_is_written(run: Any, put: Put, envelopes: Any) -> None:
+    put("1.xml", envelopes.batch("c", 1, True, envelopes.me("a")))
+    out = run().out
+    before = sorted(out.rglob("*"))
+    put("2.xml", envelopes.batch("d", 2, True, envelopes.me("b")))
+    put("3.xml", "<x/>")
+    with pytest.raises(MtosiError, match=r"3\.xml:1: not SOAP"):
+        run(mode="FAILFAST")
+    with pytest.raises(ExchangeError, match="'d' missing 1"):
+        run(on_incomplete="fail")
+    assert sorted(out.rglob("*")) == before
+    assert run(on_incomplete="filter").rows == {"ME": 1}
+
+
+def test_again_into_the_same_folder_replaces_it(run: Any, put: Put, landing: Path, envelopes: Any) -> None:
+    file = put("1.xml", envelopes.batch("c", 1, True, envelopes.me("a")))
+    run(object_type="ME,PTP")
+    file.unlink()
+    put("2.xml", envelopes.batch("c", 1, True, envelopes.me("b")))
+    result = run()
+    assert [row["name_text"] for row in table(result.out, "ME")] == ["MD=M/ME=b"]
+    assert not (result.out / "objectType=PTP").exists()
+
+
+def test_folders_of_others_are_left_alone(run: Any, put: Put, tmp_path: Path, envelopes: Any) -> None:
+    put("1.xml", envelopes.batch("c", 1, True, envelopes.me("a")))
+    (tmp_path / "out/objectType=ME").mkdir(parents=True)
+    with pytest.raises(ConfigError, match="no ingest of ours made"):
+        run()
+
+
+def test_wrong_use_is_told_before_spark_starts(run: Any, landing: Path) -> None:
+    with pytest.raises(SpoolError, match="no such file or folder"):
+        run(landing / "nothing")
+    with pytest.raises(ConfigError, match="no such class"):
+        run(object_type="Nonsense")
+    with pytest.raises(ConfigError, match="tables of objects"):
+        run(object_type="MESSAGE")
+    with pytest.raises(ConfigError, match="cannot be imported"):
+        run(stubs="no_such_package")
+
+
+def test_error_inside_spark_is_one_line(run: Any, put: Put, envelopes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    put("1.xml", envelopes.batch("c", 1, True, envelopes.me("a")))
+    monkeypatch.setattr("mtosi_jms.spark.landing.Landing.save", lambda self, path: Path(path).write_text("{}"))
+    with pytest.raises(MtosiError, match=r"^Spark: planFile .*plan\.json") as caught:
+        run()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif(not OFFICIAL.is_dir(), reason="the official samples are not here (MTOSI_SHARED)")
+def test_official_batches_are_one_complete_sequence(run: Any) -> None:
+    result = run(OFFICIAL, object_type="ALL")
+    by_id = {found.correlation_id: found for found in result.sequences if found.correlation_id}
+    assert (by_id["2222"].batches, by_id["2222"].received, by_id["2222"].complete) == (2, (1, 2), True)
+    rows = [row for row in table(result.out, "ME") if row["correlation_id"] == "2222"]
+    files = {Path(row["source_file"]).name[:3]: row["batch_number"] for row in rows}
+    assert files == {"2-2": 1, "2-3": 2}
+    assert {row["complete"] for row in rows} == {True}
+    assert result.messages == {"request": 8, "response": 10, "fault": 6}
+    assert set(result.rows) == {"ME", "PTP", "CTP", "OS", "MD", "TMD"}
+    assert result.rejected == ()
+
+
+@pytest.mark.skipif(not OFFICIAL.is_dir(), reason="the official samples are not here (MTOSI_SHARED)")
+def test_official_samples_that_are_damaged_are_listed(run: Any) -> None:
+    result = run(OFFICIAL.parent)
+    damaged = [reject for reject in result.rejected if "not well-formed" in reject.reason]
+    assert sorted(Path(reject.file).name for reject in damaged) == [
+        "notify-EventLossCleared.xml",
+        "notify-EventLossOccured.xml",
+    ]
+    assert {reject.line for reject in damaged} == {32}
+
+
+def use(monkeypatch: pytest.MonkeyPatch, spark: Any) -> None:
+    """Let the command use the session of the tests in place of a new one."""
+    from contextlib import nullcontext
+
+    monkeypatch.setattr(session, "local_session", lambda *args, **options: nullcontext(spark))
+
+
+def test_command_prints_json_and_nothing_else(
+    spark: Any, put: Put, landing: Path, envelopes: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    use(monkeypatch, spark)
+    put("1.xml", envelopes.batch("c", 1, False, envelopes.me("a")))
+    put("2.xml", "<x/>")
+    monkeypatch.chdir(landing.parent)
+    assert main(["ingest", "landing", "--out", "o", "--object", "ALL", "--json"]) == 0
+    shown = capsys.readouterr()
+    document = json.loads(shown.out)
+    assert document["rows"] == {"ME": 1}
+    assert document["sequences"][0]["expected"] is None
+    assert document["rejected"] == [{"file": "landing/2.xml", "line": 1, "reason": "not SOAP: the root element is x"}]
+    assert document["seconds"] > 0
+    assert shown.err == ""
+
+
+def test_command_prints_tables(
+    spark: Any, put: Put, landing: Path, envelopes: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    use(monkeypatch, spark)
+    put("1.xml", envelopes.batch("c", 2, False, envelopes.me("a")))
+    put("2.xml", "<x/>")
+    out = landing.parent / "o"
+    assert main(["ingest", str(landing), "--out", str(out)]) == 0
+    text = capsys.readouterr().out
+    for part in ("ME", "unknown", "rejected", "2.xml:1: not SOAP", "1 responses; 1 rows", "report.html"):
+        assert part in text
+
+
+def test_command_exit_codes(
+    spark: Any, put: Put, landing: Path, envelopes: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    use(monkeypatch, spark)
+    put("1.xml", envelopes.batch("c", 2, True, envelopes.me("a")))
+    put("2.xml", "<x/>")
+    put("3.xml", "<y/>")
+    out = ["--out", str(landing.parent / "o")]
+    assert main(["ingest", str(landing), *out, "--mode", "failfast"]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert lines[0].endswith("2.xml:1: not SOAP: the root element is x")
+    assert main(["ingest", str(landing), *out, "--on-incomplete", "fail"]) == 1
+    assert main(["ingest", str(landing / "no"), *out]) == 1
+    assert main(["ingest", str(landing), *out, "--mode", "loose"]) == 2
+    assert main(["ingest"]) == 2
+
+
+def test_missing_java_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(ConfigError, match="Spark needs Java and there is none: install Java 17"):
+        session.check_java()
+
+
+def test_old_java_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    java = tmp_path / "bin/java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_402\"' >&2\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(ConfigError, match="is 8: install Java 17"):
+        session.check_java()
+
+
+def test_second_session_in_one_process_is_refused(spark: Any) -> None:
+    with pytest.raises(ConfigError, match="hand its session over"), session.local_session():
+        pass
