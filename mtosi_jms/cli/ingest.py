@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mtosi_jms.cli import console
+from mtosi_jms.cli.arguments import positive
 
 if TYPE_CHECKING:
     from mtosi_jms.spark.ingest import IngestResult
@@ -47,15 +48,8 @@ def add_parser(subparsers: Any) -> None:
         help="rows of incomplete sequences: keep and mark, leave out, or fail (warn)",
     )
     parser.add_argument("--stubs", default="", metavar="PACKAGE", help="generated packages, joined by commas")
-    parser.add_argument("--cores", type=_positive, help="processors to use (all)")
+    parser.add_argument("--cores", type=positive, help="processors to use (all)")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON document")
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("1 or more")
-    return number
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,0 +1,115 @@
+"""The demo as a user runs it, and what is left of one that was killed in the middle."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mtosi_jms.cli import main
+from mtosi_jms.spool import entries, read_acknowledgements
+
+COMMAND = [sys.executable, "-m", "mtosi_jms", "demo"]
+
+
+def kill_at_random(folder: Path, seed: int) -> tuple[Path, Path]:
+    """Start a demo and kill it at a random moment of its exchange; its landing and its acknowledgement log."""
+    out, log = folder / "demo", folder / "acknowledged.log"
+    arguments = ["--elements", "40000", "--batch-size", "100", "--out", str(out), "--ack-log", str(log)]
+    process = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    moment = random.Random(seed).uniform(0.7, 3.0)
+    try:
+        process.wait(timeout=moment)
+    except subprocess.TimeoutExpired:
+        os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    return out / "landing", log
+
+
+def acknowledged(log: Path) -> set[tuple[str, int | None, str]]:
+    if not log.exists():
+        return set()
+    return {(line.entry, line.batch_number, line.sha256) for line in read_acknowledgements(log)}
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_the_demo_brings_what_was_asked_for(tmp_path: Path) -> None:
+    out = tmp_path / "demo"
+    arguments = ["--elements", "500", "--batch-size", "120", "--out", str(out), "--json"]
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert {name: summary[name] for name in ("elements", "batches", "complete", "missing_batches", "rows")} == {
+        "elements": 500,
+        "batches": 5,
+        "complete": True,
+        "missing_batches": [],
+        "rows": 500,
+    }
+    assert summary["notifications"] == 3
+    assert set(summary["seconds"]) == {"exchange", "notifications", "ingest"}
+    assert json.loads((out / "summary.json").read_text()) == summary
+    assert len(list((out / "landing").glob("*.xml"))) == 5
+    assert list((out / "inventory" / "objectType=ME").glob("*.parquet"))
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "<svg" in page
+    assert "http://" not in page.replace("http://www.w3.org/", "")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["demo"]
+
+
+def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "thesis.txt").write_text("mine", encoding="utf-8")
+    assert main(["demo", "--out", str(tmp_path)]) == 1
+    assert "thesis.txt" in capsys.readouterr().err
+    assert (tmp_path / "thesis.txt").read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize("option", ["--elements", "--batch-size"])
+@pytest.mark.parametrize("value", ["0", "-5", "many"])
+def test_sizes_are_positive_numbers(option: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", option, value]) == 2
+    assert f"{option}: a whole number, 1 or more, is wanted" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_a_killed_demo_has_landed_what_it_acknowledged(tmp_path: Path, seed: int) -> None:
+    landing, log = kill_at_random(tmp_path, seed)
+    landed = {(entry.name, entry.sha256) for entry in entries(landing)} if landing.exists() else set()
+    for name, _, sha256 in acknowledged(log):
+        assert (name, sha256) in landed
+    for entry in entries(landing) if landing.exists() else ():
+        assert not entry.damage()
+
+
+@pytest.mark.endurance
+@pytest.mark.spark
+def test_twenty_killed_demos_ingest_to_exactly_what_was_acknowledged(tmp_path: Path) -> None:
+    from mtosi_jms.spark.ingest import IngestOptions, ingest
+    from mtosi_jms.spark.session import local_session
+
+    seen = 0
+    with local_session("kill rounds") as spark:
+        for seed in range(20):
+            folder = tmp_path / str(seed)
+            folder.mkdir()
+            landing, log = kill_at_random(folder, 1000 + seed)
+            lines = acknowledged(log)
+            if not lines:
+                continue
+            seen += 1
+            result = ingest(IngestOptions(landing=landing, out=folder / "inventory"), spark=spark)
+            (sequence,) = result.sequences
+            numbers = {number for _, number, _ in lines if number is not None}
+            assert numbers <= set(range(1, sequence.batches + len(sequence.missing) + 1)) - set(sequence.missing)
+            assert len(numbers) == len(lines)
+            assert result.rows["ME"] == sequence.batches * 100
+            assert not result.rejected
+    assert seen >= 10
