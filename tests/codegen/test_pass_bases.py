@@ -31,6 +31,23 @@ def test_elements_derive_from_their_type(build: Callable[..., Result], xsd: Any)
     assert classes["Anything"].mixed
 
 
+def test_a_member_without_type_is_of_its_heads_type(build: Callable[..., Result], xsd: Any) -> None:
+    classes = _classes(
+        build(
+            {
+                "a.xsd": xsd(
+                    '<x:element name="head" abstract="true"><x:complexType><x:sequence>'
+                    '</x:sequence></x:complexType></x:element><x:element name="member" substitutionGroup="t:head"/>'
+                    '<x:element name="size" type="x:int"/><x:element name="length" substitutionGroup="t:size"/>'
+                )
+            }
+        )
+    )
+    assert classes["Member"].base is classes["Head"]
+    assert not classes["Member"].abstract
+    assert [field.name for field in classes["Length"].fields] == ["value"]
+
+
 def test_a_circle_of_bases_is_cut(build: Callable[..., Result], xsd: Any) -> None:
     def derived(name: str, base: str) -> str:
         return (

@@ -71,10 +71,11 @@ def _element(model: Model, values: Values, cls: ClassDef, element: Element) -> N
             break
         met.add(element.name)
         type_ = element.type
-    value = values.of(type_, element.place, cls.namespace, cls.path)
     if isinstance(type_, ComplexType):
         cls.base = model.elements[element.name]
-    elif isinstance(value, ObjectValue):
+        return
+    value = values.of(type_, element.place, cls.namespace, cls.path)
+    if isinstance(value, ObjectValue):
         cls.base = value.cls
         cls.abstract = cls.abstract or value.cls.abstract
     elif isinstance(type_, (QName, SimpleType)) and value is not RAW:
