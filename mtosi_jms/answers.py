@@ -126,7 +126,8 @@ class Replies:
         header.activity_status = ActivityStatusType(value=ActivityStatusEnumType.SUCCESS)
         if position is not None:
             header.communication_pattern = CommunicationPatternType.MultipleBatchResponse
-            header.requested_batch_size = self.request.requested_batch_size
+            size = self.request.requested_batch_size
+            header.requested_batch_size = size if size is None or size >= 0 else None
             header.batch_sequence_number = position.number
             header.batch_sequence_end_of_reply = position.end_of_reply
         if fields:

@@ -177,7 +177,8 @@ class ReplyPump:
         self._tell_orphans()
 
     def close_ticket(self, ticket: Ticket) -> None:
-        """Forget an exchange that has ended, or give it up; its caller, if another thread waits, gets the end."""
+        """Forget an exchange that has ended, or give it up; a thread that waits for it gets the end, at the latest
+        when its time runs out."""
         with self._lock:
             self._forget(ticket)
         self._tell_orphans()

@@ -288,7 +288,7 @@ class Supplier:
         if flag is not None:
             log.warning("%s: %s", flag.rule, flag.reason)
         batches = pattern is CommunicationPattern.MULTIPLE_BATCH_RESPONSE
-        size = (replies.request.requested_batch_size or 0) if batches else 0
+        size = max(replies.request.requested_batch_size or 0, 0) if batches else 0
         context = RequestContext(operation=operation, header=replies.request, message=message, batch_size=size)
         result = supplier.handler(operation)(envelope.body, context)
         if operation.mep == "one-way":

@@ -41,11 +41,19 @@ def header_text(header: XmlObject, field: str) -> str | None:
         inner = getattr(value, "value", None)
         text = None if inner is None else str(inner)
     else:
-        simple = header.__xml__.field(name).simple()
-        text = simple.format(value) if simple is not None else None
+        text = _formatted(header, name, value)
     if not text or not text.strip():
         return None
     return text if field in VERBATIM else text.strip()
+
+
+def _formatted(header: XmlObject, name: str, value: object) -> str | None:
+    """The text of a value that was set; one that its type cannot have as it is, for the binding to refuse."""
+    simple = header.__xml__.field(name).simple()
+    try:
+        return simple.format(value) if simple is not None else None
+    except (TypeError, ValueError):
+        return str(value)
 
 
 def _unreadable(header: XmlObject, field: str) -> str | None:

@@ -1,0 +1,138 @@
+"""What the tests of exchanges share: a small EMS, its elements, and threads that are waited for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from mtosi_jms.errors import MtosiFault
+from mtosi_jms.service import RequestContext
+from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
+from mtosi_jms.stubs.fmw.nam import name
+from mtosi_jms.stubs.mri import mer
+from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
+from mtosi_jms.stubs.nrf.me import ManagedElementType
+from mtosi_jms.testing.fixtures import mtosi_connection, mtosi_exchange
+
+__all__ = ["mtosi_connection", "mtosi_exchange"]
+
+PATIENCE = 20.0
+"""Seconds after which what should have happened is taken to have failed; no test waits for it to pass."""
+
+
+class SmallEms(ManagedElementRetrieval.Supplier):
+    """Knows NE-1 to NE-n; asked for all it yields them.
+
+    Attributes:
+        contexts: of all requests, in order; emptied by the test that wants nothing kept.
+    """
+
+    def __init__(self, elements: int = 5) -> None:
+        self.elements = elements
+        self.contexts: list[RequestContext] = []
+
+    def get_all_managed_elements(self, request: Any, context: RequestContext) -> Iterator[ManagedElementType]:
+        self.contexts.append(context)
+        for number in range(1, self.elements + 1):
+            yield ManagedElementType(name=name(f"MD=EMS1/ME=NE-{number}"), location=f"Hall {number}")
+
+    def get_managed_element(self, request: Any, context: RequestContext) -> mer.GetManagedElementResponse:
+        self.contexts.append(context)
+        wanted = str(request.me_ref)
+        if wanted not in {f"MD=EMS1/ME=NE-{number}" for number in range(1, self.elements + 1)}:
+            raise EntityNotFoundFault(f"there is no {wanted}")
+        return mer.GetManagedElementResponse(me=ManagedElementType(name=request.me_ref, location="Hall 1"))
+
+
+@pytest.fixture
+def small_ems() -> type[SmallEms]:
+    return SmallEms
+
+
+@pytest.fixture
+def faulty_ems() -> Callable[[Callable[[], Any]], ManagedElementRetrieval.Supplier]:
+    """A supplier whose get_managed_element does what it is told."""
+
+    class Faulty(ManagedElementRetrieval.Supplier):
+        def __init__(self, act: Callable[[], Any]) -> None:
+            self.act = act
+
+        def get_managed_element(self, request: Any, context: RequestContext) -> Any:
+            return self.act()
+
+        def get_all_managed_elements(self, request: Any, context: RequestContext) -> Any:
+            return self.act()
+
+    return Faulty
+
+
+@pytest.fixture
+def numbers() -> Callable[[Any], list[int]]:
+    """The numbers of the elements in a response."""
+
+    def of(response: Any) -> list[int]:
+        found = response.me_list.me if response.me_list is not None else []
+        return [int(me.name.rdn[-1].value.removeprefix("NE-")) for me in found]
+
+    return of
+
+
+@pytest.fixture
+def ne7() -> Any:
+    return name("MD=EMS1/ME=NE-7")
+
+
+@pytest.fixture
+def ne1() -> Any:
+    return name("MD=EMS1/ME=NE-1")
+
+
+@pytest.fixture
+def patience() -> float:
+    return PATIENCE
+
+
+@pytest.fixture
+def background() -> Callable[[Callable[[], Any]], Future[Any]]:
+    """Runs an action in a thread of its own; ask the future for the result with `patience`."""
+
+    def start(action: Callable[[], Any]) -> Future[Any]:
+        future: Future[Any] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(action())
+            except BaseException as error:  # noqa: BLE001 - the future raises it
+                future.set_exception(error)
+
+        threading.Thread(target=run, daemon=True).start()
+        return future
+
+    return start
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_is_left() -> Iterator[None]:
+    """Every thread of a test ends with it."""
+    before = set(threading.enumerate())
+    yield
+    left = [thread for thread in threading.enumerate() if thread not in before]
+    for thread in left:
+        thread.join(PATIENCE)
+    assert [thread.name for thread in left if thread.is_alive()] == []
+
+
+@pytest.fixture
+def fault_of() -> Callable[[Callable[[], Any]], MtosiFault]:
+    """The fault that an action raises."""
+
+    def run(action: Callable[[], Any]) -> MtosiFault:
+        with pytest.raises(MtosiFault) as caught:
+            action()
+        return caught.value
+
+    return run

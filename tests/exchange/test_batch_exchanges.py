@@ -1,0 +1,549 @@
+"""MultipleBatchResponse end to end: order, duplicates, gaps, faults, slow callers, and what is kept of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import re
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from mtosi_jms.errors import (
+    IllegalStateError,
+    IncompleteBatchError,
+    MtosiFault,
+    ProtocolError,
+    ReplyTimeoutError,
+)
+from mtosi_jms.jms import BindingProfile, JmsMessage
+from mtosi_jms.patterns import Limits
+from mtosi_jms.service import CallOptions, RequestContext
+from mtosi_jms.simulator import InventoryEms, Network
+from mtosi_jms.soap import Envelope, Header
+from mtosi_jms.stubs.fmw.msg import CommLossFault, InternalErrorFault
+from mtosi_jms.stubs.fmw.nam import name
+from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
+from mtosi_jms.stubs.mri.resource_inventory_retrieval import ResourceInventoryRetrieval
+from mtosi_jms.stubs.nrf.me import ManagedElementType
+from mtosi_jms.supplier import Supplier
+from mtosi_jms.testing import SUPPLIER, Tamper, duplicate, exchange, gap, reorder
+
+Numbers = Callable[[Any], list[int]]
+SHORT = Limits(gap=0.02)
+
+
+def test_batches_come_in_order(mtosi_exchange: Any, small_ems: Any, numbers: Numbers) -> None:
+    """R4b: the scenario of SD2-10, five elements in batches of two."""
+    retrieval = mtosi_exchange([small_ems(5)]).stub(ManagedElementRetrieval)
+    assert [numbers(one) for one in retrieval.get_all_managed_elements.batches(batch_size=2)] == [[1, 2], [3, 4], [5]]
+
+
+@pytest.mark.parametrize(
+    "tamper",
+    [
+        lambda replies: reorder(replies, seed=1),
+        lambda replies: reorder(replies, seed=2, span=3),
+        lambda replies: replies[::-1],
+        lambda replies: duplicate(replies, at=range(10)),
+        lambda replies: duplicate(replies, at=0, copies=3, distance=5),
+        lambda replies: reorder(duplicate(replies, at=range(9), distance=3), seed=3),
+    ],
+    ids=["shuffled", "overtaken", "reversed", "doubled", "late copies", "all at once"],
+)
+def test_batches_are_put_in_order_each_once(tamper: Tamper, small_ems: Any, numbers: Numbers) -> None:
+    """P32."""
+    with exchange([small_ems(20)], tamper=tamper) as pair:
+        batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=2)
+        found = [number for batch in batches for number in numbers(batch)]
+        assert found == list(range(1, 21))
+        assert batches.counts.released == 10
+
+
+@pytest.mark.parametrize(
+    ("lost", "handed_out", "missing", "end_seen", "held"),
+    [
+        (1, [[1, 2]], (2,), True, [3, 4, 5]),
+        ([1, 3], [[1, 2]], (2, 4), True, [3, 5]),
+        (0, [], (1,), True, [2, 3, 4, 5]),
+        (-1, [[1, 2], [3, 4], [5, 6], [7, 8]], (), False, []),
+        ([2, -1], [[1, 2], [3, 4]], (3,), False, [4]),
+        (range(1, 4), [[1, 2]], (2, 3, 4), True, [5]),
+    ],
+)
+def test_missing_batches_are_named(
+    lost: Any, handed_out: Any, missing: Any, end_seen: bool, held: Any, small_ems: Any, numbers: Numbers
+) -> None:
+    with exchange([small_ems(10)], tamper=lambda replies: gap(replies, at=lost), limits=SHORT) as pair:
+        batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=2)
+        got: list[Any] = []
+        with pytest.raises(IncompleteBatchError) as caught:
+            got.extend(numbers(batch) for batch in batches)
+        error = caught.value
+        assert got == handed_out
+        assert (error.missing, error.end_seen, error.clock) == (missing, end_seen, "gap")
+        assert sorted(error.batches) == held
+        assert {number: numbers(batch) for number, batch in error.batches.items()} == {
+            number: [2 * number - 1, 2 * number] for number in held
+        }
+        assert error.correlation_id == batches.correlation_id
+        assert pair.requestor.pending == 0
+        assert list(batches) == []
+
+
+def test_everything_lost_is_a_time_out(small_ems: Any) -> None:
+    limits = Limits(first_reply=0.02)
+    with exchange([small_ems(3)], tamper=lambda replies: gap(replies, at=range(3)), limits=limits) as pair:
+        batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
+        with pytest.raises(ReplyTimeoutError) as caught:
+            next(batches)
+        assert caught.value.clock == "first reply"
+
+
+def test_a_fault_in_mid_sequence_ends_it_after_what_came_in_order(mtosi_exchange: Any, numbers: Numbers) -> None:
+    """C59."""
+
+    class Ems(ManagedElementRetrieval.Supplier):
+        def get_all_managed_elements(self, request: Any, context: Any) -> Iterator[ManagedElementType]:
+            for number in range(1, 6):
+                yield ManagedElementType(name=name(f"ME=NE-{number}"))
+            raise CommLossFault("NE-6 does not answer")
+
+    pair = mtosi_exchange([Ems()])
+    batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=2)
+    assert [numbers(next(batches)), numbers(next(batches))] == [[1, 2], [3, 4]]
+    with pytest.raises(CommLossFault, match="NE-6 does not answer"):
+        next(batches)
+    assert list(batches) == []
+    assert pair.requestor.pending == 0
+
+
+def test_what_a_fault_overtook_is_not_lost(small_ems: Any, numbers: Numbers) -> None:
+    """Batches whose turn never came are in `held`."""
+
+    class Ems(small_ems):  # type: ignore[misc]
+        def get_all_managed_elements(self, request: Any, context: Any) -> Iterator[Any]:
+            yield from super().get_all_managed_elements(request, context)
+            raise CommLossFault("gone")
+
+    with exchange([Ems(7)], tamper=lambda replies: gap(replies, at=1)) as pair:
+        batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=2)
+        assert numbers(next(batches)) == [1, 2]
+        with pytest.raises(CommLossFault):
+            next(batches)
+        assert {number: numbers(batch) for number, batch in batches.held.items()} == {3: [5, 6]}
+
+
+def test_an_exception_in_mid_sequence_is_an_internal_error(mtosi_exchange: Any, numbers: Numbers) -> None:
+    class Ems(ManagedElementRetrieval.Supplier):
+        def get_all_managed_elements(self, request: Any, context: Any) -> Iterator[Any]:
+            yield ManagedElementType(name=name("ME=NE-1"))
+            yield ManagedElementType(name=name("ME=NE-2"))
+            yield "no element"
+            yield ManagedElementType()
+
+    batches = mtosi_exchange([Ems()]).stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
+    assert [numbers(next(batches)), numbers(next(batches))] == [[1], [2]]
+    with pytest.raises(InternalErrorFault, match="getAllManagedElements failed with"):
+        next(batches)
+
+
+def test_one_plain_reply_is_the_whole_answer(mtosi_exchange: Any, small_ems: Any, numbers: Numbers) -> None:
+    """C58: accepted, and told as a warning."""
+    pair = mtosi_exchange()
+    stub, seen = pair.stub(ManagedElementRetrieval), list[Any]()
+    options = CallOptions(correlation_id="id", on_reply=seen.append)
+    batches = stub.get_all_managed_elements.batches(batch_size=2, options=options)
+    pair.scripted.take()
+    stub.get_all_managed_elements.invoke_batches(None, 0, CallOptions(correlation_id="other")).close()
+    asked = pair.scripted.take()
+    (reply,) = asked.replies([small_ems(3)])
+    plain = dataclasses.replace(reply, body=_without_batch_fields(reply.body).replace(b">other<", b">id<"))
+    pair.scripted.send([plain])
+    assert [numbers(batch) for batch in batches] == [[1, 2, 3]]
+    assert [warning.rule for warning in seen[0].warnings if warning.rule == "C58"] == ["C58"]
+
+
+def _without_batch_fields(body: bytes) -> bytes:
+    return re.sub(rb"<(\w+:batchSequence\w+)>\w+</\1>", b"", body)
+
+
+def test_a_size_of_zero_asks_for_one_reply(mtosi_exchange: Any, small_ems: Any, numbers: Numbers) -> None:
+    """C24."""
+    seen: list[Any] = []
+    retrieval = mtosi_exchange([small_ems(5)]).stub(ManagedElementRetrieval)
+    options = CallOptions(on_reply=seen.append)
+    batches = retrieval.get_all_managed_elements.batches(batch_size=0, options=options)
+    assert [numbers(batch) for batch in batches] == [[1, 2, 3, 4, 5]]
+    header = seen[0].header
+    assert (header.batch_sequence_number, header.batch_sequence_end_of_reply, header.requested_batch_size) == (
+        1,
+        True,
+        0,
+    )
+
+
+@pytest.mark.parametrize("eager", [False, True])
+def test_an_empty_result_is_one_empty_batch(eager: bool, small_ems: Any, numbers: Numbers) -> None:
+    with exchange([small_ems(0)], supplier={"eager": eager}) as pair:
+        batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=2)
+        assert [numbers(batch) for batch in batches] == [[]]
+
+
+@pytest.mark.parametrize("first", [0, 1, "auto"])
+def test_peers_count_from_zero_or_one(first: Any, small_ems: Any, numbers: Numbers) -> None:
+    """C23."""
+    with exchange([small_ems(5)], profile=BindingProfile(first_batch=first)) as pair:
+        batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=2)
+        assert [numbers(batch) for batch in batches] == [[1, 2], [3, 4], [5]]
+
+
+def test_a_batch_leaves_before_the_next_object_but_one_is_made(
+    small_ems: Any, numbers: Numbers, patience: float
+) -> None:
+    """P31: the handler stands still until the requestor has the first batch."""
+    received = threading.Event()
+
+    class Ems(ManagedElementRetrieval.Supplier):
+        def get_all_managed_elements(self, request: Any, context: Any) -> Iterator[ManagedElementType]:
+            yield ManagedElementType(name=name("ME=NE-1"))
+            yield ManagedElementType(name=name("ME=NE-2"))
+            yield ManagedElementType(name=name("ME=NE-3"))
+            assert received.wait(patience)
+            yield ManagedElementType(name=name("ME=NE-4"))
+
+    with exchange([Ems()]) as pair:
+        batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=2)
+        assert numbers(next(batches)) == [1, 2]
+        received.set()
+        assert [numbers(batch) for batch in batches] == [[3, 4]]
+
+
+def test_an_eager_supplier_sends_a_full_batch_at_once(numbers: Numbers, patience: float) -> None:
+    """P31 for handlers that are slow between objects, at the price of an empty batch at the end."""
+    received = threading.Event()
+
+    class Ems(ManagedElementRetrieval.Supplier):
+        def get_all_managed_elements(self, request: Any, context: Any) -> Iterator[ManagedElementType]:
+            yield ManagedElementType(name=name("ME=NE-1"))
+            assert received.wait(patience)
+            yield ManagedElementType(name=name("ME=NE-2"))
+
+    with exchange([Ems()], supplier={"eager": True}) as pair:
+        batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
+        assert numbers(next(batches)) == [1]
+        received.set()
+        assert [numbers(batch) for batch in batches] == [[2], []]
+
+
+def living(*classes: type) -> int:
+    """How many instances there are, once the garbage is away."""
+    gc.collect()
+    return sum(type(one) in classes for one in gc.get_objects())
+
+
+def test_nothing_of_a_request_is_kept(small_ems: Any) -> None:
+    """P33: neither at the supplier nor, once its batches were taken, at the requestor."""
+    kept = (RequestContext, Envelope, Header, JmsMessage, ManagedElementType)
+    before = living(*kept)
+    ems = small_ems(4)
+    with exchange([ems]) as pair:
+        retrieval = pair.stub(ManagedElementRetrieval)
+        for _ in range(3):
+            assert sum(1 for _ in retrieval.get_all_managed_elements.batches(batch_size=2)) == 2
+        pair.supplier.stop()
+        assert len(ems.contexts) == 3
+        ems.contexts.clear()
+        assert pair.requestor.pending == 0
+        assert living(*kept) == before
+
+
+def test_a_response_is_forgotten_when_its_reader_is_done(mtosi_exchange: Any, small_ems: Any) -> None:
+    """The memory of a batch call does not grow with the number of batches."""
+    pair = mtosi_exchange()
+    before = living(ManagedElementType, Envelope)
+    batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
+    replies = pair.scripted.take().replies([small_ems(8)])
+    pair.scripted.send(replies)
+    for batch in batches:
+        del batch
+        assert living(ManagedElementType, Envelope) == before
+
+
+class Ticking:
+    """A clock that goes only when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_slow_caller_is_not_timed_out_by_itself(mtosi_exchange: Any, small_ems: Any, numbers: Numbers) -> None:
+    """The time that a caller takes for a batch is not the peer's; neither for the gap nor in all."""
+    clock = Ticking()
+    pair = mtosi_exchange([small_ems(6)], clock=clock, limits=Limits(first_reply=5, gap=5, total=9))
+    batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=2)
+    found = []
+    clock.now += 100
+    for batch in batches:
+        found += numbers(batch)
+        clock.now += 100
+    assert found == [1, 2, 3, 4, 5, 6]
+
+
+def test_what_has_arrived_is_used_before_a_clock_is_looked_at(
+    mtosi_exchange: Any, small_ems: Any, numbers: Numbers
+) -> None:
+    clock = Ticking()
+    pair = mtosi_exchange(clock=clock, limits=Limits(first_reply=1, gap=1))
+    stub = pair.stub(ManagedElementRetrieval)
+    batches = stub.get_all_managed_elements.batches(batch_size=1)
+    pair.scripted.send(pair.scripted.take().replies([small_ems(3)]))
+
+    def passing() -> float:  # every look at the clock takes an hour
+        clock.now += 3600
+        return clock.now
+
+    pair.requestor._pump._clock = passing
+    assert [numbers(batch) for batch in batches] == [[1], [2], [3]]
+
+
+def test_a_caller_waits_for_its_own_time_only(mtosi_exchange: Any, small_ems: Any, numbers: Numbers) -> None:
+    """The clocks run while a caller waits, and then they do run out."""
+    pair = mtosi_exchange(limits=Limits(first_reply=0.02, gap=0.02))
+    stub = pair.stub(ManagedElementRetrieval)
+    first = stub.get_all_managed_elements.batches(batch_size=1)
+    second = stub.get_all_managed_elements.batches(batch_size=1)
+    pair.scripted.take()
+    replies = pair.scripted.take().replies([small_ems(2)])
+    with pytest.raises(ReplyTimeoutError):
+        next(first)
+    pair.scripted.send(replies)
+    assert [numbers(batch) for batch in second] == [[1], [2]]
+
+
+def test_the_gap_time_of_a_call(mtosi_exchange: Any, small_ems: Any, numbers: Numbers) -> None:
+    pair = mtosi_exchange()
+    options = CallOptions(gap_timeout=0.02)
+    batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1, options=options)
+    pair.scripted.send(pair.scripted.take().replies([small_ems(3)])[:2])
+    assert [numbers(next(batches)), numbers(next(batches))] == [[1], [2]]
+    with pytest.raises(IncompleteBatchError) as caught:
+        next(batches)
+    assert (caught.value.clock, caught.value.missing, caught.value.end_seen) == ("gap", (), False)
+
+
+def test_closing_early_makes_orphans_of_the_rest(mtosi_exchange: Any, small_ems: Any, numbers: Numbers) -> None:
+    orphans: list[Any] = []
+    pair = mtosi_exchange(on_orphan=orphans.append)
+    stub = pair.stub(ManagedElementRetrieval)
+    with stub.get_all_managed_elements.batches(batch_size=1) as batches:
+        pair.scripted.send(pair.scripted.take().replies([small_ems(3)]))
+        assert numbers(next(batches)) == [1]
+    assert pair.requestor.pending == 0
+    assert list(batches) == []
+    batches.close()
+    after = stub.get_all_managed_elements.batches(batch_size=5)
+    pair.scripted.send(pair.scripted.take().replies([small_ems(2)]))
+    assert [numbers(batch) for batch in after] == [[1, 2]]
+    assert [(one.reply.batch_number, one.reason.name) for one in orphans] == [(2, "LATE"), (3, "LATE")]
+    assert pair.requestor.orphans == 2
+
+
+def test_leaving_the_loop_gives_the_rest_up(mtosi_exchange: Any, small_ems: Any, numbers: Numbers, ne1: Any) -> None:
+    """Whoever breaks out of the loop need not close anything."""
+    pair = mtosi_exchange([small_ems(5)])
+    stub = pair.stub(ManagedElementRetrieval)
+    for batch in stub.get_all_managed_elements.batches(batch_size=1):
+        assert numbers(batch) == [1]
+        break
+    gc.collect()
+    assert stub.get_managed_element(me_ref=ne1).me is not None
+    assert pair.requestor.pending == 0
+    assert pair.requestor.orphans == 4
+
+
+def test_calls_inside_a_batch_loop(mtosi_exchange: Any, small_ems: Any, numbers: Numbers) -> None:
+    retrieval = mtosi_exchange([small_ems(4)], threads=2).stub(ManagedElementRetrieval)
+    found = []
+    for outer in retrieval.get_all_managed_elements.batches(batch_size=1):
+        (number,) = numbers(outer)
+        one = retrieval.get_managed_element(me_ref=name(f"MD=EMS1/ME=NE-{number}")).me
+        inner = [numbers(batch) for batch in retrieval.get_all_managed_elements.batches(batch_size=3)]
+        found.append((str(one.name), inner))
+    assert found == [(f"MD=EMS1/ME=NE-{number}", [[1, 2, 3], [4]]) for number in range(1, 5)]
+
+
+def test_several_loops_at_once_in_one_thread(mtosi_exchange: Any, small_ems: Any, numbers: Numbers) -> None:
+    retrieval = mtosi_exchange([small_ems(5)], threads=2).stub(ManagedElementRetrieval)
+    loops = [retrieval.get_all_managed_elements.batches(batch_size=size) for size in (1, 2, 3)]
+    first = [numbers(next(loop)) for loop in loops]
+    assert first == [[1], [1, 2], [1, 2, 3]]
+    assert [[numbers(batch) for batch in loop] for loop in reversed(loops)] == [
+        [[4, 5]],
+        [[3, 4], [5]],
+        [[2], [3], [4], [5]],
+    ]
+
+
+def test_a_second_reply_to_a_simple_request_is_an_orphan(mtosi_exchange: Any, small_ems: Any, ne1: Any) -> None:
+    """C58."""
+    orphans: list[Any] = []
+    pair = mtosi_exchange(on_orphan=orphans.append)
+    pair.scripted.start(lambda asked: duplicate(asked.replies([small_ems()]), at=0))
+    stub = pair.stub(ManagedElementRetrieval)
+    for _ in range(3):
+        assert stub.get_managed_element(me_ref=ne1).me is not None
+    assert [one.reason.name for one in orphans] == ["LATE"] * len(orphans)
+    assert len(orphans) == 2  # the third copy is still in the queue
+
+
+def test_orphans_without_a_hook_are_logged(
+    mtosi_exchange: Any, small_ems: Any, ne1: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    pair = mtosi_exchange()
+    pair.scripted.start(lambda asked: duplicate(asked.replies([small_ems()]), at=0))
+    for _ in range(2):
+        pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1)
+    assert "an orphan" in caplog.text
+    assert pair.requestor.orphans == 1
+
+
+def test_an_orphan_hook_may_call_and_may_fail(small_ems: Any, ne1: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """It is called without locks, by a thread that waits; its own failure is logged and hurts nobody."""
+    answers: list[Any] = []
+
+    def hook(orphan: Any) -> None:
+        if not answers:
+            answers.append(None)
+            answers.append(stub.get_managed_element(me_ref=ne1).me)
+        raise ZeroDivisionError("in the hook")
+
+    with exchange(on_orphan=hook) as pair:
+        stub = pair.stub(ManagedElementRetrieval)
+        pair.scripted.start(lambda asked: duplicate(asked.replies([small_ems()]), at=0))
+        for _ in range(4):
+            assert stub.get_managed_element(me_ref=ne1).me is not None
+    assert [answer is not None for answer in answers] == [False, True]
+    assert "the orphan hook failed" in caplog.text
+
+
+def test_batches_are_for_one_thread_at_a_time(mtosi_exchange: Any, background: Any, patience: float) -> None:
+    pair = mtosi_exchange()
+    batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
+    other = background(lambda: next(batches))
+    while batches._ticket not in pair.requestor._pump._waiting:
+        assert not other.done()
+    with pytest.raises(IllegalStateError, match="another thread waits"):
+        pair.requestor._pump.next(batches._ticket)
+    batches.close()
+    pair.requestor.close()
+    with pytest.raises((IllegalStateError, StopIteration)):
+        other.result(patience)
+
+
+def test_contradictions_are_protocol_errors(mtosi_exchange: Any, small_ems: Any) -> None:
+    pair = mtosi_exchange()
+    batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
+    asked = pair.scripted.take()
+    one, two = asked.replies([small_ems(2)])
+    ends_twice = dataclasses.replace(one, body=one.body.replace(b"EndOfReply>false<", b"EndOfReply>true<"))
+    pair.scripted.send([two, ends_twice])
+    with pytest.raises(ProtocolError, match="two ends"):
+        next(batches)
+
+
+def test_a_supplier_that_answers_again_makes_duplicates_not_conflicts(
+    mtosi_exchange: Any, small_ems: Any, numbers: Numbers
+) -> None:
+    """After a crash between the last reply and the acknowledgement the request is answered twice, at another time."""
+    pair = mtosi_exchange()
+    batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
+    asked = pair.scripted.take()
+    once = asked.replies([small_ems(3)])
+    again = [dataclasses.replace(one, body=_later(one.body)) for one in asked.replies([small_ems(3)])]
+    pair.scripted.send([once[0], again[0], again[1], once[1], once[2]])
+    assert [numbers(batch) for batch in batches] == [[1], [2], [3]]
+    assert (batches.counts.duplicates, batches.counts.conflicts) == (2, 0)
+
+
+def _later(body: bytes) -> bytes:
+    return re.sub(rb"timestamp>[^<]*<", b"timestamp>2031-01-01T00:00:00Z<", body)
+
+
+def test_whole_responses_as_batches(mtosi_exchange: Any) -> None:
+    """Where a response has no list to cut, each response that the handler yields is a batch."""
+    pair = mtosi_exchange([InventoryEms(Network(elements=5, ports=1))])
+    inventory = pair.stub(ResourceInventoryRetrieval)
+    sizes = [
+        len(batch.inventory_data.md_list.md[0].me_list.me_inv)
+        for batch in inventory.get_inventory.batches(batch_size=2)
+    ]
+    assert sizes == [2, 2, 1]
+    assert len(inventory.get_inventory().inventory_data.md_list.md[0].me_list.me_inv) == 5
+
+
+def test_a_handler_is_closed_when_its_requestor_stops_caring(mtosi_exchange: Any, small_ems: Any) -> None:
+    """Its `finally` runs at once, not when the garbage collector comes by."""
+    ended: list[str] = []
+
+    class Ems(ManagedElementRetrieval.Supplier):
+        def get_all_managed_elements(self, request: Any, context: Any) -> Iterator[Any]:
+            try:
+                yield from small_ems(9).get_all_managed_elements(request, context)
+            finally:
+                ended.append("yes")
+
+    pair = mtosi_exchange()
+    pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
+    message = pair.scripted.take().message
+    supplier = Supplier(pair.connection, SUPPLIER, [Ems()])
+    supplier.answer(dataclasses.replace(message, reply_to=None), pair.connection.session())
+    assert ended == ["yes"]
+
+
+def test_an_acknowledgement_is_not_the_answer_where_peers_send_them(small_ems: Any, numbers: Numbers, ne1: Any) -> None:
+    """C61."""
+
+    def with_ack(replies: list[JmsMessage]) -> list[JmsMessage]:
+        bare = _without_batch_fields(re.sub(rb"<soap:Body>.*</soap:Body>", b"<soap:Body/>", replies[0].body))
+        return [dataclasses.replace(replies[0], body=bare), *replies]
+
+    with exchange([small_ems(2)], tamper=with_ack, expect_ack=True) as pair:
+        stub = pair.stub(ManagedElementRetrieval)
+        assert [numbers(batch) for batch in stub.get_all_managed_elements.batches(batch_size=1)] == [[1], [2]]
+        assert stub.get_managed_element(me_ref=ne1).me is not None
+    with exchange([small_ems(2)], tamper=with_ack) as pair:
+        stub = pair.stub(ManagedElementRetrieval)
+        with pytest.raises(ProtocolError, match="an empty body came"):
+            stub.get_managed_element(me_ref=ne1)
+
+
+def test_replies_by_other_rules_are_told_as_warnings(mtosi_exchange: Any, small_ems: Any) -> None:
+    """R3c: matched by JMSCorrelationID alone, because the peer did not copy the id."""
+    pair = mtosi_exchange()
+    seen: list[Any] = []
+    options = CallOptions(on_reply=seen.append)
+    batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=9, options=options)
+    (reply,) = pair.scripted.take().replies([small_ems(1)])
+    changed = reply.body.replace(batches.correlation_id.encode(), b"mine")
+    pair.scripted.send([dataclasses.replace(reply, body=changed)])
+    assert len(list(batches)) == 1
+    assert "R3c" in [warning.rule for warning in seen[0].warnings]
+
+
+def test_a_hook_that_fails_fails_the_call(mtosi_exchange: Any, small_ems: Any, ne1: Any, ne7: Any) -> None:
+    def hook(envelope: Any) -> None:
+        raise ZeroDivisionError
+
+    retrieval = mtosi_exchange([small_ems()]).stub(ManagedElementRetrieval)
+    with pytest.raises(ZeroDivisionError):
+        retrieval.get_managed_element(me_ref=ne1, options=CallOptions(on_reply=hook))
+    faults: list[Any] = []
+    with pytest.raises(MtosiFault):
+        retrieval.get_managed_element(me_ref=ne7, options=CallOptions(on_reply=faults.append))
+    assert faults[0].fault.kind == "entityNotFound"

@@ -1,0 +1,592 @@
+"""What stands in the headers of requests and replies, what a call may set, and where replies go."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from mtosi_jms.errors import (
+    ConfigError,
+    EncodeError,
+    HeaderError,
+    InvalidDestinationError,
+    MtosiFault,
+    NamingError,
+    ReplyTimeoutError,
+    ResourceLimitError,
+)
+from mtosi_jms.jms import BindingProfile, DeliveryMode, JmsMessage, Queue, Topic
+from mtosi_jms.patterns import Limits
+from mtosi_jms.requestor import Requestor
+from mtosi_jms.service import CallOptions
+from mtosi_jms.soap import header_text, parse
+from mtosi_jms.soap.header import FIELD_NAMES
+from mtosi_jms.stubs.fmw.hdr import ActivityStatusEnumType, ActivityStatusType
+from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
+from mtosi_jms.stubs.mri import mer
+from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
+from mtosi_jms.stubs.mri.resource_inventory_retrieval import ResourceInventoryRetrieval
+from mtosi_jms.supplier import Supplier
+from mtosi_jms.testing import SUPPLIER, connect_privately, exchange
+from mtosi_jms.transport.memory import MemoryConnection
+
+NOON = dt.datetime(2026, 5, 4, 12, 0, 0, tzinfo=dt.UTC)
+
+
+def fields(header: Any) -> dict[str, str]:
+    """The header's simple fields by XML name, as text."""
+    return {field: text for field in FIELD_NAMES if (text := header_text(header, field)) is not None}
+
+
+def test_a_request_has_the_header_that_the_rules_want(mtosi_exchange: Any, ne1: Any) -> None:
+    pair = mtosi_exchange(new_id=lambda: "id-1")
+    batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(
+        batch_size=2, options=CallOptions(header={"timestamp": NOON})
+    )
+    asked = pair.scripted.take()
+    assert fields(asked.envelope.header) == {
+        "activityName": "getAllManagedElements",
+        "msgName": "getAllManagedElementsRequest",
+        "msgType": "REQUEST",
+        "senderURI": "jms/RequestorOS",
+        "destinationURI": "jms/SupplierOS",
+        "correlationId": "id-1",
+        "communicationPattern": "MultipleBatchResponse",
+        "communicationStyle": "MSG",
+        "requestedBatchSize": "2",
+        "timestamp": "2026-05-04T12:00:00Z",
+    }
+    assert dict(asked.message.properties) == {
+        "MTOSI_activityName": "getAllManagedElements",
+        "MTOSI_communicationPattern": "MultipleBatchResponse",
+        "MTOSI_communicationStyle": "MSG",
+        "MTOSI_destinationURI": "jms/SupplierOS",
+        "MTOSI_msgName": "getAllManagedElementsRequest",
+        "MTOSI_msgType": "REQUEST",
+        "MTOSI_requestedBatchSize": 2,
+    }
+    assert asked.message.reply_to == Queue("REQUESTOR.OS")
+    assert (asked.message.priority, asked.message.time_to_live_ms) == (4, 1_800_000)
+    assert asked.message.delivery_mode is DeliveryMode.NON_PERSISTENT
+    assert asked.message.correlation_id is None  # O13a
+    assert asked.envelope.warnings == []
+    assert batches.correlation_id == "id-1"
+
+
+def test_replies_have_the_header_that_the_rules_want(mtosi_exchange: Any, small_ems: Any) -> None:
+    pair = mtosi_exchange(new_id=lambda: "id-1")
+    pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=2)
+    asked = pair.scripted.take()
+    replies = asked.replies([small_ems(3)])
+    assert len(replies) == 2
+    for number, (message, last) in enumerate(zip(replies, ("false", "true"), strict=True), 1):
+        header = fields(parse(message.body).header)
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", header.pop("timestamp"))
+        assert header == {
+            "activityName": "getAllManagedElements",
+            "msgName": "getAllManagedElementsResponse",
+            "msgType": "RESPONSE",
+            "senderURI": "jms/SupplierOS",
+            "destinationURI": "jms/RequestorOS",
+            "activityStatus": "SUCCESS",
+            "correlationId": "id-1",
+            "communicationPattern": "MultipleBatchResponse",
+            "communicationStyle": "MSG",
+            "requestedBatchSize": "2",
+            "batchSequenceNumber": str(number),
+            "batchSequenceEndOfReply": last,
+        }
+        assert message.properties["MTOSI_batchSequenceNumber"] == number
+        assert message.properties["MTOSI_batchSequenceEndOfReply"] is (last == "true")
+        assert message.properties["MTOSI_senderURI"] == "jms/SupplierOS"
+        assert "id-1" not in message.properties.values()  # R3d
+        assert (message.reply_to, message.correlation_id) == (None, asked.message.message_id)  # C13, O13c
+
+
+def test_a_fault_carries_the_header_inside_its_detail(mtosi_exchange: Any, small_ems: Any, ne7: Any) -> None:
+    """C17: WSDL declares no header for faults; one in the SOAP header too only where the profile says so."""
+    for in_header in (False, True):
+        pair = mtosi_exchange(profile=BindingProfile(fault_in_header=in_header))
+        stub = pair.stub(ManagedElementRetrieval)
+        stub.get_managed_element.invoke_batches(None, 5, CallOptions(correlation_id="id-1"), me_ref=ne7)
+        asked = pair.scripted.take()
+        (message,) = asked.replies([small_ems()], profile=BindingProfile(fault_in_header=in_header))
+        assert (b"<soap:Header>" in message.body) is in_header
+        header = fields(parse(message.body).header)
+        assert (header["msgType"], header["activityStatus"], header["correlationId"]) == ("ERROR", "FAILURE", "id-1")
+        assert (header["msgName"], header["destinationURI"]) == ("getManagedElementException", "jms/RequestorOS")
+        assert message.properties["MTOSI_activityStatus"] == "FAILURE"
+        assert message.correlation_id == asked.message.message_id
+
+
+@pytest.mark.parametrize(
+    "identifier",
+    ["  leading", "trailing  ", " \tin\n the\tmiddle ", "漢字 𝄞 ñ", "x" * 300, "<&>'\"]]>", "\u00a0x", "a\u2028b"],
+    ids=repr,
+)
+def test_the_correlation_id_is_copied_as_it_came(identifier: str, ne1: Any, small_ems: Any) -> None:
+    """R3c, R6a."""
+    with exchange([small_ems(2)]) as pair:
+        seen: list[str] = []
+        options = CallOptions(
+            correlation_id=identifier, on_reply=lambda envelope: seen.append(envelope.header.correlation_id)
+        )
+        stub = pair.stub(ManagedElementRetrieval)
+        batches = stub.get_all_managed_elements.batches(batch_size=1, options=options)
+        assert len(list(batches)) == 2
+        stub.get_managed_element(me_ref=ne1, options=options)
+        assert seen == [identifier] * 3
+
+
+TEXT = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\ufffe\uffff"), min_size=1, max_size=40)
+
+
+@given(TEXT)
+@example("\r")
+@example("a\rb\r\n")
+@example("\x00")
+@example("\x85 ")
+def test_any_correlation_id_pairs_or_is_refused_before_anything_is_sent(identifier: str) -> None:
+    class Ems(ManagedElementRetrieval.Supplier):
+        def get_managed_element(self, request: Any, context: Any) -> mer.GetManagedElementResponse:
+            return mer.GetManagedElementResponse()
+
+    with exchange() as pair:
+        stub = pair.stub(ManagedElementRetrieval)
+        options = CallOptions(correlation_id=identifier, timeout=5)
+        try:
+            batches = stub.get_managed_element.batches(batch_size=1, options=options)
+        except (HeaderError, EncodeError):
+            assert pair.provider.held() == 0
+            return
+        asked = pair.scripted.take()
+        pair.scripted.send(asked.replies([Ems()]))
+        assert len(list(batches)) == 1
+        assert pair.requestor.orphans == 0
+
+
+@pytest.mark.parametrize("identifier", ["", "   ", "\n"])
+def test_a_request_without_correlation_id_is_not_sent(identifier: str, mtosi_exchange: Any, ne1: Any) -> None:
+    pair = mtosi_exchange()
+    stub = pair.stub(ManagedElementRetrieval)
+    for options in (
+        CallOptions(correlation_id=identifier),
+        CallOptions(header={"correlation_id": None}),
+        CallOptions(header={"correlation_id": identifier, "communication_style": "RPC"}),
+    ):
+        with pytest.raises(HeaderError) as caught:
+            stub.get_managed_element(me_ref=ne1, options=options)
+        assert caught.value.field == "correlationId"
+    assert (pair.provider.held(), pair.requestor.pending) == (0, 0)
+
+
+def test_an_id_in_use_is_refused(mtosi_exchange: Any, ne1: Any) -> None:
+    pair = mtosi_exchange()
+    stub = pair.stub(ManagedElementRetrieval)
+    first = stub.get_all_managed_elements.batches(batch_size=1, options=CallOptions(correlation_id="id"))
+    with pytest.raises(ConfigError, match="pending"):
+        stub.get_managed_element(me_ref=ne1, options=CallOptions(correlation_id="id"))
+    assert pair.requestor.pending == 1
+    first.close()
+    assert pair.requestor.pending == 0
+
+
+def test_call_options_are_honoured(mtosi_exchange: Any, ne1: Any) -> None:
+    pair = mtosi_exchange(profile=BindingProfile(delivery_mode=DeliveryMode.PERSISTENT))
+    stub = pair.stub(ManagedElementRetrieval)
+
+    def sent(**options: Any) -> JmsMessage:
+        stub.get_managed_element.batches(me_ref=ne1, batch_size=1, options=CallOptions(**options))
+        return pair.scripted.take().message
+
+    plain = sent()
+    assert plain.delivery_mode is DeliveryMode.PERSISTENT
+    assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", str(plain.properties["MTOSIX_messageId"]))
+    assert sent().properties["MTOSIX_messageId"] != plain.properties["MTOSIX_messageId"]
+    assert sent(persistent=False).delivery_mode is DeliveryMode.NON_PERSISTENT
+    assert "MTOSIX_messageId" not in sent(persistent=False).properties
+    assert sent(priority=7).priority == 7
+    assert b"priority>7<" in sent(priority=7).body
+    assert sent(priority=0).priority == 0
+    assert sent(time_to_live=2.5).time_to_live_ms == 2500
+    assert sent(time_to_live=0).expiration_ms == 0
+    assert sent(time_to_live=0.0001).time_to_live_ms == 1  # not 0, which is for ever
+    status = ActivityStatusType(value=ActivityStatusEnumType.WARNING)
+    headed = sent(header={"originator_uri": "jms/Gui", "activity_status": status})
+    assert b"originatorURI>jms/Gui<" in headed.body
+    assert headed.properties["MTOSI_activityStatus"] == "WARNING"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "field"),
+    [
+        ({"priority": 10}, HeaderError, "priority"),
+        ({"priority": -1}, HeaderError, "priority"),
+        ({"header": {"nonsense": 1}}, ConfigError, "nonsense"),
+        ({"header": {"msg_type": None}}, HeaderError, "msgType"),
+        ({"time_to_live": -1}, ConfigError, "time to live"),
+        ({"timeout": -1}, ConfigError, "limit"),
+        ({"gap_timeout": 0}, ConfigError, "gap"),
+    ],
+)
+def test_call_options_out_of_range_send_nothing(
+    options: Any, error: type[Exception], field: str, mtosi_exchange: Any, ne1: Any
+) -> None:
+    pair = mtosi_exchange()
+    with pytest.raises(error, match=field):
+        pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1, options=CallOptions(**options))
+    assert (pair.provider.held(), pair.requestor.pending) == (0, 0)
+
+
+def test_a_batch_size_that_cannot_be_is_not_sent(mtosi_exchange: Any) -> None:
+    pair = mtosi_exchange()
+    for size in (-1, 2**31):
+        with pytest.raises(HeaderError) as caught:
+            pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=size)
+        assert caught.value.field == "requestedBatchSize"
+    assert (pair.provider.held(), pair.requestor.pending) == (0, 0)
+
+
+def test_a_destination_object_is_named_in_the_header(mtosi_exchange: Any, ne1: Any) -> None:
+    pair = mtosi_exchange()
+    session = pair.connection.session()
+    for target, uri in ((pair.destination, SUPPLIER), (Queue("X"), "queue:X")):
+        stub = ManagedElementRetrieval(pair.requestor, target)
+        stub.get_managed_element.batches(me_ref=ne1, batch_size=1)
+        delivery = session.consumer(target).receive(0) if uri == "queue:X" else None
+        message = delivery.message if delivery else pair.scripted.take().message
+        assert message.properties["MTOSI_destinationURI"] == uri
+
+
+# Reply addresses
+
+
+def test_replies_to_another_name(small_ems: Any, ne1: Any) -> None:
+    """R16b: replyToURI decides; senderURI becomes a property."""
+    names = {"jms/OS": "queue:OS", "jms/Replies": "queue:R", SUPPLIER: "queue:S"}
+    with exchange([small_ems()], names=names, sender_uri="jms/OS", reply_to="jms/Replies") as pair:
+        assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1).me is not None
+    with exchange(names=names, sender_uri="jms/OS", reply_to="jms/Replies") as pair:
+        pair.stub(ManagedElementRetrieval).get_managed_element.batches(me_ref=ne1, batch_size=1)
+        message = pair.scripted.take().message
+        assert message.reply_to == Queue("R")
+        assert message.properties["MTOSI_senderURI"] == "jms/OS"
+
+
+def test_a_temporary_reply_queue(small_ems: Any, ne1: Any) -> None:
+    """R2b, C15: the logical name stays the sender; no replyToURI, since a temporary queue has no name."""
+    names = {SUPPLIER: "queue:S"}
+    with exchange([small_ems()], names=names, sender_uri="jms/NotInTheContext", temporary_reply=True) as pair:
+        assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1).me is not None
+        assert len(list(pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=2))) == 3
+    with exchange(names=names, sender_uri="jms/NotInTheContext", temporary_reply=True) as pair:
+        pair.stub(ManagedElementRetrieval).get_managed_element.batches(me_ref=ne1, batch_size=1)
+        asked = pair.scripted.take()
+        assert asked.message.reply_to is not None
+        assert asked.message.reply_to.is_temporary
+        assert "replyToURI" not in fields(asked.envelope.header)
+
+
+def test_failures_to_a_destination_of_their_own(small_ems: Any, ne1: Any, ne7: Any) -> None:
+    """P29, C16: errors go to failureReplytoURI, successes to JMSReplyTo; the requestor looks at both."""
+    with exchange([small_ems()], failure_reply_to="jms/FailureOS") as pair:
+        stub = pair.stub(ManagedElementRetrieval)
+        with pytest.raises(EntityNotFoundFault) as caught:
+            stub.get_managed_element(me_ref=ne7)
+        assert caught.value.header.destination_uri == "jms/FailureOS"
+        assert stub.get_managed_element(me_ref=ne1).me is not None
+    with exchange(failure_reply_to="jms/FailureOS") as pair:
+        pair.stub(ManagedElementRetrieval).get_managed_element.batches(me_ref=ne7, batch_size=1)
+        asked = pair.scripted.take()
+        assert [one.destination for one in asked.replies([small_ems()])] == [Queue("FAILURE.OS")]
+        assert asked.message.properties["MTOSI_failureReplytoURI"] == "jms/FailureOS"
+
+
+def test_a_failure_address_that_nobody_knows_falls_back_to_the_reply_address(
+    mtosi_exchange: Any, small_ems: Any, ne7: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    pair = mtosi_exchange([small_ems()])
+    options = CallOptions(header={"failure_replyto_uri": "jms/NobodyOS"})
+    with pytest.raises(EntityNotFoundFault):
+        pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne7, options=options)
+    assert "failureReplytoURI cannot be used" in caplog.text
+
+
+def test_both_addresses_the_same(small_ems: Any, ne1: Any, ne7: Any) -> None:
+    with exchange([small_ems()], failure_reply_to="queue:REQUESTOR.OS") as pair:
+        stub = pair.stub(ManagedElementRetrieval)
+        with pytest.raises(EntityNotFoundFault):
+            stub.get_managed_element(me_ref=ne7)
+        assert stub.get_managed_element(me_ref=ne1).me is not None
+
+
+def test_requestors_that_cannot_be() -> None:
+    with connect_privately() as connection:
+        for arguments, error in (
+            ({"sender_uri": " "}, HeaderError),
+            ({"sender_uri": "jms/NobodyOS"}, NamingError),
+            ({"sender_uri": "jms/RequestorOS", "reply_to": "jms/NobodyOS"}, NamingError),
+            ({"sender_uri": "jms/RequestorOS", "failure_reply_to": "jms/NobodyOS"}, NamingError),
+            ({"sender_uri": "a", "reply_to": "jms/RequestorOS", "temporary_reply": True}, ConfigError),
+        ):
+            with pytest.raises(error):
+                Requestor(connection, **arguments)  # type: ignore[arg-type]
+        assert connection._sessions == {}
+
+
+def test_suppliers_that_cannot_be(small_ems: Any) -> None:
+    with connect_privately() as connection:
+        with pytest.raises(ConfigError, match="R2a"):
+            Supplier(connection, connection.session().temporary_queue(), [small_ems()])
+        with pytest.raises(ConfigError, match="two services"):
+            Supplier(connection, SUPPLIER, [small_ems(), small_ems()])
+        with pytest.raises(NamingError):
+            Supplier(connection, "jms/NobodyOS", [small_ems()])
+        with pytest.raises(NamingError):  # by the letter of R16 each reply has a JMSReplyTo: it must be resolvable
+            Supplier(connection, SUPPLIER, [small_ems()], sender_uri="jms/X", profile=BindingProfile.preset("literal"))
+
+
+def test_literal_rule_16_end_to_end(small_ems: Any, ne1: Any) -> None:
+    with exchange([small_ems()], profile=BindingProfile.preset("literal")) as pair:
+        assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1).me is not None
+
+
+# The supplier's side of it
+
+
+class Asking:
+    """A request to be changed, and what a supplier does with it."""
+
+    def __init__(self, message: JmsMessage, supplier: Callable[..., Supplier]) -> None:
+        self.message = message
+        self._supplier = supplier
+        self.reported: list[Exception] = []
+
+    def answered(self, **changes: Any) -> list[JmsMessage]:
+        arguments = changes.pop("arguments", {})
+        sent: list[JmsMessage] = []
+
+        class Recorder:
+            def send(self, destination: Any, message: JmsMessage) -> JmsMessage:
+                sent.append(dataclasses.replace(message, destination=destination))
+                return message
+
+        supplier = self._supplier(on_error=self.reported.append, **arguments)
+        supplier.answer(dataclasses.replace(self.message, **changes), Recorder())
+        return sent
+
+
+@pytest.fixture
+def asking(mtosi_exchange: Any, small_ems: Any, ne1: Any) -> Asking:
+    pair = mtosi_exchange()
+    pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(
+        batch_size=2, options=CallOptions(correlation_id="id-1", header={"failure_replyto_uri": "jms/FailureOS"})
+    )
+    message = pair.scripted.take().message
+    return Asking(message, lambda **more: Supplier(pair.connection, SUPPLIER, [small_ems()], **more))
+
+
+def test_a_request_without_reply_address(asking: Asking) -> None:
+    """T1.8: the handler may run, no reply is attempted, it is told once and not for each batch."""
+    assert asking.answered(reply_to=None) == []
+    assert [str(error) for error in asking.reported] == ["the request has no JMSReplyTo: no reply is sent"]
+
+
+def test_a_fault_without_reply_address_goes_to_the_failure_address(asking: Asking) -> None:
+    unknown = asking.message.body.replace(b"getAllManagedElementsRequest", b"getNothingRequest")
+    (fault,) = asking.answered(reply_to=None, body=unknown)
+    assert fault.destination == Queue("FAILURE.OS")
+
+
+def test_replies_go_only_where_the_policy_allows(asking: Asking) -> None:
+    """Unless told otherwise: to destinations that the naming context knows, and to temporary ones."""
+    assert len(asking.answered()) == 3
+    assert asking.answered(reply_to=Queue("SOMEBODY.ELSES")) == []
+    assert [type(error) for error in asking.reported] == [InvalidDestinationError]
+    assert len(asking.answered(reply_to=Queue("SOMEBODY.ELSES"), arguments={"reply_policy": lambda _: True})) == 3
+    assert asking.answered(arguments={"reply_policy": lambda _: False}) == []
+
+
+def test_a_policy_that_fails_allows_nothing(asking: Asking, caplog: pytest.LogCaptureFixture) -> None:
+    def policy(destination: Any) -> bool:
+        raise ZeroDivisionError
+
+    assert asking.answered(arguments={"reply_policy": policy}) == []
+    assert "the reply policy failed" in caplog.text
+
+
+def test_a_request_that_may_not_be_answered_is_not_carried_out(mtosi_exchange: Any, faulty_ems: Any) -> None:
+    done: list[int] = []
+    pair = mtosi_exchange()
+    pair.stub(ManagedElementRetrieval).get_managed_element.batches(batch_size=1)
+    asked = pair.scripted.take()
+    supplier = Supplier(pair.connection, SUPPLIER, [faulty_ems(lambda: done.append(1))], reply_policy=lambda _: False)
+    supplier.answer(asked.message, pair.connection.session())
+    assert done == []
+
+
+def test_without_a_naming_context_any_queue_may_be_answered_and_no_topic(small_ems: Any, asking: Asking) -> None:
+    with connect_privately({}) as connection:
+        session = connection.session()
+        supplier = Supplier(connection, Queue("S"), [small_ems()])
+        assert supplier.sender_uri == "queue:S"
+        for reply_to, count in ((Queue("ANY"), 3), (Topic("ANY"), 0)):
+            consumer = session.consumer(reply_to)
+            connection.start()
+            supplier.answer(dataclasses.replace(asking.message, reply_to=reply_to), connection.session())
+            received = [delivery for _ in range(4) if (delivery := consumer.receive(0)) is not None]
+            assert len(received) == count
+
+
+def test_replies_to_a_requestor_that_is_gone_end_the_handler(mtosi_exchange: Any, small_ems: Any) -> None:
+    """A temporary queue goes with its connection: the supplier stops working for nobody, and says so once."""
+    reported: list[Exception] = []
+    pair = mtosi_exchange([small_ems(1000)], supplier={"on_error": reported.append})
+    gone = MemoryConnection(pair.provider, pair.connection.names)
+    requestor = Requestor(gone, sender_uri="jms/RequestorOS", temporary_reply=True)
+    ended: list[bool] = []
+
+    class Ems(ManagedElementRetrieval.Supplier):
+        def get_all_managed_elements(self, request: Any, context: Any) -> Any:
+            gone.close()
+            try:
+                yield from small_ems(1000).get_all_managed_elements(request, context)
+            finally:
+                ended.append(True)
+
+    pair.supplier.stop()
+    supplier = Supplier(pair.connection, SUPPLIER, [Ems()], on_error=reported.append)
+    ManagedElementRetrieval(requestor, SUPPLIER).get_all_managed_elements.batches(batch_size=1)
+    consumer = pair.connection.session().consumer(pair.destination)
+    delivery = consumer.receive(10)
+    assert delivery is not None
+    supplier.answer(delivery.message, pair.connection.session())
+    assert [type(error) for error in reported] == [InvalidDestinationError]
+    assert ended == [True]
+
+
+def test_a_reply_queue_that_is_full_does_not_end_the_supplier(small_ems: Any, mtosi_exchange: Any) -> None:
+    reported: list[Exception] = []
+    pair = mtosi_exchange(provider={"capacity": 2, "send_timeout": 0})
+    batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
+    supplier = Supplier(pair.connection, SUPPLIER, [small_ems(5)], on_error=reported.append)
+    supplier.answer(pair.scripted.take().message, pair.connection.session())
+    assert [type(error) for error in reported] == [ResourceLimitError]
+    assert [len(next(batches).me_list.me) for _ in range(2)] == [1, 1]
+    batches.close()
+
+
+def test_a_request_without_correlation_id_is_answered_with_its_message_id(asking: Asking) -> None:
+    """Read leniently: such a peer pairs by JMSCorrelationID, and what we send has an id all the same."""
+    for value in (b"", b"  "):
+        body = re.sub(rb"correlationId>id-1<", b"correlationId>" + value + b"<", asking.message.body)
+        replies = asking.answered(body=body)
+        assert len(replies) == 3
+        assert {one.correlation_id for one in replies} == {asking.message.message_id}
+        assert {parse(one.body).header.correlation_id for one in replies} == {asking.message.message_id}
+
+
+def test_a_request_without_header_is_answered_once(asking: Asking) -> None:
+    body = re.sub(rb"<soap:Header>.*</soap:Header>", b"", asking.message.body)
+    (reply,) = asking.answered(body=body)
+    envelope = parse(reply.body)
+    assert len(envelope.body.me_list.me) == 5
+    assert envelope.header.communication_pattern == "SimpleResponse"
+
+
+@pytest.mark.parametrize("pattern", [b"MultipleResponse", b"multiplebatchresponse", b""])
+def test_communication_patterns_are_read_leniently(pattern: bytes, asking: Asking) -> None:
+    """C51, P2: the older guides' spelling means batches; what is none means one answer."""
+    body = asking.message.body.replace(b"Pattern>MultipleBatchResponse<", b"Pattern>" + pattern + b"<")
+    replies = asking.answered(body=body)
+    assert len(replies) == (3 if pattern == b"MultipleResponse" else 1)
+
+
+@pytest.mark.parametrize("size", [b"0", b"-5", b"many", b""])
+def test_a_batch_size_that_says_nothing_means_one_batch(size: bytes, asking: Asking) -> None:
+    body = asking.message.body.replace(b"BatchSize>2<", b"BatchSize>" + size + b"<")
+    (reply,) = asking.answered(body=body)
+    header = parse(reply.body).header
+    assert (header.batch_sequence_number, header.batch_sequence_end_of_reply) == (1, True)
+
+
+def test_replies_come_in_the_soap_version_of_the_request(asking: Asking, mtosi_exchange: Any, small_ems: Any) -> None:
+    """C52."""
+    soap12 = asking.message.body.replace(
+        b"http://schemas.xmlsoap.org/soap/envelope/", b"http://www.w3.org/2003/05/soap-envelope"
+    )
+    replies = asking.answered(body=soap12)
+    assert len(replies) == 3
+    assert {parse(one.body).version for one in replies} == {"1.2"}
+    (fault,) = asking.answered(body=soap12.replace(b"getAllManagedElementsRequest", b"getNothingRequest"))
+    envelope = parse(fault.body)
+    assert envelope.version == "1.2"
+    assert envelope.fault is not None
+    assert (envelope.fault.fault_code, envelope.fault.reason) == ("Sender", "no operation here takes getNothingRequest")
+
+
+def test_a_fault_in_soap_12_keeps_its_kind(mtosi_exchange: Any, small_ems: Any, ne7: Any) -> None:
+    pair = mtosi_exchange()
+    pair.stub(ManagedElementRetrieval).get_managed_element.batches(me_ref=ne7, batch_size=1)
+    asked = pair.scripted.take()
+    body = asked.message.body.replace(
+        b"http://schemas.xmlsoap.org/soap/envelope/", b"http://www.w3.org/2003/05/soap-envelope"
+    )
+    changed = dataclasses.replace(asked, message=dataclasses.replace(asked.message, body=body))
+    (message,) = changed.replies([small_ems()])
+    fault = parse(message.body).fault
+    assert isinstance(fault, EntityNotFoundFault)
+    assert (fault.fault_code, fault.header.msg_type) == ("Receiver", "ERROR")
+
+
+def test_the_style_of_the_request_is_the_style_of_the_reply(asking: Asking) -> None:
+    """C19: RPC only where somebody asked for it."""
+    for style in ("RPC", "MSG"):
+        body = asking.message.body.replace(b"Style>MSG<", f"Style>{style}<".encode())
+        assert {parse(one.body).header.communication_style for one in asking.answered(body=body)} == {style}
+
+
+def test_strict_reading_refuses_what_does_not_fit(asking: Asking) -> None:
+    strict = {"arguments": {"profile": BindingProfile(validation="strict")}}
+    assert len(asking.answered(**strict)) == 3
+    body = asking.message.body.replace(b"BatchSize>2<", b"BatchSize>many<")
+    (reply,) = asking.answered(body=body, **strict)
+    fault = parse(reply.body).fault
+    assert fault is not None
+    assert "cannot be read" in fault.reason
+    assert len(asking.answered(body=body)) == 1
+
+
+def test_the_strategies_of_correlation(small_ems: Any, ne1: Any, ne7: Any) -> None:
+    """O13e."""
+    for correlation in ("both", "xml", "jms"):
+        with exchange([small_ems()], profile=BindingProfile(correlation=correlation)) as pair:
+            stub = pair.stub(ManagedElementRetrieval)
+            assert stub.get_managed_element(me_ref=ne1).me is not None
+            with pytest.raises(EntityNotFoundFault):
+                stub.get_managed_element(me_ref=ne7)
+
+
+def test_a_bare_fault_pairs_by_message_id_alone(small_ems: Any) -> None:
+    def without_header(replies: list[JmsMessage]) -> list[JmsMessage]:
+        (fault,) = replies
+        return [dataclasses.replace(fault, body=re.sub(rb"<soap:Header>.*</soap:Header>", b"", fault.body))]
+
+    with exchange([small_ems()], tamper=without_header) as pair:
+        inventory = pair.stub(ResourceInventoryRetrieval)
+        with pytest.raises(MtosiFault, match="no operation here takes getInventoryRequest"):
+            inventory.get_inventory()
+    orphans: list[Any] = []
+    alone = {"profile": BindingProfile(correlation="xml"), "limits": Limits(first_reply=0.05)}
+    with exchange([small_ems()], tamper=without_header, on_orphan=orphans.append, **alone) as pair:
+        inventory = pair.stub(ResourceInventoryRetrieval)
+        with pytest.raises(ReplyTimeoutError):
+            inventory.get_inventory()
+        assert [orphan.reason.name for orphan in orphans] == ["NO_ID"]
