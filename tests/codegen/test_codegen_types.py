@@ -13,6 +13,7 @@ from lxml import etree
 
 from mtosi_codegen import Result
 from mtosi_jms import xmlbind
+from mtosi_jms.errors import DecodeError
 
 Make = Callable[..., str]
 Load = Callable[..., ModuleType]
@@ -78,7 +79,7 @@ def test_enumerations(xsd: Make, module: Load) -> None:
     assert colours("dark red").name == "dark_red"
     assert colours("name").name == "name_"
     assert _round_trip(generated.C(named=colours("dark-red"), inline=[generated.CInline.A], number=2), schema)
-    with pytest.raises(xmlbind.decode.__globals__["DecodeError"]):
+    with pytest.raises(DecodeError):
         xmlbind.decode(b'<c xmlns="urn:t"><named>blue</named><inline>A</inline><number>1</number></c>',
                        generated.C, strict=True)  # fmt: skip
 
