@@ -129,12 +129,22 @@ class EncodeError(MtosiError, ValueError):
     """An object that cannot become valid XML.
 
     Attributes:
-        path: where in the object, as attribute names joined by dots.
+        message: what is wrong, without the place.
+        path: where in the object, as attribute names joined by dots, empty where it is the object itself.
     """
 
     def __init__(self, message: str, path: str = "") -> None:
+        self.message = message
         self.path = path
         super().__init__(f"{path}: {message}" if path else message)
+
+    def inside(self, step: str) -> EncodeError:
+        """The same error seen from the object that holds the one at fault.
+
+        Args:
+            step: the attribute's name, with `[index]` for an item of a list.
+        """
+        return EncodeError(self.message, f"{step}.{self.path}" if self.path else step)
 
 
 class MtosiFault(MtosiError):

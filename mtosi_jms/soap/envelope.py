@@ -23,11 +23,11 @@ from mtosi_jms.xmlbind import (
     Writer,
     XmlObject,
     XmlWarning,
-    declarations,
     parse_xml,
 )
 from mtosi_jms.xmlbind.decoder import decode_root
-from mtosi_jms.xmlbind.encoder import DECLARATION, escape_text
+from mtosi_jms.xmlbind.encoder import DECLARATION
+from mtosi_jms.xmlbind.writeplan import escape_text
 
 _HEADER_TAG: Final = clark(HDR, "header")
 _VERSIONS: Final = {SOAP11: "1.1", SOAP12: "1.2"}
@@ -103,7 +103,7 @@ class Envelope:
             writer.root(self.body)
         writer.parts.append("</soap:Body>")
         text = writer.text()
-        names = declarations(writer.namespaces - {SOAP11, SOAP12})
+        names = writer.declarations(frozenset({SOAP11, SOAP12}))
         return f'{DECLARATION}<soap:Envelope xmlns:soap="{namespace}"{names}>{text}</soap:Envelope>'.encode()
 
     def _write_fault(self, writer: Writer) -> None:
@@ -156,7 +156,7 @@ def _element_of(obj: XmlObject) -> etree._Element:
     writer = Writer()
     writer.root(obj)
     text = writer.text()
-    wrapped = f"<w{declarations(writer.namespaces)}>{text}</w>"
+    wrapped = f"<w{writer.declarations()}>{text}</w>"
     return parse_xml(wrapped.encode("utf-8"))[0]
 
 

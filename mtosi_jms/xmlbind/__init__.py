@@ -11,10 +11,10 @@ from typing import Any, TypeVar, overload
 
 from lxml import etree
 
-from mtosi_jms.errors import DecodeError, MtosiFault
+from mtosi_jms.errors import MtosiFault
 from mtosi_jms.xmlbind import simpletypes as _builtins
-from mtosi_jms.xmlbind.decoder import decode_root
-from mtosi_jms.xmlbind.encoder import Writer, declarations, encode_object
+from mtosi_jms.xmlbind.decoder import decode_root, without_comments
+from mtosi_jms.xmlbind.encoder import Writer, encode_object
 from mtosi_jms.xmlbind.issues import ElementPaths, Issues, XmlWarning
 from mtosi_jms.xmlbind.lexical import Duration
 from mtosi_jms.xmlbind.parser import DEFAULT_LIMITS, Limits, make_parser, parse_xml
@@ -62,7 +62,6 @@ __all__ = [
     "XmlEnum",
     "XmlObject",
     "XmlWarning",
-    "declarations",
     "decode",
     "encode",
     "enum",
@@ -132,12 +131,12 @@ def decode(
         MalformedXmlError, ForbiddenXmlError: not XML that may be read.
         DecodeError: in strict mode.
     """
-    element = data if isinstance(data, etree._Element) else parse_xml(data, source=source, limits=limits)
+    if isinstance(data, etree._Element):
+        element = without_comments(data)
+    else:
+        element = parse_xml(data, source=source, limits=limits)
     issues = Issues(strict=strict, found=warnings if warnings is not None else [], source=source)
-    try:
-        return decode_root(element, cls, issues)
-    except RecursionError:
-        raise DecodeError("nested too deep", source=source, line=element.sourceline) from None
+    return decode_root(element, cls, issues)
 
 
 def encode(obj: Any) -> bytes:

@@ -44,11 +44,27 @@ class ElementPaths:
 
     def __init__(self) -> None:
         self._last: dict[tuple[etree._Element, str], tuple[etree._Element, int]] = {}
+        self._top: etree._Element | None = None
+        self._above = ""
+
+    def start_at(self, element: etree._Element, path: str) -> None:
+        """Take the path of an element from the caller: of a document that is not kept whole only he knows it.
+
+        Args:
+            element: paths below it begin with its own; what was remembered of others is forgotten.
+            path: its path.
+        """
+        self._last.clear()
+        self._top = element
+        self._above = path
 
     def of(self, element: etree._Element) -> str:
         """The path of an element from its root; local names, positions where there are equal siblings."""
-        steps = [self._step(element)]
-        steps.extend(self._step(ancestor) for ancestor in element.iterancestors())
+        steps: list[str] = []
+        for node in (element, *element.iterancestors()):
+            if node is self._top:
+                return "/".join([self._above, *reversed(steps)])
+            steps.append(self._step(node))
         return "/" + "/".join(reversed(steps))
 
     def _step(self, element: etree._Element) -> str:
@@ -103,6 +119,10 @@ class Issues:
         if self.strict:
             raise DecodeError(message, source=self.source, line=line, path=path)
         self.found.append(XmlWarning(rule, message, path, line))
+
+    def start_at(self, element: etree._Element, path: str) -> None:
+        """Take the path of an element from the caller, as `ElementPaths.start_at`."""
+        self._paths.start_at(element, path)
 
     def __iter__(self) -> Iterator[XmlWarning]:
         return iter(self.found)

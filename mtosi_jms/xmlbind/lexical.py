@@ -11,7 +11,7 @@ import datetime as dt
 import math
 import re
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 
 _ZONE = r"(Z|[+-]\d\d:\d\d)?"
 _DATE = r"(-?\d{4,})-(\d\d)-(\d\d)"
@@ -29,6 +29,9 @@ _BASE64_RE = re.compile(r"[A-Za-z0-9+/=\s]*", re.ASCII)
 _ITU_RE = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(?:\.(\d+))?(Z|[+-]\d{4})?", re.ASCII)
 _LOOSE_ZONE_RE = re.compile(r"(.*T.*)([+-]\d\d)(\d\d)", re.ASCII)
 _EPOCH_RE = re.compile(r"\d{10}(?:\d{3})?", re.ASCII)
+_FARTHEST_ZONE = 14 * 60
+_LONGEST_DURATION = 80
+_EXACT = Context(prec=100)  # Decimal's own 28 digits would round what a duration may say
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +141,11 @@ def _zone(text: str | None) -> dt.tzinfo | None:
     return dt.timezone(-offset if text[0] == "-" else offset)
 
 
+def _is_midnight(hour: str, minute: str, second: str, fraction: str | None) -> bool:
+    """Whether a time is 24:00:00, the end of its day."""
+    return hour == "24" and minute == second == "00" and not (fraction or "").strip("0")
+
+
 def _micros(fraction: str | None) -> int:
     return int(fraction[:6].ljust(6, "0")) if fraction else 0
 
@@ -148,18 +156,13 @@ def parse_date_time(text: str) -> dt.datetime:
     if not match:
         raise ValueError("not a dateTime of the form yyyy-mm-ddThh:mm:ss")
     year, month, day, hour, minute, second, fraction, zone = match.groups()
-    midnight = hour == "24" and minute == second == "00" and not _micros(fraction)
-    value = dt.datetime(
-        int(year),
-        int(month),
-        int(day),
-        0 if midnight else int(hour),
-        int(minute),
-        int(second),
-        _micros(fraction),
-        _zone(zone),
-    )
-    return value + dt.timedelta(days=1) if midnight else value
+    midnight = _is_midnight(hour, minute, second, fraction)
+    clock = (0 if midnight else int(hour), int(minute), int(second), _micros(fraction))
+    try:
+        value = dt.datetime(int(year), int(month), int(day), *clock, _zone(zone))
+        return value + dt.timedelta(days=1) if midnight else value
+    except OverflowError:
+        raise ValueError(f"Python has no year {year[:12]}") from None
 
 
 def parse_loose_date_time(text: str) -> dt.datetime:
@@ -180,13 +183,18 @@ def parse_loose_date_time(text: str) -> dt.datetime:
     raise ValueError("not a dateTime")
 
 
-def _zone_text(zone: dt.timedelta | None) -> str:
-    if zone is None:
+def _zone_text(value: dt.datetime | dt.time) -> str:
+    offset = value.utcoffset()
+    if offset is None:
+        if value.tzinfo is not None:
+            raise ValueError("a time zone that changes with the date cannot be written without the date")
         return ""
-    if not zone:
+    if not offset:
         return "Z"
-    minutes = int(zone.total_seconds()) // 60
-    return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02d}:{abs(minutes) % 60:02d}"
+    minutes, rest = divmod(abs(offset), dt.timedelta(minutes=1))
+    if rest or minutes > _FARTHEST_ZONE:
+        raise ValueError("a time zone is whole minutes, at most 14:00 from UTC")
+    return f"{'-' if offset < dt.timedelta(0) else '+'}{minutes // 60:02d}:{minutes % 60:02d}"
 
 
 def format_date_time(value: dt.datetime) -> str:
@@ -194,7 +202,7 @@ def format_date_time(value: dt.datetime) -> str:
     if not isinstance(value, dt.datetime):
         raise TypeError(f"a datetime is needed, not {type(value).__name__}")
     bare = value.replace(tzinfo=None).isoformat()
-    return (bare.rstrip("0") if value.microsecond else bare) + _zone_text(value.utcoffset())
+    return (bare.rstrip("0") if value.microsecond else bare) + _zone_text(value)
 
 
 def parse_date(text: str) -> dt.date:
@@ -204,7 +212,10 @@ def parse_date(text: str) -> dt.date:
         raise ValueError("not a date of the form yyyy-mm-dd")
     year, month, day, zone = match.groups()
     _zone(zone)
-    return dt.date(int(year), int(month), int(day))
+    try:
+        return dt.date(int(year), int(month), int(day))
+    except OverflowError:
+        raise ValueError(f"Python has no year {year[:12]}") from None
 
 
 def format_date(value: dt.date) -> str:
@@ -220,7 +231,7 @@ def parse_time(text: str) -> dt.time:
     if not match:
         raise ValueError("not a time of the form hh:mm:ss")
     hour, minute, second, fraction, zone = match.groups()
-    if hour == "24" and minute == second == "00":
+    if _is_midnight(hour, minute, second, fraction):
         hour = "00"
     return dt.time(int(hour), int(minute), int(second), _micros(fraction), _zone(zone))
 
@@ -230,7 +241,7 @@ def format_time(value: dt.time) -> str:
     if not isinstance(value, dt.time):
         raise TypeError(f"a time is needed, not {type(value).__name__}")
     bare = value.replace(tzinfo=None).isoformat()
-    return (bare.rstrip("0") if value.microsecond else bare) + _zone_text(value.utcoffset())
+    return (bare.rstrip("0") if value.microsecond else bare) + _zone_text(value)
 
 
 def parse_duration(text: str) -> Duration:
@@ -238,10 +249,13 @@ def parse_duration(text: str) -> Duration:
     match = _DURATION_RE.fullmatch(text)
     if not match:
         raise ValueError("not a duration of the form PnYnMnDTnHnMnS")
-    sign = -1 if match.group(1) else 1
+    if len(text) > _LONGEST_DURATION:
+        raise ValueError("too long for a duration")
+    negative = match.group(1) is not None
     years, months, days, hours, minutes = (int(part or 0) for part in match.groups()[1:6])
-    seconds = Decimal(match.group(7) or 0) + 60 * (minutes + 60 * (hours + 24 * days))
-    return Duration(sign * (12 * years + months), sign * seconds)
+    seconds = _EXACT.add(Decimal(match.group(7) or 0), 60 * (minutes + 60 * (hours + 24 * days)))
+    whole = 12 * years + months
+    return Duration(-whole, seconds.copy_negate()) if negative else Duration(whole, seconds)
 
 
 def format_duration(value: Duration | dt.timedelta) -> str:
@@ -253,14 +267,22 @@ def format_duration(value: Duration | dt.timedelta) -> str:
     if (value.months < 0 < value.seconds) or (value.seconds < 0 < value.months):
         raise ValueError("months and seconds of a duration need the same sign")
     years, months = divmod(abs(value.months), 12)
-    whole, seconds = divmod(abs(value.seconds), 60)
+    try:
+        whole, seconds = _EXACT.divmod(Decimal(value.seconds).copy_abs(), 60)
+    except InvalidOperation:
+        raise ValueError("not a number of seconds that a duration can hold") from None
     hours, minutes = divmod(int(whole), 60)
     days, hours = divmod(hours, 24)
     date = "".join(f"{number}{unit}" for number, unit in ((years, "Y"), (months, "M"), (days, "D")) if number)
-    second_text = format(seconds.normalize(), "f") if seconds else ""
+    second_text = format(_EXACT.normalize(seconds), "f") if seconds else ""
     time = "".join(f"{number}{unit}" for number, unit in ((hours, "H"), (minutes, "M"), (second_text, "S")) if number)
     sign = "-" if value.months < 0 or value.seconds < 0 else ""
     return f"{sign}P{date}{'T' + time if time else ''}" if date or time else "PT0S"
+
+
+def _check_bytes(value: object) -> None:
+    if not isinstance(value, (bytes, bytearray)):
+        raise TypeError(f"bytes are needed, not {type(value).__name__}")
 
 
 def parse_base64(text: str) -> bytes:
@@ -272,6 +294,7 @@ def parse_base64(text: str) -> bytes:
 
 def format_base64(value: bytes) -> str:
     """Base64 without line breaks."""
+    _check_bytes(value)
     return base64.b64encode(value).decode("ascii")
 
 
@@ -284,6 +307,7 @@ def parse_hex(text: str) -> bytes:
 
 def format_hex(value: bytes) -> str:
     """Upper-case hexadecimal, the canonical form."""
+    _check_bytes(value)
     return value.hex().upper()
 
 

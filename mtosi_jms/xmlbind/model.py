@@ -2,15 +2,109 @@
 
 A group is `(kind, min, max, items)` with kind `seq`, `choice` or `all` and max None for unbounded. An item is a
 nested group, a field name, or `(field name, min, max)` with the occurrence inside one round of its group. A bare name
-takes one occurrence a round in a repeated group, and all there are otherwise.
+stands once in a choice, takes one occurrence a round in a repeated sequence, and all there are otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 Group = tuple[str, int, int | None, tuple[Any, ...]]
+
+_FIRST_LETTER: Final = 0xE000
+_SEARCH_STEPS: Final = 2_000
+_MOST_SEARCHED: Final = 60
+
+
+class Grammar:
+    """A content model as what it is: a language whose words are orders of fields.
+
+    Attributes:
+        model: the content model.
+        names: the fields in it, in its order, each once.
+    """
+
+    def __init__(self, model: Group) -> None:
+        self.model = model
+        self.names = tuple(dict.fromkeys(names_of(model)))
+        self._letters = {name: chr(_FIRST_LETTER + number) for number, name in enumerate(self.names)}
+        self._pattern = re.compile(self._expression(model, repeated=False))
+
+    def _expression(self, item: Any, *, repeated: bool) -> str:
+        # Possessive: content models are deterministic, and nothing may make a document's order slow to check.
+        if not is_group(item):
+            letter = self._letters[item_name(item)]
+            if isinstance(item, str):
+                return f"{letter}?+" if repeated else f"{letter}*+"
+            return f"{letter}{_times(item[1], item[2])}"
+        kind, least, most, items = item
+        repeated = repeated or most is None or most > 1
+        if kind == "seq":
+            parts = [self._expression(inner, repeated=repeated) for inner in items]
+            return f"(?:{''.join(parts)}){_times(least, most)}"
+        if kind == "all":
+            return f"[{''.join(self._letters[item_name(inner)] for inner in items)}]*+" if items else ""
+        alternatives = [_alternative(inner) for inner in items]
+        parts = [self._entered(inner, repeated=repeated) for inner in alternatives]
+        parts += [""] if any(_may_be_empty(inner) for inner in alternatives) else []
+        return f"(?:{'|'.join(parts)}){_times(least, most)}"
+
+    def _entered(self, item: Any, *, repeated: bool) -> str:
+        """An alternative, entered only where it has something to take."""
+        letters = "".join(sorted(self._letters[name] for name in _firsts(item)))
+        return f"(?=[{letters}]){self._expression(item, repeated=repeated)}" if letters else "(?!)"
+
+    def allows(self, order: Sequence[str]) -> bool:
+        """Whether fields may stand in an order; of `all` groups only what stands in them is checked, not how often."""
+        return self._pattern.fullmatch("".join(self._letters[name] for name in order)) is not None
+
+    def order(self, counts: Mapping[str, int]) -> list[str]:
+        """The order in which values are written: one name for each value, also where the model cannot hold them all.
+
+        Args:
+            counts: how many values each field has.
+        """
+        own = self._own(counts)
+        order = emission_order(self.model, own)
+        if not self._fits(order, own):
+            order = _search(self.model, own) or order
+        return order + [name for name, count in counts.items() for _ in range(count - order.count(name))]
+
+    def problem(self, counts: Mapping[str, int]) -> str | None:
+        """What the model objects to in a set of values, None if nothing.
+
+        Args:
+            counts: how many values each field has.
+        """
+        for name, count in counts.items():
+            if count and name not in self._letters:
+                needed = missing(self.model, self._own(counts))
+                return f"{name} is no part of the content{f'; {needed}' if needed else ''}"
+        counts = self._own(counts)
+        order = emission_order(self.model, counts)
+        if self._fits(order, counts) or _search(self.model, counts) is not None:
+            return None
+        for name, count in counts.items():
+            if order.count(name) < count:
+                rivals = [other for other in counts if other != name]
+                return f"{name} may not stand together with {', '.join(rivals) or 'more of itself'}"
+        return missing(self.model, counts) or "what is there does not make up the content that the schema asks for"
+
+    def _own(self, counts: Mapping[str, int]) -> dict[str, int]:
+        return {name: counts[name] for name in self.names if counts.get(name)}
+
+    def _fits(self, order: list[str], counts: Mapping[str, int]) -> bool:
+        return (
+            len(order) == sum(counts.values())
+            and self.allows(order)
+            and missing(self.model, counts, only="all") is None
+        )
+
+
+def _times(least: int, most: int | None) -> str:
+    return f"{{{least},{'' if most is None else most}}}+"
 
 
 def is_group(item: Any) -> bool:
@@ -21,6 +115,24 @@ def is_group(item: Any) -> bool:
 def item_name(item: Any) -> str:
     """The field that an item names."""
     return item if isinstance(item, str) else str(item[0])
+
+
+def _alternative(item: Any) -> Any:
+    """An item of a choice, its occurrence written out."""
+    return (item, 1, 1) if isinstance(item, str) else item
+
+
+def _firsts(item: Any) -> set[str]:
+    """The fields that an item may begin with."""
+    if not is_group(item):
+        return {item_name(item)}
+    kind, _, _, items = item
+    firsts: set[str] = set()
+    for inner in items:
+        firsts |= _firsts(inner)
+        if kind == "seq" and not _may_be_empty(inner):
+            break
+    return firsts
 
 
 def names_of(item: Any) -> Iterator[str]:
@@ -62,6 +174,8 @@ def _round(group: Group, left: dict[str, int], order: list[str], *, repeated: bo
     for index, item in enumerate(items):
         if not any(left.get(name) for name in names_of(item)):
             continue
+        if kind == "choice":
+            item = _alternative(item)
         if is_group(item):
             _rounds(item, left, order, repeated=repeated)
         else:
@@ -82,44 +196,32 @@ def _take(item: Any, left: dict[str, int], order: list[str], *, repeated: bool, 
     left[name] = there - take
 
 
-def model_problem(model: Group, counts: Mapping[str, int]) -> str | None:
-    """What the content model objects to in a set of values, None if nothing.
-
-    Args:
-        model: the content model.
-        counts: how many values each field has.
-    """
-    placed = emission_order(model, counts)
-    for name, count in counts.items():
-        if name in set(names_of(model)) and placed.count(name) < count:
-            rivals = sorted({other for other in names_of(model) if counts.get(other) and other != name})
-            return f"{name} may not stand together with {', '.join(rivals) or 'more of itself'}"
-    return _missing(model, counts)
-
-
 def _present(item: Any, counts: Mapping[str, int]) -> bool:
     return any(counts.get(name) for name in names_of(item))
 
 
-def _missing(group: Group, counts: Mapping[str, int]) -> str | None:
+def missing(group: Group, counts: Mapping[str, int], only: str = "") -> str | None:
+    """What is required by a group, or by the groups of one kind in it, and is not there; None if nothing.
+
+    Args:
+        group: the content model.
+        counts: how many values each field has.
+        only: kind of group to look at; empty for all of them.
+    """
     kind, least, _, items = group
     if not _present(group, counts) and least == 0:
         return None
     if kind == "choice":
         chosen = [item for item in items if _present(item, counts)]
         if not chosen:
-            return None if any(_may_be_empty(item) for item in items) else _needed(items)
-        return _missing(chosen[0], counts) if is_group(chosen[0]) else None
+            return None if only or any(_may_be_empty(item) for item in items) else _needed(items)
+        return missing(chosen[0], counts, only) if is_group(chosen[0]) else None
     for item in items:
-        problem = _missing(item, counts) if is_group(item) else _item_missing(item, counts)
+        problem = missing(item, counts, only) if is_group(item) else None
+        if not is_group(item) and only in ("", kind) and not isinstance(item, str) and counts.get(item[0], 0) < item[1]:
+            problem = f"{item[0]} is required"
         if problem:
             return problem
-    return None
-
-
-def _item_missing(item: Any, counts: Mapping[str, int]) -> str | None:
-    if not isinstance(item, str) and counts.get(item[0], 0) < item[1]:
-        return f"{item[0]} is required"
     return None
 
 
@@ -135,3 +237,63 @@ def _may_be_empty(item: Any) -> bool:
 
 def _needed(items: tuple[Any, ...]) -> str:
     return "one of " + ", ".join(dict.fromkeys(name for item in items for name in names_of(item))) + " is required"
+
+
+def _search(model: Group, counts: Mapping[str, int]) -> list[str] | None:
+    """An order that the model allows, found by trying; None if there is none, or too much would have to be tried."""
+    search = _Search(counts)
+    if search.total > _MOST_SEARCHED:
+        return None
+    for order in search.words(model, [], repeated=False):
+        if len(order) == search.total:
+            return order
+    return None
+
+
+class _Search:
+    """Walks through the words of a content model that use up a set of values."""
+
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        self._counts = counts
+        self._steps = 0
+        self.total = sum(counts.values())
+
+    def words(self, item: Any, before: list[str], *, repeated: bool) -> Iterator[list[str]]:
+        """The orders that begin with `before` and go on with an item, the longest first."""
+        self._steps += 1
+        if self._steps > _SEARCH_STEPS:
+            return
+        if is_group(item):
+            yield from self._rounds(item, before, 0, repeated=repeated or item[2] is None or item[2] > 1)
+            return
+        name = item_name(item)
+        least, most = (0, 1 if repeated else None) if isinstance(item, str) else (item[1], item[2])
+        left = self._counts.get(name, 0) - before.count(name)
+        for count in range(left if most is None else min(left, most), least - 1, -1):
+            yield before + [name] * count
+
+    def _rounds(self, group: Group, before: list[str], done: int, *, repeated: bool) -> Iterator[list[str]]:
+        _, least, most, _ = group
+        if most is None or done < most:
+            for order in self._round(group, before, repeated=repeated):
+                if len(order) > len(before):
+                    yield from self._rounds(group, order, done + 1, repeated=repeated)
+                elif done < least:
+                    done = least  # an empty round can be had as often as needed
+        if done >= least:
+            yield before
+
+    def _round(self, group: Group, before: list[str], *, repeated: bool) -> Iterator[list[str]]:
+        kind, _, _, items = group
+        if kind == "choice":
+            for item in items:
+                yield from self.words(_alternative(item), before, repeated=repeated)
+            return
+        yield from self._sequence(items, before, repeated=repeated)
+
+    def _sequence(self, items: tuple[Any, ...], before: list[str], *, repeated: bool) -> Iterator[list[str]]:
+        if not items:
+            yield before
+            return
+        for order in self.words(items[0], before, repeated=repeated):
+            yield from self._sequence(items[1:], order, repeated=repeated)

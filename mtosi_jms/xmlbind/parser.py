@@ -31,25 +31,34 @@ class Limits:
 
 DEFAULT_LIMITS: Final = Limits()
 
+_DEPTH_BY_PATH: Final = 250
 _DEPTH = re.compile(r"depth", re.IGNORECASE)
 _TOO_BIG = re.compile(r"too (?:big|long|large)|huge|amplification|entity reference loop", re.IGNORECASE)
+_DECLARATION = re.compile(r"^\ufeff?<\?xml\s[^>]*\?>")
 _PROLOG = re.compile(rb"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*)*(<!DOCTYPE)?", re.DOTALL)
+
+
+_HARDENED: Final[dict[str, bool]] = {
+    "resolve_entities": False,
+    "load_dtd": False,
+    "no_network": True,
+    "dtd_validation": False,
+    "attribute_defaults": False,
+    "remove_comments": True,
+    "remove_pis": True,
+    "recover": False,
+    "collect_ids": False,
+}
 
 
 def make_parser(limits: Limits = DEFAULT_LIMITS) -> etree.XMLParser:
     """A fresh lxml parser with the hardened settings; comments and processing instructions are left out."""
-    return etree.XMLParser(
-        resolve_entities=False,
-        load_dtd=False,
-        no_network=True,
-        dtd_validation=False,
-        attribute_defaults=False,
-        remove_comments=True,
-        remove_pis=True,
-        huge_tree=limits.huge,
-        recover=False,
-        collect_ids=False,
-    )
+    return etree.XMLParser(huge_tree=limits.huge, **_HARDENED)
+
+
+def make_pull_parser(limits: Limits = DEFAULT_LIMITS) -> etree.XMLPullParser:
+    """As `make_parser`, for a document that comes piece by piece: with the events start and end."""
+    return etree.XMLPullParser(events=("start", "end"), huge_tree=limits.huge, **_HARDENED)
 
 
 def parse_xml(data: bytes | str, *, source: str | None = None, limits: Limits = DEFAULT_LIMITS) -> etree._Element:
@@ -64,10 +73,10 @@ def parse_xml(data: bytes | str, *, source: str | None = None, limits: Limits = 
         MalformedXmlError: not well-formed, empty, or ending early; with the line.
         ForbiddenXmlError: a document type declaration, or more size or depth than `limits` allow.
     """
-    raw = _to_bytes(data)
+    raw = to_bytes(data)
     if len(raw) > limits.max_bytes:
         raise ForbiddenXmlError(f"larger than {limits.max_bytes} bytes", source=source)
-    if not raw.strip():
+    if not raw or raw.isspace():
         raise MalformedXmlError("empty document", source=source, line=1)
     refuse_doctype(raw, source)
     try:
@@ -75,17 +84,20 @@ def parse_xml(data: bytes | str, *, source: str | None = None, limits: Limits = 
     except etree.XMLSyntaxError as error:
         raise syntax_error(error, source) from None
     except (ValueError, LookupError, UnicodeError) as error:
-        raise MalformedXmlError(str(error), source=source) from None
-    if root is None:
-        raise MalformedXmlError("no element", source=source, line=1)
+        raise MalformedXmlError(str(error), source=source, line=1) from None
     check_tree(root, limits, source)
     return root
 
 
-def _to_bytes(data: bytes | str) -> bytes:
-    if isinstance(data, bytes):
-        return data
-    text = re.sub(r"^\ufeff?\s*<\?xml[^>]*\?>", "", data, count=1)
+def to_bytes(data: bytes | str) -> bytes:
+    """A document as bytes: text as UTF-8, without a declaration that would call it something else.
+
+    Args:
+        data: text, or anything that holds bytes.
+    """
+    if not isinstance(data, str):
+        return bytes(data)
+    text = _DECLARATION.sub(lambda found: "\n" * found.group().count("\n"), data, count=1)
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -117,25 +129,38 @@ def check_tree(root: etree._Element, limits: Limits, source: str | None = None) 
     Raises:
         ForbiddenXmlError: with the reason.
     """
-    docinfo = root.getroottree().docinfo
+    refuse_dtd(root, source)
+    deep = _first_deeper_than(root, limits.max_depth)
+    if deep is not None:
+        raise too_deep(limits, source, deep.sourceline)
+
+
+def refuse_dtd(element: etree._Element, source: str | None = None) -> None:
+    """Refuse a document in which the parser met a document type declaration.
+
+    Raises:
+        ForbiddenXmlError: it did.
+    """
+    docinfo = element.getroottree().docinfo
     if docinfo.internalDTD is not None or docinfo.doctype:
-        raise ForbiddenXmlError("a document type declaration (DTD) is not allowed", source=source)
-    if limits.huge and _depth(root) > limits.max_depth:
-        raise ForbiddenXmlError(f"nested deeper than {limits.max_depth} elements", source=source)
-    if not limits.huge and limits.max_depth < 256 and _deeper_than(root, limits.max_depth):
-        raise ForbiddenXmlError(f"nested deeper than {limits.max_depth} elements", source=source)
+        raise ForbiddenXmlError("a document type declaration (DTD) is not allowed", source=source, line=1)
 
 
-def _deeper_than(root: etree._Element, depth: int) -> bool:
-    return bool(root.xpath("boolean(" + "/*" * (depth + 1) + ")"))
+def too_deep(limits: Limits, source: str | None, line: int | None) -> ForbiddenXmlError:
+    """The error of a document that is nested deeper than is allowed."""
+    return ForbiddenXmlError(f"nested deeper than {limits.max_depth} elements", source=source, line=line)
 
 
-def _depth(root: etree._Element) -> int:
-    deepest = level = 0
-    for event, _ in etree.iterwalk(root, events=("start", "end")):
+def _first_deeper_than(root: etree._Element, depth: int) -> etree._Element | None:
+    if depth <= _DEPTH_BY_PATH:  # ten times as fast as walking
+        found = root.xpath("/*" * (depth + 1))
+        return found[0] if found else None
+    level = 0
+    for event, element in etree.iterwalk(root, events=("start", "end")):
         level += 1 if event == "start" else -1
-        deepest = max(deepest, level)
-    return deepest
+        if level > depth:
+            return element
+    return None
 
 
 def syntax_error(error: etree.XMLSyntaxError, source: str | None) -> MalformedXmlError | ForbiddenXmlError:

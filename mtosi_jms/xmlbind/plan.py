@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from mtosi_jms.namespaces import clark
-from mtosi_jms.xmlbind.model import Group, emission_order, is_group, names_of
+from mtosi_jms.xmlbind.model import Group, is_group, names_of
 from mtosi_jms.xmlbind.table import RAW, ClassTable, Field
 from mtosi_jms.xmlbind.values import XmlObject
 
@@ -44,19 +45,22 @@ class Wildcard:
     namespaces: str
     process: str
     limit: int | None
+    order: int = 0
+    target: str = ""
 
-    def admits(self, namespace: str, target: str) -> bool:
+    def admits(self, namespace: str, target: str | None = None) -> bool:
         """Whether an element of a namespace may stand here.
 
         Args:
             namespace: the element's.
-            target: the target namespace of the schema that has the wildcard.
+            target: the target namespace of the schema that has the wildcard, if not the one known.
         """
         if self.namespaces == "##any":
             return True
+        own = self.target if target is None else target
         if self.namespaces == "##other":
-            return namespace not in (target, "")
-        names = {"##local": "", "##targetNamespace": target}
+            return namespace not in (own, "")
+        names = {"##local": "", "##targetNamespace": own}
         return namespace in [names.get(name, name) for name in self.namespaces.split()]
 
 
@@ -69,7 +73,12 @@ class Plan:
         attributes: attributes by Clark name.
         text: simple content, None where there is none.
         mixed: name of the field of mixed content, None where there is none.
-        required: names without which the constructor fails.
+        wildcards: where elements of other schemas may stand.
+        content: names of the fields that stand between the tags.
+        required: names of fields that a document must have.
+        lists: those of them that are lists.
+        bounded: lists whose length counts besides: name, least, most.
+        grammar: the content model, None where the content is one sequence.
         ordered: whether the content is one sequence, so that order can be checked by number.
         interleaved: whether a repeated group holds several fields, so that document order must be kept.
     """
@@ -88,14 +97,19 @@ class Plan:
         self.interleaved = table.model is not None and _interleaves(table.model)
         for order, field in enumerate(table.fields):
             self._add(field, order if self.ordered else 0)
-        self.required = tuple(
-            field.name for field in table.fields if field.min and not field.many and field.kind != "any"
-        )
+        self.content = tuple(field.name for field in table.fields if field.kind in ("element", "any"))
+        self.required = tuple(field.name for field in table.fields if field.min)
+        lists = [field for field in table.fields if field.many and field.kind in ("element", "any")]
+        self.lists = frozenset(field.name for field in lists)
+        bounds = [(field.name, field.min, field.max) for field in lists]
+        self.bounded = tuple(bound for bound in bounds if bound[1] > 1 or bound[2] is not None)
+        self.grammar = table.grammar
 
     def _add(self, field: Field, order: int) -> None:
         if field.kind == "any":
             limit = field.max
-            self.wildcards.append(Wildcard(field.name, field.ns or "##any", field.process, limit))
+            target = field.owner.namespace if field.owner else ""
+            self.wildcards.append(Wildcard(field.name, field.ns or "##any", field.process, limit, order, target))
         elif field.kind == "mixed":
             self.mixed = field.name
         elif field.kind == "any_attribute":
@@ -116,18 +130,22 @@ class Plan:
             tag = clark(member.module.namespace, member.element or "")
             self.slots.setdefault(tag, slot._replace(kind=OBJECT, target=member))
 
+    def counts(self, values: Mapping[str, Any]) -> dict[str, int]:
+        """How many values each field of the content has.
+
+        Args:
+            values: what is bound, by field; None and nothing are the same.
+        """
+        held = ((name, values.get(name)) for name in self.content)
+        counts = {name: len(value) if name in self.lists else 1 for name, value in held if value is not None}
+        return {name: count for name, count in counts.items() if count}
+
     def head_for(self, cls: type[XmlObject]) -> Slot | None:
         """The slot of a substitution head that a class unknown to the generator may stand for."""
         for slot in self.heads:
-            if slot.kind == OBJECT and (issubclass(cls, slot.target.cls) or _substitutes(cls.__xml__, slot.field.tag)):
+            if slot.kind == OBJECT and substitutes(cls.__xml__, slot.field.tag):
                 return slot
         return None
-
-    def default_order(self, values: dict[str, Any]) -> list[str]:
-        """The order in which the encoder writes values when nothing else is recorded."""
-        counts = {name: len(value) if isinstance(value, list) else 1 for name, value in values.items()}
-        model = self.table.model
-        return emission_order(model, counts) if model else []
 
 
 def _slot(field: Field, order: int) -> Slot:
@@ -139,7 +157,7 @@ def _slot(field: Field, order: int) -> Slot:
     return Slot(field.name, OBJECT, field.many, order, field.table(), field)
 
 
-def _substitutes(table: ClassTable, head: str) -> bool:
+def substitutes(table: ClassTable, head: str) -> bool:
     """Whether a chain of substitution groups leads from an element to a head, by name."""
     seen: set[str] = set()
     current: ClassTable | None = table

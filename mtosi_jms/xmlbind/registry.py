@@ -7,11 +7,13 @@ own package wins over the shipped profile where both define a namespace.
 from __future__ import annotations
 
 import importlib
+import sys
 import threading
 from collections.abc import Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from mtosi_jms.errors import ConfigError
 from mtosi_jms.namespaces import PREFIXES, XSI, clark, split_clark
 
 if TYPE_CHECKING:
@@ -30,9 +32,10 @@ def register_package(root: str, modules: Mapping[str, str]) -> None:
         root: dotted name of the package.
         modules: target namespace to module path below the root.
     """
-    with _lock:
-        _packages.pop(root, None)
-        _packages[root] = dict(modules)
+    global _packages
+    with _lock:  # a new dictionary: readers in other threads walk over the old one
+        others = {name: known for name, known in _packages.items() if name != root}
+        _packages = {**others, root: dict(modules)}
 
 
 def registered_packages() -> tuple[str, ...]:
@@ -77,9 +80,22 @@ def _find(tag: str, table: str, root: str | None) -> Any:
 
 
 def module_of(namespace: str, root: str) -> ModuleType | None:
-    """The module of a namespace in one package, None if the package has none."""
+    """The module of a namespace in one package, None if the package has none.
+
+    Raises:
+        ConfigError: the module cannot be imported; the package is damaged.
+    """
     path = _packages.get(root, {}).get(namespace)
-    return importlib.import_module(f"{root}.{path}") if path is not None else None
+    if path is None:
+        return None
+    name = f"{root}.{path}"
+    module = sys.modules.get(name)
+    if module is not None and not getattr(module.__spec__, "_initializing", True):
+        return module
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ConfigError(f"generated module {name} cannot be loaded: {error}") from error
 
 
 def prefix_for(namespace: str, wish: str = "") -> str:
@@ -88,6 +104,8 @@ def prefix_for(namespace: str, wish: str = "") -> str:
     if prefix is not None:
         return prefix
     with _lock:
+        if namespace in _prefixes:  # another thread was first
+            return _prefixes[namespace]
         base = wish or "ns"
         number = 1
         prefix = base if wish and base not in _taken else ""
@@ -95,7 +113,13 @@ def prefix_for(namespace: str, wish: str = "") -> str:
             number += 1
             prefix = f"{base}{number}"
         _taken.add(prefix)
-        return _prefixes.setdefault(namespace, prefix)
+        _prefixes[namespace] = prefix
+        return prefix
+
+
+def known_prefix(namespace: str) -> str | None:
+    """The prefix that this process writes a namespace with, None for one that no schema brought."""
+    return _prefixes.get(namespace)
 
 
 def qualified(namespace: str, local: str) -> str:

@@ -6,14 +6,14 @@ Each type offers three things: `exact` (the fast path: valid text in the very fo
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, Final
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.xmlbind import lexical
+from mtosi_jms.xmlbind.facets import Facets, merged
 from mtosi_jms.xmlbind.refs import resolve_class
 from mtosi_jms.xmlbind.values import XmlEnum
 
@@ -69,72 +69,6 @@ _ZONE = r"(?:Z|[+-]\d\d:\d\d)?"
 _BLANKS = re.compile(r"[\t\n\r ]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Facets:
-    """Bounds of a restricted simple type; None means no bound.
-
-    Attributes:
-        patterns: Python regular expressions; the text must match all of them whole.
-        min_length, max_length: characters, octets or list items.
-        minimum, maximum: inclusive bounds.
-        above, below: exclusive bounds.
-        digits, fraction: most digits in all, most digits after the point.
-        values: allowed texts where an enumeration has no class of its own.
-    """
-
-    patterns: tuple[re.Pattern[str], ...] = ()
-    min_length: int | None = None
-    max_length: int | None = None
-    minimum: Any = None
-    maximum: Any = None
-    above: Any = None
-    below: Any = None
-    digits: int | None = None
-    fraction: int | None = None
-    values: frozenset[str] | None = None
-
-    def problem(self, value: Any, text: str) -> str | None:
-        """What the facets object to, None if nothing."""
-        if self.values is not None and text not in self.values:
-            return "not one of the values listed"
-        if any(not pattern.fullmatch(text) for pattern in self.patterns):
-            return "does not match the pattern"
-        return self._length_problem(value) or self._bound_problem(value) or self._digit_problem(value)
-
-    def _length_problem(self, value: Any) -> str | None:
-        if self.min_length is not None and len(value) < self.min_length:
-            return f"shorter than {self.min_length}"
-        if self.max_length is not None and len(value) > self.max_length:
-            return f"longer than {self.max_length}"
-        return None
-
-    def _bound_problem(self, value: Any) -> str | None:
-        try:
-            if self.minimum is not None and value < self.minimum:
-                return f"less than {self.minimum}"
-            if self.maximum is not None and value > self.maximum:
-                return f"more than {self.maximum}"
-            if self.above is not None and value <= self.above:
-                return f"not above {self.above}"
-            if self.below is not None and value >= self.below:
-                return f"not below {self.below}"
-        except TypeError:
-            return "not comparable with its bound"
-        return None
-
-    def _digit_problem(self, value: Any) -> str | None:
-        if self.digits is None and self.fraction is None:
-            return None
-        number = Decimal(value).normalize().as_tuple()
-        exponent = number.exponent if isinstance(number.exponent, int) else 0
-        after = max(0, -exponent)
-        if self.digits is not None and max(len(number.digits) + max(0, exponent), after) > self.digits:
-            return f"more than {self.digits} digits"
-        if self.fraction is not None and after > self.fraction:
-            return f"more than {self.fraction} digits after the point"
-        return None
-
-
 class SimpleType:
     """One simple type of a schema.
 
@@ -143,6 +77,8 @@ class SimpleType:
         plain: whether any text is a value of itself, so that no conversion is needed.
         arrow: kind of value for columnar users: string, boolean, integer, long, decimal, double, timestamp, date,
             binary or list.
+        collapse: whether white space around the text, and runs of it inside, do not count.
+        facets: bounds, None where there are none.
         known: texts whose exact value is known beforehand, for the fast path.
     """
 
@@ -174,7 +110,7 @@ class SimpleType:
             ValueError: it is not; `lenient` may still make something of it.
         """
         value = self._parse(text)
-        if self.format(value) != text or (self.collapse and _BLANKS.sub(" ", text).strip(" ") != text):
+        if self.format(value) != text or (self.collapse and _collapsed(text) != text):
             raise ValueError("not the form that we write")
         return value
 
@@ -184,9 +120,9 @@ class SimpleType:
         Raises:
             ValueError: no value can be made of it.
         """
-        collapsed = _BLANKS.sub(" ", text).strip(" ") if self.collapse else text
-        value = self._parse(collapsed)
-        return value, self.facets.problem(value, collapsed) if self.facets else None
+        text = _collapsed(text) if self.collapse else text
+        value = self._parse(text)
+        return value, self.facets.problem(value, text) if self.facets else None
 
     def format(self, value: Any) -> str:
         """The text of a value.
@@ -205,22 +141,16 @@ class SimpleType:
 
     def restrict(self, name: str, facets: Facets) -> SimpleType:
         """This type with more facets."""
-        return SimpleType(
-            name,
-            self._parse,
-            self._format,
-            arrow=self.arrow,
-            collapse=self.collapse,
-            facets=_merge(self.facets, facets),
-        )
+        derived = copy.copy(self)
+        derived.name = name
+        derived.facets = merged(self.facets, facets)
+        derived.plain = False
+        derived.known = {}
+        return derived
 
 
-def _merge(old: Facets | None, new: Facets) -> Facets:
-    if old is None:
-        return new
-    merged = {name: getattr(new, name) for name in Facets.__slots__ if getattr(new, name) is not None}
-    kept = {name: getattr(old, name) for name in Facets.__slots__}
-    return Facets(**{**kept, **merged, "patterns": old.patterns + new.patterns})
+def _collapsed(text: str) -> str:
+    return _BLANKS.sub(" ", text).strip(" ")
 
 
 class DateTimeType(SimpleType):
@@ -236,22 +166,33 @@ class DateTimeType(SimpleType):
             return lexical.parse_loose_date_time(text.strip()), "not an xsd:dateTime"
 
 
+class QNameType(SimpleType):
+    """xsd:QName: the value is the Clark name, which the decoder makes of text and namespaces in scope."""
+
+    __slots__ = ()
+
+    def exact(self, text: str) -> Any:
+        """Never: text alone does not say which name is meant."""
+        raise ValueError("a qualified name needs the namespaces in scope")
+
+
 class EnumType(SimpleType):
     """An enumeration; the class is found when the field that has it is first used."""
 
-    __slots__ = ("_cls", "_path", "_root")
+    __slots__ = ("_cls", "_path")
 
     def __init__(self, path: str) -> None:
-        super().__init__(path.rpartition(":")[2], self._member, self._text, collapse=False)
-        self.plain = False
+        super().__init__(path.rpartition(":")[2], str, str, collapse=False)
         self._path = path
         self._cls: type[XmlEnum] | None = None
 
     def bind(self, root: str) -> None:
         """Find the class."""
         if self._cls is None:
-            self._cls = resolve_class(self._path, root)
-            self.known = {str(member._value_): member for member in self._cls}
+            cls = resolve_class(self._path, root)
+            members = {str(member._value_): member for member in cls}
+            self.known = {text: member for text, member in members.items() if not self._breach(text)}
+            self._cls = cls  # last: another thread may look while the line above runs
 
     @property
     def cls(self) -> type[XmlEnum]:
@@ -266,24 +207,34 @@ class EnumType(SimpleType):
 
     def exact(self, text: str) -> Any:
         """The member of a listed value."""
-        try:
-            return self.known[text]
-        except KeyError:
-            raise ValueError("not one of the values listed") from None
+        if text not in self.known:
+            raise ValueError("not one of the values listed")
+        return self.known[text]
 
     def lenient(self, text: str) -> tuple[Any, str | None]:
         """A listed value with blanks around it is that value; any other text is a member that is not registered."""
         member = self.known.get(text.strip())
         if member is not None:
             return member, None if text in self.known else "blanks around an enumeration value"
-        return self.cls(text), f"{text[:60]!r} is not one of the values listed"
+        return self.cls(text), self._breach(text) or f"{text[:60]!r} is not one of the values listed"
 
-    def _member(self, text: str) -> Any:
-        return self.cls(text)
+    def _breach(self, text: str) -> str | None:
+        return self.facets.problem(text, text) if self.facets else None
 
-    def _text(self, value: Any) -> str:
+    def restrict(self, name: str, facets: Facets) -> SimpleType:
+        """This enumeration with fewer of its values."""
+        derived = EnumType(self._path)
+        derived.name = name
+        derived.facets = merged(self.facets, facets)
+        return derived
+
+    def format(self, value: Any) -> str:
+        """The text of a member, registered or not, or of a listed value given as text."""
         if isinstance(value, self.cls) or (isinstance(value, str) and value in self.known):
-            return str(value)
+            text = str(value)
+            if problem := self._breach(text):
+                raise ValueError(problem)
+            return text
         raise ValueError(f"{value!r} is no member of {self.cls.__name__}")
 
 
@@ -292,35 +243,49 @@ class UnionType(SimpleType):
 
     __slots__ = ("members",)
 
+    def __init__(self, members: tuple[SimpleType, ...]) -> None:
+        kinds = {member.arrow for member in members}
+        arrow = kinds.pop() if len(kinds) == 1 else "string"
+        super().__init__("union", str, str, arrow=arrow, collapse=False)
+        self.members = members
+
     def bind(self, root: str) -> None:
         """Bind the members."""
         for member in self.members:
             member.bind(root)
 
-    def __init__(self, members: tuple[SimpleType, ...]) -> None:
-        kinds = {member.arrow for member in members}
-        super().__init__(
-            "union", self._first, self._written, arrow=kinds.pop() if len(kinds) == 1 else "string", collapse=False
-        )
-        self.plain = False
-        self.members = members
+    def exact(self, text: str) -> Any:
+        """The value of text that is valid and written as we would write it."""
+        value, problem = self.lenient(text)
+        if problem or self.format(value) != text:
+            raise ValueError(problem or "not the form that we write")
+        return value
 
-    def _first(self, text: str) -> Any:
+    def lenient(self, text: str) -> tuple[Any, str | None]:
+        """The value of the first member type that has nothing against the text, else of the first that can read it."""
+        second: tuple[Any, str | None] | None = None
         for member in self.members:
             try:
                 value, problem = member.lenient(text)
             except ValueError:
                 continue
             if problem is None:
-                return value
-        raise ValueError("fits none of the types of the union")
+                return value, self.facets.problem(value, text) if self.facets else None
+            second = second or (value, problem)
+        if second is None:
+            raise ValueError("fits none of the types of the union")
+        return second
 
-    def _written(self, value: Any) -> str:
+    def format(self, value: Any) -> str:
+        """The text of a value in the first member type that can write it."""
         for member in self.members:
             try:
-                return member.format(value)
+                text = member.format(value)
             except (TypeError, ValueError):
                 continue
+            if self.facets and (problem := self.facets.problem(value, text)):
+                raise ValueError(problem)
+            return text
         raise ValueError(f"{value!r} fits none of the types of the union")
 
 
@@ -329,25 +294,40 @@ class ListType(SimpleType):
 
     __slots__ = ("item",)
 
+    def __init__(self, item: SimpleType, facets: Facets | None = None) -> None:
+        super().__init__(f"list of {item.name}", str, str, arrow="list", facets=facets)
+        self.item = item
+
     def bind(self, root: str) -> None:
         """Bind the item type."""
         self.item.bind(root)
 
-    def __init__(self, item: SimpleType, facets: Facets | None = None) -> None:
-        super().__init__(f"list of {item.name}", self._items, self._joined, arrow="list", facets=facets)
-        self.item = item
+    def exact(self, text: str) -> Any:
+        """The items of text that is valid and written as we would write it."""
+        values = [self.item.exact(part) for part in text.split(" ")] if text else []
+        if self.facets and (problem := self.facets.problem(values, text)):
+            raise ValueError(problem)
+        return values
 
-    def _items(self, text: str) -> list[Any]:
-        return [self.item.lenient(part)[0] for part in text.split()]
+    def lenient(self, text: str) -> tuple[Any, str | None]:
+        """The items, and the first thing that is wrong with one of them or with the list."""
+        text = _collapsed(text)
+        items = [self.item.lenient(part) for part in text.split(" ")] if text else []
+        values = [value for value, _ in items]
+        problem = next((problem for _, problem in items if problem), None)
+        return values, problem or (self.facets.problem(values, text) if self.facets else None)
 
-    def _joined(self, value: Any) -> str:
-        if isinstance(value, str):
-            raise TypeError("a list is needed, not str")
-        return " ".join(self.item.format(part) for part in value)
-
-    def restrict(self, name: str, facets: Facets) -> SimpleType:
-        """This list with more facets."""
-        return ListType(self.item, _merge(self.facets, facets))
+    def format(self, value: Any) -> str:
+        """The items, one blank between them."""
+        if not isinstance(value, (list, tuple)):
+            raise TypeError(f"a list is needed, not {type(value).__name__}")
+        parts = [self.item.format(part) for part in value]
+        if any(not part or " " in part for part in parts):
+            raise ValueError("an item of a list must neither be empty nor hold blanks")
+        text = " ".join(parts)
+        if self.facets and (problem := self.facets.problem(value, text)):
+            raise ValueError(problem)
+        return text
 
 
 def _integer(name: str, minimum: int | None = None, maximum: int | None = None) -> SimpleType:
@@ -358,23 +338,26 @@ def _integer(name: str, minimum: int | None = None, maximum: int | None = None) 
     return SimpleType(name, lexical.parse_integer, lexical.format_integer, arrow=arrow, facets=facets)
 
 
-def _text(name: str, *, collapse: bool = True) -> SimpleType:
-    return SimpleType(name, lexical.parse_string, lexical.format_string, collapse=collapse)
+def _text(name: str, pattern: str = "", *, collapse: bool = True) -> SimpleType:
+    facets = Facets(patterns=(re.compile(pattern),)) if pattern else None
+    return SimpleType(name, lexical.parse_string, lexical.format_string, collapse=collapse, facets=facets)
 
+
+_NCNAME = r"[^\W\d][\w.\-\u00b7]*"
 
 STRING: Final = _text("string", collapse=False)
 NORMALIZED: Final = _text("normalizedString", collapse=False)
 TOKEN: Final = _text("token")
-LANGUAGE: Final = _text("language")
-NMTOKEN: Final = _text("NMTOKEN")
-NAME: Final = _text("Name")
-NCNAME: Final = _text("NCName")
-ID: Final = _text("ID")
-IDREF: Final = _text("IDREF")
-ENTITY: Final = _text("ENTITY")
+LANGUAGE: Final = _text("language", "[a-zA-Z]{1,8}(?:-[a-zA-Z0-9]{1,8})*")
+NMTOKEN: Final = _text("NMTOKEN", r"[\w.\-:\u00b7]+")
+NAME: Final = _text("Name", r"(?:[^\W\d]|:)[\w.\-:\u00b7]*")
+NCNAME: Final = _text("NCName", _NCNAME)
+ID: Final = _text("ID", _NCNAME)
+IDREF: Final = _text("IDREF", _NCNAME)
+ENTITY: Final = _text("ENTITY", _NCNAME)
 ANY_URI: Final = _text("anyURI")
-QNAME: Final = _text("QName")
-NOTATION: Final = _text("NOTATION")
+QNAME: Final = QNameType("QName", lexical.parse_string, lexical.format_string)
+NOTATION: Final = QNameType("NOTATION", lexical.parse_string, lexical.format_string)
 ANY_SIMPLE: Final = _text("anySimpleType", collapse=False)
 BOOLEAN: Final = SimpleType("boolean", lexical.parse_boolean, lexical.format_boolean, arrow="boolean")
 BOOLEAN.known = {"true": True, "false": False}
@@ -398,13 +381,11 @@ DATE_TIME: Final = DateTimeType("dateTime", lexical.parse_date_time, lexical.for
 DATE: Final = SimpleType("date", lexical.parse_date, lexical.format_date, arrow="date")
 TIME: Final = SimpleType("time", lexical.parse_time, lexical.format_time, arrow="string")
 DURATION: Final = SimpleType("duration", lexical.parse_duration, lexical.format_duration, arrow="string")
-G_YEAR: Final = _text("gYear").restrict("gYear", Facets(patterns=(re.compile(rf"-?\d{{4,}}{_ZONE}"),)))
-G_YEAR_MONTH: Final = _text("gYearMonth").restrict(
-    "gYearMonth", Facets(patterns=(re.compile(rf"-?\d{{4,}}-\d\d{_ZONE}"),))
-)
-G_MONTH: Final = _text("gMonth").restrict("gMonth", Facets(patterns=(re.compile(rf"--\d\d{_ZONE}"),)))
-G_MONTH_DAY: Final = _text("gMonthDay").restrict("gMonthDay", Facets(patterns=(re.compile(rf"--\d\d-\d\d{_ZONE}"),)))
-G_DAY: Final = _text("gDay").restrict("gDay", Facets(patterns=(re.compile(rf"---\d\d{_ZONE}"),)))
+G_YEAR: Final = _text("gYear", rf"-?\d{{4,}}{_ZONE}")
+G_YEAR_MONTH: Final = _text("gYearMonth", rf"-?\d{{4,}}-\d\d{_ZONE}")
+G_MONTH: Final = _text("gMonth", rf"--\d\d{_ZONE}")
+G_MONTH_DAY: Final = _text("gMonthDay", rf"--\d\d-\d\d{_ZONE}")
+G_DAY: Final = _text("gDay", rf"---\d\d{_ZONE}")
 BASE64: Final = SimpleType("base64Binary", lexical.parse_base64, lexical.format_base64, arrow="binary")
 NMTOKENS: Final = ListType(NMTOKEN)
 IDREFS: Final = ListType(IDREF)

@@ -13,16 +13,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from mtosi_jms.namespaces import clark
+from mtosi_jms.xmlbind.facets import Facets
+from mtosi_jms.xmlbind.model import Grammar, Group
 from mtosi_jms.xmlbind.refs import resolve_class
 from mtosi_jms.xmlbind.registry import prefix_for
-from mtosi_jms.xmlbind.simpletypes import EnumType, Facets, ListType, SimpleType, UnionType
+from mtosi_jms.xmlbind.simpletypes import EnumType, ListType, SimpleType, UnionType
 
 if TYPE_CHECKING:
+    from mtosi_jms.xmlbind.fast import FastPlan
     from mtosi_jms.xmlbind.plan import Plan
     from mtosi_jms.xmlbind.values import XmlObject
+    from mtosi_jms.xmlbind.writeplan import WritePlan
 
 Process = Literal["strict", "lax", "skip"]
-Group = tuple[str, int, int | None, tuple[Any, ...]]
 
 
 class RawType:
@@ -172,7 +175,7 @@ class ClassTable:
         substitutes: path of the element class whose place this element may take.
         mixed: whether character data may stand between the elements.
         restricts: whether the type restricts its base instead of extending it; its model then replaces the base's.
-        plan: the compiled form for reading, None until it is needed.
+        plan, fast, writing: the compiled forms for reading, for its fast path and for writing; None until needed.
     """
 
     def __init__(
@@ -199,6 +202,8 @@ class ClassTable:
         self.restricts = restricts
         self.cls: type[XmlObject]
         self.plan: Plan | None = None
+        self.fast: FastPlan | None = None
+        self.writing: WritePlan | None = None
         for item in self.own:
             item.owner = module
 
@@ -234,6 +239,17 @@ class ClassTable:
         known = {item.name for item in self.base.fields} if self.base else set()
         own = [self.own_model] if self.own_model else [name for name in _content(self.own) if name not in known]
         return ("seq", 1, 1, (*before, *own))
+
+    @cached_property
+    def grammar(self) -> Grammar | None:
+        """The content model ready to be asked, None where there is none."""
+        return Grammar(self.model) if self.model is not None else None
+
+    @cached_property
+    def declared(self) -> ClassTable:
+        """The table of the type: for an element of a named type that type's, else its own."""
+        of_named_type = self.element is not None and not self.own and self.own_model is None and not self.mixed
+        return self.base if of_named_type and self.base is not None else self
 
     @property
     def tag(self) -> str | None:

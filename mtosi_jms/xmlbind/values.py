@@ -13,12 +13,13 @@ from lxml import etree
 
 from mtosi_jms.errors import EncodeError
 from mtosi_jms.namespaces import split_clark
-from mtosi_jms.xmlbind.parser import parse_xml
+from mtosi_jms.xmlbind.parser import Limits, make_parser, parse_xml
 
 if TYPE_CHECKING:
     from mtosi_jms.xmlbind.table import ClassTable
 
-_QNAME_TEXT = re.compile(r"^\s*([A-Za-z_][\w.-]*):[A-Za-z_]")
+_PREFIX = re.compile(r"([^\W\d][\w.\-]*):(?=[^\W\d]|\*)")
+_NO_BOUNDS: Final = Limits(huge=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class RawXml:
 
     def element(self) -> etree._Element:
         """A fresh lxml element of this XML."""
-        return parse_xml(self.xml)
+        return etree.fromstring(self.xml, make_parser(_NO_BOUNDS))  # it was parsed, and bounded, when it was kept
 
     @property
     def text(self) -> str:
@@ -88,20 +89,20 @@ class RawXml:
     def __eq__(self, other: object) -> bool:
         return self.xml == other.xml if isinstance(other, RawXml) else NotImplemented
 
-    def __lt__(self, other: RawXml) -> bool:
-        return self.xml < other.xml
+    def __lt__(self, other: object) -> bool:
+        return self.xml < other.xml if isinstance(other, RawXml) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self.xml)
 
     def __repr__(self) -> str:
-        return f"RawXml({self.xml[:80]!r}{'...' if len(self.xml) > 80 else ''})"
+        return f"<RawXml {self.tag}, {len(self.xml)} bytes>"  # not the content: it may be a credential
 
-    def __getstate__(self) -> bytes:
-        return self.xml
+    def __getstate__(self) -> tuple[str, bytes]:
+        return self.tag, self.xml
 
-    def __setstate__(self, xml: bytes) -> None:
-        self.__init__(xml)  # type: ignore[misc]
+    def __setstate__(self, state: tuple[str, bytes]) -> None:
+        self.tag, self.xml = state
 
 
 def _canonical(element: etree._Element, prefixes: list[str]) -> bytes:
@@ -129,12 +130,13 @@ def _with_relative_namespaces(element: etree._Element, prefixes: list[str]) -> b
 
 
 def _prefixes_in_content(element: etree._Element) -> list[str]:
-    """Prefixes that content, not names, refers to (`xsi:type="v:T"`): canonical form would drop their declarations."""
+    """Prefixes that content, not names, refers to (`xsi:type="v:T"`, `/me:me[1]`): canonical form would drop their
+    declarations."""
     used: set[str] = set()
     for node in element.iter(etree.Element):
-        for text in (node.text, *node.values()):
-            if text and (match := _QNAME_TEXT.match(str(text))) and match.group(1) in node.nsmap:
-                used.add(match.group(1))
+        for text in (node.text, node.tail, *node.values()):
+            if text and ":" in text and (prefixes := set(_PREFIX.findall(text)) - used):
+                used.update(prefixes.intersection(key for key in node.nsmap if key))
     return sorted(used)
 
 
@@ -179,12 +181,20 @@ class Leaf:
     Attributes:
         value: the value that was read; the record counts only while the field still holds it.
         text: its text in the document.
-        attributes: attributes that the schema does not know, Clark name to text.
+        attributes: attributes that the schema does not know, Clark name to text; xsi:type as a Clark name.
     """
 
     value: Any
     text: str
     attributes: tuple[tuple[str, str], ...] = ()
+
+    def holds(self, value: Any) -> bool:
+        """Whether the record still speaks of a value."""
+        return bool(self.value == value) and type(self.value) is type(value)
+
+
+Anchor = tuple[str, int] | None
+"""Where something stands: after a field's occurrence (from 0); None at the start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,10 +204,12 @@ class Kept:
     Attributes:
         xml: the element.
         after: the field and occurrence (from 0) that it followed, None at the start.
+        tail: character data that followed it where the schema allows none.
     """
 
     xml: RawXml
-    after: tuple[str, int] | None = None
+    after: Anchor = None
+    tail: str = ""
 
 
 @dataclass(slots=True)
@@ -206,17 +218,28 @@ class Extras:
 
     Attributes:
         elements: unknown or unreadable child elements, in document order.
-        attributes: unknown or unreadable attributes, Clark name to text; schema locations stand here too.
+        attributes: unknown or unreadable attributes, Clark name to text; schema locations stand here too, and an
+            xsi:type that was not obeyed, as a Clark name.
         leaves: original lexical forms, by (field, occurrence).
         order: field names in document order, for content models in which a repeated group interleaves fields.
-        text: character data where the schema allows none.
+        texts: character data where the schema allows none, by what it followed.
+        excused: what the document broke and may break again when it is written: names of fields that were missing,
+            nil or too often there, and what the content model objected to.
+        element: Clark name of the element that the object stood for, where its class is that of an xsi:type.
     """
 
     elements: list[Kept] = field(default_factory=list)
     attributes: dict[str, str] = field(default_factory=dict)
     leaves: dict[tuple[str, int], Leaf] = field(default_factory=dict)
     order: tuple[str, ...] = ()
-    text: str = ""
+    texts: dict[Anchor, str] = field(default_factory=dict)
+    excused: frozenset[str] = frozenset()
+    element: str = ""
+
+    @property
+    def text(self) -> str:
+        """All character data where the schema allows none."""
+        return "".join([*self.texts.values(), *(kept.tail for kept in self.elements)])
 
 
 @dataclass(slots=True, kw_only=True)
@@ -280,7 +303,7 @@ def escape_name_part(text: str | None) -> str:
 
 
 def _unescape(text: str) -> str:
-    pieces = re.split(r"(%..?)", text)
+    pieces = re.split(r"(%.{0,2})", text, flags=re.DOTALL)
     try:
         return "".join(_UNESCAPES[piece.lower()] if piece.startswith("%") else piece for piece in pieces)
     except KeyError as error:

@@ -1,0 +1,150 @@
+"""What the encoder runs on: the table of a class, compiled once into tags that are ready to be written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+from mtosi_jms.xmlbind.plan import Plan, Wildcard, plan_of
+from mtosi_jms.xmlbind.registry import qualified
+from mtosi_jms.xmlbind.table import RAW, ClassTable, Field
+from mtosi_jms.xmlbind.values import XmlObject
+
+PLAIN: Final = 0
+SIMPLE: Final = 1
+OBJECT: Final = 2
+RAW_XML: Final = 3
+ANY: Final = 4
+
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+class Out(NamedTuple):
+    """How one field is written: tags ready made.
+
+    Attributes:
+        name: Python name of the field.
+        kind: PLAIN (text as it is), SIMPLE (simple type), OBJECT (class), RAW_XML (xsd:anyType), ANY (wildcard).
+        many: whether the field is a list.
+        required: whether it must not be None.
+        tag: name as it is written; empty for wildcards.
+        start, end: the tags.
+        target: SimpleType, ClassTable or Wildcard.
+        field: the field.
+    """
+
+    name: str
+    kind: int
+    many: bool
+    required: bool
+    tag: str
+    start: str
+    end: str
+    target: Any
+    field: Field
+
+
+class WritePlan:
+    """The compiled table of one class, for writing.
+
+    Attributes:
+        outs: the fields of the content, in schema order.
+        by_name: the same by name.
+        attributes, text, mixed: as the names say.
+        get: takes the values of `outs` from an object.
+        namespaces: those of the names.
+        reading: the plan for reading, which knows the content model.
+    """
+
+    def __init__(self, table: ClassTable) -> None:
+        self.table = table
+        self.reading: Plan = plan_of(table)
+        wildcards = {wild.name: wild for wild in self.reading.wildcards}
+        self.outs = tuple(_out(item, wildcards) for item in table.fields if item.kind in ("element", "any"))
+        self.by_name = {out.name: out for out in self.outs}
+        self.attributes = tuple(_out(item) for item in table.fields if item.kind == "attribute")
+        self.text = next((_out(item) for item in table.fields if item.kind == "text"), None)
+        self.mixed = next((item.name for item in table.fields if item.kind == "mixed"), None)
+        self.get = _getter([out.name for out in self.outs])
+        spaces = {item.namespace for item in table.fields if item.kind in ("element", "attribute") and item.namespace}
+        self.namespaces = frozenset(spaces)
+
+
+def _getter(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    if not names:
+        return lambda _: ()
+    get = attrgetter(*names)
+    return get if len(names) > 1 else lambda obj: (get(obj),)
+
+
+def _out(field: Field, wildcards: dict[str, Wildcard] | None = None) -> Out:
+    tag = qualified(field.namespace, field.local) if field.kind in ("element", "attribute") else ""
+    kind, target = (ANY, (wildcards or {}).get(field.name)) if field.kind == "any" else _kind(field)
+    return Out(field.name, kind, field.many, field.min > 0, tag, f"<{tag}>", f"</{tag}>", target, field)
+
+
+def _kind(field: Field) -> tuple[int, Any]:
+    if field.type is RAW:
+        return RAW_XML, None
+    simple = field.simple()
+    if simple is not None:
+        return (PLAIN if simple.plain else SIMPLE), simple
+    return OBJECT, field.table()
+
+
+def write_plan(table: ClassTable) -> WritePlan:
+    """The compiled plan of a table, made at first use."""
+    if table.writing is None:
+        table.writing = WritePlan(table)
+    return table.writing
+
+
+def escape_text(text: str) -> str:
+    """Character data, escaped."""
+    if "&" in text:
+        text = text.replace("&", "&amp;")
+    if "<" in text:
+        text = text.replace("<", "&lt;")
+    if ">" in text:
+        text = text.replace(">", "&gt;")
+    if "\r" in text:
+        text = text.replace("\r", "&#13;")
+    return text
+
+
+def escape_attribute(text: str) -> str:
+    """An attribute value, escaped for double quotes."""
+    text = escape_text(text)
+    return text.replace('"', "&quot;").replace("\n", "&#10;").replace("\t", "&#9;")
+
+
+def forbidden_character(text: str) -> str | None:
+    """The first character that XML does not allow, as `U+0000`; None if there is none."""
+    match = _FORBIDDEN.search(text)
+    return f"U+{ord(match.group()):04X}" if match else None
+
+
+def without_forbidden(text: str) -> str:
+    """Text in which characters that XML does not allow are replaced by U+FFFD."""
+    return _FORBIDDEN.sub("\ufffd", text)
+
+
+def forbidden_place(value: Any, path: str = "") -> str | None:
+    """Where in an object a text holds a character that XML does not allow; None if none does.
+
+    Args:
+        value: an object, a list or a text.
+        path: what stands before the place.
+    """
+    if isinstance(value, str):
+        return path if _FORBIDDEN.search(value) else None
+    if isinstance(value, (list, tuple)):
+        places = (forbidden_place(item, f"{path}[{index}]") for index, item in enumerate(value))
+    elif isinstance(value, XmlObject):
+        names = [field.name for field in value.__xml__.fields]
+        places = (forbidden_place(getattr(value, name), f"{path}.{name}" if path else name) for name in names)
+    else:
+        return None
+    return next((place for place in places if place is not None), None)
