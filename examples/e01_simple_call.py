@@ -27,6 +27,7 @@ class Ems(ManagedElementRetrieval.Supplier):
 
 
 def main() -> None:
+    """Call a supplier for one element that it knows and one that it does not."""
     with (
         mtosi.connect("memory:", names=NAMES) as connection,
         mtosi.Supplier(connection, "jms/EmsOS", services=[Ems()]),

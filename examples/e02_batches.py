@@ -26,6 +26,7 @@ def ask(elements: int, batch_size: int) -> list[int]:
 
 
 def main() -> None:
+    """Ask for a small and a large network."""
     print("5 elements, batches of 2:", ask(5, 2))
     sizes = ask(1000, 300)
     print("1000 elements, batches of 300:", sizes, "in all", sum(sizes))

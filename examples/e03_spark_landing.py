@@ -10,7 +10,6 @@ import tempfile
 from pathlib import Path
 
 import mtosi_jms as mtosi
-import mtosi_jms.spark
 from mtosi_jms.simulator import ManagedElementEms, Network
 from mtosi_jms.spark.session import local_session
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
@@ -31,6 +30,7 @@ def land(folder: Path) -> None:
 
 
 def main() -> None:
+    """Land a network's inventory and read it with Spark."""
     with tempfile.TemporaryDirectory() as folder:
         land(Path(folder))
         with local_session("e03") as spark:

@@ -15,10 +15,13 @@ A requestor in five lines:
 
 from __future__ import annotations
 
+import importlib
 from importlib import metadata
+from typing import TYPE_CHECKING, Any
 
 from mtosi_jms import errors, stubs
 from mtosi_jms.jms import BindingProfile, JmsMessage, NamingContext, Queue, Topic
+from mtosi_jms.notifications import Publisher, Subscriber
 from mtosi_jms.patterns import Limits
 from mtosi_jms.requestor import Requestor
 from mtosi_jms.service import CallOptions
@@ -33,16 +36,29 @@ __all__ = [
     "JmsMessage",
     "Limits",
     "NamingContext",
+    "Publisher",
     "Queue",
     "Requestor",
+    "Subscriber",
     "Supplier",
     "Topic",
     "connect",
     "errors",
+    "spark",
     "stubs",
 ]
+
+if TYPE_CHECKING:
+    from mtosi_jms import spark
 
 try:
     __version__ = metadata.version("mtosi-jms")
 except metadata.PackageNotFoundError:  # a checkout on the path, not installed
     __version__ = "0+unknown"
+
+
+def __getattr__(name: str) -> Any:
+    # Spark comes with an extra: `mtosi_jms.spark` is imported when it is first asked for.
+    if name == "spark":
+        return importlib.import_module("mtosi_jms.spark")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,6 +10,7 @@ first asked for.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any, Final
 
 from mtosi_jms.errors import MissingExtraError
@@ -30,17 +31,16 @@ _HOMES: Final = {
 }
 
 
+for _library in ("pyarrow", "pyspark"):
+    if importlib.util.find_spec(_library) is None:
+        raise MissingExtraError(_library, "spark")
+
+
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        return getattr(importlib.import_module(f"{__name__}.{home}"), name)
-    except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
-        if missing not in ("pyarrow", "pyspark", "pandas"):
-            raise
-        raise MissingExtraError(missing, "spark") from error
+    return getattr(importlib.import_module(f"{__name__}.{home}"), name)
 
 
 def __dir__() -> list[str]:

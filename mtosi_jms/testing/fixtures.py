@@ -6,10 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
-import pytest
-
+from mtosi_jms.errors import MissingExtraError
 from mtosi_jms.testing.pair import Pair, connect_privately, exchange
 from mtosi_jms.transport import Connection
+
+try:
+    import pytest
+except ImportError as error:
+    raise MissingExtraError("pytest", "test") from error
 
 __all__ = ["mtosi_connection", "mtosi_exchange"]
 

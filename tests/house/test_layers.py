@@ -68,6 +68,7 @@ OPTIONAL = {
     "stomp": ("mtosi_jms.transport.stomp",),
     "proton": ("mtosi_jms.transport.amqp",),
     "jpype": ("mtosi_jms.transport.jvm",),
+    "py4j": ("mtosi_jms.spark",),
     "pyspark": ("mtosi_jms.spark",),
     "pyarrow": ("mtosi_jms.spark",),
     "pandas": ("mtosi_jms.spark",),

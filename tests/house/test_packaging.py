@@ -82,19 +82,39 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-@pytest.fixture(scope="module")
-def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Interpreter of a venv that holds the wheel and lxml, made without any index."""
-    folder = tmp_path_factory.mktemp("bare") / "venv"
+def site_of(folder: Path) -> Path:
+    return Path(sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)}))
+
+
+def installed(wheel: Path, folder: Path) -> Path:
+    """The interpreter of a new venv that holds the wheel, made without any index."""
     venv.create(folder, symlinks=True)
     interpreter = folder / "bin" / "python"
-    site = Path(sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)}))
-    lxml = importlib.metadata.distribution("lxml")
-    for name in {file.parts[0] for file in lxml.files or []}:
-        (site / name).symlink_to(str(lxml.locate_file(name)))
-    pip = [sys.executable, "-m", "pip", "--python", str(interpreter), "install", "--quiet", "--no-index"]
+    pip = [sys.executable, "-m", "pip", "--python", str(interpreter), "install", "--quiet", "--no-index", "--no-deps"]
     done = subprocess.run([*pip, str(wheel)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr
+    return interpreter
+
+
+@pytest.fixture(scope="module")
+def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Interpreter of a venv that holds the wheel and lxml alone."""
+    folder = tmp_path_factory.mktemp("bare") / "venv"
+    interpreter = installed(wheel, folder)
+    lxml = importlib.metadata.distribution("lxml")
+    for name in {file.parts[0] for file in lxml.files or []}:
+        (site_of(folder) / name).symlink_to(str(lxml.locate_file(name)))
+    return interpreter
+
+
+@pytest.fixture(scope="module")
+def full(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Interpreter of a venv that holds the wheel, and sees this environment's libraries behind it."""
+    folder = tmp_path_factory.mktemp("full") / "venv"
+    interpreter = installed(wheel, folder)
+    libraries = sysconfig.get_path("purelib")
+    # A path in a .pth file is added as it is: what makes this checkout importable in there is not followed.
+    (site_of(folder) / "libraries.pth").write_text(f"{libraries}\n", encoding="utf-8")
     return interpreter
 
 
@@ -161,3 +181,30 @@ def test_the_checkout_holds_no_built_wheel() -> None:
             ["git", "-C", str(ROOT), "ls-files", "*.whl", "*.tar.gz"], capture_output=True, text=True
         ).stdout
     )
+
+
+def run_example(interpreter: Path, name: str, cwd: Path) -> str:
+    """What an example prints when it is run with an installed wheel, away from the checkout."""
+    example = shutil.copy(ROOT / "examples" / name, cwd / name)
+    done = subprocess.run(
+        [str(interpreter), "-I", "-W", "error", str(example)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), [("e01_simple_call.py", "fault: entityNotFound"), ("e02_batches.py", "[300, 300, 300, 100]")]
+)
+def test_the_examples_run_with_the_wheel_and_lxml_alone(bare: Path, name: str, says: str, tmp_path: Path) -> None:
+    assert says in run_example(bare, name, tmp_path)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_the_spark_example_runs_with_the_wheel(full: Path, tmp_path: Path) -> None:
+    assert "Northwind Optical" in run_example(full, "e03_spark_landing.py", tmp_path)

@@ -12,12 +12,15 @@ SURFACE = (
     "JmsMessage",
     "Limits",
     "NamingContext",
+    "Publisher",
     "Queue",
     "Requestor",
+    "Subscriber",
     "Supplier",
     "Topic",
     "connect",
     "errors",
+    "spark",
     "stubs",
 )
 
