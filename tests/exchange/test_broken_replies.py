@@ -1,0 +1,200 @@
+"""Replies that are broken: each is a typed error where the caller waits, never a hang, never dropped in silence."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any
+
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from mtosi_jms.errors import (
+    DecodeError,
+    EnvelopeError,
+    ForbiddenXmlError,
+    MalformedXmlError,
+    MtosiError,
+    MtosiFault,
+    ProtocolError,
+)
+from mtosi_jms.jms import BindingProfile, JmsMessage
+from mtosi_jms.jms.message import MessageType
+from mtosi_jms.patterns import Limits
+from mtosi_jms.service import CallOptions
+from mtosi_jms.stubs.mri import mer
+from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
+from mtosi_jms.testing import exchange, truncate
+
+HEADER = re.compile(rb"<soap:Header>.*</soap:Header>", re.DOTALL)
+SOAP = b'<soap:Envelope xmlns:soap="http://schemas.xmlsoap.org/soap/envelope/">%s</soap:Envelope>'
+
+BODIES: dict[str, tuple[bytes, type[MtosiError], str]] = {
+    "empty": (b"", MalformedXmlError, ""),
+    "text": (b"Connection refused", MalformedXmlError, ""),
+    "bytes": (b"\x00\xff\xfe\x80", MalformedXmlError, ""),
+    "not soap": (b"<html><body/></html>", EnvelopeError, "not a SOAP envelope"),
+    "no body": (SOAP % b"", EnvelopeError, "without a Body"),
+    "dtd": (b'<!DOCTYPE a [<!ENTITY x "y">]>' + SOAP % b"<soap:Body>&x;</soap:Body>", ForbiddenXmlError, ""),
+    "deep": (SOAP % (b"<soap:Body>" + b"<a>" * 10_000 + b"</a>" * 10_000 + b"</soap:Body>"), ForbiddenXmlError, ""),
+    "empty body": (SOAP % b"<soap:Body/>", ProtocolError, "an empty body came"),
+    "other body": (SOAP % b"<soap:Body><a/></soap:Body>", ProtocolError, "GetManagedElementResponse was expected"),
+    "bare fault": (
+        SOAP % b"<soap:Body><soap:Fault><faultcode>soap:Server</faultcode><faultstring>no</faultstring></soap:Fault>"
+        b"</soap:Body>",
+        MtosiFault,
+        "no",
+    ),
+    "empty fault": (SOAP % b"<soap:Body><soap:Fault/></soap:Body>", MtosiFault, ""),
+    "unknown fault": (
+        SOAP % b"<soap:Body><soap:Fault><detail><x:boom xmlns:x='urn:x'>7</x:boom></detail></soap:Fault></soap:Body>",
+        MtosiFault,
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BODIES)
+@pytest.mark.parametrize("pattern", ["simple", "batches"])
+def test_a_broken_reply_is_a_typed_error(what: str, pattern: str, mtosi_exchange: Any, ne1: Any) -> None:
+    body, error, words = BODIES[what]
+    pair = mtosi_exchange()
+    pair.scripted.start(lambda asked: [asked.reply(body)])
+    stub = pair.stub(ManagedElementRetrieval)
+
+    def ask() -> Any:
+        if pattern == "simple":
+            return stub.get_managed_element(me_ref=ne1)
+        return list(stub.get_managed_element.batches(me_ref=ne1, batch_size=1))
+
+    with pytest.raises(error) as caught:
+        ask()
+    assert words in str(caught.value)
+    assert type(caught.value) is error
+    assert (pair.requestor.pending, pair.requestor.orphans) == (0, 0)
+    assert pair.provider.held() == 0
+
+
+@pytest.mark.parametrize("keep", [1, 60, 0.3, 0.7, 0.95, -1])
+def test_a_reply_that_ends_early(keep: float, small_ems: Any, ne1: Any) -> None:
+    with exchange([small_ems()], tamper=lambda replies: truncate(replies, at=0, keep=keep)) as pair:
+        stub = pair.stub(ManagedElementRetrieval)
+        for _ in range(2):
+            with pytest.raises(MalformedXmlError) as caught:
+                stub.get_managed_element(me_ref=ne1)
+            assert caught.value.line in (1, 2)
+
+
+def test_a_broken_batch_ends_the_exchange_after_those_before_it(small_ems: Any, numbers: Any) -> None:
+    with exchange([small_ems(4)], tamper=lambda replies: truncate(replies, at=2)) as pair:
+        batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
+        assert [numbers(next(batches)), numbers(next(batches))] == [[1], [2]]
+        with pytest.raises(MalformedXmlError):
+            next(batches)
+        assert list(batches) == []
+
+
+def test_a_reply_without_header_is_the_answer_with_a_warning(small_ems: Any, ne1: Any) -> None:
+    """It pairs by JMSCorrelationID."""
+    seen: list[Any] = []
+
+    def tamper(replies: list[JmsMessage]) -> list[JmsMessage]:
+        return [dataclasses.replace(one, body=HEADER.sub(b"", one.body)) for one in replies]
+
+    with exchange([small_ems()], tamper=tamper) as pair:
+        stub = pair.stub(ManagedElementRetrieval)
+        options = CallOptions(on_reply=seen.append)
+        assert stub.get_managed_element(me_ref=ne1, options=options).me is not None
+    assert {"no-header", "R3c"} <= {warning.rule for warning in seen[0].warnings}
+
+
+def test_an_error_without_fault_is_a_fault(small_ems: Any, ne1: Any) -> None:
+    def tamper(replies: list[JmsMessage]) -> list[JmsMessage]:
+        return [dataclasses.replace(one, body=one.body.replace(b">RESPONSE<", b"> ERROR <")) for one in replies]
+
+    with exchange([small_ems()], tamper=tamper) as pair:
+        stub = pair.stub(ManagedElementRetrieval)
+        with pytest.raises(MtosiFault, match="msgType ERROR and no fault") as caught:
+            stub.get_managed_element(me_ref=ne1)
+    assert isinstance(caught.value.detail, mer.GetManagedElementResponse)
+
+
+def test_a_reply_that_does_not_fit_is_a_warning_or_in_strict_mode_an_error(small_ems: Any, ne1: Any) -> None:
+    def tamper(replies: list[JmsMessage]) -> list[JmsMessage]:
+        odd = b"<x:odd xmlns:x='urn:x'/></"
+        return [
+            dataclasses.replace(one, body=re.sub(rb"</(?=\w+:getManagedElementResponse)", odd, one.body))
+            for one in replies
+        ]
+
+    seen: list[Any] = []
+    with exchange([small_ems()], tamper=tamper) as pair:
+        stub = pair.stub(ManagedElementRetrieval)
+        stub.get_managed_element(me_ref=ne1, options=CallOptions(on_reply=seen.append))
+        assert [warning.rule for warning in seen[0].warnings] == ["unknown-element"]
+    with exchange([small_ems()], tamper=tamper, profile=BindingProfile(validation="strict")) as pair:
+        stub = pair.stub(ManagedElementRetrieval)
+        with pytest.raises(DecodeError):
+            stub.get_managed_element(me_ref=ne1)
+
+
+def test_a_bytes_message_is_taken_with_a_warning(small_ems: Any, ne1: Any) -> None:
+    """O1."""
+    seen: list[Any] = []
+
+    def tamper(replies: list[JmsMessage]) -> list[JmsMessage]:
+        return [dataclasses.replace(one, message_type=MessageType.BYTES) for one in replies]
+
+    with exchange([small_ems()], tamper=tamper) as pair:
+        stub = pair.stub(ManagedElementRetrieval)
+        assert stub.get_managed_element(me_ref=ne1, options=CallOptions(on_reply=seen.append)).me is not None
+    assert "O1" in [warning.rule for warning in seen[0].warnings]
+
+
+def test_broken_messages_for_nobody_go_to_the_hook(mtosi_exchange: Any, small_ems: Any, ne1: Any) -> None:
+    orphans: list[Any] = []
+    pair = mtosi_exchange(on_orphan=orphans.append)
+
+    def script(asked: Any) -> list[JmsMessage]:
+        unpaired = dataclasses.replace(asked.reply(b"<torn"), correlation_id=None)
+        foreign = dataclasses.replace(asked.reply(b"<torn"), correlation_id="ID:other")
+        return [unpaired, foreign, *asked.replies([small_ems()])]
+
+    pair.scripted.start(script)
+    assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1).me is not None
+    assert [(orphan.reason.name, type(orphan.reply.payload)) for orphan in orphans] == [
+        ("NO_ID", MalformedXmlError),
+        ("UNKNOWN", MalformedXmlError),
+    ]
+
+
+def test_requests_that_come_back_are_no_answers(ne1: Any) -> None:
+    """A requestor whose own queue is the destination gets its own request."""
+    names = {"jms/RequestorOS": "queue:SAME", "jms/SupplierOS": "queue:OTHER"}
+    with exchange(names=names) as pair:
+        stub = ManagedElementRetrieval(pair.requestor, "jms/RequestorOS")
+        with pytest.raises(ProtocolError, match="was expected, GetManagedElementRequest came"):
+            stub.get_managed_element(me_ref=ne1)
+
+
+@given(st.data())
+def test_any_reply_at_all_gives_a_response_or_a_typed_error(data: st.DataObject) -> None:
+    class Ems(ManagedElementRetrieval.Supplier):
+        def get_managed_element(self, request: Any, context: Any) -> mer.GetManagedElementResponse:
+            return mer.GetManagedElementResponse()
+
+    with exchange(limits=Limits(first_reply=0.01)) as pair:
+        batches = pair.stub(ManagedElementRetrieval).get_managed_element.batches(batch_size=1)
+        asked = pair.scripted.take()
+        (reply,) = asked.replies([Ems()])
+        body = bytearray(reply.body)
+        for _ in range(data.draw(st.integers(1, 4))):
+            at = data.draw(st.integers(0, len(body) - 1))
+            body[at : at + data.draw(st.integers(0, 9))] = data.draw(st.binary(max_size=6))
+        pair.scripted.send([dataclasses.replace(reply, body=bytes(body))])
+        try:
+            assert isinstance(next(batches), mer.GetManagedElementResponse)
+        except MtosiError:
+            event("a typed error")
+        assert pair.provider.held() == 0

@@ -1,0 +1,234 @@
+"""Closing and stopping: who waits is told, no thread is left, and what was not finished is delivered again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from mtosi_jms.errors import IllegalStateError, InvalidDestinationError, TransportError
+from mtosi_jms.jms import JmsMessage, Queue, Topic
+from mtosi_jms.requestor import Requestor
+from mtosi_jms.stubs.mri import mer
+from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
+from mtosi_jms.supplier import Supplier
+from mtosi_jms.testing import SUPPLIER, connect_privately, exchange
+
+Background = Callable[[Callable[[], Any]], "Future[Any]"]
+
+
+class Held(ManagedElementRetrieval.Supplier):
+    """A handler that stands still until it is let go."""
+
+    def __init__(self, patience: float) -> None:
+        self.patience = patience
+        self.entered = threading.Event()
+        self.go = threading.Event()
+        self.calls = 0
+
+    def get_managed_element(self, request: Any, context: Any) -> mer.GetManagedElementResponse:
+        self.calls += 1
+        self.entered.set()
+        assert self.go.wait(self.patience)
+        return mer.GetManagedElementResponse()
+
+
+def test_stop_ends_all_threads(small_ems: Any) -> None:
+    with connect_privately() as connection:
+        before = threading.active_count()
+        supplier = Supplier(connection, SUPPLIER, [small_ems()]).start(threads=5)
+        assert threading.active_count() == before + 5
+        supplier.stop()
+        assert threading.active_count() == before
+        supplier.stop()
+        with pytest.raises(IllegalStateError, match="stopped"):
+            supplier.start()
+        with pytest.raises(IllegalStateError, match="stopped"):
+            supplier.run()
+        assert connection._sessions == {}
+
+
+def test_a_with_block_starts_one_thread_and_no_more(small_ems: Any) -> None:
+    with connect_privately() as connection:
+        before = threading.active_count()
+        with Supplier(connection, SUPPLIER, [small_ems()]):
+            assert threading.active_count() == before + 1
+        with Supplier(connection, SUPPLIER, [small_ems()]).start(threads=3):
+            assert threading.active_count() == before + 3
+        assert threading.active_count() == before
+
+
+def test_run_in_threads_of_ones_own(small_ems: Any, ne1: Any, background: Background, patience: float) -> None:
+    with connect_privately() as connection, Requestor(connection, sender_uri="jms/RequestorOS") as requestor:
+        supplier = Supplier(connection, SUPPLIER, [small_ems()])
+        runs = [background(supplier.run) for _ in range(2)]
+        assert ManagedElementRetrieval(requestor, SUPPLIER).get_managed_element(me_ref=ne1).me is not None
+        while len(supplier._sessions) < 2:
+            assert not any(run.done() for run in runs)
+        supplier.stop()
+        assert [run.result(patience) for run in runs] == [None, None]
+
+
+def test_stop_while_a_handler_runs(ne1: Any, patience: float) -> None:
+    """The handler is left to its end, its reply does not go out, and the request is there for the next supplier."""
+    held = Held(patience)
+    with exchange([held]) as pair:
+        batches = pair.stub(ManagedElementRetrieval).get_managed_element.batches(me_ref=ne1, batch_size=1)
+        assert held.entered.wait(patience)
+        assert isinstance(pair.supplier, Supplier)
+        pair.supplier.stop(wait=0)
+        assert any(thread.name.startswith("supplier-") for thread in threading.enumerate())
+        held.go.set()
+        pair.supplier.stop(wait=None)
+        assert (pair.provider.depth(pair.destination), pair.provider.depth(Queue("REQUESTOR.OS"))) == (1, 0)
+        with Supplier(pair.connection, SUPPLIER, [held]):
+            assert len(list(batches)) == 1
+        assert held.calls == 2
+
+
+def test_a_handler_may_stop_its_own_supplier(ne1: Any) -> None:
+    class Ems(ManagedElementRetrieval.Supplier):
+        def get_managed_element(self, request: Any, context: Any) -> mer.GetManagedElementResponse:
+            pair.supplier.stop()  # type: ignore[union-attr]
+            return mer.GetManagedElementResponse()
+
+    with exchange([Ems()]) as pair:
+        pair.stub(ManagedElementRetrieval).get_managed_element.batches(me_ref=ne1, batch_size=1).close()
+        for thread in threading.enumerate():
+            if thread.name.startswith("supplier-"):
+                thread.join(10)
+        assert pair.provider.depth(pair.destination) == 1
+
+
+def test_stop_in_the_middle_of_a_reply(patience: float) -> None:
+    """A handler that yields is closed where it stands."""
+    sent, ended = threading.Event(), threading.Event()
+
+    class Ems(ManagedElementRetrieval.Supplier):
+        def get_all_managed_elements(self, request: Any, context: Any) -> Iterator[Any]:
+            try:
+                for number in range(1_000_000):
+                    yield mer.GetAllManagedElementsResponse()
+                    if number == 5:
+                        sent.set()
+            finally:
+                ended.set()
+
+    with exchange([Ems()]) as pair:
+        batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
+        assert sent.wait(patience)
+        assert isinstance(pair.supplier, Supplier)
+        pair.supplier.stop()
+        assert ended.is_set()
+        batches.close()
+        assert pair.provider.depth(pair.destination) == 1
+
+
+def test_a_connection_that_is_closed_ends_supplier_and_callers(
+    mtosi_exchange: Any, small_ems: Any, background: Background, patience: float, ne1: Any
+) -> None:
+    pair = mtosi_exchange()
+    call = background(lambda: pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1))
+    pair.scripted.take()
+    supplier = Supplier(pair.connection, "queue:OTHER", [small_ems()]).start(threads=2)
+    threads = list(supplier._threads)
+    pair.connection.close()
+    with pytest.raises(TransportError):
+        call.result(patience)
+    for thread in threads:
+        thread.join(patience)
+        assert not thread.is_alive()
+    supplier.stop()
+
+
+def test_a_closed_requestor_refuses_calls(mtosi_exchange: Any, small_ems: Any, ne1: Any) -> None:
+    pair = mtosi_exchange([small_ems(4)])
+    stub = pair.stub(ManagedElementRetrieval)
+    batches = stub.get_all_managed_elements.batches(batch_size=1)
+    assert next(batches) is not None
+    pair.requestor.close()
+    pair.requestor.close()
+    with pytest.raises(IllegalStateError):
+        stub.get_managed_element(me_ref=ne1)
+    with pytest.raises(IllegalStateError):
+        list(batches)
+    assert list(batches) == []
+    assert pair.requestor.pending == 0
+
+
+def test_a_closed_requestor_leaves_its_replies_to_the_next(mtosi_exchange: Any, small_ems: Any) -> None:
+    pair = mtosi_exchange()
+    batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
+    pair.scripted.send(pair.scripted.take().replies([small_ems(3)]))
+    assert next(batches) is not None
+    pair.requestor.close()
+    assert pair.provider.depth(Queue("REQUESTOR.OS")) == 2
+
+
+def test_requestor_and_supplier_leave_the_connection_open(mtosi_connection: Any, small_ems: Any, ne1: Any) -> None:
+    for _ in range(3):
+        with (
+            Supplier(mtosi_connection, SUPPLIER, [small_ems()]),
+            Requestor(mtosi_connection, sender_uri="jms/RequestorOS") as requestor,
+        ):
+            assert ManagedElementRetrieval(requestor, SUPPLIER).get_managed_element(me_ref=ne1).me is not None
+    assert mtosi_connection._sessions == {}
+
+
+def test_a_supplier_on_a_topic_hears_what_comes_after_its_start(ne1: Any, small_ems: Any) -> None:
+    """O2: any pattern on either kind; the consumer is there before `start` returns."""
+    names = {"jms/RequestorOS": "queue:R", SUPPLIER: "topic:T"}
+    with exchange([small_ems()], names=names) as pair:
+        assert pair.destination == Topic("T")
+        assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1).me is not None
+
+
+def test_start_tells_when_the_provider_is_gone(small_ems: Any) -> None:
+    connection = connect_privately()
+    supplier = Supplier(connection, SUPPLIER, [small_ems()])
+    connection.close()
+    with pytest.raises(IllegalStateError):
+        supplier.start()
+    assert supplier._threads == []
+
+
+def test_a_supplier_whose_provider_fails_ends_and_says_so(small_ems: Any, ne1: Any, patience: float) -> None:
+    """A failure of the provider while a reply goes out is no failure of the handler."""
+    reported: list[Exception] = []
+    with exchange() as pair:
+        supplier = Supplier(pair.connection, "jms/FailureOS", [small_ems()], on_error=reported.append)
+        stub = ManagedElementRetrieval(pair.requestor, "jms/FailureOS")
+        stub.get_managed_element.batches(me_ref=ne1, batch_size=1).close()
+        session, consumer = supplier._open()
+
+        def fail(destination: Any, message: Any) -> Any:
+            raise TransportError("the wire is cut")
+
+        session.send = fail  # type: ignore[method-assign]
+        supplier._run_logged(session, consumer)
+        assert [str(error) for error in reported] == ["the wire is cut"]
+        assert pair.provider.depth(Queue("FAILURE.OS")) == 1
+
+
+def test_a_failing_error_hook_does_not_end_the_supplier(
+    small_ems: Any, ne1: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def hook(error: Exception) -> None:
+        raise ZeroDivisionError
+
+    with exchange([small_ems()], supplier={"on_error": hook, "reply_policy": lambda one: "R" in one.name}) as pair:
+        pair.connection.session().send(pair.destination, JmsMessage(body=b"<torn", reply_to=Queue("X")))
+        assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1).me is not None
+    assert "on_error failed" in caplog.text
+
+
+def test_only_the_connection_that_made_a_temporary_queue_receives_from_it(mtosi_connection: Any) -> None:
+    """R2c."""
+    queue = mtosi_connection.session().temporary_queue()
+    with connect_privately() as other:
+        session = other.session()
+        with pytest.raises(InvalidDestinationError):
+            session.consumer(queue)

@@ -1,0 +1,252 @@
+"""Many requests at once: on one requestor, from many threads, over shared and separate destinations (R3, O9b)."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from mtosi_jms.errors import IllegalStateError, MalformedXmlError, ReplyTimeoutError
+from mtosi_jms.jms import NamingContext
+from mtosi_jms.patterns import Limits
+from mtosi_jms.requestor import Requestor
+from mtosi_jms.service import CallOptions
+from mtosi_jms.stubs.fmw.nam import name
+from mtosi_jms.stubs.mri import eir, mer
+from mtosi_jms.stubs.mri.equipment_inventory_retrieval import EquipmentInventoryRetrieval
+from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
+from mtosi_jms.stubs.nrf.me import ManagedElementType
+from mtosi_jms.supplier import Supplier
+from mtosi_jms.testing import ScriptedSupplier, exchange
+from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
+
+Background = Callable[[Callable[[], Any]], "Future[Any]"]
+
+
+class Echo(ManagedElementRetrieval.Supplier):
+    """Answers with the name that it was asked for, from a place of its own."""
+
+    def __init__(self, place: str = "") -> None:
+        self.place = place
+
+    def get_managed_element(self, request: Any, context: Any) -> mer.GetManagedElementResponse:
+        return mer.GetManagedElementResponse(me=ManagedElementType(name=request.me_ref, location=self.place))
+
+    def get_all_managed_elements(self, request: Any, context: Any) -> Iterator[ManagedElementType]:
+        for number in range(3):
+            yield ManagedElementType(name=name(f"{request.md_or_mlsn_ref}/ME={number}"), location=self.place)
+
+
+class Equipment(EquipmentInventoryRetrieval.Supplier):
+    def get_equipment(self, request: Any, context: Any) -> eir.GetEquipmentResponse:
+        return eir.GetEquipmentResponse()
+
+
+def test_fifty_requests_to_two_suppliers_before_any_reply_is_looked_at() -> None:
+    """R3a."""
+    names = NamingContext({"jms/OS": "queue:OS", "jms/A": "queue:A", "jms/B": "queue:B"})
+    with ExitStack() as stack:
+        connection = stack.enter_context(MemoryConnection(MemoryProvider(), names))
+        for place in "AB":
+            stack.enter_context(Supplier(connection, f"jms/{place}", [Echo(place)]))
+        requestor = stack.enter_context(Requestor(connection, sender_uri="jms/OS"))
+        stubs = [ManagedElementRetrieval(requestor, f"jms/{place}") for place in "AB"]
+        asked = [
+            (
+                f"MD={number}",
+                stubs[number % 2].get_all_managed_elements.batches(batch_size=2, md_or_mlsn_ref=name(f"MD={number}")),
+            )
+            for number in range(50)
+        ]
+        assert requestor.pending == 50
+        random.Random(7).shuffle(asked)
+        for domain, batches in asked:
+            found = [(str(me.name), me.location) for batch in batches for me in batch.me_list.me]
+            place = "AB"[int(domain[3:]) % 2]
+            assert found == [(f"{domain}/ME={number}", place) for number in range(3)]
+        assert (requestor.pending, requestor.orphans) == (0, 0)
+
+
+class Shuffler:
+    """Takes what requests there are, answers them in any order, some twice, and throws in replies for nobody."""
+
+    def __init__(self, scripted: ScriptedSupplier, seed: int) -> None:
+        self.scripted = scripted
+        self.dice = random.Random(seed)
+        self.strays = 0
+        self.doubled = 0
+
+    def run(self, requests: int) -> None:
+        done = 0
+        while done < requests:
+            taken = [self.scripted.take()]
+            while len(taken) < 16:
+                try:
+                    taken.append(self.scripted.take(0))
+                except ReplyTimeoutError:
+                    break
+            done += len(taken)
+            replies = [reply for asked in taken for reply in asked.replies([Echo()])]
+            if self.dice.random() < 0.1:
+                replies.append(replies[0])
+                self.doubled += 1
+            if self.dice.random() < 0.1:
+                replies.append(taken[0].reply(replies[0].body.replace(b"correlationId>", b"correlationId>not-")))
+                self.strays += 1
+            self.dice.shuffle(replies)
+            self.scripted.send(replies)
+
+
+def test_sixteen_threads_on_one_requestor(background: Background, patience: float) -> None:
+    """R3f: 3200 requests, their replies shuffled: no loss, no cross-talk, strangers to the hook."""
+    threads, calls = 16, 200
+    orphans: list[Any] = []
+    with exchange(on_orphan=orphans.append, limits=Limits(first_reply=patience)) as pair:
+        shuffler = Shuffler(pair.scripted, seed=11)
+        serving = background(lambda: shuffler.run(threads * calls))
+        stub = pair.stub(ManagedElementRetrieval)
+
+        def ask(thread: int) -> list[str]:
+            wanted = [name(f"MD={thread}/ME={number}") for number in range(calls)]
+            return [str(stub.get_managed_element(me_ref=one).me.name) for one in wanted]
+
+        with ThreadPoolExecutor(threads) as pool:
+            results = list(pool.map(ask, range(threads)))
+        serving.result(patience)
+        assert results == [[f"MD={thread}/ME={number}" for number in range(calls)] for thread in range(threads)]
+        assert pair.requestor.pending == 0
+        assert 0 < len(orphans) == pair.requestor.orphans <= shuffler.strays + shuffler.doubled
+
+
+def test_batches_from_many_threads(background: Background, patience: float) -> None:
+    with exchange([Echo()], threads=3) as pair:
+        stub = pair.stub(ManagedElementRetrieval)
+
+        def ask(thread: int) -> list[str]:
+            found = []
+            for call in range(10):
+                domain = name(f"MD={thread}-{call}")
+                for batch in stub.get_all_managed_elements.batches(batch_size=1, md_or_mlsn_ref=domain):
+                    found += [str(me.name) for me in batch.me_list.me]
+            return found
+
+        futures = [background(lambda thread=thread: ask(thread)) for thread in range(8)]  # type: ignore[misc]
+        for thread, future in enumerate(futures):
+            wanted = [f"MD={thread}-{call}/ME={number}" for call in range(10) for number in range(3)]
+            assert future.result(patience) == wanted
+        assert (pair.requestor.pending, pair.requestor.orphans) == (0, 0)
+
+
+def test_a_thread_that_pumps_hands_over_when_it_is_done(background: Background, patience: float) -> None:
+    """The first caller receives for the second; when it has its own reply the second must not be left asleep."""
+    with exchange(limits=Limits(first_reply=patience)) as pair:
+        stub = pair.stub(ManagedElementRetrieval)
+        calls = [background(lambda n=n: stub.get_managed_element(me_ref=name(f"ME={n}"))) for n in range(3)]  # type: ignore[misc]
+        asked = [pair.scripted.take() for _ in calls]
+        while len(pair.requestor._pump._waiting) < len(calls):
+            assert not any(call.done() for call in calls)
+        for one in asked:
+            pair.scripted.send(one.replies([Echo()]))
+            wanted = int(one.envelope.body.me_ref.rdn[0].value)
+            assert str(calls[wanted].result(patience).me.name) == f"ME={wanted}"
+
+
+def test_callers_with_different_patience(background: Background, patience: float) -> None:
+    """Who has less time than the one who pumps is told in time all the same."""
+    with exchange() as pair:
+        stub = pair.stub(ManagedElementRetrieval)
+        long = background(lambda: stub.get_managed_element(me_ref=name("ME=1")))
+        asked = pair.scripted.take()
+        short = background(lambda: stub.get_managed_element(me_ref=name("ME=2"), options=CallOptions(timeout=0.05)))
+        with pytest.raises(ReplyTimeoutError):
+            short.result(patience)
+        assert not long.done()
+        pair.scripted.send(asked.replies([Echo()]))
+        assert long.result(patience).me is not None
+
+
+def test_a_requestor_that_is_closed_wakes_all_callers(background: Background, patience: float) -> None:
+    with exchange() as pair:
+        stub = pair.stub(ManagedElementRetrieval)
+        calls = [background(lambda: stub.get_managed_element(me_ref=name("ME=1"))) for _ in range(5)]
+        for _ in calls:
+            pair.scripted.take()
+        pair.requestor.close()
+        for call in calls:
+            with pytest.raises(IllegalStateError):
+                call.result(patience)
+
+
+FIGURES = {
+    "4, one and one": (("S", "S"), ("R", "R")),
+    "5, two and two": (("S1", "S2"), ("R1", "R2")),
+    "6, one and two": (("S", "S"), ("R1", "R2")),
+    "two and one": (("S1", "S2"), ("R", "R")),
+}
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_destinations_of_two_services(figure: str) -> None:
+    """O9: how many destinations two interfaces have is chosen at either side for itself."""
+    served, replied = FIGURES[figure]
+    names = NamingContext({f"jms/{one}": f"queue:{one}" for one in {*served, *replied}})
+    services = [Echo(), Equipment()]
+    with ExitStack() as stack:
+        connection = stack.enter_context(MemoryConnection(MemoryProvider(), names))
+        for place in dict.fromkeys(served):
+            mine = [service for service, where in zip(services, served, strict=True) if where == place]
+            stack.enter_context(Supplier(connection, f"jms/{place}", mine))
+        requestors = {
+            place: stack.enter_context(Requestor(connection, sender_uri=f"jms/{place}"))
+            for place in dict.fromkeys(replied)
+        }
+        elements = ManagedElementRetrieval(requestors[replied[0]], f"jms/{served[0]}")
+        equipment = EquipmentInventoryRetrieval(requestors[replied[1]], f"jms/{served[1]}")
+        for number in range(3):
+            assert str(elements.get_managed_element(me_ref=name(f"ME={number}")).me.name) == f"ME={number}"
+            assert isinstance(equipment.get_equipment(), eir.GetEquipmentResponse)
+        assert [one.orphans for one in requestors.values()] == [0] * len(requestors)
+
+
+def test_several_threads_of_one_supplier_share_the_work(patience: float) -> None:
+    """Both handlers run at the same time: each waits for the other."""
+    meeting = threading.Barrier(2, timeout=patience)
+
+    class Ems(ManagedElementRetrieval.Supplier):
+        def get_managed_element(self, request: Any, context: Any) -> mer.GetManagedElementResponse:
+            meeting.wait()
+            return mer.GetManagedElementResponse()
+
+    with exchange([Ems()], threads=2) as pair:
+        stub = pair.stub(ManagedElementRetrieval)
+        both = [stub.get_managed_element.batches(batch_size=1) for _ in range(2)]
+        assert [len(list(batches)) for batches in both] == [1, 1]
+
+
+def test_a_reply_that_is_there_before_the_message_id_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """O13d: a fault that pairs by message id alone may overtake the return of `send`."""
+    with exchange() as pair:
+        stub = pair.stub(ManagedElementRetrieval)
+        session = pair.requestor._session
+        send = session.send
+
+        def slow(destination: Any, message: Any) -> Any:
+            sent = send(destination, message)
+            asked = pair.scripted.take()
+            pair.scripted.send([asked.reply(b"<broken")])
+            delivery = pair.requestor._pump._ready()
+            assert delivery is not None
+            pair.requestor._pump._handle(delivery)
+            return sent
+
+        monkeypatch.setattr(session, "send", slow)
+        batches = stub.get_all_managed_elements.batches(batch_size=1)
+        monkeypatch.undo()
+        with pytest.raises(MalformedXmlError):
+            next(batches)
+        assert pair.requestor.orphans == 0
