@@ -17,17 +17,18 @@ from __future__ import annotations
 
 import importlib
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from mtosi_jms import errors, stubs
-from mtosi_jms.jms import BindingProfile, JmsMessage, NamingContext, Queue, Topic
-from mtosi_jms.notifications import Publisher, Subscriber
-from mtosi_jms.patterns import Limits
-from mtosi_jms.requestor import Requestor
-from mtosi_jms.service import CallOptions
-from mtosi_jms.spool.landing import DurableLanding
-from mtosi_jms.supplier import Supplier
-from mtosi_jms.transport import connect
+if TYPE_CHECKING:
+    from mtosi_jms import errors, spark, stubs
+    from mtosi_jms.jms import BindingProfile, JmsMessage, NamingContext, Queue, Topic
+    from mtosi_jms.notifications import Publisher, Subscriber
+    from mtosi_jms.patterns import Limits
+    from mtosi_jms.requestor import Requestor
+    from mtosi_jms.service import CallOptions
+    from mtosi_jms.spool.landing import DurableLanding
+    from mtosi_jms.supplier import Supplier
+    from mtosi_jms.transport import connect
 
 __all__ = [
     "BindingProfile",
@@ -48,8 +49,23 @@ __all__ = [
     "stubs",
 ]
 
-if TYPE_CHECKING:
-    from mtosi_jms import spark
+# Imported when they are first asked for: a command or the generator needs few of them, and Spark comes with an extra.
+_HOMES: Final = {
+    "BindingProfile": "jms",
+    "CallOptions": "service",
+    "DurableLanding": "spool.landing",
+    "JmsMessage": "jms",
+    "Limits": "patterns",
+    "NamingContext": "jms",
+    "Publisher": "notifications",
+    "Queue": "jms",
+    "Requestor": "requestor",
+    "Subscriber": "notifications",
+    "Supplier": "supplier",
+    "Topic": "jms",
+    "connect": "transport",
+}
+_MODULES: Final = ("errors", "spark", "stubs")
 
 try:
     __version__ = metadata.version("mtosi-jms")
@@ -58,7 +74,12 @@ except metadata.PackageNotFoundError:  # a checkout on the path, not installed
 
 
 def __getattr__(name: str) -> Any:
-    # Spark comes with an extra: `mtosi_jms.spark` is imported when it is first asked for.
-    if name == "spark":
-        return importlib.import_module("mtosi_jms.spark")
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

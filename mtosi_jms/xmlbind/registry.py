@@ -1,23 +1,27 @@
 """Generated packages by namespace: from an element's or a type's QName to its class, importing only what is asked for.
 
-Packages make themselves known when they are imported. A package that was made known later comes first, so a user's
-own package wins over the shipped profile where both define a namespace.
+Packages make themselves known when they are imported. A package that was made known later comes first; the shipped
+profile comes last and is loaded at the first look-up, so a user's own package wins where both define a namespace.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 import threading
 from collections.abc import Mapping
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.namespaces import PREFIXES, XSI, clark, split_clark
 
 if TYPE_CHECKING:
     from mtosi_jms.xmlbind.values import XmlObject
+
+# By name: this layer imports no stubs, and while they are generated for the first time there are none.
+_PROFILE: Final = "mtosi_jms.stubs"
 
 _packages: dict[str, Mapping[str, str]] = {}
 _prefixes: dict[str, str] = dict(PREFIXES)
@@ -35,17 +39,20 @@ def register_package(root: str, modules: Mapping[str, str]) -> None:
     global _packages
     with _lock:  # a new dictionary: readers in other threads walk over the old one
         others = {name: known for name, known in _packages.items() if name != root}
-        _packages = {**others, root: dict(modules)}
+        added = {root: dict(modules)}
+        _packages = {**added, **others} if root == _PROFILE else {**others, **added}
 
 
 def registered_packages() -> tuple[str, ...]:
     """The packages known, the one asked first first."""
+    if _PROFILE not in _packages and importlib.util.find_spec(_PROFILE) is not None:
+        importlib.import_module(_PROFILE)
     return tuple(reversed(_packages))
 
 
 def modules_of(root: str) -> Mapping[str, str]:
     """The modules of a registered package, target namespace to module path below the root; empty if it is not known."""
-    return dict(_packages.get(root, {}))
+    return dict(_packages.get(root, {})) if root in registered_packages() else {}
 
 
 def find_element(tag: str, root: str | None = None) -> type[XmlObject] | None:
@@ -72,7 +79,7 @@ def find_type(tag: str, root: str | None = None) -> type[Any] | None:
 
 def _find(tag: str, table: str, root: str | None) -> Any:
     namespace, local = split_clark(tag)
-    for package in (root, *reversed(_packages)):
+    for package in (root, *registered_packages()):
         module = module_of(namespace, package) if package else None
         if module is not None and local in (names := getattr(module, table)):
             return getattr(module, names[local])
