@@ -265,13 +265,19 @@ class Supplier:
         """Answer with a fault; with another one that says less where this one cannot be sent."""
         if operation.mep == "one-way":
             return
-        try:
-            replies.fault(fault, operation, supplier.__service__)
-        except (WithheldError, ProviderError):
-            raise
-        except MtosiError as error:
-            self._failed(f"a fault of {operation.name} cannot be sent", error)
-            replies.fault(_internal(operation, error), operation, supplier.__service__)
+        service = supplier.__service__
+        attempts = ((fault, operation, service), (None, operation, service), (None, None, None))
+        problem: Exception = fault
+        for one, place, interface in attempts:
+            try:
+                replies.fault(one or _internal(operation, problem), place, interface)
+            except (WithheldError, ProviderError):
+                raise
+            except Exception as error:  # noqa: BLE001 - the requestor must not be left without any answer
+                self._failed(f"a fault of {operation.name} cannot be sent", error)
+                problem = error
+            else:
+                return
 
     def _refuse(self, replies: Replies, why: str) -> None:
         replies.fault(MtosiFault(why, fault_code="Client"), None, None)

@@ -15,7 +15,7 @@ from lxml import etree
 from mtosi_jms.errors import MtosiFault
 from mtosi_jms.namespaces import HDR, SOAP12, clark, split_clark
 from mtosi_jms.stubs.fmw.hdr import Header
-from mtosi_jms.xmlbind import Issues, RawXml, XmlObject, find_element
+from mtosi_jms.xmlbind import Issues, RawXml, XmlObject, find_element, to_element
 from mtosi_jms.xmlbind.decoder import decode_root
 from mtosi_jms.xmlbind.refs import resolve_class
 from mtosi_jms.xmlbind.registry import module_of
@@ -136,12 +136,19 @@ def exception_for(fault: MtosiFault, exception: type[XmlObject], header: Header)
         kind = next(name for name in ("internalError", "unableToComply", *kinds) if name in kinds)
     cls = kinds[kind]
     detail = fault.detail
+    held = _as_header_of(cls, header)
     if isinstance(detail, cls) and isinstance(detail, XmlObject):
-        inner = dataclasses.replace(detail, header=header)  # type: ignore[call-arg]
+        inner = dataclasses.replace(detail, header=held)  # type: ignore[call-arg]
     else:
-        inner = cls(header=header, reason=reason)  # type: ignore[call-arg]
+        inner = cls(header=held, reason=reason)  # type: ignore[call-arg]
     alternative: dict[str, Any] = {_python_name(exception, kind): inner}
     return exception(**alternative)
+
+
+def _as_header_of(cls: type[XmlObject], header: Header) -> Any:
+    """The header in the class that an exception kind of another generated package takes."""
+    wanted = cls.__xml__.field("header").table().cls
+    return header if isinstance(header, wanted) else decode_root(to_element(header), wanted, Issues())
 
 
 def _declared_kind(fault: MtosiFault) -> str:
