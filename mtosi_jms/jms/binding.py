@@ -27,7 +27,7 @@ MAX_INTEGER: Final = 2**31 - 1
 MAX_EXTENSION: Final = 10_000
 """Longest MTOSI_vendorExtension, characters: brokers bound the size of headers (C07)."""
 
-_ENCODING = re.compile(rb"""^\s*<\?xml[^>]*encoding=["']([^"']+)["']""")
+_ENCODING = re.compile(rb"""^(?:\xef\xbb\xbf)?<\?xml\s[^>]*encoding\s*=\s*["']([^"']+)["']""")
 
 
 @dataclass(slots=True)
@@ -272,7 +272,7 @@ def from_jms(message: JmsMessage, *, strict: bool = False, package: str | None =
         DecodeError: in strict mode.
     """
     envelope = parse(_document(message), strict=strict, package=package)
-    envelope._bytes = message.body
+    envelope.came_as(message.body)
     if message.message_type is not MessageType.TEXT:
         envelope.warnings.append(XmlWarning("O1", f"the message is a {message.message_type.value}, not a TextMessage"))
     if envelope.header is not None:

@@ -13,33 +13,44 @@ from lxml import etree
 
 from mtosi_jms.errors import EnvelopeError, MtosiFault
 from mtosi_jms.namespaces import HDR, SOAP11, SOAP12, clark, split_clark
-from mtosi_jms.soap.faults import exception_for, fault_of
+from mtosi_jms.soap.faults import amended, exception_for, header_of, read_fault, soap_prefix, write_fault
 from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import (
     DEFAULT_LIMITS,
     Issues,
     Limits,
+    Nil,
     RawXml,
     Writer,
     XmlObject,
     XmlWarning,
     parse_xml,
+    to_element,
 )
 from mtosi_jms.xmlbind.decoder import decode_root
 from mtosi_jms.xmlbind.encoder import DECLARATION
-from mtosi_jms.xmlbind.writeplan import escape_text
+from mtosi_jms.xmlbind.parser import to_bytes
 
 _HEADER_TAG: Final = clark(HDR, "header")
 _VERSIONS: Final = {SOAP11: "1.1", SOAP12: "1.2"}
-_FAULTS: Final = {
-    "1.1": ("<faultcode>", "</faultcode><faultstring>", "</faultstring>"),
-    "1.2": (
-        "<soap:Code><soap:Value>",
-        '</soap:Value></soap:Code><soap:Reason><soap:Text xml:lang="en">',
-        "</soap:Text></soap:Reason>",
-    ),
-}
-"""What stands before the code, between code and words, and after the words of a fault, by SOAP version."""
+_NAMESPACES: Final = {version: namespace for namespace, version in _VERSIONS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What an envelope was read from, and how.
+
+    Attributes:
+        data: the document.
+        wire: the same as the bytes that came over the wire.
+        header_at: how many other blocks stood before the header in the SOAP header; None where it stood in a fault.
+    """
+
+    data: bytes | str
+    wire: bytes
+    package: str | None
+    limits: Limits
+    header_at: int | None = None
 
 
 @dataclass(slots=True)
@@ -49,10 +60,13 @@ class Envelope:
     Attributes:
         header: the MTOSI header object; for a fault the one inside its detail (C17). None where there is none.
         body: the object of the body's element; `RawXml` where no registered package knows it; for a fault the
-            operation's exception object; None for an empty body.
+            operation's exception; None for an empty body, and a fault without detail.
         fault: the typed fault, None for other messages.
         warnings: what did not fit the schemas or the rules.
         blocks: other header blocks of the SOAP header, as they came.
+        more: further elements of the body, as they came.
+        attributes: attributes of the SOAP elements by their local names (`Envelope`, `Header`, `Body`), Clark name to
+            text.
         version: SOAP version, `1.1` or `1.2`.
         source: name of the document, for messages.
     """
@@ -62,27 +76,42 @@ class Envelope:
     fault: MtosiFault | None = None
     warnings: list[XmlWarning] = field(default_factory=list)
     blocks: list[RawXml] = field(default_factory=list)
+    more: list[RawXml] = field(default_factory=list)
+    attributes: dict[str, dict[str, str]] = field(default_factory=dict)
     version: str = "1.1"
     source: str | None = None
-    _bytes: bytes | None = field(default=None, repr=False)
+    _read: _Read | None = field(default=None, repr=False, compare=False)
 
     def to_bytes(self) -> bytes:
-        """The envelope as a UTF-8 document: the very bytes that were read while nothing was touched, written anew
+        """The envelope as a document: the very bytes that were read while nothing was touched, written anew
         otherwise.
 
         Raises:
             EncodeError: header or body cannot become valid XML.
         """
-        if self._bytes is not None and self._untouched():
-            return self._bytes
+        if self._read is not None and self._untouched(self._read):
+            return self._read.wire
         return self.encode()
 
-    def _untouched(self) -> bool:
-        """Whether header, body and blocks still are what the bytes say."""
-        if self._bytes is None:
-            return False
-        again = parse(self._bytes)
-        return (again.header, again.body, again.blocks) == (self.header, self.body, self.blocks)
+    def _untouched(self, read: _Read) -> bool:
+        """Whether everything still is what the bytes say."""
+        again = parse(read.data, package=read.package, limits=read.limits)
+        return self._state() == again._state()
+
+    def _state(self) -> tuple[Any, ...]:
+        fault = self.fault
+        words = (fault.kind, fault.fault_code, fault.fault_string, fault.raw) if fault is not None else None
+        return self.header, self.body, words, self.blocks, self.more, self.attributes, self.version
+
+    def came_as(self, wire: bytes) -> None:
+        """Tell an envelope that was read what bytes it came as, where they are not those of the document.
+
+        Args:
+            wire: what `to_bytes` gives back while nothing is touched.
+        """
+        if self._read is not None:
+            read = self._read
+            self._read = _Read(read.data, wire, read.package, read.limits, read.header_at)
 
     def encode(self) -> bytes:
         """The envelope written anew, in schema order.
@@ -90,46 +119,62 @@ class Envelope:
         Raises:
             EncodeError: header or body cannot become valid XML.
         """
-        namespace = SOAP12 if self.version == "1.2" else SOAP11
         writer = Writer()
-        blocks = [*([] if self.header is None or self.fault is not None else [self.header]), *self.blocks]
-        writer.parts.append("<soap:Header>" if blocks else "")
-        for block in blocks:
-            writer.root(block)
-        writer.parts.append("</soap:Header><soap:Body>" if blocks else "<soap:Body>")
-        if self.fault is not None:
-            self._write_fault(writer)
-        elif self.body is not None:
-            writer.root(self.body)
-        writer.parts.append("</soap:Body>")
+        soap = soap_prefix(self.version)
+        blocks: list[Any] = list(self.blocks)
+        if self.header is not None and not self._header_in_detail():
+            at = self._read.header_at if self._read is not None else 0
+            blocks.insert(at or 0, self.header)
+        if blocks or "Header" in self.attributes:
+            writer.parts.append(f"<{soap}:Header{self._attributes(writer, 'Header')}>")
+            for block in blocks:
+                writer.root(block)
+            writer.parts.append(f"</{soap}:Header>")
+        writer.parts.append(f"<{soap}:Body{self._attributes(writer, 'Body')}>")
+        self._write_body(writer)
+        writer.parts.append(f"</{soap}:Body>")
+        attributes = self._attributes(writer, "Envelope")
         text = writer.text()
-        names = writer.declarations(frozenset({SOAP11, SOAP12}))
-        return f'{DECLARATION}<soap:Envelope xmlns:soap="{namespace}"{names}>{text}</soap:Envelope>'.encode()
+        namespace = _NAMESPACES[self.version]
+        names = f' xmlns:{soap}="{namespace}"{writer.declarations(frozenset({namespace}))}'
+        return f"{DECLARATION}<{soap}:Envelope{names}{attributes}>{text}</{soap}:Envelope>".encode()
 
-    def _write_fault(self, writer: Writer) -> None:
+    def _attributes(self, writer: Writer, element: str) -> str:
+        return writer.attributes(self.attributes.get(element, {}))
+
+    def _header_in_detail(self) -> bool:
+        """Whether the header stands in the detail of the fault, so that it is written there."""
+        if self.fault is None:
+            return False
+        if self._read is not None and self.fault.raw is not None:
+            return self._read.header_at is None
+        return header_of(self.body) is not None
+
+    def _write_body(self, writer: Writer) -> None:
         fault = self.fault
         if fault is None:
-            return
-        if fault.raw is not None:
-            writer.parts.append(fault.raw.decode("utf-8"))
-            return
-        code = fault.fault_code or "Server"
-        words = escape_text(fault.fault_string or fault.reason or fault.kind)
-        if self.version == "1.2":
-            code = {"Server": "Receiver", "Client": "Sender"}.get(code, code)
-        code = escape_text(code if ":" in code else f"soap:{code}")
-        before, between, after = _FAULTS[self.version]
-        writer.parts.append(f"<soap:Fault>{before}{code}{between}{words}{after}")
-        if self.body is not None:
-            detail = "soap:Detail" if self.version == "1.2" else "detail"
-            writer.parts.append(f"<{detail}>")
-            writer.root(self.body)
-            writer.parts.append(f"</{detail}>")
-        writer.parts.append("</soap:Fault>")
+            if self.body is not None:
+                writer.root(self.body)
+        else:
+            same = fault.raw is not None and split_clark(RawXml(fault.raw).tag)[0] == _NAMESPACES[self.version]
+            package = self._read.package if self._read is not None else None
+            raw = amended(fault.raw, fault, self.body, self.header, package) if same and fault.raw else None
+            if raw is not None:
+                writer.parts.append(raw.decode("utf-8"))
+            else:
+                write_fault(writer, fault, self.body, self.version)
+        for element in self.more:
+            writer.root(element)
 
     @classmethod
     def for_fault(
-        cls, fault: MtosiFault, exception: type[XmlObject], header: Header, *, in_soap_header: bool = False
+        cls,
+        fault: MtosiFault,
+        exception: type[XmlObject],
+        header: Header,
+        *,
+        in_soap_header: bool = False,
+        version: str = "1.1",
     ) -> Envelope:
         """The envelope of a fault that a supplier answers with.
 
@@ -138,26 +183,19 @@ class Envelope:
             exception: class of the operation's exception element.
             header: header of the reply: msgType ERROR, activityStatus FAILURE, with the correlationId (C17).
             in_soap_header: send the header in the SOAP header too.
+            version: SOAP version, that of the request (C52).
         """
         body = exception_for(fault, exception, header)
         made = MtosiFault(fault.reason, kind=fault.kind, fault_code=fault.fault_code, fault_string=fault.fault_string)
-        blocks = [RawXml.from_element(_element_of(header))] if in_soap_header else []
-        return cls(header=header, body=body, fault=made, blocks=blocks)
+        blocks = [RawXml.from_element(to_element(header))] if in_soap_header else []
+        return cls(header=header, body=body, fault=made, blocks=blocks, version=version)
 
     @classmethod
-    def bare_fault(cls, fault: MtosiFault, header: Header) -> Envelope:
+    def bare_fault(cls, fault: MtosiFault, header: Header, *, version: str = "1.1") -> Envelope:
         """The envelope of a fault without detail: for a request that names no operation. The header stands in the
-        SOAP header, so that the requestor can tell what is answered."""
+        SOAP header, so that the requestor can tell what is answered; arguments as `for_fault`."""
         made = MtosiFault(fault.reason, fault_code=fault.fault_code, fault_string=fault.fault_string)
-        return cls(header=header, fault=made, blocks=[RawXml.from_element(_element_of(header))])
-
-
-def _element_of(obj: XmlObject) -> etree._Element:
-    writer = Writer()
-    writer.root(obj)
-    text = writer.text()
-    wrapped = f"<w{writer.declarations()}>{text}</w>"
-    return parse_xml(wrapped.encode("utf-8"))[0]
+        return cls(header=header, fault=made, version=version)
 
 
 def parse(
@@ -186,19 +224,12 @@ def parse(
         DecodeError: in strict mode.
     """
     root = parse_xml(data, source=source, limits=limits)
-    issues = Issues(strict=strict, source=source)
-    namespace, local = split_clark(str(root.tag))
-    if local != "Envelope" or namespace not in _VERSIONS:
-        raise EnvelopeError(f"not a SOAP envelope: the root element is {local}", source=source, line=root.sourceline)
-    envelope = Envelope(version=_VERSIONS[namespace], warnings=issues.found, source=source)
-    envelope._bytes = data if isinstance(data, bytes) else data.encode("utf-8")
-    body = root.find(clark(namespace, "Body"))
-    if body is None:
-        raise EnvelopeError("a SOAP envelope without a Body", source=source, line=root.sourceline)
-    _read_header(root.find(clark(namespace, "Header")), envelope, issues)
-    _read_body(body, namespace, envelope, issues, package)
-    if envelope.header is None:
-        issues.add("no-header", "there is no MTOSI header", root)
+    reader = _Reader(root, Issues(strict=strict, source=source), package)
+    envelope = reader.read()
+    data = data if isinstance(data, str) else bytes(data)
+    wire = data if isinstance(data, bytes) else to_bytes(data)
+    envelope._read = _Read(data, wire, package, limits, reader.header_at)
+    envelope.source = source
     return envelope
 
 
@@ -207,33 +238,97 @@ def read(path: str | Path, *, strict: bool = False, limits: Limits = DEFAULT_LIM
     return parse(Path(path).read_bytes(), source=str(path), strict=strict, limits=limits)
 
 
-def _read_header(element: etree._Element | None, envelope: Envelope, issues: Issues) -> None:
-    for block in element if element is not None else ():
-        if block.tag != _HEADER_TAG:
-            envelope.blocks.append(RawXml.from_element(block))
-        elif envelope.header is None:
-            envelope.header = decode_root(block, Header, issues)
-        else:
-            issues.add("P36", "more than one MTOSI header: the first counts", block)
+class _Reader:
+    """Takes one envelope apart.
+
+    Attributes:
+        header_at: how many other blocks stood before the header in the SOAP header; None where it stood in a fault.
+    """
+
+    def __init__(self, root: etree._Element, issues: Issues, package: str | None) -> None:
+        self.header_at: int | None = None
+        self._header: etree._Element | None = None
+        self._root = root
+        self._issues = issues
+        self._package = package
+        self._namespace, local = split_clark(str(root.tag))
+        if local != "Envelope" or self._namespace not in _VERSIONS:
+            message = f"not a SOAP envelope: the root element is {local}"
+            raise EnvelopeError(message, source=issues.source, line=root.sourceline)
+        self._envelope = Envelope(version=_VERSIONS[self._namespace], warnings=issues.found)
+
+    def read(self) -> Envelope:
+        """The envelope.
+
+        Raises:
+            EnvelopeError: it has no body.
+        """
+        self._attributes(self._root)
+        parts: dict[str, etree._Element] = {}
+        for child in self._root:
+            namespace, local = split_clark(str(child.tag))
+            if namespace == self._namespace and local in ("Header", "Body") and local not in parts:
+                parts[local] = child
+            else:
+                self._issues.add("P36", f"{local} beside Header and Body is left out", child)
+        body = parts.get("Body")
+        if body is None:
+            message = "a SOAP envelope without a Body"
+            raise EnvelopeError(message, source=self._issues.source, line=self._root.sourceline)
+        if "Header" in parts:
+            self._read_header(parts["Header"])
+        self._read_body(body)
+        if self._envelope.header is None:
+            self._issues.add("no-header", "there is no MTOSI header", self._root)
+        return self._envelope
+
+    def _attributes(self, element: etree._Element) -> None:
+        if element.items():
+            attributes = {str(name): str(text) for name, text in element.items()}
+            self._envelope.attributes[split_clark(str(element.tag))[1]] = attributes
+        texts = [element.text, *(child.tail for child in element)]
+        if any(text and not text.isspace() for text in texts):
+            self._issues.add("stray-text", "text between elements is left out", element)
+
+    def _read_header(self, element: etree._Element) -> None:
+        self._attributes(element)
+        envelope = self._envelope
+        for block in element:
+            if block.tag == _HEADER_TAG and envelope.header is None:
+                header = decode_root(block, Header, self._issues)
+                if isinstance(header, Header):
+                    envelope.header = header
+                    self.header_at = len(envelope.blocks)
+                    self._header = block
+                    continue
+            elif block.tag == _HEADER_TAG:
+                self._issues.add("P36", "more than one MTOSI header: the first counts", block)
             envelope.blocks.append(RawXml.from_element(block))
 
+    def _read_body(self, body: etree._Element) -> None:
+        self._attributes(body)
+        children = list(body)
+        if not children:
+            self._issues.add("empty-body", "the SOAP body is empty", body)
+            return
+        for extra in children[1:]:
+            name = split_clark(str(extra.tag))[1]
+            self._issues.add("P36", f"a second element in the body, {name}, is kept as XML", extra)
+            self._envelope.more.append(RawXml.from_element(extra))
+        if children[0].tag == clark(self._namespace, "Fault"):
+            self._read_fault(children[0])
+            return
+        value = decode_root(children[0], None, self._issues, self._package)
+        self._envelope.body = RawXml.from_element(children[0]) if isinstance(value, Nil) else value
 
-def _read_body(body: etree._Element, namespace: str, envelope: Envelope, issues: Issues, package: str | None) -> None:
-    children = list(body)
-    if not children:
-        issues.add("empty-body", "the SOAP body is empty", body)
-        return
-    for extra in children[1:]:
-        issues.add("P36", f"a second element in the body, {split_clark(str(extra.tag))[1]}, is ignored", extra)
-    if children[0].tag == clark(namespace, "Fault"):
-        envelope.fault = fault_of(children[0], issues, package)
-        envelope.body = envelope.fault.detail
-        if envelope.fault.header is not None:
-            if envelope.header is not None:
-                envelope.blocks.insert(0, RawXml.from_element(_element_of(envelope.header)))
-            envelope.header = envelope.fault.header
-        elif envelope.header is not None:
-            envelope.blocks.insert(0, RawXml.from_element(_element_of(envelope.header)))
-            envelope.fault.header = envelope.header
-        return
-    envelope.body = decode_root(children[0], None, issues, package)
+    def _read_fault(self, element: etree._Element) -> None:
+        envelope = self._envelope
+        fault, envelope.body = read_fault(element, self._issues, self._package)
+        envelope.fault = fault
+        if fault.header is None:
+            fault.header = envelope.header
+            return
+        if self._header is not None and self.header_at is not None:  # the one in the detail counts (C17)
+            envelope.blocks.insert(self.header_at, RawXml.from_element(self._header))
+        envelope.header = fault.header
+        self.header_at = None

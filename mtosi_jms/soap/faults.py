@@ -8,19 +8,27 @@ typed fault with the raw detail (C17).
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
 from lxml import etree
 
-from mtosi_jms.errors import MtosiFault
+from mtosi_jms.errors import EncodeError, MtosiFault
 from mtosi_jms.namespaces import HDR, SOAP12, clark, split_clark
 from mtosi_jms.stubs.fmw.hdr import Header
-from mtosi_jms.xmlbind import Issues, RawXml, XmlObject, find_element, to_element
+from mtosi_jms.xmlbind import Issues, Nil, RawXml, Writer, XmlObject, to_element
 from mtosi_jms.xmlbind.decoder import decode_root
+from mtosi_jms.xmlbind.model import names_of
 from mtosi_jms.xmlbind.refs import resolve_class
-from mtosi_jms.xmlbind.registry import module_of
+from mtosi_jms.xmlbind.registry import find_element, module_of
+from mtosi_jms.xmlbind.writeplan import escape_text, forbidden_character
 
-_HEADER_TAG = clark(HDR, "header")
+_HEADER_TAG: Final = clark(HDR, "header")
+_CODES: Final = {"Server": "Receiver", "Client": "Sender"}
+_STANDARD: Final = {
+    "1.1": frozenset({"VersionMismatch", "MustUnderstand", "Client", "Server"}),
+    "1.2": frozenset({"VersionMismatch", "MustUnderstand", "DataEncodingUnknown", "Sender", "Receiver"}),
+}
 
 
 def fault_of(element: etree._Element, issues: Issues, package: str | None = None) -> MtosiFault:
@@ -34,26 +42,51 @@ def fault_of(element: etree._Element, issues: Issues, package: str | None = None
     Returns:
         An instance of the generated fault class of the exception kind, or of `MtosiFault` where none is known.
     """
+    return read_fault(element, issues, package)[0]
+
+
+def read_fault(element: etree._Element, issues: Issues, package: str | None = None) -> tuple[MtosiFault, Any]:
+    """The typed fault of a soap:Fault element, and the operation's exception in its detail; arguments as `fault_of`.
+
+    Returns:
+        The fault; the object of the exception element, `RawXml` where it is not known, None where there is no detail.
+    """
     code, words, detail = _soap_parts(element)
-    raw = RawXml.from_element(element).xml
-    outer = next((child for child in detail if isinstance(child.tag, str)), None) if detail is not None else None
-    header = _header_in(detail, issues) if detail is not None else None
-    kind, bound = _kind(outer, issues, package) if outer is not None else ("", None)
-    reason = getattr(bound, "reason", None) or words
-    cls = _class_of(bound)
-    return cls(reason, kind=kind, detail=bound, header=header, fault_code=code, fault_string=words, raw=raw)
+    outer = _exception_in(detail, package)
+    body = decode_root(outer, None, issues, package) if outer is not None else None
+    if isinstance(body, Nil) and outer is not None:
+        body = RawXml.from_element(outer)
+    kind, bound = _kind(body, package)
+    header = getattr(bound, "header", None)
+    if not isinstance(header, Header):
+        header = _header_in(detail, issues)
+    reason = getattr(bound, "reason", None)
+    fault = _class_of(bound)(
+        reason if isinstance(reason, str) and reason else words or _text(detail),
+        kind=kind,
+        detail=bound,
+        header=header,
+        fault_code=code,
+        fault_string=words,
+        raw=RawXml.from_element(element).xml,
+    )
+    return fault, body
 
 
 def _soap_parts(element: etree._Element) -> tuple[str, str, etree._Element | None]:
-    namespace = split_clark(str(element.tag))[0]
-    if namespace == SOAP12:
-        code = element.findtext(f"{clark(SOAP12, 'Code')}/{clark(SOAP12, 'Value')}") or ""
-        words = element.findtext(f"{clark(SOAP12, 'Reason')}/{clark(SOAP12, 'Text')}") or ""
+    """Code without prefix, words and detail."""
+    if split_clark(str(element.tag))[0] == SOAP12:
+        code = element.find(f"{clark(SOAP12, 'Code')}/{clark(SOAP12, 'Value')}")
+        words = element.find(f"{clark(SOAP12, 'Reason')}/{clark(SOAP12, 'Text')}")
         detail = element.find(clark(SOAP12, "Detail"))
     else:
         code, words, detail = (_loose_child(element, name) for name in ("faultcode", "faultstring", "detail"))
-        code, words = (part.text or "" if part is not None else "" for part in (code, words))
-    return code.strip().rpartition(":")[2], words.strip(), detail
+    return _text(code).rpartition(":")[2], _text(words), detail
+
+
+def _text(element: etree._Element | None) -> str:
+    """The text of an element that has no children, without white space around it."""
+    return (element.text or "").strip() if element is not None and not len(element) else ""
 
 
 def _loose_child(element: etree._Element, name: str) -> Any:
@@ -61,20 +94,50 @@ def _loose_child(element: etree._Element, name: str) -> Any:
     return next((child for child in element if split_clark(str(child.tag))[1] == name), None)
 
 
-def _header_in(detail: etree._Element, issues: Issues) -> Any:
-    found = next(detail.iter(_HEADER_TAG), None)
-    return decode_root(found, Header, issues) if found is not None else None
+def _exception_in(detail: etree._Element | None, package: str | None) -> etree._Element | None:
+    """The operation's exception element: the first whose class is known, else the first."""
+    children = list(detail) if detail is not None else []
+    known = (child for child in children if find_element(str(child.tag), package) is not None)
+    return next(known, children[0] if children else None)
 
 
-def _kind(outer: etree._Element, issues: Issues, package: str | None) -> tuple[str, Any]:
-    """The exception kind below the operation's exception element: its local name and its object or raw XML."""
-    inner = [child for child in outer if isinstance(child.tag, str)]
-    target = inner[0] if len(inner) == 1 and find_element(str(outer.tag), package) else None
-    if target is None and inner:
-        target = next((child for child in inner if find_element(str(child.tag), package)), inner[0])
-    if target is None:
-        return split_clark(str(outer.tag))[1], decode_root(outer, None, issues, package)
-    return split_clark(str(target.tag))[1], decode_root(target, None, issues, package)
+def _header_in(detail: etree._Element | None, issues: Issues) -> Header | None:
+    found = next(detail.iter(_HEADER_TAG), None) if detail is not None else None
+    header = decode_root(found, Header, issues) if found is not None else None
+    return header if isinstance(header, Header) else None
+
+
+def _kind(body: Any, package: str | None) -> tuple[str, Any]:
+    """The exception kind in an operation's exception: its local name, and its object or raw XML."""
+    if isinstance(body, XmlObject):
+        if _class_of(body) is not MtosiFault:
+            return str(body.__xml__.element), body  # the kind itself, with no exception around it
+        for field, value in _alternatives(body):
+            return field.local, value
+        for kept in body.unknown_elements():
+            return split_clark(kept.tag)[1], kept
+        return str(body.__xml__.element), body
+    if isinstance(body, RawXml):
+        return _kind_in_unknown(body, package)
+    return "", None
+
+
+def _kind_in_unknown(body: RawXml, package: str | None) -> tuple[str, Any]:
+    for child in body.element():
+        if find_element(str(child.tag), package) is not None and child.tag != _HEADER_TAG:
+            return split_clark(str(child.tag))[1], decode_root(child, None, Issues(), package)
+    inner = [child for child in body.element() if child.tag != _HEADER_TAG]
+    if len(inner) == 1:
+        return split_clark(str(inner[0].tag))[1], RawXml.from_element(inner[0])
+    return split_clark(body.tag)[1], body
+
+
+def _alternatives(exception: XmlObject) -> Iterator[tuple[Any, XmlObject]]:
+    """The fields of an exception that hold an object, with it."""
+    for field in exception.__xml__.fields:
+        value = getattr(exception, field.name) if field.kind == "element" else None
+        if isinstance(value, XmlObject) and not isinstance(value, Header):
+            yield field, value
 
 
 def _class_of(bound: Any) -> type[MtosiFault]:
@@ -86,35 +149,24 @@ def _class_of(bound: Any) -> type[MtosiFault]:
     return getattr(module, name) if name else MtosiFault
 
 
+def header_of(body: Any) -> Header | None:
+    """The MTOSI header inside an operation's exception; None where there is none."""
+    if not isinstance(body, XmlObject):
+        return None
+    held = (getattr(value, "header", None) for value in (body, *(value for _, value in _alternatives(body))))
+    return next((header for header in held if isinstance(header, Header)), None)
+
+
 def fault_kinds(exception: type[XmlObject]) -> dict[str, type[XmlObject]]:
     """The exception kinds that an operation declares: XML local name to class.
 
     Args:
         exception: class of the operation's exception element (`GetManagedElementException`).
     """
-    kinds = {}
-    for field in exception.__xml__.fields:
-        if field.kind == "element" and field.simple() is None:
-            kinds[field.local] = field.table().cls
-    allowed = exception.__xml__.model
-    if allowed is not None:
-        names = set(_flat(allowed))
-        kinds = {local: cls for local, cls in kinds.items() if _python_name(exception, local) in names}
-    return kinds
-
-
-def _flat(model: Any) -> list[str]:
-    names: list[str] = []
-    for item in model[3]:
-        if isinstance(item, tuple) and len(item) == 4:
-            names += _flat(item)
-        else:
-            names.append(item if isinstance(item, str) else item[0])
-    return names
-
-
-def _python_name(cls: type[XmlObject], local: str) -> str:
-    return next(field.name for field in cls.__xml__.fields if field.local == local)
+    fields = [field for field in exception.__xml__.fields if field.kind == "element" and field.simple() is None]
+    model = exception.__xml__.model
+    names = {field.name for field in fields} if model is None else set(names_of(model))
+    return {field.local: field.table().cls for field in fields if field.name in names}
 
 
 def exception_for(fault: MtosiFault, exception: type[XmlObject], header: Header) -> XmlObject:
@@ -133,15 +185,17 @@ def exception_for(fault: MtosiFault, exception: type[XmlObject], header: Header)
     reason = fault.reason or fault.fault_string
     if kind not in kinds:
         reason = f"{kind}: {reason}" if kind else reason
-        kind = next(name for name in ("internalError", "unableToComply", *kinds) if name in kinds)
+        kind = next((name for name in ("internalError", "unableToComply", *kinds) if name in kinds), "")
+    if not kind:
+        return exception()
     cls = kinds[kind]
-    detail = fault.detail
     held = _as_header_of(cls, header)
-    if isinstance(detail, cls) and isinstance(detail, XmlObject):
-        inner = dataclasses.replace(detail, header=held)  # type: ignore[call-arg]
+    if isinstance(fault.detail, cls):
+        inner: XmlObject = dataclasses.replace(fault.detail, header=held)  # type: ignore[call-arg]
     else:
         inner = cls(header=held, reason=reason)  # type: ignore[call-arg]
-    alternative: dict[str, Any] = {_python_name(exception, kind): inner}
+    name = next(field.name for field in exception.__xml__.fields if field.local == kind)
+    alternative: dict[str, Any] = {name: inner}
     return exception(**alternative)
 
 
@@ -167,3 +221,113 @@ def fault_class(kind: str, exception: type[XmlObject]) -> type[MtosiFault]:
     path = f"{module.__name__.removeprefix(table.module.root + '.')}:{name}" if module and name else ""
     found: type[MtosiFault] = resolve_class(path, table.module.root) if path else MtosiFault
     return found
+
+
+def write_fault(writer: Writer, fault: MtosiFault, body: Any, version: str) -> None:
+    """Write a fault that was made here.
+
+    Args:
+        writer: takes the Fault element; the prefix of the SOAP namespace is the caller's.
+        fault: code and words.
+        body: the operation's exception for the detail, None for a fault without.
+        version: SOAP version.
+
+    Raises:
+        EncodeError: the exception cannot become valid XML.
+    """
+    prefix, code = soap_prefix(version), escape_text(_written_code(fault.fault_code, version))
+    words = escape_text(fault.fault_string or fault.reason or fault.kind)
+    if version == "1.2":
+        opening = f"<{prefix}:Code><{prefix}:Value>{code}</{prefix}:Value></{prefix}:Code><{prefix}:Reason>"
+        opening += f'<{prefix}:Text xml:lang="en">{words}</{prefix}:Text></{prefix}:Reason>'
+    else:
+        opening = f"<faultcode>{code}</faultcode><faultstring>{words}</faultstring>"
+    detail = f"{prefix}:Detail" if version == "1.2" else "detail"
+    writer.parts.append(f"<{prefix}:Fault>{opening}")
+    if body is not None:
+        writer.parts.append(f"<{detail}>")
+        writer.root(body)
+        writer.parts.append(f"</{detail}>")
+    writer.parts.append(f"</{prefix}:Fault>")
+
+
+def soap_prefix(version: str) -> str:
+    """The prefix that the envelope's namespace is written with."""
+    return "soap12" if version == "1.2" else "soap"
+
+
+def _written_code(code: str, version: str) -> str:
+    """A fault code as a qualified name: those of SOAP by its prefix and in the words of its version."""
+    code = code.rpartition(":")[2] or "Server"
+    first, dot, rest = code.partition(".")
+    others = _CODES if version == "1.2" else {new: old for old, new in _CODES.items()}
+    first = others.get(first, first)
+    return f"{soap_prefix(version)}:{first}{dot}{rest}" if first in _STANDARD[version] else code
+
+
+def amended(raw: bytes, fault: MtosiFault, body: Any, header: Header | None, package: str | None) -> bytes | None:
+    """A fault that was read, with what was changed in it since.
+
+    Args:
+        raw: the Fault element as it came.
+        fault, body, header: as they are now.
+        package: package that it was read with.
+
+    Returns:
+        `raw` itself while nothing was changed; None where it has no detail for what is now there.
+
+    Raises:
+        EncodeError: what was changed cannot become valid XML.
+    """
+    element = RawXml(raw).element()
+    before, body_before = read_fault(element, Issues(), package)
+    detail = _soap_parts(element)[2]
+    if detail is None and body is not None:
+        return None
+    changed = False
+    if body != body_before and detail is not None:
+        changed = True
+        _exchange(_exception_in(detail, package), body, detail)
+    place = next(detail.iter(_HEADER_TAG), None) if detail is not None else None
+    if place is not None and header is not None and header not in (before.header, header_of(body)):
+        changed = True
+        _exchange(place, header, place.getparent())
+    for name, text, old in (
+        ("Code/Value", _written_code(fault.fault_code, _version(element)), before.fault_code),
+        ("Reason/Text", fault.fault_string, before.fault_string),
+    ):
+        if text.rpartition(":")[2] != old if name == "Code/Value" else text != old:
+            changed = True
+            _set_text(element, name, text)
+    return RawXml.from_element(element).xml if changed else raw
+
+
+def _version(element: etree._Element) -> str:
+    return "1.2" if split_clark(str(element.tag))[0] == SOAP12 else "1.1"
+
+
+def _exchange(old: etree._Element | None, new: Any, parent: etree._Element | None) -> None:
+    if parent is None:
+        return
+    if isinstance(new, RawXml):
+        added = [new.element()]
+    else:
+        added = [to_element(new)] if new is not None else []
+    if old is not None:
+        parent[parent.index(old) : parent.index(old) + 1] = added
+    else:
+        parent.extend(added)
+
+
+_OLD_NAMES: Final = {"Code/Value": "faultcode", "Reason/Text": "faultstring"}
+
+
+def _set_text(element: etree._Element, name: str, text: str) -> None:
+    if _version(element) == "1.2":
+        place = element.find("/".join(clark(SOAP12, step) for step in name.split("/")))
+    else:
+        place = _loose_child(element, _OLD_NAMES[name])
+    if character := forbidden_character(text):
+        raise EncodeError(f"character {character} is not allowed in XML", "fault")
+    if place is not None:
+        place.text = text

@@ -188,7 +188,7 @@ class Writer:
         if not out.tag or not (out.field.nillable or excused):
             raise EncodeError("nil where the schema does not allow it")
         self.namespaces.add(XSI)
-        self.parts.append(f'<{out.tag} xsi:nil="true"{self._known_attributes(value.attributes)}/>')
+        self.parts.append(f'<{out.tag} xsi:nil="true"{self.attributes(value.attributes)}/>')
 
     def _bound(self, out: Out, value: Any) -> None:
         table = getattr(type(value), "__xml__", None)
@@ -297,9 +297,14 @@ class Writer:
             leaf = extras.leaves.get((out.name, 0))
             written = leaf.text if leaf is not None and leaf.holds(value) else self._at(out, value)
             text += f' {out.tag}="{escape_attribute(written)}"'
-        return text + self._known_attributes(extras.attributes) if extras.attributes else text
+        return text + self.attributes(extras.attributes) if extras.attributes else text
 
-    def _known_attributes(self, attributes: Mapping[str, str]) -> str:
+    def attributes(self, attributes: Mapping[str, str]) -> str:
+        """Attributes as they are written, a blank before each; their namespaces are noted.
+
+        Args:
+            attributes: Clark name to text; an xsi:type as a Clark name.
+        """
         text = ""
         for tag, value in attributes.items():
             if tag == XSI_TYPE and value.startswith("{"):
@@ -352,7 +357,7 @@ class Writer:
         self.parts += between.rest()
 
     def _leaf(self, out: Out, leaf: Leaf) -> None:
-        attributes = self._known_attributes(dict(leaf.attributes))
+        attributes = self.attributes(dict(leaf.attributes))
         text = leaf.text
         if isinstance(out.target, QNameType):
             text = self._format(out.target, leaf.value)

@@ -126,11 +126,6 @@ def forbidden_character(text: str) -> str | None:
     return f"U+{ord(match.group()):04X}" if match else None
 
 
-def without_forbidden(text: str) -> str:
-    """Text in which characters that XML does not allow are replaced by U+FFFD."""
-    return _FORBIDDEN.sub("\ufffd", text)
-
-
 def forbidden_place(value: Any, path: str = "") -> str | None:
     """Where in an object a text holds a character that XML does not allow; None if none does.
 
