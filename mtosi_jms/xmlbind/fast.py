@@ -114,8 +114,15 @@ def _code(slot: Slot) -> tuple[int, Any]:
 
 
 def is_plain(plan: Plan) -> bool:
-    """Whether the elements of a class are one sequence of known ones, so that the fast path can read them."""
-    return plan.ordered and not plan.wildcards and not plan.bounded and plan.mixed is None and plan.text is None
+    """Whether the elements of a class are one sequence of known ones, so that the fast path can read them.
+
+    A wildcard beside them does no harm, as what it takes is unknown here and goes the slow way; every resource has one
+    for the ITU's states, and hardly any document uses it.
+    """
+    free = {wild.name for wild in plan.wildcards}
+    counted = [name for name, _, _ in plan.bounded if name not in free]
+    known = bool(plan.slots) or not free
+    return plan.ordered and known and not counted and plan.mixed is None and plan.text is None
 
 
 def fast_plan(table: ClassTable) -> FastPlan:
