@@ -9,7 +9,6 @@ from typing import Any, Final
 import pyarrow as pa
 from lxml import etree
 
-from mtosi_jms.errors import ConfigError
 from mtosi_jms.namespaces import XSI, split_clark
 from mtosi_jms.spark.columns import Many, Struct
 from mtosi_jms.spark.discover import Reject
@@ -18,7 +17,7 @@ from mtosi_jms.spark.leaves import Given, Leaf, Odd
 from mtosi_jms.spark.objects import class_for, is_object, label_of
 from mtosi_jms.spark.options import ALL, OBJECT_TYPES
 from mtosi_jms.spark.raw import texts_of, xml_text
-from mtosi_jms.spark.rows import corrupt_field, row_schema, shown_names, struct_name
+from mtosi_jms.spark.rows import shown_names, struct_name
 from mtosi_jms.xmlbind.decoder import decode_root
 from mtosi_jms.xmlbind.issues import Issues, XmlWarning
 from mtosi_jms.xmlbind.plan import plan_of
@@ -52,25 +51,6 @@ def wanted(object_types: Sequence[str]) -> Callable[[ClassTable], bool]:
     return accepts
 
 
-def check_schema(schema: pa.Schema, object_types: Sequence[str], corrupt: str | None) -> None:
-    """See that a schema asks for nothing but our columns, with their types.
-
-    Raises:
-        ConfigError: a column that there is not, or of another type.
-    """
-    full = row_schema(object_types)
-    if corrupt is not None:
-        full = full.append(corrupt_field(corrupt))
-    for field in schema:
-        position = full.get_field_index(field.name)
-        if position < 0:
-            raise ConfigError(
-                f"the schema asks for {field.name!r}; {','.join(object_types)} has {', '.join(full.names)}"
-            )
-        if full.field(position).type != field.type:
-            raise ConfigError(f"the schema asks for {field.name} as {field.type}; it is {full.field(position).type}")
-
-
 class RowBuilder:
     """Takes objects and rejected files, gives record batches.
 
@@ -79,7 +59,7 @@ class RowBuilder:
     """
 
     def __init__(self, schema: pa.Schema, object_types: tuple[str, ...], corrupt: str | None = None) -> None:
-        """Prepare for the columns of a schema, which `check_schema` has seen.
+        """Prepare for the columns of a schema.
 
         Args:
             schema: columns to give, some or all of `row_schema`, and `corrupt`.

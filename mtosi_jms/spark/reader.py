@@ -33,7 +33,7 @@ class ObjectReader:
 
         Args:
             options: what to read and how.
-            schema: the columns to give, which `check_schema` has seen.
+            schema: the columns to give, some or all of `row_schema`, and that of corrupt records.
         """
         self._options = options
         self._routes = Routes(wanted(options.object_types))

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -97,7 +98,7 @@ def _java(name: str, cores: int | None, folder: Path) -> Iterator[tuple[SparkCon
     conf.setAll(list(_settings(folder, log_file).items()))
     conf.set("spark.sql.shuffle.partitions", str(cores or os.cpu_count() or 1))
     errors = folder / "stderr.log"
-    with errors.open("wb") as stream:
+    with errors.open("wb") as stream, _python_path():
         try:
             gateway = launch_gateway(conf=conf, popen_kwargs={"stderr": stream})  # type: ignore[no-untyped-call]
         except PySparkRuntimeError as error:
@@ -108,6 +109,22 @@ def _java(name: str, cores: int | None, folder: Path) -> Iterator[tuple[SparkCon
     finally:
         SparkContext._gateway = SparkContext._jvm = None
         _end(gateway)
+
+
+@contextmanager
+def _python_path() -> Iterator[None]:
+    """Let what is started meanwhile import what this process can: a checkout, or a generated package beside it."""
+    installed = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    own = [entry or str(Path.cwd()) for entry in sys.path if entry not in installed and Path(entry).is_dir()]
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(own))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
 
 
 def _end(gateway: Any) -> None:
@@ -148,6 +165,8 @@ def _settings(folder: Path, log_file: Path) -> dict[str, str]:
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # An object with its nested fields has more than the 100 that Spark compiles code for by default.
+        "spark.sql.codegen.maxFields": "2000",
         "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mtosi_jms.errors import MissingExtraError, MtosiError
+from mtosi_jms.errors import ConfigError, MissingExtraError, MtosiError
 
 try:
     from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -53,16 +53,34 @@ class InventorySource(DataSource):
         return from_arrow_schema(full_schema(self._settings))
 
     def reader(self, schema: StructType) -> InventoryReader:
-        """A reader for all columns or for those that `.schema(...)` names."""
-        from pyspark.sql.pandas.types import to_arrow_schema
+        """A reader for all columns or for those that `.schema(...)` names.
 
-        from mtosi_jms.spark.builder import check_schema
-        from mtosi_jms.spark.objects import load_stubs
+        Raises:
+            ConfigError: a column that there is not, or of another type.
+        """
+        return InventoryReader(self._settings, narrowed(full_schema(self._settings), schema))
 
-        load_stubs(self._settings.stubs)
-        arrow = to_arrow_schema(schema, timezone="UTC")
-        check_schema(arrow, self._settings.object_types, self._settings.corrupt_column)
-        return InventoryReader(self._settings, arrow)
+
+def narrowed(full: pa.Schema, schema: StructType) -> pa.Schema:
+    """The columns that a Spark schema asks for, as Arrow fields.
+
+    Raises:
+        ConfigError: a column that there is not, or of another type.
+    """
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    types = {field.name: field.dataType for field in from_arrow_schema(full)}
+    fields = []
+    for field in schema:
+        known = types.get(field.name)
+        if known is None:
+            raise ConfigError(f"the schema asks for {field.name!r}; there are {', '.join(types)}")
+        if known != field.dataType:
+            asked, held = field.dataType.simpleString(), known.simpleString()
+            raise ConfigError(f"the schema asks for {field.name} as {asked}; it is {held}")
+        fields.append(pa.field(field.name, full.field(field.name).type, nullable=field.nullable))
+    return pa.schema(fields)
 
 
 def full_schema(settings: SourceOptions) -> pa.Schema:

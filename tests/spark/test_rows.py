@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.spark.builder import check_schema
 from mtosi_jms.spark.landing import plan_landing
 from mtosi_jms.spark.options import SourceOptions
 from mtosi_jms.spark.reader import ObjectReader
@@ -54,7 +53,6 @@ asap_ref: struct<rdn: list<element: struct<type: string, value: string>>>"""
 def read(folder: Path, schema: pa.Schema | None = None, **options: str) -> list[dict[str, Any]]:
     given = SourceOptions.parse({"path": str(folder), **options})
     columns = schema or row_schema(given.object_types)
-    check_schema(columns, given.object_types, given.corrupt_column)
     landing = plan_landing(given)
     batches = ObjectReader(given, columns).read(landing.files, landing.rejects)
     rows: list[dict[str, Any]] = pa.Table.from_batches(batches, schema=columns).to_pylist()
@@ -385,13 +383,6 @@ def test_fewer_columns(put: Put, landing: Path, envelopes: Any) -> None:
         schema = pa.schema([full.field(name) for name in names])
         rows = read(landing, schema, batchRows="1")
         assert rows == [{name: row[name] for name in names} for row in read(landing)]
-
-
-def test_a_schema_with_other_columns_is_refused(landing: Path) -> None:
-    with pytest.raises(ConfigError, match="asks for 'colour'"):
-        read(landing, pa.schema([("colour", pa.string())]))
-    with pytest.raises(ConfigError, match="asks for location as int32; it is string"):
-        read(landing, pa.schema([("location", pa.int32())]))
 
 
 def test_rejects_are_rows_only_where_a_column_asks_for_them(put: Put, landing: Path, envelopes: Any) -> None:

@@ -156,6 +156,12 @@ def test_incomplete_sequences_can_be_left_out(spark: Any, troubled: Path) -> Non
     assert {row.correlation_id for row in rows} == {"whole", "clash", None}
 
 
+def test_several_paths(spark: Any, troubled: Path) -> None:
+    parts = [str(folder) for folder in troubled.iterdir()]
+    assert len(parts) == 3
+    assert spark.read.format("mtosi").load(parts).count() == load(spark, troubled).count()
+
+
 def test_rows_do_not_depend_on_partitions(spark: Any, troubled: Path) -> None:
     seen = {
         tuple(sorted(row.name_text for row in load(spark, troubled, numPartitions=str(count)).collect()))
@@ -173,6 +179,8 @@ def test_a_schema_narrows_the_columns(spark: Any, troubled: Path) -> None:
     assert rows[0].asDict().keys() == {"source_file", "name_text"}
     with pytest.raises(PySparkException, match="asks for 'colour'"):
         spark.read.format("mtosi").schema("colour string").load(str(troubled)).count()
+    with pytest.raises(PySparkException, match="asks for name_text as int; it is string"):
+        spark.read.format("mtosi").schema("name_text int").load(str(troubled)).count()
 
 
 def test_long_form_and_empty_landing(spark: Any, troubled: Path, tmp_path: Path) -> None:
