@@ -1,0 +1,60 @@
+"""Each example runs as a user runs it, and prints what it promises."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXPECTED = {
+    "e01_simple_call": [
+        "MD=EMS1/ME=NE-7 Bergen, room 12 9.2.0",
+        "fault: entityNotFound - there is no MD=EMS1/ME=NE-8",
+    ],
+    "e02_batches": [
+        "5 elements, batches of 2: [2, 2, 1]",
+        "1000 elements, batches of 300: [300, 300, 300, 100] in all 1000",
+    ],
+}
+
+
+def run(root: Path, name: str, folder: Path) -> str:
+    """What an example prints, run from a folder that is not the project's, with warnings as errors."""
+    command = [sys.executable, "-W", "error::ResourceWarning", str(root / "examples" / f"{name}.py")]
+    environment = {**os.environ, "PYTHONPATH": str(root), "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_the_example_prints_what_it_promises(name: str, root: Path, tmp_path: Path) -> None:
+    assert run(root, name, tmp_path).splitlines() == EXPECTED[name]
+
+
+def test_no_example_is_forgotten(root: Path) -> None:
+    names = {path.stem for path in (root / "examples").glob("*.py")}
+    assert names == {*EXPECTED, "e03_spark_landing"}
+
+
+@pytest.mark.parametrize("name", [*EXPECTED, "e03_spark_landing"])
+def test_the_example_says_how_to_run_it(name: str, root: Path) -> None:
+    text = (root / "examples" / f"{name}.py").read_text(encoding="utf-8")
+    assert f"Run it: python examples/{name}.py" in text
+
+
+@pytest.mark.spark
+def test_the_landing_becomes_a_table(root: Path, tmp_path: Path) -> None:
+    """400 elements in four batches: every vendor with its count, and one complete sequence in the ledger."""
+    said = run(root, "e03_spark_landing", tmp_path)
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in said.splitlines() if line.startswith("|")]
+    vendors = {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
+    assert set(vendors) == {"Kilotel", "Lumen & Sons", "Northwind Optical", "Transvega"}
+    assert sum(vendors.values()) == 400
+    heading = next(row for row in rows if "complete" in row)
+    (sequence,) = [dict(zip(heading, row, strict=True)) for row in rows if len(row) == len(heading) and row != heading]
+    assert sequence["complete"] == "true"
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,151 @@
+"""The public doubles: the pair in memory, the scripted supplier, and the fixtures for pytest."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mtosi_jms import testing
+from mtosi_jms.errors import IllegalStateError, IncompleteBatchError, ReplyTimeoutError, TransportError
+from mtosi_jms.jms import JmsMessage, Queue
+from mtosi_jms.patterns import Limits
+from mtosi_jms.simulator import ManagedElementEms, Network
+from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
+from mtosi_jms.supplier import Supplier
+from mtosi_jms.testing import SUPPLIER, ScriptedSupplier, connect_privately, exchange, gap
+
+EMS = ManagedElementEms(Network(elements=4))
+
+
+def test_a_pair_of_real_ends() -> None:
+    with exchange([EMS], threads=2) as pair:
+        assert isinstance(pair.supplier, Supplier)
+        assert len(pair.stub(ManagedElementRetrieval).get_all_managed_elements().me_list.me) == 4
+        assert pair.connection is pair.requestor.connection
+        assert pair.supplier.connection is not pair.connection
+        with pytest.raises(TypeError):
+            _ = pair.scripted
+        requestor = pair.requestor
+    with pytest.raises(TransportError):
+        requestor.connection.session()
+
+
+def test_a_pair_leaves_nothing_running() -> None:
+    before = threading.active_count()
+    with exchange([EMS], threads=3):
+        assert threading.active_count() == before + 3
+    with exchange([EMS], tamper=lambda replies: replies):
+        assert threading.active_count() == before + 1
+    assert threading.active_count() == before
+
+
+def test_pairs_do_not_know_each_other() -> None:
+    with exchange() as one, exchange() as other:
+        one.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1).close()
+        assert (one.provider.held(), other.provider.held()) == (1, 0)
+
+
+def test_the_example_in_the_docstring() -> None:
+    with exchange([EMS], tamper=lambda replies: gap(replies, at=1), limits=Limits(gap=0.02)) as pair:
+        batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=2)
+        with pytest.raises(IncompleteBatchError):
+            list(batches)
+
+
+def test_requests_by_hand() -> None:
+    with exchange() as pair:
+        batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=3)
+        asked = pair.scripted.take()
+        assert asked.envelope.header.requested_batch_size == 3
+        replies = asked.replies([EMS])
+        assert [reply.destination for reply in replies] == [Queue("REQUESTOR.OS")] * 2
+        assert pair.provider.held() == 0
+        pair.scripted.send(reversed(replies))
+        assert [len(batch.me_list.me) for batch in batches] == [3, 1]
+
+
+def test_a_raw_reply_is_addressed() -> None:
+    with exchange() as pair:
+        batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=3)
+        asked = pair.scripted.take()
+        reply = asked.reply(b"<a/>")
+        assert (reply.destination, reply.correlation_id) == (asked.message.reply_to, asked.message.message_id)
+        pair.scripted.send([reply])
+        with pytest.raises(ValueError, match="not a SOAP envelope"):
+            next(batches)
+
+
+def test_no_request_comes() -> None:
+    with exchange() as pair:
+        with pytest.raises(ReplyTimeoutError, match="no request came"):
+            pair.scripted.take(0)
+        with pytest.raises(IllegalStateError, match="without destination"):
+            pair.scripted.send([JmsMessage(body=b"")])
+
+
+def test_a_script_that_fails_is_seen_by_the_test() -> None:
+    def script(asked: Any) -> list[JmsMessage]:
+        raise ZeroDivisionError("in the script")
+
+    with connect_privately() as connection:
+        supplier = ScriptedSupplier(connection, SUPPLIER).start(script)
+        connection.session().send(supplier.destination, JmsMessage(body=b""))
+        assert supplier._thread is not None
+        supplier._thread.join(10)
+        with pytest.raises(ZeroDivisionError, match="in the script"):
+            supplier.close()
+        supplier.close()
+
+
+def test_by_hand_and_by_script_do_not_mix() -> None:
+    with exchange() as pair:
+        pair.scripted.start(lambda asked: asked.replies([EMS]))
+        assert len(pair.stub(ManagedElementRetrieval).get_all_managed_elements().me_list.me) == 4
+        pair.scripted.close()
+        with pytest.raises(IllegalStateError):
+            pair.scripted.take(0)
+
+
+def test_a_clock_and_bounds_of_the_provider() -> None:
+    with exchange(provider={"clock": lambda: 1_000_000.0, "capacity": 1, "send_timeout": 0}) as pair:
+        stub = pair.stub(ManagedElementRetrieval)
+        stub.get_all_managed_elements.batches(batch_size=1).close()
+        with pytest.raises(TransportError, match="full"):
+            stub.get_all_managed_elements.batches(batch_size=1)
+        assert pair.scripted.take().message.timestamp_ms == 1_000_000_000
+
+
+def test_the_fixtures_in_a_test_suite_of_somebody_else(tmp_path: Path, root: Path) -> None:
+    (tmp_path / "conftest.py").write_text(
+        "from mtosi_jms.testing.fixtures import mtosi_connection, mtosi_exchange\n"
+        '__all__ = ["mtosi_connection", "mtosi_exchange"]\n'
+    )
+    (tmp_path / "test_theirs.py").write_text(
+        "from mtosi_jms.simulator import ManagedElementEms, Network\n"
+        "from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval\n"
+        "def test_exchange(mtosi_exchange):\n"
+        "    pair = mtosi_exchange([ManagedElementEms(Network(elements=3))])\n"
+        "    response = pair.stub(ManagedElementRetrieval).get_all_managed_elements()\n"
+        "    assert len(response.me_list.me) == 3\n"
+        "def test_connection(mtosi_connection):\n"
+        "    assert mtosi_connection.names.lookup('jms/SupplierOS').name == 'SUPPLIER.OS'\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", str(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, env={"PYTHONPATH": str(root)}, capture_output=True, text=True)
+    assert "2 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_pytest_is_needed_for_the_fixtures_alone(root: Path) -> None:
+    code = "import sys, mtosi_jms.testing; sys.exit('pytest' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(root)})
+    assert done.returncode == 0
+
+
+def test_everything_that_is_promised_is_there() -> None:
+    assert [name for name in testing.__all__ if not hasattr(testing, name)] == []
+    assert {"exchange", "ScriptedSupplier", "gap", "duplicate", "reorder", "truncate"} <= set(testing.__all__)
