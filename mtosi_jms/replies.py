@@ -150,7 +150,9 @@ class ReplyPump:
     @property
     def pending(self) -> int:
         """How many exchanges wait for replies."""
-        return len(self._pending)
+        with self._lock:
+            self._forget_dropped()
+            return len(self._pending)
 
     def open(self, exchange: Exchange[Any], package: str, now: float) -> Ticket:
         """Enter an exchange before its request is sent.

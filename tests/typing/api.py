@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import assert_type
 
@@ -18,6 +18,8 @@ from mtosi_jms.stubs.mri.mer import (
     GetManagedElementRequest,
     GetManagedElementResponse,
 )
+from mtosi_jms.stubs.mri.resource_inventory_retrieval import ResourceInventoryRetrieval
+from mtosi_jms.stubs.mri.rir import GetInventoryRequest, GetInventoryResponse
 from mtosi_jms.stubs.nrf.me import ManagedElementType, Me
 from mtosi_jms.transport import Connection
 
@@ -42,6 +44,23 @@ def ask_for_all(mer: ManagedElementRetrieval) -> Iterator[ManagedElementType]:
             yield from batch.me_list.me
     request = GetAllManagedElementsRequest(md_or_mlsn_ref=name("MD=EMS1"))
     assert_type(mer.get_all_managed_elements(request), GetAllManagedElementsResponse)
+
+
+def first_batch(mer: ManagedElementRetrieval) -> str:
+    """What a batch call gives besides its responses."""
+    options = mtosi.CallOptions(on_reply=print)
+    with mer.get_all_managed_elements.batches(batch_size=5, options=options) as batches:
+        assert_type(next(batches), GetAllManagedElementsResponse)
+        assert_type(batches.held, Mapping[int, GetAllManagedElementsResponse])
+        return batches.correlation_id
+
+
+class Inventory(ResourceInventoryRetrieval.Supplier):
+    """A supplier of whole responses."""
+
+    def get_inventory(self, request: GetInventoryRequest, context: RequestContext) -> Iterator[GetInventoryResponse]:
+        """Each is a batch."""
+        yield GetInventoryResponse()
 
 
 class Ems(ManagedElementRetrieval.Supplier):
