@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -12,7 +11,7 @@ from lxml import etree
 from mtosi_jms.namespaces import XSI, split_clark
 from mtosi_jms.spark.columns import Many, Struct
 from mtosi_jms.spark.discover import Reject
-from mtosi_jms.spark.layout import NAME_ESCAPES, Hit, given_name, parents_of, relations_of
+from mtosi_jms.spark.layout import Hit, escaped, given_name, parents_of, relations_of
 from mtosi_jms.spark.leaves import Given, Leaf, Odd
 from mtosi_jms.spark.objects import class_for, is_object, label_of
 from mtosi_jms.spark.options import ALL, OBJECT_TYPES
@@ -25,12 +24,12 @@ from mtosi_jms.xmlbind.table import ClassTable
 from mtosi_jms.xmlbind.values import XmlObject
 
 _XSI: Final = f"{{{XSI}}}"
-_special = re.compile("[%/=]").search
 _FEW: Final = 16
 _LISTS: Final = ("parent_names", "unknown", "warnings")
 _OF_ROWS: Final = frozenset(
     {*_LISTS, "object_type", "name_text", "attributes", "xml", "related", "quality", "source_line", "source_position"}
 )
+_PLACES: Final = ("parent_names", "source_line", "source_position", "object_type")
 _LONG_SKIPS: Final = frozenset({"name"})
 
 
@@ -78,6 +77,8 @@ class RowBuilder:
             for own, name in shown.items()
             if own in _OF_ROWS and name in schema.names
         }
+        self._places = [self._given.get(own) for own in _PLACES]
+        self._has_relations = "related" in self._given or "quality" in self._given
         self._shown = {name: own for own, name in shown.items()}
         self._structs = {struct_name(struct.table) if self._many else "": struct for struct in structs}
         if not self._many:
@@ -113,15 +114,18 @@ class RowBuilder:
         row = self.rows
         self.rows += 1
         self._position += 1
-        self._put("source_line", hit.start.sourceline, row)
-        self._put("source_position", position or self._position, row)
         name = self._object(hit, row)
+        parents, line, number, kind = self._places
+        if parents is not None:
+            parents.add(parents_of(name) if hit.parents is None else hit.parents, row)
+        if line is not None:
+            line.add(hit.start.sourceline, row)
+        if number is not None:
+            number.add(position or self._position, row)
+        if kind is not None:
+            kind.add(label_of(hit.table), row)
         self._put("name_text", name, row)
-        if "parent_names" in self._given:
-            self._put("parent_names", parents_of(name) if hit.parents is None else hit.parents, row)
-        if self._many:
-            self._put("object_type", label_of(hit.table), row)
-        if hit.layout is not None:
+        if hit.layout is not None and self._has_relations:
             relations = relations_of(hit)
             self._put("related", list(relations.related.items()), row)
             if relations.quality is not None:
@@ -140,10 +144,10 @@ class RowBuilder:
         if self._long:
             self._put("attributes", texts_of(element, _LONG_SKIPS), row)
             self._put("xml", xml_text(element), row)
-            return hit.name or given_name(element) or None
+            return hit.name or given_name(element, hit.table) or None
         struct = self._struct_of(hit.table)
         if struct is None:
-            return hit.name or given_name(element) or None
+            return hit.name or given_name(element, hit.table) or None
         try:
             if len(hit.table.fields) != len(struct.table.fields):
                 raise Odd
@@ -151,7 +155,7 @@ class RowBuilder:
         except Odd:
             struct.truncate(row)
             self._slowly(hit.table, element, struct, row)
-        return hit.name or _name_at(struct, row) or given_name(element) or None
+        return hit.name or _name_at(struct, row) or given_name(element, hit.table) or None
 
     def _struct_of(self, table: ClassTable) -> Struct | None:
         if table not in self._by_table:
@@ -222,8 +226,7 @@ def _name_at(struct: Struct, row: int) -> str:
 
 
 def _part(values: list[Any], item: int) -> str:
-    text: str = (values[item] if item < len(values) else None) or ""
-    return text.translate(NAME_ESCAPES) if _special(text) else text
+    return escaped((values[item] if item < len(values) else None) or "")
 
 
 def _warning(found: XmlWarning) -> dict[str, Any]:

@@ -12,8 +12,10 @@ holder in a holder) is named within the node above that one, since such short na
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 
 from lxml import etree
@@ -27,7 +29,8 @@ from mtosi_jms.xmlbind.values import DistinguishedNameMixin
 
 _ATTRS: Final = "Attrs"
 _NM: Final = "Nm"
-NAME_ESCAPES: Final = str.maketrans({"%": "%25", "/": "%2F", "=": "%3D"})
+_ESCAPES: Final = str.maketrans({"%": "%25", "/": "%2F", "=": "%3D"})
+_special = re.compile("[%/=]").search
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,10 +243,12 @@ def actual_table(element: etree._Element, table: ClassTable) -> ClassTable:
     return derived if isinstance(derived, ClassTable) and derived.is_a(table) else table
 
 
-def find_objects(body: etree._Element, routes: Routes) -> Iterator[Hit]:
+def find_objects(body: etree._Element, routes: Routes) -> list[Hit]:
     """The objects that are wanted in a SOAP body, in document order, an object before those inside it."""
+    found: list[Hit] = []
     for child in body:
-        yield from _visit(child, routes, Above())
+        _visit(child, routes, Above(), found)
+    return found
 
 
 @dataclass(slots=True)
@@ -254,43 +259,44 @@ class Above:
     types: tuple[str, ...] = ()
 
 
-def _visit(element: etree._Element, routes: Routes, above: Above) -> Iterator[Hit]:
+def _visit(element: etree._Element, routes: Routes, above: Above, found: list[Hit]) -> None:
     """Search one element that no route of its parent names."""
     table, route = routes.for_tag(str(element.tag))
     if table is not None and routes.wanted(table):
-        yield Hit(actual_table(element, table), element, element)
+        found.append(Hit(actual_table(element, table), element, element))
     elif table is None or not is_object(table):
-        yield from _below(element, route, routes, above)
+        _below(element, route, routes, above, found)
 
 
-def _below(element: etree._Element, route: Route, routes: Routes, above: Above) -> Iterator[Hit]:
+def _below(element: etree._Element, route: Route, routes: Routes, above: Above, found: list[Hit]) -> None:
     """Search below an element."""
-    if route.node is not None:
-        hit = node_hit(element, route.node, above)
+    node = route.node
+    if node is not None:
+        hit = node_hit(element, node, above)
         if routes.wanted(hit.table):
-            yield hit
-        above = above_of(hit, route.node, above)
+            found.append(hit)
+        above = above_of(hit, node, above)
     for child in element:
         tag = str(child.tag)
         known = route if route.table is not None else routes.guess(tag)
         target = known.targets.get(tag)
         if target is not None:
-            yield Hit(actual_table(child, target), child, child)
+            found.append(Hit(actual_table(child, target), child, child))
             continue
         step = known.steps.get(tag)
         if step is not None:
-            yield from _below(child, step, routes, above)
+            _below(child, step, routes, above, found)
         elif not known.knows(tag):
-            yield from _visit(child, routes, above)
+            _visit(child, routes, above, found)
 
 
 def node_hit(element: etree._Element, node: Node, above: Above) -> Hit:
     """The object of an inventory node, named."""
     attrs = element.find(node.attrs_tag)
-    name = given_name(attrs) if attrs is not None else ""
+    table = node.attrs if attrs is None else actual_table(attrs, node.attrs)
+    name = given_name(attrs, table) if attrs is not None and len(attrs) else ""
     if not name:
         name = _composed(element.findtext(node.name_tag) if node.name_tag else None, node, above)
-    table = node.attrs if attrs is None else actual_table(attrs, node.attrs)
     return Hit(table, attrs, element, name or None, list(above.names), node)
 
 
@@ -303,22 +309,30 @@ def _composed(short: str | None, node: Node, above: Above) -> str:
     """The name of a node that gives only its short name."""
     if not short:
         return ""
-    step = f"{node.rdn_type}={short.translate(NAME_ESCAPES)}"
-    outer = [name for name, kind in zip(above.names, above.types, strict=True) if kind != node.rdn_type]
-    return f"{outer[-1]}/{step}" if outer and outer[-1] else step
+    step = f"{node.rdn_type}={escaped(short)}"
+    for name, kind in zip(reversed(above.names), reversed(above.types), strict=True):
+        if kind != node.rdn_type:
+            return f"{name}/{step}" if name else step
+    return step
 
 
-def given_name(element: etree._Element) -> str:
+def given_name(element: etree._Element, table: ClassTable) -> str:
     """The text form of an object's own name, empty where it has none."""
-    for child in element:
-        if split_clark(str(child.tag))[1] == "name":
-            return name_text(child)
-    return ""
+    tag = _name_tag(table)
+    name = element.find(tag) if tag else None
+    return "" if name is None else name_text(name)
+
+
+@cache
+def _name_tag(table: ClassTable) -> str:
+    """Clark name of the element of an object's name, empty where the class has none."""
+    tags = [tag for tag, slot in plan_of(table).slots.items() if slot.field.local == "name" and slot.kind == OBJECT]
+    return "".join(tags[:1])
 
 
 def name_text(name: etree._Element) -> str:
     """A name as text, `MD=EMS1/ME=NE-7`, with `/`, `=` and `%` in a part written `%2F`, `%3D`, `%25`."""
-    return "/".join("=".join(_part(text) for text in _rdn(rdn)) for rdn in name)
+    return "/".join("=".join(escaped(text) for text in _rdn(rdn)) for rdn in name)
 
 
 def _rdn(rdn: etree._Element) -> tuple[str, str]:
@@ -326,8 +340,9 @@ def _rdn(rdn: etree._Element) -> tuple[str, str]:
     return str(texts.get("type") or ""), str(texts.get("value") or "")
 
 
-def _part(text: str) -> str:
-    return text.translate(NAME_ESCAPES)
+def escaped(text: str) -> str:
+    """A part of a name as its text form writes it."""
+    return text.translate(_ESCAPES) if _special(text) else text
 
 
 def parents_of(name: str | None) -> list[str]:

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Final
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.namespaces import COI
+from mtosi_jms.namespaces import COI, clark
 from mtosi_jms.spark.options import ALL, MESSAGE, OBJECT_TYPES
 from mtosi_jms.xmlbind.registry import module_of, modules_of, registered_packages
 from mtosi_jms.xmlbind.table import ClassTable
@@ -132,6 +132,15 @@ def tables_of_namespace(namespace: str) -> list[ClassTable]:
             tables = (getattr(value, "__xml__", None) for value in vars(module).values() if isinstance(value, type))
             return [table for table in tables if isinstance(table, ClassTable) and table.module.namespace == namespace]
     return []
+
+
+def global_elements() -> Iterator[tuple[str, ClassTable]]:
+    """All global elements of the known packages: Clark name and class."""
+    for root in registered_packages():
+        for namespace in modules_of(root):
+            for table in _tables(root, namespace):
+                if table.element is not None:
+                    yield clark(namespace, table.element), table
 
 
 def _tables(root: str, namespace: str) -> Iterator[ClassTable]:

@@ -16,7 +16,7 @@ from lxml import etree
 from mtosi_jms.errors import MalformedXmlError
 from mtosi_jms.spark.landed import HARDENED
 from mtosi_jms.spark.layout import Above, Hit, Route, Routes, above_of, actual_table, node_hit
-from mtosi_jms.spark.objects import is_object
+from mtosi_jms.spark.objects import global_elements, is_object
 from mtosi_jms.xmlbind.parser import syntax_error
 from mtosi_jms.xmlbind.table import ClassTable
 
@@ -83,7 +83,7 @@ class _Walker:
         table, route = self._routes.for_tag(self._body_tag)
         if table is None:
             return None
-        found = {self._body_tag}
+        found = {self._body_tag, *(tag for tag, element in global_elements() if self._routes.wanted(element))}
         seen: set[int] = set()
         waiting = [route]
         while waiting:

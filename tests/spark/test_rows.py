@@ -347,6 +347,15 @@ def test_objects_inside_unknown_wrappers_are_found(put: Put, landing: Path, enve
         assert [row["name_text"] for row in rows] == ["MD=M/ME=w", "MD=M/ME=x", "MD=M/ME=y"]
 
 
+@pytest.mark.parametrize("whole", ["1", "8388608"])
+def test_unknown_content_of_a_node_is_searched(put: Put, landing: Path, envelopes: Any, whole: str) -> None:
+    inner = f"<inv:meNm>N</inv:meNm><v:more><v:list>{envelopes.me('deep')}</v:list></v:more>"
+    data = f"<inv:mdList><inv:md><inv:meList><inv:meInv>{inner}</inv:meInv></inv:meList></inv:md></inv:mdList>"
+    put("a.xml", envelopes.inventory(data))
+    rows = sorted(read(landing, wholeFileBytes=whole), key=lambda row: row["source_position"])
+    assert [row["name_text"] for row in rows] == ["ME=N", "MD=M/ME=deep"]
+
+
 def test_objects_in_vendor_extensions_are_not_rows(put: Put, landing: Path, envelopes: Any) -> None:
     inner = f"<coi:vendorExtensions>{envelopes.me('inside')}</coi:vendorExtensions>"
     put("a.xml", envelopes.batch("c", 1, True, envelopes.me("outside", inner)))
