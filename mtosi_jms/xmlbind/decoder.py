@@ -172,9 +172,13 @@ class Reader:
                 attributes.pop(XSI_TYPE)
             else:
                 attributes[XSI_TYPE] = self.qname(text, element) or text
-        if table.abstract:
-            self.issues.add("abstract", f"{table.type_name or table.element} is abstract", element)
-        return self.slowly(element, table, attributes.items()) if attributes else self._plain(element, table)
+        if not table.abstract:
+            return self.slowly(element, table, attributes.items()) if attributes else self._plain(element, table)
+        self.issues.add("abstract", f"{table.type_name or table.element} is abstract", element)
+        value = self.slowly(element, table, attributes.items())
+        value.extras = value.extras or Extras()
+        value.extras.excused |= {"abstract"}
+        return value
 
     def nil(self, element: etree._Element, *, nillable: bool) -> Nil | RawXml:
         """The value of an element with xsi:nil; XML where it has content all the same."""
@@ -184,7 +188,8 @@ class Reader:
             self.issues.add("nil", "a nil element with content: kept as XML", element)
             return RawXml.from_element(element)
         others = dict(self.attributes_of(element, but=XSI_NIL))
-        return Nil(others) if others else NIL
+        text = str(element.get(XSI_NIL))
+        return Nil(others, text) if others or text != "true" else NIL
 
     def not_nil(self, element: etree._Element, text: str, *, nillable: bool) -> None:
         """Report an xsi:nil that is not true, where it should not be or is no boolean; it is kept as an attribute."""

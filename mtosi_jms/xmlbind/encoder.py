@@ -14,7 +14,7 @@ from typing import Any, Final
 from mtosi_jms.errors import EncodeError
 from mtosi_jms.namespaces import XML, XSI, split_clark
 from mtosi_jms.xmlbind.plan import substitutes
-from mtosi_jms.xmlbind.registry import XSI_TYPE, known_prefix
+from mtosi_jms.xmlbind.registry import XSI_NIL, XSI_TYPE, known_prefix
 from mtosi_jms.xmlbind.simpletypes import QNameType, SimpleType
 from mtosi_jms.xmlbind.table import ClassTable
 from mtosi_jms.xmlbind.values import Anchor, Extras, Kept, Leaf, Nil, RawXml, XmlObject
@@ -187,8 +187,8 @@ class Writer:
     def _nil(self, out: Out, value: Nil, *, excused: bool) -> None:
         if not out.tag or not (out.field.nillable or excused):
             raise EncodeError("nil where the schema does not allow it")
-        self.namespaces.add(XSI)
-        self.parts.append(f'<{out.tag} xsi:nil="true"{self.attributes(value.attributes)}/>')
+        attributes = self.attributes({XSI_NIL: value.text, **value.attributes})
+        self.parts.append(f"<{out.tag}{attributes}/>")
 
     def _bound(self, out: Out, value: Any) -> None:
         table = getattr(type(value), "__xml__", None)

@@ -28,9 +28,11 @@ class Nil:
 
     Attributes:
         attributes: other attributes of the nil element, Clark name to text.
+        text: how xsi:nil was written, `true` or `1`.
     """
 
     attributes: Mapping[str, str] = field(default_factory=dict)
+    text: str = field(default="true", compare=False)
 
     def __bool__(self) -> bool:
         return False
