@@ -18,14 +18,12 @@ import pyarrow as pa
 from lxml import etree
 
 from mtosi_jms.namespaces import split_clark
-from mtosi_jms.spark.leaves import NIL, NILS, Column, Elements, Given, Leaf, Odd, Present, Xml, pass_over
-from mtosi_jms.spark.raw import Extension, extension_of
+from mtosi_jms.spark.leaves import NIL, NILS, SKIP, Column, Elements, Extensions, Leaf, Odd, Present, Xml
 from mtosi_jms.spark.values import list_type
 from mtosi_jms.xmlbind.plan import OBJECT, Slot, plan_of
-from mtosi_jms.xmlbind.registry import find_element
 from mtosi_jms.xmlbind.simpletypes import SimpleType
 from mtosi_jms.xmlbind.table import ClassTable, Field
-from mtosi_jms.xmlbind.values import Nil, XmlObject
+from mtosi_jms.xmlbind.values import XmlObject
 
 _OTHER: Final = 0
 _STRUCT: Final = 1
@@ -76,59 +74,6 @@ class Many:
         values = self.inner.finish(self.items)
         self.rows, self.starts, self.items = [], [], 0
         return pa.ListArray.from_arrays(offsets, values, type=self.type)
-
-
-class Extensions(Given):
-    """Open content, such as vendorExtensions, as a map of its texts.
-
-    Attributes:
-        raw: the column beside it: the XML as it came.
-    """
-
-    __slots__ = ("raw",)
-
-    def __init__(self) -> None:
-        super().__init__(pa.map_(pa.string(), pa.string()))
-        self.raw = Given(pa.string())
-
-    def take(self, element: etree._Element, row: int, inside: Elements) -> None:
-        """Keep open content; elements of a known class may have warnings, which decoding finds.
-
-        Raises:
-            Odd: attributes, text, or an element of a known class.
-        """
-        if element.keys() or (element.text or "").strip():
-            raise Odd
-        for child in element:
-            if (child.tail or "").strip() or find_element(str(child.tag)) is not None:
-                raise Odd
-        self._keep(extension_of(element), row)
-        pass_over(element, inside)
-
-    def put(self, value: Any, row: int, element: etree._Element | None, notes: list[str]) -> None:
-        """Keep what was decoded, from the element itself where it is at hand."""
-        if value is not None and not isinstance(value, Nil):
-            self._keep(extension_of(value if element is None else element), row)
-
-    def _keep(self, extension: Extension, row: int) -> None:
-        self.add(extension.texts, row)
-        self.raw.add(extension.xml, row)
-
-    def truncate(self, row: int) -> None:
-        """Forget this row and all behind it."""
-        super().truncate(row)
-        self.raw.truncate(row)
-
-
-class _Skip:
-    """Takes the place of a builder that nobody asked for."""
-
-    def take(self, element: etree._Element, row: int, inside: Elements) -> None:
-        """Pass over the element."""
-        pass_over(element, inside)
-
-
-_SKIP: Final = _Skip()
 
 
 class _Step(NamedTuple):
@@ -263,7 +208,7 @@ class Struct:
         leaf.add(leaf.read_text(text) if value is None else value, row)
 
     # One loop on purpose: every call in it would be paid for each element of an inventory.
-    def _take_children(self, element: etree._Element, row: int, inside: Elements) -> None:  # noqa: C901, PLR0915
+    def _take_children(self, element: etree._Element, row: int, inside: Elements) -> None:  # noqa: C901
         """The hot loop: each child is touched once.
 
         A leaf that has children is not noticed here; something then is left over in `inside`, which `take_all` sees.
@@ -295,13 +240,11 @@ class Struct:
                     column.present.append(row)
                     column._take_children(child, row, inside)
                 continue
-            value = child.text
-            if value is None or child.keys():
+            value = text = child.text
+            if text is None or child.keys():
                 value = column.read(child)
-            elif how == _CODE:
-                value = column.codes.get(value)
-                if value is None:
-                    value = column.read_text(child.text)
+            elif how == _CODE and (value := column.codes.get(text)) is None:
+                value = column.read_text(text)
             values = column.values
             gap = row - len(values)
             if gap:
@@ -371,7 +314,7 @@ class Struct:
             del self._places[name]
             for tag, step in self._steps.items():
                 if step.column is column:
-                    self._steps[tag] = step._replace(how=_OTHER, column=_SKIP)
+                    self._steps[tag] = step._replace(how=_OTHER, column=SKIP)
         self.fields = {name: column for name, column in self.fields.items() if name in names}
         self.type = self._type()
 

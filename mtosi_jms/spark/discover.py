@@ -92,14 +92,18 @@ def _input(path: str, rejects: list[Reject]) -> Iterator[str]:
     elif os.path.exists(path):  # noqa: PTH110
         yield path
     else:
-        matches = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else []  # noqa: PTH207
-        if not matches:
-            raise SpoolError(path, "no such file or folder")
-        for match in matches:
-            if os.path.isdir(match):  # noqa: PTH112
-                yield from _folder(match, rejects)
-            elif is_envelope_name(match):
-                yield match
+        yield from _matching(path, rejects)
+
+
+def _matching(path: str, rejects: list[Reject]) -> Iterator[str]:
+    matches = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else []  # noqa: PTH207
+    if not matches:
+        raise SpoolError(path, "no such file or folder")
+    for match in matches:
+        if os.path.isdir(match):  # noqa: PTH112
+            yield from _folder(match, rejects)
+        elif is_envelope_name(match):
+            yield match
 
 
 def _folder(path: str, rejects: list[Reject]) -> Iterator[str]:

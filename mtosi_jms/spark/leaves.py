@@ -1,4 +1,4 @@
-"""The leaves of the column builders: simple values, values the reader makes itself, and XML kept as text."""
+"""The leaves of the column builders: simple values, values the reader makes itself, XML and open content."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from lxml import etree
 
 from mtosi_jms.namespaces import XSI, clark
-from mtosi_jms.spark.raw import xml_text
+from mtosi_jms.spark.raw import Extension, extension_of, xml_text
 from mtosi_jms.spark.values import arrow_type, codes, from_text, storer
 from mtosi_jms.xmlbind.registry import find_element
 from mtosi_jms.xmlbind.simpletypes import SimpleType
@@ -219,3 +219,56 @@ class Present(Given):
         """Note an object."""
         if value is not None and not isinstance(value, Nil):
             self.add(True, row)
+
+
+class Extensions(Given):
+    """Open content, such as vendorExtensions, as a map of its texts.
+
+    Attributes:
+        raw: the column beside it: the XML as it came.
+    """
+
+    __slots__ = ("raw",)
+
+    def __init__(self) -> None:
+        super().__init__(pa.map_(pa.string(), pa.string()))
+        self.raw = Given(pa.string())
+
+    def take(self, element: etree._Element, row: int, inside: Elements) -> None:
+        """Keep open content; elements of a known class may have warnings, which decoding finds.
+
+        Raises:
+            Odd: attributes, text, or an element of a known class.
+        """
+        if element.keys() or (element.text or "").strip():
+            raise Odd
+        for child in element:
+            if (child.tail or "").strip() or find_element(str(child.tag)) is not None:
+                raise Odd
+        self._keep(extension_of(element), row)
+        pass_over(element, inside)
+
+    def put(self, value: Any, row: int, element: etree._Element | None, notes: list[str]) -> None:
+        """Keep what was decoded, from the element itself where it is at hand."""
+        if value is not None and not isinstance(value, Nil):
+            self._keep(extension_of(value if element is None else element), row)
+
+    def _keep(self, extension: Extension, row: int) -> None:
+        self.add(extension.texts, row)
+        self.raw.add(extension.xml, row)
+
+    def truncate(self, row: int) -> None:
+        """Forget this row and all behind it."""
+        super().truncate(row)
+        self.raw.truncate(row)
+
+
+class Skip:
+    """Takes the place of a builder that nobody asked for."""
+
+    def take(self, element: etree._Element, row: int, inside: Elements) -> None:
+        """Pass over the element."""
+        pass_over(element, inside)
+
+
+SKIP: Final = Skip()
