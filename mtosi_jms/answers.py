@@ -19,7 +19,7 @@ from mtosi_jms.errors import (
 )
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage, NamingContext
 from mtosi_jms.jms.binding import to_jms
-from mtosi_jms.messages import stamped
+from mtosi_jms.messages import stamped, whole_number
 from mtosi_jms.patterns import Batch, BatchPosition, ReplyRoute, RouteSource, parse_pattern, reply_ids, reply_route
 from mtosi_jms.service import OperationInfo, ServiceInfo
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
@@ -126,7 +126,7 @@ class Replies:
         header.activity_status = ActivityStatusType(value=ActivityStatusEnumType.SUCCESS)
         if position is not None:
             header.communication_pattern = CommunicationPatternType.MultipleBatchResponse
-            size = self.request.requested_batch_size
+            size = whole_number(self.request.requested_batch_size)
             header.requested_batch_size = size if size is None or size >= 0 else None
             header.batch_sequence_number = position.number
             header.batch_sequence_end_of_reply = position.end_of_reply

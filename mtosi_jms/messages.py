@@ -68,11 +68,16 @@ def read_reply(message: JmsMessage, *, strict: bool = False, package: str | None
         correlation_id=correlation_id(header),
         jms_correlation_id=message.correlation_id,
         message_type=ReplyType.ERROR if failed else ReplyType.RESPONSE,
-        batch_number=header.batch_sequence_number if header is not None else None,
-        end_of_reply=header.batch_sequence_end_of_reply if header is not None else None,
+        batch_number=whole_number(getattr(header, "batch_sequence_number", None)),
+        end_of_reply=end if isinstance(end := getattr(header, "batch_sequence_end_of_reply", None), bool) else None,
         body_digest=_body_digest(message.body),
         has_body=envelope.body is not None or envelope.fault is not None,
     )
+
+
+def whole_number(value: object) -> int | None:
+    """A number of a received header; None for what is absent, nil or anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _body_digest(document: bytes) -> bytes:

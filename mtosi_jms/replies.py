@@ -342,6 +342,7 @@ class ReplyPump:
 
     def _forget(self, ticket: Ticket) -> None:
         ticket.exchange.abandon()
+        ticket.inbox.clear()
         ticket.wake.notify()
         self._give(self._pending.close(ticket.correlation_id))
 

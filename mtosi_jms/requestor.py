@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import logging
 import threading
 import time
 import uuid
@@ -28,6 +29,8 @@ from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.transport import Connection, Session
 from mtosi_jms.xmlbind import XmlObject
+
+log = logging.getLogger(__name__)
 
 _STRATEGIES = {"both": Strategy.BOTH, "xml": Strategy.XML, "jms": Strategy.MESSAGE_ID}
 
@@ -366,6 +369,9 @@ def _heard(envelope: Envelope, options: CallOptions, service: ServiceInfo, opera
     envelope = in_package(envelope, service.root)
     if options.on_reply is not None:
         options.on_reply(envelope)
+    elif envelope.warnings:
+        count, first = len(envelope.warnings), envelope.warnings[0]
+        log.warning("a reply of %s with %d warnings, the first: %s", operation.name, count, first)
     return _response_of(envelope, service, operation)
 
 

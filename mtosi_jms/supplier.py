@@ -17,10 +17,10 @@ from mtosi_jms.answers import ProviderError, Replies, ReplyRules, ResponseMaker,
 from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiError, MtosiFault, ProtocolError
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, from_jms
-from mtosi_jms.messages import in_package
+from mtosi_jms.messages import in_package, whole_number
 from mtosi_jms.patterns import CommunicationPattern, cut_batches, parse_pattern
 from mtosi_jms.service import OperationInfo, RequestContext, SupplierBase
-from mtosi_jms.soap import Envelope, Header, header_text
+from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
 from mtosi_jms.transport import Connection, Consumer, Session
 from mtosi_jms.xmlbind import RawXml, XmlObject
 
@@ -230,7 +230,7 @@ class Supplier:
         kind = header_text(replies.request, "msgType") or kind
         if envelope.fault is not None or kind in _NO_REQUEST:  # answering an answer might never end
             what = f"a message of type {kind or 'ERROR'} came where requests are expected"
-            self._failed("a message that is no request", ProtocolError(what, replies.request.correlation_id or ""))
+            self._failed("a message that is no request", ProtocolError(what, correlation_id(replies.request) or ""))
             return
         self._answer_envelope(envelope, message, replies, one_way=kind == "NOTIFICATION")
 
@@ -241,7 +241,7 @@ class Supplier:
         found = self._operations.get(tag)
         if found is None:
             what = f"no operation here takes {tag.rpartition('}')[2] or 'an empty body'}"
-            self._failed("a request is refused", ProtocolError(what, replies.request.correlation_id or ""))
+            self._failed("a request is refused", ProtocolError(what, correlation_id(replies.request) or ""))
             if not one_way:
                 self._refuse(replies, what)
             return
@@ -294,7 +294,7 @@ class Supplier:
         if flag is not None:
             log.warning("%s: %s", flag.rule, flag.reason)
         batches = pattern is CommunicationPattern.MULTIPLE_BATCH_RESPONSE
-        size = max(replies.request.requested_batch_size or 0, 0) if batches else 0
+        size = max(whole_number(replies.request.requested_batch_size) or 0, 0) if batches else 0
         context = RequestContext(operation=operation, header=replies.request, message=message, batch_size=size)
         result = supplier.handler(operation)(envelope.body, context)
         if operation.mep == "one-way":

@@ -354,6 +354,22 @@ def test_closing_early_makes_orphans_of_the_rest(mtosi_exchange: Any, small_ems:
     assert pair.requestor.orphans == 2
 
 
+def test_what_was_received_and_not_taken_goes_with_the_rest(
+    mtosi_exchange: Any, small_ems: Any, numbers: Numbers
+) -> None:
+    """Replies that another caller received for this one are not handed out after it was closed."""
+    pair = mtosi_exchange()
+    stub = pair.stub(ManagedElementRetrieval)
+    first = stub.get_all_managed_elements.batches(batch_size=1)
+    pair.scripted.send(pair.scripted.take().replies([small_ems(3)]))
+    second = stub.get_all_managed_elements.batches(batch_size=9)
+    pair.scripted.send(pair.scripted.take().replies([small_ems(2)]))
+    assert [numbers(batch) for batch in second] == [[1, 2]]
+    assert numbers(next(first)) == [1]
+    first.close()
+    assert list(first) == []
+
+
 def test_leaving_the_loop_gives_the_rest_up(mtosi_exchange: Any, small_ems: Any, numbers: Numbers, ne1: Any) -> None:
     """Whoever breaks out of the loop need not close anything."""
     pair = mtosi_exchange([small_ems(5)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 from typing import Any
@@ -107,6 +108,36 @@ def test_a_reply_without_header_is_the_answer_with_a_warning(small_ems: Any, ne1
         options = CallOptions(on_reply=seen.append)
         assert stub.get_managed_element(me_ref=ne1, options=options).me is not None
     assert {"no-header", "R3c"} <= {warning.rule for warning in seen[0].warnings}
+
+
+NIL = b' xmlns:i="http://www.w3.org/2001/XMLSchema-instance" i:nil="true"><'
+
+
+@pytest.mark.parametrize(
+    "field", ["batchSequenceNumber", "batchSequenceEndOfReply", "correlationId", "msgType", "priority"]
+)
+@pytest.mark.parametrize("value", [b"x", b"", NIL, b"-7", b"1e3", b"99999999999999999999"])
+def test_header_fields_that_say_nothing(field: str, value: bytes, small_ems: Any) -> None:
+    """Any of them leaves a response or a typed error; the exchange ends."""
+
+    def tamper(replies: list[JmsMessage]) -> list[JmsMessage]:
+        element = re.compile(f"{field}>[^<]*<".encode())
+        return [dataclasses.replace(one, body=element.sub(field.encode() + value, one.body)) for one in replies]
+
+    with exchange([small_ems(1)], tamper=tamper, limits=Limits(first_reply=0.05, gap=0.01)) as pair:
+        batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
+        with contextlib.suppress(MtosiError):
+            assert len(list(batches)) == 1
+        assert (pair.requestor.pending, pair.requestor.orphans) == (0, 0)
+
+
+def test_warnings_that_nobody_listens_to_are_logged(small_ems: Any, ne1: Any, caplog: pytest.LogCaptureFixture) -> None:
+    def tamper(replies: list[JmsMessage]) -> list[JmsMessage]:
+        return [dataclasses.replace(one, body=one.body.replace(b">SUCCESS<", b">SUPER<")) for one in replies]
+
+    with exchange([small_ems()], tamper=tamper) as pair:
+        assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1).me is not None
+    assert "a reply of getManagedElement with 2 warnings, the first: " in caplog.text
 
 
 def test_an_error_without_fault_is_a_fault(small_ems: Any, ne1: Any) -> None:

@@ -127,6 +127,40 @@ def test_stop_in_the_middle_of_a_reply(patience: float) -> None:
         assert pair.provider.depth(pair.destination) == 1
 
 
+def test_stop_while_a_reply_waits_for_room(patience: float) -> None:
+    """A bounded destination makes its senders wait; stopping ends the wait."""
+    second = threading.Event()
+
+    class Ems(ManagedElementRetrieval.Supplier):
+        def get_all_managed_elements(self, request: Any, context: Any) -> Iterator[Any]:
+            yield mer.GetAllManagedElementsResponse()
+            yield mer.GetAllManagedElementsResponse()
+            second.set()
+            for _ in range(1_000_000):
+                yield mer.GetAllManagedElementsResponse()
+
+    with exchange([Ems()], provider={"capacity": 1, "send_timeout": None}) as pair:
+        batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
+        assert second.wait(patience)
+        assert isinstance(pair.supplier, Supplier)
+        pair.supplier.stop()
+        assert (pair.provider.depth(pair.destination), pair.provider.depth(Queue("REQUESTOR.OS"))) == (1, 1)
+        batches.close()
+
+
+def test_close_while_a_request_waits_for_room(background: Background, patience: float) -> None:
+    with exchange(provider={"capacity": 1, "send_timeout": None}) as pair:
+        stub = pair.stub(ManagedElementRetrieval)
+        stub.get_managed_element.batches(batch_size=1).close()
+        blocked = background(lambda: stub.get_managed_element.batches(batch_size=1))
+        while pair.requestor.pending < 1:
+            assert not blocked.done()
+        pair.requestor.close()
+        with pytest.raises(IllegalStateError):
+            blocked.result(patience)
+        assert pair.requestor.pending == 0
+
+
 def test_a_connection_that_is_closed_ends_supplier_and_callers(
     mtosi_exchange: Any, small_ems: Any, background: Background, patience: float, ne1: Any
 ) -> None:

@@ -414,6 +414,14 @@ def test_replies_go_only_where_the_policy_allows(asking: Asking) -> None:
     assert asking.answered(arguments={"reply_policy": lambda _: False}) == []
 
 
+def test_the_policy_holds_for_the_failure_address_too(asking: Asking) -> None:
+    unknown = asking.message.body.replace(b"getAllManagedElementsRequest", b"getNothingRequest")
+    policy = {"reply_policy": lambda destination: destination != Queue("FAILURE.OS")}
+    assert [one.destination for one in asking.answered(body=unknown)] == [Queue("FAILURE.OS")]
+    (fault,) = asking.answered(body=unknown, arguments=policy)
+    assert fault.destination == Queue("REQUESTOR.OS")
+
+
 def test_a_policy_that_fails_allows_nothing(asking: Asking, caplog: pytest.LogCaptureFixture) -> None:
     def policy(destination: Any) -> bool:
         raise ZeroDivisionError
@@ -509,9 +517,13 @@ def test_communication_patterns_are_read_leniently(pattern: bytes, asking: Askin
     assert len(replies) == (3 if pattern == b"MultipleResponse" else 1)
 
 
-@pytest.mark.parametrize("size", [b"0", b"-5", b"many", b""])
+NIL = b' xmlns:i="http://www.w3.org/2001/XMLSchema-instance" i:nil="true"><'
+
+
+@pytest.mark.parametrize("size", [b">0<", b">-5<", b">many<", b"><", NIL])
 def test_a_batch_size_that_says_nothing_means_one_batch(size: bytes, asking: Asking) -> None:
-    body = asking.message.body.replace(b"BatchSize>2<", b"BatchSize>" + size + b"<")
+    body = asking.message.body.replace(b"BatchSize>2<", b"BatchSize" + size)
+    assert body != asking.message.body
     (reply,) = asking.answered(body=body)
     header = parse(reply.body).header
     assert (header.batch_sequence_number, header.batch_sequence_end_of_reply) == (1, True)
