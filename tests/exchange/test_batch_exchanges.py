@@ -76,8 +76,9 @@ def test_batches_are_put_in_order_each_once(tamper: Tamper, small_ems: Any, numb
 def test_missing_batches_are_named(
     lost: Any, handed_out: Any, missing: Any, end_seen: bool, held: Any, small_ems: Any, numbers: Numbers
 ) -> None:
-    with exchange([small_ems(10)], tamper=lambda replies: gap(replies, at=lost), limits=SHORT) as pair:
+    with exchange(limits=SHORT) as pair:
         batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=2)
+        pair.scripted.send(gap(pair.scripted.take().replies([small_ems(10)]), at=lost))
         got: list[Any] = []
         with pytest.raises(IncompleteBatchError) as caught:
             got.extend(numbers(batch) for batch in batches)
