@@ -1,0 +1,82 @@
+"""Every sample is read, mapped and written anew: equal in canonical form, or the difference is a stated warning."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+MALFORMED = {"notify-EventLossCleared.xml", "notify-EventLossOccured.xml"}
+"""An undeclared prefix; they stay as the release has them."""
+TYPES = {
+    "MTOSI_requestedBatchSize": "int",
+    "MTOSI_batchSequenceNumber": "int",
+    "MTOSI_batchSequenceEndOfReply": "bool",
+}
+
+Seen = dict[str, dict[str, Any]]
+
+
+def test_sample(sample: str, seen: Seen) -> None:
+    facts = seen[sample]
+    if sample.rpartition("/")[2] in MALFORMED:
+        assert facts["kind"] == "MalformedXmlError"
+        assert "m2" in facts["message"]
+        return
+    assert facts["kind"] in ("envelope", "document")
+    assert facts["leaves_equal"], "no text is lost, none is changed"
+    assert facts["stated"]
+    if "order" not in facts["rules"]:  # no other warning changes what is written
+        assert facts["equal"]
+    else:
+        assert not facts["equal"]
+        assert facts["equal_but_order"], "what is put into order is what a warning named, and nothing else differs"
+    assert facts["rules_again"] == [rule for rule in facts["rules"] if rule != "order"]
+    assert facts["stable"], "written once, it stays as it is"
+
+
+def test_envelope_is_mapped_and_goes_out_as_it_came(sample: str, seen: Seen) -> None:
+    facts = seen[sample]
+    if facts["kind"] != "envelope":
+        assert "mapped" not in facts
+        return
+    assert facts["untouched"]
+    types = {name: kind for name, kind in facts["mapped"].items() if name != "warnings"}
+    assert types == {name: TYPES.get(name, "str") for name in types}
+
+
+def test_how_many_there_are_of_each_kind(seen: Seen) -> None:
+    kinds = Counter(facts["kind"] for facts in seen.values())
+    assert kinds["MalformedXmlError"] == len(MALFORMED)
+    assert kinds["envelope"] > 100
+    assert kinds["document"] > 10
+    assert sum(kinds.values()) == kinds["envelope"] + kinds["document"] + len(MALFORMED)
+    assert any(facts["equal"] and not facts["rules"] for facts in seen.values() if facts["kind"] == "envelope")
+
+
+def test_faults_are_typed(seen: Seen) -> None:
+    faults = {name.rpartition("/")[2][:3]: facts["fault"] for name, facts in seen.items() if facts.get("fault")}
+    assert faults == {
+        "1-3": "InvalidInputFault",
+        "3-3": "UnsupportedPackingFormatFault",
+        "6-5": "InternalErrorFault",
+        "6-6": "InternalErrorFault",
+        "7-5": "TooManyOpenIteratorsFault",
+        "7-6": "InvalidInputFault",
+    }
+
+
+def test_the_release_knows_every_official_sample(seen_with_release: Seen) -> None:
+    unknown = {
+        name
+        for name, facts in seen_with_release.items()
+        if name.startswith("official-2.0") and facts["kind"] in ("envelope", "document")
+        if not facts["body"].startswith("release20.")
+    }
+    assert unknown == set()
+
+
+def test_the_release_knows_every_request_of_the_field(seen_with_release: Seen) -> None:
+    requests = {name: facts["body"] for name, facts in seen_with_release.items() if name.startswith("field/requests")}
+    unknown = {name for name, module in requests.items() if not module.startswith("release20.")}
+    assert requests
+    assert unknown == set()
