@@ -18,6 +18,7 @@ _LABEL: Final = 190
 _VALUE: Final = 84
 _LANE: Final = 44
 _AXIS: Final = 28
+_MARGIN: Final = 30
 _DOTS: Final = 24
 _MARKS: Final = 240
 _BINS: Final = 120
@@ -106,7 +107,7 @@ def timeline(events: Sequence[Event], label: str) -> str:
 
 
 def _x(at: float, span: float) -> float:
-    return _LABEL + at / span * (_WIDTH - _LABEL - 16)
+    return _LABEL + at / span * (_WIDTH - _LABEL - _MARGIN)
 
 
 def _marks(events: Sequence[Event], span: float, middle: float) -> str:
@@ -126,7 +127,7 @@ def _density(events: Sequence[Event], span: float, middle: float) -> str:
     for event in events:
         counts[min(_BINS - 1, int(event.at / span * _BINS))] += 1
     largest = max(counts)
-    width = (_WIDTH - _LABEL - 16) / _BINS
+    width = (_WIDTH - _LABEL - _MARGIN) / _BINS
     base = middle + _LANE / 2 - 8
     shapes = []
     for slot, count in enumerate(counts):
