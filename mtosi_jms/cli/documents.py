@@ -100,12 +100,14 @@ def require_header(document: Document) -> Header:
     Raises:
         EnvelopeError: there is none.
     """
-    header = document.envelope.header
-    if header is None:
-        raise EnvelopeError(
-            "a SOAP envelope without an MTOSI header", source=document.file, line=document.root.sourceline
-        )
-    return header
+    if document.envelope.header is None:
+        raise no_header(document)
+    return document.envelope.header
+
+
+def no_header(document: Document) -> EnvelopeError:
+    """The error of an envelope without MTOSI header."""
+    return EnvelopeError("a SOAP envelope without an MTOSI header", source=document.file, line=document.root.sourceline)
 
 
 def mapping_of(document: Document, profile: BindingProfile, filters: tuple[str, ...] = ()) -> HeaderMapping:

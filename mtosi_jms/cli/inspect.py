@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from mtosi_jms.cli import console
 from mtosi_jms.cli.contents import Contents, Group, contents_of
-from mtosi_jms.cli.documents import Document, load, printable, require_header, told, warning_json
+from mtosi_jms.cli.documents import Document, load, no_header, printable, told, warning_json
 from mtosi_jms.errors import MtosiError
 
 _NAMES: Final = 3
@@ -47,11 +47,14 @@ def run(args: argparse.Namespace) -> int:
         try:
             document = load(file)
             contents = contents_of(document, names=args.names, secrets=args.show_secrets)
-            if contents.is_mtosi:
-                _show(document, contents, as_json=args.json)
-            require_header(document)
         except (MtosiError, OSError) as error:
             console.problem(told(file, error))
+            code = 1
+            continue
+        if contents.is_mtosi:
+            _show(document, contents, as_json=args.json)
+        if contents.header is None:
+            console.problem(told(file, no_header(document)))
             code = 1
     return code
 

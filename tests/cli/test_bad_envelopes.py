@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -155,3 +157,16 @@ def test_an_endless_device_is_refused(command: str, capsys: pytest.CaptureFixtur
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("error: /dev/zero: larger than 268435456 bytes; ")
+
+
+def test_a_reader_that_went_away_is_no_fault_of_the_file(command: str, tmp_path: Path) -> None:
+    file = tmp_path / "good.xml"
+    file.write_text(GOOD, encoding="utf-8")
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        code = [sys.executable, "-m", "mtosi_jms", command, *[str(file)] * 50]
+        done = subprocess.run(code, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    finally:
+        os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")
