@@ -94,6 +94,7 @@ class ScriptedSupplier:
         self.connection = connection
         self.destination = connection.names.lookup(destination)
         self._session = connection.session(AckMode.AUTO)
+        self._sender = connection.session(transacted=True)
         self._consumer = self._session.consumer(self.destination)
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
@@ -115,15 +116,18 @@ class ScriptedSupplier:
         return Asked(delivery.message, self.connection, self.destination)
 
     def send(self, messages: Iterable[JmsMessage]) -> None:
-        """Send messages in this order, each to its own destination.
+        """Send messages in this order, each to its own destination, and all at once: no clock runs out in between.
 
         Raises:
             IllegalStateError: a message without destination; closed, or a script is running.
         """
-        for message in messages:
-            if message.destination is None:
-                raise IllegalStateError("a message without destination: take it from Asked.replies or Asked.reply")
-            self._session.send(message.destination, message)
+        outgoing = list(messages)
+        if any(message.destination is None for message in outgoing):
+            raise IllegalStateError("a message without destination: take it from Asked.replies or Asked.reply")
+        for message in outgoing:
+            if message.destination is not None:
+                self._sender.send(message.destination, message)
+        self._sender.commit()
 
     def start(self, script: Script) -> Self:
         """Answer every request by a script, in a background thread until `close`."""
@@ -147,6 +151,7 @@ class ScriptedSupplier:
             Exception: what the script raised.
         """
         self._session.close()
+        self._sender.close()
         if self._thread is not None:
             self._thread.join()
         failure, self._failure = self._failure, None
