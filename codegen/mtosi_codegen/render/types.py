@@ -11,6 +11,9 @@ from mtosi_codegen.passes.order import bases_first
 from mtosi_codegen.render.layout import INDENT, Brackets, Expression, docstring, lines, string, tuple_of
 from mtosi_codegen.render.values import SHADOWED, Names, builtin, path_of, table_type
 
+_SECRETS: Final = frozenset({"security", "password"})
+"""XML names of credentials, in lower case: their values stay out of `repr`, and so out of logs (C55)."""
+
 _ROOT: Final = '__name__.rsplit(".", 2)[0]'
 
 
@@ -136,15 +139,19 @@ class _TypesFile:
 
     def _declaration(self, field: Field, shadowed: frozenset[str]) -> Iterator[str]:
         annotation = self._names.field(field, shadowed)
-        if field.many:
-            self._fields = True
-            maker = "_field" if "field" in shadowed else "field"
-            call = Brackets(f"{maker}(", (f"default_factory={builtin('list', shadowed)}",))
+        secret = field.xml.local.lower() in _SECRETS
+        self._fields = self._fields or field.many or secret
+        made: tuple[str, ...] = (f"default_factory={builtin('list', shadowed)}",) if field.many else ()
+        if not field.many and not field.minimum:
+            annotation += " | None"
+            made = ("default=None",)
+        if secret:
+            made += ("repr=False",)
+        if field.many or secret:
+            call = Brackets("_field(" if "field" in shadowed else "field(", made)
             yield from lines(call, prefix=f"{field.name}: {annotation} = ", indent=INDENT)
-        elif field.minimum:
-            yield f"{INDENT}{field.name}: {annotation}"
         else:
-            yield f"{INDENT}{field.name}: {annotation} | None = None"
+            yield f"{INDENT}{field.name}: {annotation}{' = None' if made else ''}"
 
     def _table(self, cls: ClassDef) -> Brackets:
         module = self._table_of(cls.module)

@@ -211,7 +211,7 @@ class Header(_x.XmlObject):
     failure_replyto_uri: str | None = None
     activity_status: ActivityStatusType | None = None
     correlation_id: str | None = None
-    security: str | None = None
+    security: str | None = field(default=None, repr=False)
     security_type: str | None = None
     priority: str | None = None
     msg_specific_properties: HeaderMsgSpecificProperties | None = None
