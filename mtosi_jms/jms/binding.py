@@ -17,13 +17,12 @@ from mtosi_jms.jms.events import event_name_of, filter_values
 from mtosi_jms.jms.message import JmsMessage, MessageType, PropertyValue
 from mtosi_jms.jms.naming import NamingContext
 from mtosi_jms.jms.profile import BindingProfile
-from mtosi_jms.jms.table2 import BY_PROPERTY, ROWS, Row, restore, row_of
+from mtosi_jms.jms.table2 import BY_PROPERTY, MAX_INTEGER, ROWS, Row, restore, row_of, whole_number
 from mtosi_jms.soap import Envelope, header_text, parse
 from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import RawXml, XmlObject, XmlWarning, to_element
 
 DEFAULT_PROFILE: Final = BindingProfile()
-MAX_INTEGER: Final = 2**31 - 1
 MAX_EXTENSION: Final = 10_000
 """Longest MTOSI_vendorExtension, characters: brokers bound the size of headers (C07)."""
 
@@ -140,13 +139,13 @@ def _value(header: Header, row: Row, breaches: _Breaches) -> PropertyValue | Non
 
 
 def _integer(text: str, name: str, breaches: _Breaches) -> int | None:
-    if not (text.isascii() and text.isdigit()):
+    number = whole_number(text)
+    if number is None:
         breaches.add("R15c", name, "not an unsigned integer: not mapped")
-        return None
-    if int(text) > MAX_INTEGER:
+    elif number > MAX_INTEGER:
         breaches.add("C25", name, "larger than a JMS Integer: not mapped")
         return None
-    return int(text)
+    return number
 
 
 def _extension_text(header: Header, breaches: _Breaches) -> str | None:
@@ -168,6 +167,10 @@ def _rules(
     """What a sender must not send."""
     pattern = header_text(header, "communicationPattern")
     batches = pattern in ("MultipleBatchResponse", "MultipleResponse")
+    if pattern == "MultipleResponse":
+        breaches.add(
+            "C51", "communicationPattern", "MultipleResponse is read as MultipleBatchResponse, which is its name"
+        )
     if not message_type:
         breaches.add("R13a", "msgType", "absent: what kind of message is this?")
     if message_type == "REQUEST":

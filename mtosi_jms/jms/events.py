@@ -98,7 +98,7 @@ def _attribute(event: etree._Element, name: str, profile: BindingProfile) -> Pro
         return profile.event_name(logical_name(split_clark(str(event.tag))[1]))
     if name == "probableCauseQualifier":
         cause = _child(event, "probableCause")
-        return cause.get("qualifier") if cause is not None else None
+        return (cause.get("qualifier") or "").strip() or None if cause is not None else None
     child = _child(event, name)
     if child is None:
         return None

@@ -50,6 +50,7 @@ ROWS: Final = (
 
 BY_PROPERTY: Final = {row.name: row for row in ROWS}
 _BY_FOLDED: Final = {row.name.casefold(): row for row in ROWS}
+MAX_INTEGER: Final = 2**31 - 1
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -69,4 +70,16 @@ def restore(name: str, value: PropertyValue) -> PropertyValue:
     text = str(value).strip()
     if row.kind is bool:
         return _BOOLEANS.get(text.lower(), value)
-    return int(text) if text.isascii() and text.isdigit() and int(text) < 2**31 else value
+    number = whole_number(text)
+    return value if number is None or number > MAX_INTEGER else number
+
+
+def whole_number(text: str) -> int | None:
+    """The number that the text of an unsigned integer stands for, with a sign where XML allows one; None for others.
+
+    What has more digits than any JMS integer is told as a number too large, whatever its length.
+    """
+    digits = text[1:] if text.startswith("+") or text.strip("0") == "-" else text
+    if not (digits.isascii() and digits.isdigit()):
+        return None
+    return int(digits.lstrip("0")[:20] or "0")

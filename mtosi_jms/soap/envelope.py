@@ -99,8 +99,9 @@ class Envelope:
         return self._state() == again._state()
 
     def _state(self) -> tuple[Any, ...]:
-        fault = self.fault
-        words = (fault.kind, fault.fault_code, fault.fault_string, fault.raw) if fault is not None else None
+        words: tuple[Any, ...] = ()
+        if (fault := self.fault) is not None:
+            words = (fault.kind, fault.fault_code, fault.fault_string, fault.detail, fault.raw)
         return self.header, self.body, words, self.blocks, self.more, self.attributes, self.version
 
     def came_as(self, wire: bytes) -> None:

@@ -288,6 +288,8 @@ def amended(raw: bytes, fault: MtosiFault, body: Any, header: Header | None, pac
     if body != body_before and detail is not None:
         changed = True
         _exchange(_exception_in(detail, package), body, detail)
+    elif isinstance(body, RawXml) and detail is not None and fault.detail != before.detail:
+        changed = _amend_kind(_exception_in(detail, package), before.kind, fault.detail)
     place = next(detail.iter(_HEADER_TAG), None) if detail is not None else None
     if place is not None and header is not None and header not in (before.header, header_of(body)):
         changed = True
@@ -300,6 +302,19 @@ def amended(raw: bytes, fault: MtosiFault, body: Any, header: Header | None, pac
             changed = True
             _set_text(element, name, text)
     return RawXml.from_element(element).xml if changed else raw
+
+
+def _amend_kind(exception: etree._Element | None, kind: str, detail: Any) -> bool:
+    """Put what became of an exception kind back into an exception element that no package knows.
+
+    Raises:
+        EncodeError: the kind cannot become valid XML.
+    """
+    place = _loose_child(exception, kind) if exception is not None else None
+    if place is None or not isinstance(detail, XmlObject):
+        return False
+    _exchange(place, detail, exception)
+    return True
 
 
 def _version(element: etree._Element) -> str:

@@ -53,7 +53,7 @@ def _formatted(header: XmlObject, name: str, value: object) -> str | None:
     try:
         return simple.format(value) if simple is not None else None
     except (TypeError, ValueError):
-        return str(value)
+        return f"{value:#x}" if isinstance(value, int) else str(value)  # Python writes no decimals past 4300 digits
 
 
 def _unreadable(header: XmlObject, field: str) -> str | None:
