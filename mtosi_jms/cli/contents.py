@@ -10,6 +10,8 @@ from typing import Any, Final
 from lxml import etree
 
 from mtosi_jms.cli.documents import MASK, Document, mapping_of
+from mtosi_jms.inventory.layout import Hit, Routes, find_objects, given_name, name_text
+from mtosi_jms.inventory.objects import is_object, label_of
 from mtosi_jms.jms.events import events_of, logical_name
 from mtosi_jms.jms.message import is_secret
 from mtosi_jms.jms.profile import BindingProfile
@@ -17,8 +19,6 @@ from mtosi_jms.jms.table2 import restore
 from mtosi_jms.namespaces import SOAP11, SOAP12, XSI, clark, split_clark
 from mtosi_jms.service import Role, Usage, find_operations
 from mtosi_jms.soap import header_text
-from mtosi_jms.spark.layout import Hit, Routes, find_objects, given_name, name_text
-from mtosi_jms.spark.objects import is_object, label_of
 from mtosi_jms.xmlbind import RawXml, XmlWarning
 
 _FAULTS: Final = (clark(SOAP11, "Fault"), clark(SOAP12, "Fault"))
@@ -198,7 +198,7 @@ def _masked(name: str, text: str, *, secrets: bool) -> str:
 
 
 def _labelled(hit: Hit) -> tuple[str, str]:
-    name = hit.name or (given_name(hit.element) if hit.element is not None else "")
+    name = hit.name or (given_name(hit.element, hit.table) if hit.element is not None else "")
     return label_of(hit.table), name
 
 

@@ -8,13 +8,12 @@ from typing import Any, Final
 import pyarrow as pa
 from lxml import etree
 
+from mtosi_jms.inventory.layout import Hit, escaped, given_name, parents_of, relations_of
+from mtosi_jms.inventory.objects import ALL, OBJECT_TYPES, class_for, is_object, label_of
 from mtosi_jms.namespaces import XSI, split_clark
 from mtosi_jms.spark.columns import Many, Struct
 from mtosi_jms.spark.discover import Reject
-from mtosi_jms.spark.layout import Hit, escaped, given_name, parents_of, relations_of
 from mtosi_jms.spark.leaves import Given, Leaf, Odd
-from mtosi_jms.spark.objects import class_for, is_object, label_of
-from mtosi_jms.spark.options import ALL, OBJECT_TYPES
 from mtosi_jms.spark.raw import texts_of, xml_text
 from mtosi_jms.spark.rows import shown_names, struct_name
 from mtosi_jms.xmlbind.decoder import decode_root

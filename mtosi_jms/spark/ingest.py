@@ -30,9 +30,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
+from mtosi_jms.inventory.objects import ALL, MESSAGE
 from mtosi_jms.spark.discover import Reject
 from mtosi_jms.spark.landing import Landing, check_complete, plan_landing
-from mtosi_jms.spark.options import ALL, MESSAGE, Mode, OnIncomplete, SourceOptions, Verify
+from mtosi_jms.spark.options import Mode, OnIncomplete, SourceOptions, Verify
 from mtosi_jms.spark.sequences import ReplySequence, ledger_row
 
 if TYPE_CHECKING:
@@ -165,7 +166,7 @@ class _Job:
         self._stages: dict[str, float] = {}
 
     def run(self, spark: SparkSession | None) -> IngestResult:
-        from mtosi_jms.spark.objects import class_for, load_stubs
+        from mtosi_jms.inventory.objects import class_for, load_stubs
         from mtosi_jms.spark.session import check_java, check_pyspark, local_session
 
         started = time.perf_counter()

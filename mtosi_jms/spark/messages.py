@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from mtosi_jms.errors import ConfigError, MtosiError, SpoolError, XmlError
+from mtosi_jms.inventory.layout import Routes, find_objects
+from mtosi_jms.inventory.objects import MESSAGE, is_object, label_of, load_stubs
 from mtosi_jms.spark.digest import body_digest, tree_digest
 from mtosi_jms.spark.discover import Reject
 from mtosi_jms.spark.envelope import EnvelopeFacts, envelope_facts, soap_body
 from mtosi_jms.spark.landed import named, opened, read_whole, scan_head
 from mtosi_jms.spark.landing import PlannedFile, reject_of
-from mtosi_jms.spark.layout import Routes, find_objects
-from mtosi_jms.spark.objects import is_object, label_of, load_stubs
-from mtosi_jms.spark.options import MESSAGE, Mode, SourceOptions
+from mtosi_jms.spark.options import Mode, SourceOptions
 from mtosi_jms.spark.reader import ObjectReader
 from mtosi_jms.spark.rows import corrupt_field, message_values, row_schema
 from mtosi_jms.spark.stream import stream_objects

@@ -28,10 +28,7 @@ from enum import Enum
 from typing import Final, TypeVar
 
 from mtosi_jms.errors import ConfigError
-
-OBJECT_TYPES: Final = ("ME", "EQ", "EH", "PTP", "CTP", "FTP", "TL", "OS", "MD", "TMD")
-MESSAGE: Final = "MESSAGE"
-ALL: Final = "ALL"
+from mtosi_jms.inventory.objects import ALL, MESSAGE, OBJECT_TYPES
 
 
 class Mode(Enum):

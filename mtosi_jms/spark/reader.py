@@ -13,12 +13,12 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from mtosi_jms.errors import MtosiError, SpoolError, XmlError
+from mtosi_jms.inventory.layout import Hit, Routes, find_objects
 from mtosi_jms.spark.builder import RowBuilder, wanted
 from mtosi_jms.spark.discover import Reject
 from mtosi_jms.spark.envelope import EnvelopeFacts, envelope_facts, soap_body
 from mtosi_jms.spark.landed import named, opened, read_whole, scan_head, verify
 from mtosi_jms.spark.landing import PlannedFile, reject_of
-from mtosi_jms.spark.layout import Hit, Routes, find_objects
 from mtosi_jms.spark.options import Mode, SourceOptions
 from mtosi_jms.spark.rows import message_values
 from mtosi_jms.spark.stream import stream_objects

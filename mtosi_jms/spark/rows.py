@@ -28,10 +28,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from mtosi_jms.inventory.objects import ALL, MESSAGE, class_for, label_of
 from mtosi_jms.spark.columns import Struct
 from mtosi_jms.spark.envelope import HEADER_COLUMNS, EnvelopeFacts
-from mtosi_jms.spark.objects import class_for, label_of
-from mtosi_jms.spark.options import ALL, MESSAGE
 from mtosi_jms.spark.values import list_type
 from mtosi_jms.xmlbind.table import ClassTable
 from mtosi_jms.xmlbind.values import XmlObject

@@ -89,7 +89,7 @@ def full_schema(settings: SourceOptions) -> pa.Schema:
     Raises:
         ConfigError: an object type or a stubs package that there is not.
     """
-    from mtosi_jms.spark.objects import load_stubs
+    from mtosi_jms.inventory.objects import load_stubs
     from mtosi_jms.spark.rows import corrupt_field, row_schema
 
     load_stubs(settings.stubs)
@@ -140,8 +140,8 @@ class InventoryReader(DataSourceReader):
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """The rows of one partition as Arrow batches."""
+        from mtosi_jms.inventory.objects import load_stubs
         from mtosi_jms.spark.messages import reader_for
-        from mtosi_jms.spark.objects import load_stubs
 
         if not isinstance(partition, FilesPartition):
             return

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from mtosi_jms.inventory.layout import Routes
+from mtosi_jms.inventory.objects import ALL, MESSAGE, OBJECT_TYPES, class_for, is_object, label_of
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.spark.discover import Reject
 from mtosi_jms.spark.landing import Landing, PlannedFile, readable
-from mtosi_jms.spark.layout import Routes
-from mtosi_jms.spark.objects import class_for, is_object, label_of
-from mtosi_jms.spark.options import ALL, MESSAGE, SourceOptions
+from mtosi_jms.spark.options import SourceOptions
 from mtosi_jms.spark.rows import row_schema, shown_names, struct_name
 
 if TYPE_CHECKING:
@@ -201,7 +201,6 @@ def folder_name(name: str) -> str:
 
 
 def _rank(label: str) -> tuple[int, str]:
-    from mtosi_jms.spark.options import OBJECT_TYPES
 
     return (OBJECT_TYPES.index(label), "") if label in OBJECT_TYPES else (len(OBJECT_TYPES), label)
 

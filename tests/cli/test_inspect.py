@@ -256,8 +256,8 @@ def test_wrong_usage_ends_with_two(arguments: list[str], capsys: pytest.CaptureF
 def test_neither_spark_nor_arrow_is_needed(file: Path) -> None:
     file.write_text(envelope(BATCH, **RESPONSE), encoding="utf-8")
     code = (
-        "import sys; from mtosi_jms.cli import main; assert main(['inspect', sys.argv[1]]) == 0; "
-        "assert not {'pyspark', 'pyarrow', 'pandas'} & set(sys.modules), 'too much was imported'"
+        "import sys; sys.modules.update(dict.fromkeys(('pyspark', 'pyarrow', 'pandas')))  # as if not installed\n"
+        "from mtosi_jms.cli import main; sys.exit(main(['inspect', sys.argv[1]]))"
     )
     done = subprocess.run([sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

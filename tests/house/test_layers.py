@@ -19,6 +19,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("xmlbind",),
     ("service",),
     ("stubs",),
+    ("inventory",),
     ("soap",),
     ("jms",),
     ("patterns",),

@@ -153,7 +153,7 @@ def put(landing: Path) -> Put:
 
 @pytest.fixture(scope="session", autouse=True)
 def stubs() -> None:
-    from mtosi_jms.spark.objects import load_stubs
+    from mtosi_jms.inventory.objects import load_stubs
 
     load_stubs(())
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 SCRIPT = """
 import json, sys
 from mtosi_jms.spark.landing import plan_landing
-from mtosi_jms.spark.objects import class_for, load_stubs
+from mtosi_jms.inventory.objects import class_for, load_stubs
 from mtosi_jms.spark.options import SourceOptions
 from mtosi_jms.spark.reader import ObjectReader
 from mtosi_jms.spark.rows import row_schema

@@ -14,10 +14,15 @@ from typing import Final
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.namespaces import COI, clark
-from mtosi_jms.spark.options import ALL, MESSAGE, OBJECT_TYPES
 from mtosi_jms.xmlbind.registry import module_of, modules_of, registered_packages
 from mtosi_jms.xmlbind.table import ClassTable
 from mtosi_jms.xmlbind.values import XmlObject
+
+OBJECT_TYPES: Final = ("ME", "EQ", "EH", "PTP", "CTP", "FTP", "TL", "OS", "MD", "TMD")
+MESSAGE: Final = "MESSAGE"
+"""Asks for a row an envelope instead of a row an object."""
+ALL: Final = "ALL"
+"""Asks for objects of every type."""
 
 SHIPPED: Final = "mtosi_jms.stubs"
 
