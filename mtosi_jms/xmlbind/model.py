@@ -58,7 +58,10 @@ class Grammar:
 
     def allows(self, order: Sequence[str]) -> bool:
         """Whether fields may stand in an order; of `all` groups only what stands in them is checked, not how often."""
-        return self._pattern.fullmatch("".join(self._letters[name] for name in order)) is not None
+        if self._pattern.fullmatch("".join(self._letters[name] for name in order)) is not None:
+            return True
+        # A loop of two or three in a loop: which of them goes on only shows later.
+        return len(order) <= _MOST_SEARCHED and len(order) in _ends(self.model, order, 0, repeated=False)
 
     def order(self, counts: Mapping[str, int]) -> list[str]:
         """The order in which values are written: one name for each value, also where the model cannot hold them all.
@@ -90,7 +93,8 @@ class Grammar:
             if order.count(name) < count:
                 rivals = [other for other in counts if other != name]
                 return f"{name} may not stand together with {', '.join(rivals) or 'more of itself'}"
-        return missing(self.model, counts) or "what is there does not make up the content that the schema asks for"
+        held = ", ".join(f"{count} {name}" for name, count in counts.items())
+        return missing(self.model, counts) or f"{held or 'nothing'}: not what the schema asks for"
 
     def _own(self, counts: Mapping[str, int]) -> dict[str, int]:
         return {name: counts[name] for name in self.names if counts.get(name)}
@@ -237,6 +241,35 @@ def _may_be_empty(item: Any) -> bool:
 
 def _needed(items: tuple[Any, ...]) -> str:
     return "one of " + ", ".join(dict.fromkeys(name for item in items for name in names_of(item))) + " is required"
+
+
+def _ends(item: Any, order: Sequence[str], start: int, *, repeated: bool) -> set[int]:
+    """Where a stretch of an order that an item takes may end, all ways tried."""
+    if is_group(item):
+        least, most = item[1], item[2]
+        repeated = repeated or most is None or most > 1
+    else:
+        least, most = (0, 1 if repeated else None) if isinstance(item, str) else (item[1], item[2])
+    reached = {start}
+    found = {start} if least == 0 else set()
+    for done in range(1, len(order) + least + 1 if most is None else most + 1):
+        reached = {end for begin in reached for end in _once(item, order, begin, repeated=repeated)}
+        found |= reached if done >= least else set()
+        if not reached:
+            break
+    return found
+
+
+def _once(item: Any, order: Sequence[str], start: int, *, repeated: bool) -> set[int]:
+    if not is_group(item):
+        return {start + 1} if start < len(order) and order[start] == item_name(item) else set()
+    kind, _, _, items = item
+    if kind == "choice":
+        return {end for part in items for end in _ends(_alternative(part), order, start, repeated=repeated)}
+    reached = {start}
+    for part in items if kind == "seq" else ():
+        reached = {end for begin in reached for end in _ends(part, order, begin, repeated=repeated)}
+    return reached
 
 
 def _search(model: Group, counts: Mapping[str, int]) -> list[str] | None:

@@ -186,8 +186,8 @@ class Leaf:
         attributes: attributes that the schema does not know, Clark name to text; xsi:type as a Clark name.
     """
 
-    value: Any
-    text: str
+    value: Any = field(repr=False)  # it may be a credential
+    text: str = field(repr=False)
     attributes: tuple[tuple[str, str], ...] = ()
 
     def holds(self, value: Any) -> bool:

@@ -1,0 +1,278 @@
+"""What objects hold: names, kept XML, nil, enumerations; and what two threads may do at once."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lxml import etree
+
+from mtosi_jms import xmlbind
+from mtosi_jms.errors import ConfigError, EncodeError, MalformedXmlError
+from mtosi_jms.stubs.fmw import hdr
+from mtosi_jms.stubs.fmw.nam import NamingAttributeType, RelativeDistinguishNameType, name
+from mtosi_jms.xmlbind import NIL, Nil, RawXml, XmlObject, escape_name_part
+from mtosi_jms.xmlbind.registry import find_element, known_prefix, prefix_for, register_package
+
+quick = settings(deadline=None, derandomize=True, max_examples=150)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+KINDS = TEXTS.filter(bool)
+
+
+def _name(parts: list[tuple[str, str]]) -> NamingAttributeType:
+    return NamingAttributeType(rdn=[RelativeDistinguishNameType(type=kind, value=value) for kind, value in parts])
+
+
+@quick
+@given(st.lists(st.tuples(KINDS, TEXTS), min_size=1, max_size=4))
+def test_names_survive_their_text(parts: list[tuple[str, str]]) -> None:
+    made = _name(parts)
+    assert NamingAttributeType.parse(str(made)) == made
+    assert str(made).count("/") == len(parts) - 1
+
+
+def test_names_are_written_as_people_write_them() -> None:
+    assert str(_name([("MD", "EMS1"), ("ME", "NE-7")])) == "MD=EMS1/ME=NE-7"
+    assert str(name("PTP=/rack=1/shelf=1")) == "PTP=/rack=1/shelf=1"
+    assert str(_name([("PTP", "/rack=1%")])) == "PTP=%2Frack%3D1%25"
+    assert name("a=%2f%3d%25").rdn[0].value == "/=%"
+    assert escape_name_part(None) == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["", "ME", "=x", "ME=1/", "/ME=1", "ME=1//EQ=2", "ME=%", "ME=%2", "ME=%zz", "ME=%\n", "ME=a%41"]
+)
+def test_texts_that_are_no_name(text: str) -> None:
+    with pytest.raises(EncodeError):
+        name(text)
+
+
+def test_kept_xml_is_equal_by_its_canonical_form() -> None:
+    one = RawXml(b'<v:a xmlns:v="urn:v" xmlns:w="urn:w" b="1"  a="2"><!-- c --></v:a>')
+    two = RawXml(b"<?xml version='1.0'?>\n<v:a a='2' b='1' xmlns:v='urn:v'></v:a>")
+    assert one == two
+    assert hash(one) == hash(two)
+    assert one != RawXml(b'<v:a xmlns:v="urn:v" a="2"/>')
+    assert one != one.xml
+    assert min([RawXml(b"<b/>"), RawXml(b"<a/>")]).tag == "a"
+    with pytest.raises(TypeError):
+        assert one < one.xml  # type: ignore[operator]
+
+
+def test_kept_xml_stands_for_itself() -> None:
+    root = etree.fromstring(
+        '<w xmlns="urn:d" xmlns:p="urn:p" xmlns:q="urn:q" xmlns:r="urn:r" xmlns:s="urn:s" xmlns:t="urn:t">'
+        '<a k="p:x"><b>q:y r:z</b><c/>/s:path[1]</a>tail</w>'
+    )
+    kept = RawXml.from_element(root[0])
+    alone = etree.fromstring(kept.xml)
+    assert {prefix: alone.nsmap.get(prefix) or alone[0].nsmap.get(prefix) for prefix in "pqrs"} == {
+        "p": "urn:p", "q": "urn:q", "r": "urn:r", "s": "urn:s",
+    }  # fmt: skip
+    assert alone.tag == "{urn:d}a"
+    assert b"urn:t" not in kept.xml
+    assert b"tail" not in kept.xml
+    assert kept.text == "q:y r:z/s:path[1]"
+
+
+def test_kept_xml_survives_copies_and_shows_no_content() -> None:
+    raw = RawXml(b'<v:a xmlns:v="urn:v">hunter2</v:a>')
+    for twin in (copy.copy(raw), copy.deepcopy(raw), pickle.loads(pickle.dumps(raw))):
+        assert (twin, twin.tag, twin.element().text) == (raw, "{urn:v}a", "hunter2")
+    assert "hunter2" not in repr(raw)
+    assert "{urn:v}a" in repr(raw)
+
+
+@pytest.mark.parametrize("text", [b"", b"no xml", b"<a>", b"<a/><b/>"])
+def test_kept_xml_must_be_xml(text: bytes) -> None:
+    with pytest.raises(MalformedXmlError):
+        RawXml(text)
+
+
+def test_kept_xml_of_any_size_can_be_parsed_again() -> None:
+    limits = xmlbind.Limits(huge=True, max_depth=1000)
+    deep = xmlbind.parse_xml("<a>" * 600 + "x" * 11_000_000 + "</a>" * 600, limits=limits)
+    kept = RawXml.from_element(deep)
+    assert len(pickle.loads(pickle.dumps(kept)).text) == 11_000_000
+
+
+def test_nil() -> None:
+    assert not NIL
+    assert repr(NIL) == "NIL"
+    assert Nil() == NIL == Nil(text="1")
+    assert Nil({"a": "b"}) != NIL
+    assert repr(Nil({"a": "b"})) == "Nil({'a': 'b'})"
+    assert pickle.loads(pickle.dumps(NIL)) == copy.deepcopy(NIL) == NIL
+
+
+def test_enumerations(c: ModuleType) -> None:
+    red, pink = c.ColourType("red"), c.ColourType("pink")
+    assert (red, str(red), f"{red:>4}", repr(red)) == ("red", "red", " red", "ColourType('red')")
+    assert (pink, str(pink), pink.value, pink.name, repr(pink)) == ("pink",) * 4 + ("ColourType('pink')",)
+    assert {red: 1}["red"] == 1
+    assert len({pink, c.ColourType("pink"), "pink"}) == 1
+    for member in (red, pink):
+        for twin in (copy.copy(member), copy.deepcopy(member), pickle.loads(pickle.dumps(member))):
+            assert twin == member
+            assert type(twin) is c.ColourType
+            assert twin.is_known == member.is_known
+    assert len(c.ColourType) == 3
+    with pytest.raises(ValueError):
+        c.ColourType(1)
+
+
+def test_objects_show_their_fields_and_compare_all(c: ModuleType) -> None:
+    team = c.Team(lead="l", member=["a", "b"])
+    assert repr(team) == "Team(lead='l', member=['a', 'b'], guest=None)"
+    assert team != c.Team(lead="l", member=["a"])
+    extra = xmlbind.decode(xmlbind.encode(team).replace(b"</c:team>", b"<c:x/></c:team>"))
+    assert extra != team
+    assert repr(extra) == repr(team)
+    with pytest.raises(AttributeError):
+        team.leader = "x"
+    with pytest.raises(TypeError):
+        c.Team("l", ["a", "b"])
+
+
+def test_a_credential_shows_nowhere() -> None:
+    header = hdr.Header(security="hunter2", security_type="password", correlation_id="1")
+    assert "hunter2" not in repr(header)
+    assert "password" in repr(header)
+    read = xmlbind.decode(xmlbind.encode(header).replace(b">hunter2<", b"> hunter2 <"))
+    assert read.security == " hunter2 "
+    assert "hunter2" not in repr(read)
+    assert read != hdr.Header(security="other", security_type="password", correlation_id="1")
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "<hdr:security>hunter2<x/></hdr:security>",
+        "<hdr:security a='b'>hunter2</hdr:security>",
+        "<hdr:security>one</hdr:security><hdr:security>hunter2</hdr:security>",
+        "<hdr:security xmlns:xsi='http://www.w3.org/2001/XMLSchema-instance' xsi:nil='true'>hunter2</hdr:security>",
+        "<hdr:security>hunter2\x01</hdr:security>",
+        "<hdr:security xmlns:xsi='http://www.w3.org/2001/XMLSchema-instance' xsi:type='secret'>hunter2</hdr:security>",
+    ],
+)
+def test_a_credential_stands_in_no_warning_and_no_error(inner: str) -> None:
+    xml = f'<hdr:header xmlns:hdr="http://www.tmforum.org/mtop/fmw/xsd/hdr/v1">{inner}</hdr:header>'
+    warnings: list[xmlbind.XmlWarning] = []
+    shown = ""
+    try:
+        value = xmlbind.decode(xml, warnings=warnings)
+        shown = f"{value!r} {value.extras}"
+        xmlbind.decode(xml, strict=True)
+    except xmlbind.MtosiFault.__mro__[1] as error:  # MtosiError
+        shown += f"{error} {error!r} {error.__cause__}"
+    assert "hunter2" not in shown + "".join(map(str, warnings))
+
+
+def test_a_credential_stands_in_no_error_of_writing() -> None:
+    with pytest.raises(EncodeError) as caught:
+        xmlbind.encode(hdr.Header(security="hunter2\x00"))
+    assert "hunter2" not in str(caught.value)
+    assert caught.value.path == "Header.security"
+    with pytest.raises(EncodeError) as caught:
+        xmlbind.encode(hdr.Header(security=b"hunter2"))  # type: ignore[arg-type]
+    assert "hunter2" not in str(caught.value)
+
+
+def _at_once(work: Callable[[int], Any], count: int = 8) -> list[Any]:
+    barrier = threading.Barrier(count)
+    results: list[Any] = [None] * count
+
+    def run(number: int) -> None:
+        barrier.wait()
+        try:
+            results[number] = work(number)
+        except BaseException as error:  # noqa: BLE001 - handed to the assertion
+            results[number] = error
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def test_prefixes_are_given_once(package: str) -> None:
+    spaces = [f"urn:prefix:{number}" for number in range(200)]
+    found = _at_once(lambda _: [prefix_for(space, "pfx") for space in spaces])
+    assert all(prefixes == found[0] for prefixes in found)
+    assert len(set(found[0])) == 200
+    assert known_prefix("urn:prefix:0") == "pfx"
+    assert known_prefix("urn:prefix:unknown") is None
+    assert prefix_for("http://www.w3.org/XML/1998/namespace") == "xml"
+
+
+def test_packages_may_come_while_others_are_asked(package: str, c: ModuleType) -> None:
+    def work(number: int) -> Any:
+        for turn in range(200):
+            if number == 0:
+                register_package(f"nowhere{turn}", {})
+            elif find_element("{urn:test:constructs}leaves") is not c.Leaves:
+                return turn
+        return None
+
+    assert _at_once(work) == [None] * 8
+
+
+def test_a_damaged_package_is_a_config_error() -> None:
+    register_package("mtosi_jms_no_such_package", {"urn:damaged": "types"})
+    with pytest.raises(ConfigError, match=r"mtosi_jms_no_such_package\.types cannot be loaded"):
+        find_element("{urn:damaged}x")
+    register_package("mtosi_jms_no_such_package", {})
+
+
+_FIRST_USE = """
+import sys, threading
+sys.setswitchinterval(1e-6)
+from mtosi_jms import xmlbind
+data = open(sys.argv[1], "rb").read()
+barrier = threading.Barrier(12)
+out = []
+def work():
+    barrier.wait()
+    warnings = []
+    value = xmlbind.decode(data, warnings=warnings)
+    out.append((xmlbind.encode(value), [str(warning) for warning in warnings]))
+threads = [threading.Thread(target=work) for _ in range(12)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print(len(out), len({text for text, _ in out}), [found for _, found in out if found])
+"""
+
+
+def test_first_use_by_many_threads(tmp_path: Path, read: Callable[..., Any], doc: Callable[[str], bytes]) -> None:
+    """Plans, enumerations, prefixes and modules are all made at first use: in a process that has used none of them."""
+    event = (
+        "<alm:alarm><ei:objectName><nam:rdn><nam:type>ME</nam:type><nam:value>1</nam:value></nam:rdn></ei:objectName>"
+        "<alm:layerRate>LR_Ethernet</alm:layerRate><alm:probableCause><prc:probableCause>LOS</prc:probableCause>"
+        "</alm:probableCause><alm:perceivedSeverity>MINOR</alm:perceivedSeverity></alm:alarm>"
+    )
+    xml = f"<notmsg:notify><notmsg:topic>t</notmsg:topic><notmsg:message>{event * 3}</notmsg:message></notmsg:notify>"
+    file = tmp_path / "notify.xml"
+    file.write_bytes(doc(xml))
+    done = subprocess.run(
+        [sys.executable, "-c", _FIRST_USE, str(file)], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.stdout.split() == ["12", "1", "[]"], done.stderr
+    assert len(read(xml).value.message.common_event_information) == 3
+
+
+def test_every_generated_class_is_a_bound_object(c: ModuleType) -> None:
+    classes = [getattr(c, cls) for cls in c.__elements__.values()]
+    assert len(classes) > 20
+    assert all(issubclass(cls, XmlObject) and cls.__doc__ for cls in classes)
