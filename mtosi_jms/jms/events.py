@@ -114,6 +114,14 @@ def _text(element: etree._Element, _: BindingProfile) -> str | None:
     return next((str(text).strip() for text in element.itertext() if str(text).strip()), None)
 
 
+def _cause(element: etree._Element, profile: BindingProfile) -> str | None:
+    """The cause itself: what stands beside it in a complex probableCause (`ru`, `contra`) is no part of its name."""
+    inner = _child(element, "probableCause")
+    if inner is not None:
+        return _text(inner, profile)
+    return (element.text or "").strip() or None
+
+
 def _boolean(element: etree._Element, profile: BindingProfile) -> bool | None:
     return {"true": True, "1": True, "false": False, "0": False}.get(_text(element, profile) or "")
 
@@ -148,7 +156,7 @@ def _name(element: etree._Element, profile: BindingProfile) -> str | None:
     parts = []
     for rdn in element:
         kind, value = _child(rdn, "type"), _child(rdn, "value")
-        if kind is not None and value is not None:
+        if kind is not None and kind.text and value is not None:
             parts.append(f"{escape_name_part(kind.text)}={escape_name_part(value.text)}")
     return "/".join(parts) or None
 
@@ -170,6 +178,7 @@ def _alias_part(text: str | None) -> str:
 
 _FORMS: Final[dict[str, Callable[[etree._Element, BindingProfile], PropertyValue | None]]] = {
     "objectName": _name,
+    "probableCause": _cause,
     "osTime": _time,
     "sourceTime": _time,
     "isEdgePointRelated": _boolean,
