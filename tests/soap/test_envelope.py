@@ -1,0 +1,262 @@
+"""Envelopes: read in any dress, written in SOAP 1.1 or the request's version, kept while nothing is touched."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mtosi_jms.errors import DecodeError, EncodeError, EnvelopeError, MtosiError
+from mtosi_jms.soap import Envelope, Header, correlation_id, header_text, parse, read
+from mtosi_jms.stubs.fmw.hdr import MessageTypeType
+from mtosi_jms.stubs.fmw.nam import name
+from mtosi_jms.stubs.mri.mer import GetManagedElementRequest
+from mtosi_jms.xmlbind import NIL, RawXml
+
+Make = Callable[..., bytes]
+HEADER = "<h:header><h:msgType>REQUEST</h:msgType><h:correlationId>1</h:correlationId></h:header>"
+
+
+def rules(envelope: Envelope) -> list[str]:
+    return [warning.rule for warning in envelope.warnings]
+
+
+@pytest.mark.parametrize("version", ["1.1", "1.2"])
+def test_read_and_written_in_its_version(version: str, envelope: Make, get_me: str) -> None:
+    data = envelope(HEADER, get_me, version)
+    found = parse(data)
+    assert (found.version, rules(found), found.fault) == (version, [], None)
+    assert type(found.body) is GetManagedElementRequest
+    assert str(found.body.me_ref) == "ME=NE-7"
+    again = parse(found.encode())
+    assert again == found
+    assert again.version == version
+
+
+@pytest.mark.parametrize("version", ["1.1", "1.2"])
+def test_built_and_read(version: str) -> None:
+    header = Header(msg_type=MessageTypeType.REQUEST, correlation_id="7")
+    built = Envelope(header=header, body=GetManagedElementRequest(me_ref=name("ME=NE-7")), version=version)
+    found = parse(built.to_bytes())
+    assert (found.header, found.body, found.version) == (built.header, built.body, version)
+    assert rules(found) == []
+    assert Envelope().version == "1.1", "C52"
+
+
+def test_header_children_in_any_order(envelope: Make) -> None:
+    fields = {"msgType": "REQUEST", "senderURI": "a", "correlationId": "1", "priority": "3"}
+    texts = [f"<h:{key}>{text}</h:{key}>" for key, text in fields.items()]
+    orders = [parse(envelope(f"<h:header>{''.join(parts)}</h:header>")) for parts in itertools.permutations(texts)]
+    assert len({found.encode() for found in orders}) == 1
+    for found in orders:
+        assert {key: header_text(found.header or Header(), key) for key in fields} == fields
+        assert set(rules(found)) <= {"order"}
+
+
+def test_other_header_blocks_are_kept_in_their_places(envelope: Make) -> None:
+    blocks = '<a:one xmlns:a="urn:a" s:mustUnderstand="1">x</a:one>', '<b:two xmlns:b="urn:b"/>'
+    found = parse(envelope(f"{blocks[0]}{HEADER}{blocks[1]}"))
+    assert [block.tag for block in found.blocks] == ["{urn:a}one", "{urn:b}two"]
+    again = parse(found.encode())
+    assert again.blocks == found.blocks
+    text = found.encode()
+    assert text.index(b"one") < text.index(b"REQUEST") < text.index(b"two")
+
+
+def test_of_several_headers_the_first_counts(envelope: Make) -> None:
+    second = HEADER.replace(">1<", ">2<")
+    found = parse(envelope(HEADER + second))
+    assert correlation_id(found.header) == "1"
+    assert [block.tag.rpartition("}")[2] for block in found.blocks] == ["header"]
+    assert rules(found) == ["P36"]
+    assert parse(found.encode())._state() == found._state()
+
+
+@pytest.mark.parametrize("header", [None, "", "<other/>"])
+def test_no_header(header: str | None, envelope: Make) -> None:
+    found = parse(envelope(header))
+    assert found.header is None
+    assert correlation_id(found.header) is None
+    assert rules(found) == ["no-header"]
+    with pytest.raises(DecodeError):
+        parse(envelope(header), strict=True)
+
+
+def test_empty_body(envelope: Make) -> None:
+    found = parse(envelope(HEADER, ""))
+    assert found.body is None
+    assert rules(found) == ["empty-body"]
+    assert parse(found.encode())._state() == found._state()
+
+
+def test_two_body_children(envelope: Make, get_me: str) -> None:
+    found = parse(envelope(HEADER, f"{get_me}<y/>"))
+    assert type(found.body) is GetManagedElementRequest
+    assert [element.tag for element in found.more] == ["y"]
+    assert rules(found) == ["P36"]
+    assert parse(found.encode()).more == found.more
+
+
+def test_an_unknown_body_stays_as_it_is(envelope: Make) -> None:
+    found = parse(envelope(HEADER, '<z xmlns="urn:z" k="v"> <q>1</q> </z>'))
+    assert isinstance(found.body, RawXml)
+    assert parse(found.encode()).body == found.body
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"<Envelope/>", "not a SOAP envelope"),
+        (b"<s:Envelope xmlns:s='urn:mail'><s:Body/></s:Envelope>", "not a SOAP envelope"),
+        (b"<s:Body xmlns:s='http://schemas.xmlsoap.org/soap/envelope/'/>", "the root element is Body"),
+        (b"<s:Envelope xmlns:s='http://schemas.xmlsoap.org/soap/envelope/'/>", "without a Body"),
+        (b"<s:Envelope xmlns:s='http://schemas.xmlsoap.org/soap/envelope/'><Body/></s:Envelope>", "without a Body"),
+    ],
+)
+def test_what_is_no_envelope(data: bytes, words: str) -> None:
+    with pytest.raises(EnvelopeError, match=words) as caught:
+        parse(data, source="here.xml")
+    assert (caught.value.source, caught.value.line) == ("here.xml", 1)
+
+
+@pytest.mark.parametrize("form", ["<h:{0}/>", "<h:{0}></h:{0}>", "<h:{0}> \t\n</h:{0}>"])
+@pytest.mark.parametrize(
+    "field",
+    ["msgType", "senderURI", "correlationId", "requestedBatchSize", "batchSequenceEndOfReply", "activityStatus"],
+)
+def test_an_empty_header_element_counts_as_absent(field: str, form: str, envelope: Make) -> None:
+    found = parse(envelope(f"<h:header>{form.format(field)}</h:header>"))
+    assert found.header is not None
+    assert header_text(found.header, field) is None
+
+
+@pytest.mark.parametrize("text", [" 1", "1 ", " a  b\t", "\n1\n", "ü€𝄞", "x" * 300])
+def test_the_correlation_id_is_kept_with_its_blanks(text: str, envelope: Make) -> None:
+    found = parse(envelope(f"<h:header><h:correlationId>{text}</h:correlationId></h:header>"))
+    assert correlation_id(found.header) == text
+    assert correlation_id(parse(found.encode()).header) == text
+    built = Envelope(header=Header(correlation_id=text), body=RawXml(b"<x></x>"))
+    assert correlation_id(parse(built.to_bytes()).header) == text
+
+
+def test_nil_is_absent_too() -> None:
+    assert header_text(Header(msg_name=NIL), "msgName") is None  # type: ignore[arg-type]
+
+
+DRESSES = {
+    "declaration": lambda text: b'<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\r\n' + text,
+    "bom": lambda text: b"\xef\xbb\xbf" + text,
+    "utf-16": lambda text: text.decode().encode("utf-16"),
+    "comments": lambda text: text.replace(b"<s:Body>", b"<!-- c --><?p i?><s:Body><!-- d -->"),
+    "blanks": lambda text: text.replace(b"><", b">\n  <") + b"\n\n",
+    "quotes": lambda text: text.replace(b'"', b"'"),
+    "latin-1": lambda text: b'<?xml version="1.0" encoding="ISO-8859-1"?>' + text.replace(b"NE-7", b"NE-\xe9"),
+}
+
+
+@pytest.mark.parametrize("dress", DRESSES)
+def test_untouched_it_goes_out_as_it_came(dress: str, envelope: Make, get_me: str) -> None:
+    data = DRESSES[dress](envelope(HEADER, get_me))
+    found = parse(data)
+    assert type(found.body) is GetManagedElementRequest
+    assert found.to_bytes() == data
+    assert header_text(found.header or Header(), "msgType") == "REQUEST", "looking is not touching"
+    assert found.to_bytes() == data
+    assert parse(found.encode()).body == found.body
+
+
+def change_rdn(found: Envelope) -> None:
+    found.body.me_ref.rdn[0].value = "NE-8"
+
+
+def add_rdn(found: Envelope) -> None:
+    found.body.me_ref.rdn *= 2
+
+
+def change_header(found: Envelope) -> None:
+    assert found.header is not None
+    found.header.correlation_id = "2"
+
+
+def change_version(found: Envelope) -> None:
+    found.version = "1.2"
+
+
+def add_block(found: Envelope) -> None:
+    found.blocks.append(RawXml(b"<b></b>"))
+
+
+def add_more(found: Envelope) -> None:
+    found.more.append(RawXml(b"<b></b>"))
+
+
+def set_attribute(found: Envelope) -> None:
+    found.attributes["Body"] = {"{urn:u}Id": "1"}
+
+
+@pytest.mark.parametrize(
+    "change", [change_rdn, add_rdn, change_header, change_version, add_block, add_more, set_attribute]
+)
+def test_what_is_touched_anywhere_is_written_anew(
+    change: Callable[[Envelope], None], envelope: Make, get_me: str
+) -> None:
+    data = envelope(HEADER, get_me)
+    found = parse(data)
+    change(found)
+    written = found.to_bytes()
+    assert written != data
+    again = parse(written)
+    assert again._state() == found._state()
+    change_back = parse(data)
+    assert change_back.to_bytes() == data
+
+
+def test_what_cannot_be_xml_is_refused() -> None:
+    with pytest.raises(EncodeError):
+        Envelope(header=Header(msg_name="\x01")).to_bytes()
+    with pytest.raises(EncodeError):
+        Envelope(body=object()).to_bytes()
+
+
+def test_text_between_the_elements_is_told(envelope: Make) -> None:
+    found = parse(envelope(HEADER).replace(b"<s:Body>", b"stray<s:Body>stray"))
+    assert rules(found) == ["stray-text", "stray-text"]
+
+
+def test_elements_beside_header_and_body_are_told(envelope: Make) -> None:
+    found = parse(envelope(HEADER).replace(b"</s:Body>", b"</s:Body><s:Body/><z/>"))
+    assert rules(found) == ["P36", "P36"]
+
+
+def test_read_from_a_file(envelope: Make, tmp_path: Path) -> None:
+    file = tmp_path / "a.xml"
+    file.write_bytes(envelope(HEADER))
+    assert read(file).source == str(file)
+    with pytest.raises(OSError, match="missing"):
+        read(tmp_path / "missing.xml")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "<h:header><h:security>S3CRET</h:security></h:header>",
+        "<h:header><h:security>S3CRET</h:security><h:security>S3CRET</h:security></h:header>",
+        "<h:header><h:security><h:a>S3CRET</h:a></h:security></h:header>",
+        '<h:header><h:security k="S3CRET">S3CRET</h:security></h:header>',
+        '<w:Security xmlns:w="urn:w">S3CRET</w:Security><h:header><h:security>S3CRET</h:security></h:header>',
+    ],
+)
+def test_a_security_value_is_shown_nowhere(header: str, envelope: Make, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    found = parse(envelope(header))
+    told = (
+        f"{found!r} {found.header!r} {found.blocks!r} {found.warnings!r} {[str(warning) for warning in found.warnings]}"
+    )
+    try:
+        parse(envelope(header), strict=True)
+    except MtosiError as error:
+        told += f"{error} {error!r}"
+    assert "S3CRET" not in told + caplog.text
+    assert found.encode().count(b"S3CRET") == header.count("S3CRET"), "and nothing of it is lost"
