@@ -1,0 +1,245 @@
+"""Faults of every shape: typed, with kind, reason, header and correlationId; changed and written; valid when made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from lxml import etree
+
+from mtosi_jms.errors import MtosiFault
+from mtosi_jms.soap import Envelope, Header, correlation_id, exception_for, fault_class, fault_kinds, header_text, parse
+from mtosi_jms.stubs.fmw.hdr import ActivityStatusEnumType, ActivityStatusType, MessageTypeType
+from mtosi_jms.stubs.fmw.msg import EntityNotFound, EntityNotFoundFault, InvalidInputFault, UnableToComplyFault
+from mtosi_jms.stubs.mri.mer import GetManagedElementException
+from mtosi_jms.xmlbind import RawXml
+
+Make = Callable[..., bytes]
+Text = Callable[..., str]
+CODES = {"1.1": "Server", "1.2": "Receiver"}
+
+
+def header() -> Header:
+    return Header(
+        msg_type=MessageTypeType.ERROR,
+        activity_status=ActivityStatusType(value=ActivityStatusEnumType.FAILURE),
+        correlation_id=" 17 ",
+    )
+
+
+def fault_in(data: bytes) -> MtosiFault:
+    found = parse(data).fault
+    assert found is not None
+    return found
+
+
+WRAPPED = "<mer:getManagedElementException>{}</mer:getManagedElementException>"
+SHAPES = {
+    "as-in-the-samples": WRAPPED,
+    "unknown-exception": '<z:getMoonException xmlns:z="urn:z">{}</z:getMoonException>',
+    "no-exception-around": "{}",
+    "junk-around": '<j:stack xmlns:j="urn:j">at x</j:stack>' + WRAPPED + "<j2/>",
+    "junk-inside": "<mer:getManagedElementException><j/>{}<j/></mer:getManagedElementException>",
+    "blanks": "\n  <mer:getManagedElementException>\n  {}\n </mer:getManagedElementException>\n",
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_kind_reason_header_and_id(shape: str, envelope: Make, fault_text: Text, kind: str) -> None:
+    data = envelope(None, fault_text(SHAPES[shape].format(kind)))
+    found = parse(data)
+    fault = found.fault
+    assert type(fault) is EntityNotFoundFault
+    assert (fault.kind, fault.reason) == ("entityNotFound", "no NE-7")
+    assert (fault.fault_code, fault.fault_string) == ("Client", "words")
+    assert isinstance(fault.detail, EntityNotFound)
+    assert fault.header is found.header
+    assert correlation_id(found.header) == " 17 ", "C17"
+    assert header_text(found.header or Header(), "msgType") == "ERROR"
+    assert "no-header" not in [warning.rule for warning in found.warnings]
+    assert found.to_bytes() == data
+    again = parse(found.encode())
+    assert again._state() == found._state()
+
+
+def test_a_kind_that_the_operation_does_not_declare(envelope: Make, fault_text: Text, kind: str) -> None:
+    fault = fault_in(envelope(None, fault_text(WRAPPED.format(kind.replace("m:entityNotFound", "m:objectInUse")))))
+    assert fault.kind == "objectInUse"
+    assert fault.header is not None
+
+
+def test_a_kind_that_nobody_knows(envelope: Make, fault_text: Text, error_header: str) -> None:
+    inner = f'<k:moonIsDown xmlns:k="urn:k">{error_header}<k:reason>eclipse</k:reason></k:moonIsDown>'
+    fault = fault_in(envelope(None, fault_text(WRAPPED.format(inner))))
+    assert type(fault) is MtosiFault
+    assert fault.kind == "moonIsDown"
+    assert isinstance(fault.detail, RawXml)
+    assert correlation_id(fault.header) == " 17 "
+    assert (fault.reason, str(fault)) == ("words", "moonIsDown: words")
+
+
+@pytest.mark.parametrize(
+    ("detail", "reason"),
+    [
+        pytest.param(None, "words", id="none"),
+        pytest.param("", "words", id="empty"),
+        pytest.param("  plain text ", "words", id="plain-text"),
+        pytest.param("<mer:getManagedElementException/>", "words", id="empty-exception"),
+        pytest.param('<x xsi:nil="true" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"/>', "words", id="nil"),
+    ],
+)
+def test_detail_without_a_kind(detail: str | None, reason: str, envelope: Make, fault_text: Text) -> None:
+    data = envelope(None, fault_text(detail))
+    found = parse(data)
+    assert type(found.fault) is MtosiFault
+    assert found.fault.reason == reason
+    assert found.header is None
+    assert found.to_bytes() == data
+    assert parse(found.encode())._state() == found._state()
+
+
+def test_plain_text_detail_speaks_where_nothing_else_does(envelope: Make, fault_text: Text) -> None:
+    assert fault_in(envelope(None, fault_text("  it broke ", words=""))).reason == "it broke"
+
+
+@pytest.mark.parametrize(
+    ("code", "shown"), [("Client", "Client"), ("s:Server.Db", "Server.Db"), (" s:Client ", "Client"), ("", "")]
+)
+def test_codes_without_prefix(code: str, shown: str, envelope: Make, fault_text: Text) -> None:
+    assert fault_in(envelope(None, fault_text(None, code=code))).fault_code == shown
+
+
+def test_children_in_the_soap_namespace(envelope: Make, fault_text: Text, kind: str) -> None:
+    text = fault_text(WRAPPED.format(kind))
+    for part in ("faultcode", "faultstring", "detail"):
+        text = text.replace(f"<{part}", f"<s:{part}").replace(f"</{part}", f"</s:{part}")
+    fault = fault_in(envelope(None, text))
+    assert type(fault) is EntityNotFoundFault
+    assert (fault.fault_code, fault.fault_string) == ("Client", "words")
+
+
+def test_soap_1_2(envelope: Make, kind: str) -> None:
+    text = (
+        "<s:Fault><s:Code><s:Value>s:Sender</s:Value></s:Code><s:Reason><s:Text xml:lang='en'>words</s:Text></s:Reason>"
+        f"<s:Detail>{WRAPPED.format(kind)}</s:Detail></s:Fault>"
+    )
+    found = parse(envelope(None, text, "1.2"))
+    assert type(found.fault) is EntityNotFoundFault
+    assert (found.fault.fault_code, found.fault.fault_string, found.version) == ("Sender", "words", "1.2")
+    assert parse(found.encode())._state() == found._state()
+
+
+def test_the_header_in_the_detail_counts(envelope: Make, fault_text: Text, kind: str) -> None:
+    outer = "<h:header><h:msgType>ERROR</h:msgType><h:correlationId>outer</h:correlationId></h:header>"
+    found = parse(envelope(outer, fault_text(WRAPPED.format(kind))))
+    assert correlation_id(found.header) == " 17 "
+    assert [block.tag.rpartition("}")[2] for block in found.blocks] == ["header"]
+    assert parse(found.encode())._state() == found._state()
+    without = parse(envelope(outer, fault_text(None)))
+    assert without.fault is not None
+    assert correlation_id(without.header) == correlation_id(without.fault.header) == "outer"
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_is_changed_deep_inside_is_written(shape: str, envelope: Make, fault_text: Text, kind: str) -> None:
+    data = envelope(None, fault_text(SHAPES[shape].format(kind), more="<faultactor>urn:me</faultactor>"))
+    found = parse(data)
+    assert found.fault is not None
+    found.fault.detail.reason = "changed"
+    written = found.to_bytes()
+    assert fault_in(written).reason == "changed"
+    assert b"urn:me" in written, "what was not touched stays"
+    found = parse(data)
+    assert found.header is not None
+    found.header.correlation_id = "18"
+    assert correlation_id(parse(found.to_bytes()).header) == "18"
+    found = parse(data)
+    assert found.fault is not None
+    found.fault.fault_code, found.fault.fault_string = "Server", "other"
+    again = fault_in(found.to_bytes())
+    assert (again.fault_code, again.fault_string, again.reason) == ("Server", "other", "no NE-7")
+
+
+@pytest.fixture(scope="module")
+def schema(root: Path) -> etree.XMLSchema:
+    """The messages of ManagedElementRetrieval, as libxml2 reads them."""
+    return etree.XMLSchema(etree.parse(root / "xsd" / "mri" / "mer.xsd"))
+
+
+FAULTS = {
+    "declared": EntityNotFoundFault("no NE-7"),
+    "other-declared": InvalidInputFault("bad <&> name"),
+    "undeclared": UnableToComplyFault("cannot"),
+    "own-kind": MtosiFault("why", kind="moonIsDown"),
+    "no-kind": MtosiFault("why"),
+    "with-detail": EntityNotFoundFault("x", detail=EntityNotFound(header=Header(), reason="told in the detail")),
+    "no-words": MtosiFault(),
+}
+
+
+@pytest.mark.parametrize("version", ["1.1", "1.2"])
+@pytest.mark.parametrize("in_soap_header", [False, True])
+@pytest.mark.parametrize("case", FAULTS)
+def test_what_a_supplier_answers_is_valid(
+    case: str, in_soap_header: bool, version: str, schema: etree.XMLSchema
+) -> None:
+    fault = FAULTS[case]
+    made = Envelope.for_fault(
+        fault, GetManagedElementException, header(), in_soap_header=in_soap_header, version=version
+    )
+    data = made.to_bytes()
+    exception = etree.fromstring(data).find(".//{*}getManagedElementException")
+    assert exception is not None
+    schema.assertValid(etree.fromstring(etree.tostring(exception)))
+    found = parse(data)
+    assert found.warnings == []
+    assert (found.version, correlation_id(found.header)) == (version, " 17 ")
+    assert len(found.blocks) == int(in_soap_header), "C17"
+    assert found.fault is not None
+    assert found.fault.fault_code == CODES[version]
+    assert found.fault.kind in fault_kinds(GetManagedElementException)
+    if case.endswith("declared") and case != "undeclared":
+        assert type(found.fault) is type(fault)
+    if case == "own-kind":
+        assert (found.fault.kind, found.fault.reason) == ("internalError", "moonIsDown: why")
+    if case == "with-detail":
+        assert found.fault.reason == "told in the detail"
+
+
+@pytest.mark.parametrize("version", ["1.1", "1.2"])
+def test_a_fault_without_detail(version: str) -> None:
+    made = Envelope.bare_fault(MtosiFault("no such operation", fault_code="Client"), header(), version=version)
+    root = etree.fromstring(made.to_bytes())
+    assert root.find(".//{*}detail") is None
+    found = parse(made.to_bytes())
+    assert found.warnings == []
+    assert found.fault is not None
+    assert (found.fault.reason, found.fault.kind) == ("no such operation", "")
+    assert found.fault.fault_code == {"1.1": "Client", "1.2": "Sender"}[version]
+    assert correlation_id(found.header) == " 17 ", "the requestor can tell what is answered"
+
+
+def test_the_header_of_the_fault_is_the_reply_s_and_not_the_handler_s() -> None:
+    made = exception_for(FAULTS["with-detail"], GetManagedElementException, header())
+    assert isinstance(made, GetManagedElementException)
+    assert made.entity_not_found is not None
+    assert made.entity_not_found.header == header()
+    detail = FAULTS["with-detail"].detail
+    assert detail.header == Header(), "the handler's object is left alone"
+
+
+def test_fault_classes_by_kind() -> None:
+    assert fault_class("entityNotFound", GetManagedElementException) is EntityNotFoundFault
+    assert fault_class("moonIsDown", GetManagedElementException) is MtosiFault
+    assert "entityNotFound" in fault_kinds(GetManagedElementException)
+
+
+def test_a_fault_shows_no_security_value(envelope: Make, fault_text: Text, kind: str) -> None:
+    secret = kind.replace("</h:header>", "<h:security>S3CRET</h:security></h:header>")
+    found = parse(envelope(None, fault_text(WRAPPED.format(secret))))
+    fault = found.fault
+    assert fault is not None
+    assert fault.header.security == "S3CRET"
+    shown = f"{fault} {fault!r} {fault.header!r} {fault.detail!r} {found!r} {found.warnings}"
+    assert "S3CRET" not in shown
