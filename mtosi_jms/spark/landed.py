@@ -20,7 +20,7 @@ from lxml import etree
 from mtosi_jms.errors import EnvelopeError, MalformedXmlError, MtosiError, SpoolError
 from mtosi_jms.namespaces import SOAP11, SOAP12, clark
 from mtosi_jms.spark.envelope import EnvelopeFacts, envelope_facts, soap_namespace
-from mtosi_jms.xmlbind.parser import parse_xml, refuse_doctype, syntax_error
+from mtosi_jms.xmlbind.parser import HARDENED, parse_xml, refuse_doctype, syntax_error
 
 CHUNK: Final = 64 * 1024
 _HEAD: Final = 8 * 1024
@@ -29,19 +29,6 @@ _END_TAG = re.compile(
     rb"</(?:[^\s<>/:]+:)?Envelope\s*>\s*(?:<!--(?:(?!-->).)*-->\s*|<\?(?:(?!\?>).)*\?>\s*)*", re.DOTALL
 )
 _FAULTS: Final = (clark(SOAP11, "Fault"), clark(SOAP12, "Fault"))
-
-HARDENED: Final[dict[str, Any]] = {
-    "resolve_entities": False,
-    "load_dtd": False,
-    "no_network": True,
-    "dtd_validation": False,
-    "attribute_defaults": False,
-    "remove_comments": True,
-    "remove_pis": True,
-    "recover": False,
-    "collect_ids": False,
-}
-"""Settings of the hardened parser (`xmlbind.parser`) for parsers that are fed piece by piece."""
 
 
 @contextmanager

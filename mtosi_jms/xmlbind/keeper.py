@@ -143,16 +143,14 @@ class Keeper:
 
     def _in_place(self, child: etree._Element, slot: Slot) -> bool:
         """Whether a child may be bound where it stands; if not it was kept as XML."""
-        if slot.order > self._last or (slot.many and slot.order == self._last):
-            self._last = slot.order
-            return True
         if not slot.many and slot.name in self.values:
             self._add("repeated", "more than one where one is allowed: kept as XML", child)
             self._keep(child)
             return False
-        if self.plan.ordered:
+        in_order = slot.order > self._last or (slot.many and slot.order == self._last)
+        if self.plan.ordered and not in_order:
             self._add("order", "out of the schema's order: written in its place", child)
-            self._last = slot.order
+        self._last = slot.order
         return True
 
     def _leaf(self, child: etree._Element, slot: Slot) -> Any:

@@ -38,7 +38,8 @@ _DECLARATION = re.compile(r"^\ufeff?<\?xml\s[^>]*\?>")
 _PROLOG = re.compile(rb"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*)*(<!DOCTYPE)?", re.DOTALL)
 
 
-_HARDENED: Final[dict[str, bool]] = {
+# Not `collect_ids=False`: it makes libxml2 load the external subset of a DTD, and so read files that a document names.
+HARDENED: Final[dict[str, bool]] = {
     "resolve_entities": False,
     "load_dtd": False,
     "no_network": True,
@@ -47,18 +48,18 @@ _HARDENED: Final[dict[str, bool]] = {
     "remove_comments": True,
     "remove_pis": True,
     "recover": False,
-    "collect_ids": False,
 }
+"""Settings that every parser of what others wrote gets."""
 
 
 def make_parser(limits: Limits = DEFAULT_LIMITS) -> etree.XMLParser:
     """A fresh lxml parser with the hardened settings; comments and processing instructions are left out."""
-    return etree.XMLParser(huge_tree=limits.huge, **_HARDENED)
+    return etree.XMLParser(huge_tree=limits.huge, **HARDENED)
 
 
 def make_pull_parser(limits: Limits = DEFAULT_LIMITS) -> etree.XMLPullParser:
     """As `make_parser`, for a document that comes piece by piece: with the events start and end."""
-    return etree.XMLPullParser(events=("start", "end"), huge_tree=limits.huge, **_HARDENED)
+    return etree.XMLPullParser(events=("start", "end"), huge_tree=limits.huge, **HARDENED)
 
 
 def parse_xml(data: bytes | str, *, source: str | None = None, limits: Limits = DEFAULT_LIMITS) -> etree._Element:
@@ -166,10 +167,13 @@ def _first_deeper_than(root: etree._Element, depth: int) -> etree._Element | Non
 def syntax_error(error: etree.XMLSyntaxError, source: str | None) -> MalformedXmlError | ForbiddenXmlError:
     """Map lxml's syntax error to ours, keeping the line."""
     message = (error.msg or str(error)).strip()
-    message = re.sub(r", line \d+, column \d+.*$", "", message)
+    line = error.lineno
+    if not line and (logged := error.error_log.last_error) is not None:  # a parser that is fed says less than its log
+        message, line = logged.message, logged.line
+    message = re.sub(r", line \d+, column \d+.*$", "", message, flags=re.DOTALL)
     if error.filename and source is None and not str(error.filename).startswith("<"):
         source = str(error.filename)
-    line = error.lineno or None
+    line = line or 1
     if _DEPTH.search(message):
         return ForbiddenXmlError(f"nested too deep: {message}", source=source, line=line)
     if _TOO_BIG.search(message):

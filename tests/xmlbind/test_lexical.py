@@ -109,7 +109,7 @@ def _beyond(name: str, text: str) -> bool:
         year = text.lstrip("-").partition("-")[0]
         return text.startswith("-") or len(year) != 4 or year == "0000" or "T24" in text
     if name == "double":
-        return text[-1:] in ("e", "E")  # libxml2 takes a number whose exponent is missing
+        return text.rstrip("+-")[-1:] in ("e", "E")  # libxml2 takes a number whose exponent is missing
     return text.startswith("24") if name == "time" else name == "base64Binary"
 
 
