@@ -294,13 +294,12 @@ def amended(raw: bytes, fault: MtosiFault, body: Any, header: Header | None, pac
     if place is not None and header is not None and header not in (before.header, header_of(body)):
         changed = True
         _exchange(place, header, place.getparent())
-    for name, text, old in (
-        ("Code/Value", _written_code(fault.fault_code, _version(element)), before.fault_code),
-        ("Reason/Text", fault.fault_string, before.fault_string),
-    ):
-        if text.rpartition(":")[2] != old if name == "Code/Value" else text != old:
-            changed = True
-            _set_text(element, name, text)
+    if fault.fault_code.rpartition(":")[2] != before.fault_code:
+        changed = True
+        _set_text(element, "Code/Value", _written_code(fault.fault_code, _version(element)))
+    if fault.fault_string != before.fault_string:
+        changed = True
+        _set_text(element, "Reason/Text", fault.fault_string)
     return RawXml.from_element(element).xml if changed else raw
 
 

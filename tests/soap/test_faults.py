@@ -110,6 +110,15 @@ def test_codes_without_prefix(code: str, shown: str, envelope: Make, fault_text:
     assert fault_in(envelope(None, fault_text(None, code=code))).fault_code == shown
 
 
+@pytest.mark.parametrize("code", ["", " s:Client ", "Sender", "z:own"])
+def test_a_code_that_nobody_touched_stays(code: str, envelope: Make, fault_text: Text) -> None:
+    found = parse(envelope(None, fault_text(None, code=code)))
+    assert f"<faultcode>{code}</faultcode>".encode() in found.encode()
+    found.version = "1.2"
+    assert found.fault is not None
+    assert parse(found.encode()).version == "1.2"
+
+
 def test_children_in_the_soap_namespace(envelope: Make, fault_text: Text, kind: str) -> None:
     text = fault_text(WRAPPED.format(kind))
     for part in ("faultcode", "faultstring", "detail"):
