@@ -62,13 +62,23 @@ def canonical() -> Callable[[bytes], str]:
     """The canonical form of a document: prefixes, blanks between elements and how it was written do not count."""
 
     def make(data: bytes) -> str:
-        text = etree.tostring(xmlbind.parse_xml(data), encoding="unicode")
-        names = {"qname_aware_attrs": {f"{{{XSI}}}type"}, "qname_aware_tags": {f"{{{PREFIXES['c']}}}qname"}}
-        if "zz:" in text:  # a prefix that is not declared: what it means cannot be compared
-            names = {}
-        return ET.canonicalize(text, strip_text=True, rewrite_prefixes=True, **names)
+        root = xmlbind.parse_xml(data)
+        for element in root.iter():
+            kind = element.get(f"{{{XSI}}}type")
+            if kind is not None:
+                element.set(f"{{{XSI}}}type", _resolved(kind, element))
+            if element.tag == f"{{{PREFIXES['c']}}}qname" and element.text and not len(element):
+                element.text = _resolved(element.text, element)
+        return ET.canonicalize(etree.tostring(root, encoding="unicode"), strip_text=True, rewrite_prefixes=True)
 
     return make
+
+
+def _resolved(text: str, element: etree._Element) -> str:
+    """A qualified name with its namespace in place of its prefix; as it is where the prefix is not declared."""
+    prefix, _, local = text.strip().rpartition(":")
+    namespace = element.nsmap.get(prefix or None, "" if not prefix else None)
+    return text if namespace is None else f"{{{namespace}}}{local}"
 
 
 @pytest.fixture(scope="session")
