@@ -89,14 +89,14 @@ class Envelope:
         Raises:
             EncodeError: header or body cannot become valid XML.
         """
-        if self._read is not None and self._untouched(self._read):
-            return self._read.wire
-        return self.encode()
-
-    def _untouched(self, read: _Read) -> bool:
-        """Whether everything still is what the bytes say."""
+        read = self._read
+        if read is None:
+            return self.encode()
         again = parse(read.data, package=read.package, limits=read.limits)
-        return self._state() == again._state()
+        if self._state() == again._state():
+            return read.wire
+        written = self.encode()
+        return read.wire if written == again.encode() else written  # NaN equals nothing, itself included
 
     def _state(self) -> tuple[Any, ...]:
         words: tuple[Any, ...] = ()

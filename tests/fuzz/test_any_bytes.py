@@ -103,6 +103,11 @@ def through_soap(data: bytes) -> None:
     assert written._state() == envelope._state()
 
 
+def through_decode(data: bytes) -> None:
+    for element in xmlbind.parse_xml(data).iter("{*}*"):
+        xmlbind.encode(xmlbind.decode(element))
+
+
 def through_mapping(data: bytes) -> None:
     envelope = soap.parse(data)
     if envelope.header is not None:
@@ -126,7 +131,7 @@ def through_iter_decode(data: bytes) -> None:
 WAYS: dict[str, Callable[[bytes], Any]] = {
     "soap": through_soap,
     "soap-strict": lambda data: soap.parse(data, strict=True),
-    "decode": lambda data: xmlbind.encode(xmlbind.decode(data)),
+    "decode": through_decode,
     "iter-decode": through_iter_decode,
     "map": through_mapping,
     "jms": through_jms,

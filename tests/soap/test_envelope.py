@@ -167,6 +167,15 @@ def test_untouched_it_goes_out_as_it_came(dress: str, envelope: Make, get_me: st
     assert parse(found.encode()).body == found.body
 
 
+def test_what_equals_nothing_is_not_touched_either(envelope: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = envelope(HEADER, "<x>NaN</x>")
+    monkeypatch.setattr(Envelope, "_state", lambda self: float("nan"))
+    found = parse(data)
+    assert found.to_bytes() == data
+    found.version = "1.2"
+    assert parse(found.to_bytes()).version == "1.2"
+
+
 def change_rdn(found: Envelope) -> None:
     found.body.me_ref.rdn[0].value = "NE-8"
 
