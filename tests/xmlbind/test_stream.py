@@ -1,0 +1,234 @@
+"""Streaming: the same objects as reading at once, from anything that can be read, in memory that does not grow."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from mtosi_jms import soap, xmlbind
+from mtosi_jms.errors import ConfigError, DecodeError, MalformedXmlError
+from mtosi_jms.stubs.fmw.nam import NamingAttributeType
+from mtosi_jms.stubs.mri.mer import GetAllManagedElementsResponse
+from mtosi_jms.stubs.nra.alm import Alarm
+from mtosi_jms.stubs.nrf.invdata import ManagedElementInventoryType
+from mtosi_jms.stubs.nrf.me import ManagedElementListType, ManagedElementType, Me
+
+Doc = Callable[[str], bytes]
+NAME = "<coi:name><nam:rdn><nam:type>ME</nam:type><nam:value>{}</nam:value></nam:rdn></coi:name>"
+
+
+def _reply(count: int) -> str:
+    elements = "".join(f"\n<me:me>{NAME.format(number)}<me:location>L</me:location></me:me>" for number in range(count))
+    return (
+        "<soap:Envelope xmlns:soap='http://schemas.xmlsoap.org/soap/envelope/'><soap:Header><hdr:header/></soap:Header>"
+        f"<soap:Body><mer:getAllManagedElementsResponse><mer:meList>{elements}</mer:meList>"
+        "</mer:getAllManagedElementsResponse></soap:Body></soap:Envelope>"
+    )
+
+
+@pytest.fixture(scope="module")
+def reply(doc: Doc) -> bytes:
+    """A response of three managed elements in an envelope."""
+    return doc(_reply(3))
+
+
+def _elements(data: bytes) -> list[ManagedElementType]:
+    body = soap.parse(data).body
+    assert isinstance(body, GetAllManagedElementsResponse)
+    assert isinstance(body.me_list, ManagedElementListType)
+    return body.me_list.me
+
+
+def test_the_same_objects_from_any_source(reply: bytes, tmp_path: Path) -> None:
+    expected = _elements(reply)
+    plain, packed = tmp_path / "reply.xml", tmp_path / "reply.xml.gz"
+    plain.write_bytes(reply)
+    packed.write_bytes(gzip.compress(reply))
+    with plain.open("rb") as opened:
+        for source in (reply, bytearray(reply), plain, str(plain), packed, str(packed), io.BytesIO(reply), opened):
+            assert list(xmlbind.iter_decode(source, ManagedElementType, strict=False)) == expected  # type: ignore[arg-type]
+
+
+def test_a_class_finds_its_subclasses_and_objects_in_objects_are_parts(reply: bytes) -> None:
+    assert [type(obj) for obj in xmlbind.iter_decode(reply, Me)] == [Me] * 3
+    assert len(list(xmlbind.iter_decode(reply, NamingAttributeType))) == 3
+    assert len(list(xmlbind.iter_decode(reply, ManagedElementListType))) == 1
+    assert list(xmlbind.iter_decode(reply, Alarm)) == []
+    assert len(list(xmlbind.iter_decode(reply, xmlbind.XmlObject))) == 2
+
+
+def test_recursive_objects_come_once(c: ModuleType, doc: Doc) -> None:
+    xml = doc("<c:tree><c:node><c:node/></c:node><c:node/></c:tree>")
+    assert len(list(xmlbind.iter_decode(xml, c.NodeType))) == 1
+
+
+def test_objects_by_their_xsi_type(c: ModuleType, doc: Doc) -> None:
+    xml = doc(
+        "<c:drawing><c:part xsi:type='c:RingType' id='1'><c:radius>1</c:radius></c:part>"
+        "<c:part xsi:type='c:CircleType' id='2'><c:radius>2</c:radius></c:part>"
+        "<c:circle xsi:type='c:RingType' id='3'><c:radius>3</c:radius></c:circle></c:drawing>"
+    )
+    assert [ring.id for ring in xmlbind.iter_decode(xml, c.RingType)] == ["1", "3"]
+    assert [circle.id for circle in xmlbind.iter_decode(xml, c.CircleType)] == ["1", "2", "3"]
+
+
+def test_objects_below_what_no_package_knows(c: ModuleType, doc: Doc) -> None:
+    xml = doc("<v:a><v:b><c:tree><c:name>1</c:name></c:tree></v:b><c:tree/></v:a>")
+    assert [tree.name for tree in xmlbind.iter_decode(xml, c.Tree)] == ["1", None]
+
+
+def test_nested_inventory(doc: Doc) -> None:
+    mes = "".join(f"<inv:meInv><inv:meNm>{number}</inv:meNm></inv:meInv>" for number in range(3))
+    xml = (
+        "<rir:getInventoryResponse xmlns:rir='http://www.tmforum.org/mtop/mri/xsd/rir/v1' "
+        "xmlns:inv='http://www.tmforum.org/mtop/nrf/xsd/invdata/v1'><rir:inventoryData><inv:mdList><inv:md><inv:mdNm>d"
+        f"</inv:mdNm><inv:meList>{mes}</inv:meList></inv:md></inv:mdList></rir:inventoryData></rir:getInventoryResponse>"
+    )
+    found = list(xmlbind.iter_decode(xml.encode(), ManagedElementInventoryType))
+    assert [node.me_nm for node in found] == ["0", "1", "2"]
+    deeper = xml.replace("</inv:meNm>", "</inv:meNm><inv:meAttrs/>")
+    assert list(xmlbind.iter_decode(deeper.encode(), ManagedElementType)) == [ManagedElementType()] * 3
+
+
+def test_warnings_tell_where(doc: Doc) -> None:
+    xml = doc(_reply(3).replace("<me:location>L</me:location></me:me>", "<me:new/><coi:name/></me:me>"))
+    warnings: list[xmlbind.XmlWarning] = []
+    found = list(xmlbind.iter_decode(xml, ManagedElementType, warnings=warnings))
+    assert len(found) == 3
+    base = "/Envelope/Body/getAllManagedElementsResponse/meList"
+    assert [(warning.rule, warning.path, warning.line) for warning in warnings] == [
+        (rule, f"{base}/{me}/{name}", line)
+        for line, me in ((2, "me"), (3, "me[2]"), (4, "me[3]"))
+        for rule, name in (("unknown-element", "new"), ("repeated", "name[2]"))
+    ]
+    with pytest.raises(DecodeError) as caught:
+        list(xmlbind.iter_decode(xml, ManagedElementType, strict=True))
+    assert (caught.value.line, caught.value.path) == (2, f"{base}/me/new")
+
+
+def test_truncated_documents_give_what_was_whole(reply: bytes) -> None:
+    expected = _elements(reply)
+    ends = [match.end() for match in re.finditer(b"</me:me>", reply)]
+    for end in range(len(reply)):
+        found = []
+        stream = xmlbind.iter_decode(reply[:end], ManagedElementType)
+        with pytest.raises(MalformedXmlError):
+            found.extend(stream)
+        assert found == expected[: sum(1 for mark in ends if mark <= end)]
+
+
+def test_a_fault_in_the_middle_comes_after_what_was_before(reply: bytes) -> None:
+    expected = _elements(reply)
+    at = reply.rindex(b">L<")
+    spoilt = reply[:at] + b">&<" + reply[at + 3 :]
+    found = []
+    with pytest.raises(MalformedXmlError):
+        found.extend(xmlbind.iter_decode(spoilt, ManagedElementType))
+    assert found == expected[:2]
+
+
+def test_stopping_early_closes_the_file(reply: bytes, tmp_path: Path) -> None:
+    class Watched(io.BytesIO):
+        reads = 0
+
+        def read(self, size: int | None = -1) -> bytes:
+            self.reads += 1
+            return super().read(100)
+
+    watched = Watched(reply)
+    stream = xmlbind.iter_decode(watched, ManagedElementType)
+    first = next(stream)
+    reads = watched.reads
+    stream.close()
+    assert first == _elements(reply)[0]
+    assert watched.reads == reads < len(reply) // 100
+    assert not watched.closed  # the caller's own
+    file = tmp_path / "reply.xml"
+    file.write_bytes(reply)
+    stream = xmlbind.iter_decode(file, ManagedElementType)
+    assert next(stream) == first
+    stream.close()  # an unclosed file would be a ResourceWarning, and so an error
+    assert list(stream) == []
+
+
+def test_sources_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        list(xmlbind.iter_decode(tmp_path / "none.xml", Me))
+    with pytest.raises(ConfigError, match="binary"):
+        list(xmlbind.iter_decode(io.StringIO("<a/>"), Me))  # type: ignore[arg-type]
+
+
+_MEASURE = """
+import re, sys
+from mtosi_jms import xmlbind
+from mtosi_jms.stubs.nrf.me import ManagedElementType
+from mtosi_jms.stubs.nrf import invdata
+kind, size = sys.argv[1], int(sys.argv[2])
+SPACES = " ".join(f'xmlns:{p}="http://www.tmforum.org/mtop/{n}/v1"' for p, n in dict(
+    mer="mri/xsd/mer", rir="mri/xsd/rir", inv="nrf/xsd/invdata", me="nrf/xsd/me", coi="fmw/xsd/coi", nam="fmw/xsd/nam",
+).items())
+NAME = "<coi:name><nam:rdn><nam:type>ME</nam:type><nam:value>%d</nam:value></nam:rdn></coi:name>"
+if kind == "flat":
+    cls = ManagedElementType
+    item = "<me:me>" + NAME + "<me:location>" + "x" * 200 + "</me:location></me:me>\\n"
+    head = "<mer:getAllManagedElementsResponse %s><mer:meList>" % SPACES
+    tail = "</mer:meList></mer:getAllManagedElementsResponse>"
+else:
+    cls = invdata.ManagedElementInventoryType
+    item = "<inv:meInv><inv:meNm>%d</inv:meNm><inv:meAttrs><me:location>" + "x" * 300
+    item += "</me:location></inv:meAttrs></inv:meInv>\\n"
+    head = "<rir:getInventoryResponse %s><rir:inventoryData><inv:mdList><inv:md>" % SPACES
+    head += "<inv:mdNm>d</inv:mdNm><inv:meList>"
+    tail = "</inv:meList></inv:md></inv:mdList></rir:inventoryData></rir:getInventoryResponse>"
+if kind == "odd":
+    item = item.replace("<inv:meAttrs>", "<inv:new/><inv:meAttrs>")
+
+class Document:
+    '''Makes the document while it is read: it is nowhere whole.'''
+    def __init__(self):
+        self.left, self.number, self.buffer = size, 0, head
+    def read(self, count):
+        while len(self.buffer) < count and self.left > 0:
+            text = item % self.number
+            self.number += 1
+            self.left -= len(text)
+            self.buffer += text
+            if self.left <= 0:
+                self.buffer += tail
+        out, self.buffer = self.buffer[:count], self.buffer[count:]
+        return out.encode()
+
+class Counting(list):
+    def append(self, item):
+        pass
+
+document = Document()
+found = sum(1 for _ in xmlbind.iter_decode(document, cls, warnings=Counting()))
+assert found == document.number, (found, document.number)
+peak = int(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read()).group(1)) // 1024
+print(found, peak)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of memory is read from /proc")
+@pytest.mark.parametrize("kind", ["flat", "nested", "odd"])
+def test_memory_does_not_grow_with_the_document(kind: str) -> None:
+    def measure(size: int) -> tuple[int, int]:
+        command = [sys.executable, "-c", _MEASURE, kind, str(size)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        assert done.returncode == 0, done.stderr
+        found, peak = done.stdout.split()
+        return int(found), int(peak)
+
+    found, peak = measure(60_000_000)
+    assert found > 100_000
+    assert peak < 150
+    assert peak - measure(2_000_000)[1] < 30
