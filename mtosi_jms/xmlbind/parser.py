@@ -21,11 +21,13 @@ class Limits:
     Attributes:
         max_bytes: largest document, bytes.
         max_depth: deepest nesting of elements. libxml2's own bound of 256 holds besides.
+        max_attributes: most attributes of one element; reading them costs the square of their number.
         huge: lift libxml2's bounds on text length (10 MB) and depth; `max_depth` still holds.
     """
 
     max_bytes: int = 256 * 1024 * 1024
     max_depth: int = 200
+    max_attributes: int = 1000
     huge: bool = False
 
 
@@ -72,7 +74,7 @@ def parse_xml(data: bytes | str, *, source: str | None = None, limits: Limits = 
 
     Raises:
         MalformedXmlError: not well-formed, empty, or ending early; with the line.
-        ForbiddenXmlError: a document type declaration, or more size or depth than `limits` allow.
+        ForbiddenXmlError: a document type declaration, or more size, depth or attributes than `limits` allow.
     """
     raw = to_bytes(data)
     if len(raw) > limits.max_bytes:
@@ -87,6 +89,8 @@ def parse_xml(data: bytes | str, *, source: str | None = None, limits: Limits = 
     except (ValueError, LookupError, UnicodeError) as error:
         raise MalformedXmlError(str(error), source=source, line=1) from None
     check_tree(root, limits, source)
+    if raw.count(b"=") > limits.max_attributes:  # few documents have so many: the others need no look at the tree
+        _refuse_crowds(root, limits, source)
     return root
 
 
@@ -134,6 +138,14 @@ def check_tree(root: etree._Element, limits: Limits, source: str | None = None) 
     deep = _first_deeper_than(root, limits.max_depth)
     if deep is not None:
         raise too_deep(limits, source, deep.sourceline)
+
+
+def _refuse_crowds(root: etree._Element, limits: Limits, source: str | None) -> None:
+    """Refuse an element with more attributes than allowed."""
+    crowded = root.xpath(f"(//*[@*[{limits.max_attributes + 1}]])[1]")
+    if crowded:
+        message = f"more than {limits.max_attributes} attributes in one element"
+        raise ForbiddenXmlError(message, source=source, line=crowded[0].sourceline)
 
 
 def refuse_dtd(element: etree._Element, source: str | None = None) -> None:
