@@ -60,7 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         code = _run(arguments)
-        sys.stdout.flush()
+        if isinstance(sys.stdout, io.TextIOBase):  # the caller may have closed it
+            sys.stdout.flush()
     except BrokenPipeError:
         _discard_output()
         return PIPE_CLOSED
@@ -70,8 +71,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (MtosiError, OSError) as error:
         return _report(error, _one_line(error))
     except Exception as error:  # noqa: BLE001 - the last place where a defect can be told without a traceback
-        return _report(error, f"internal error, please report it: {type(error).__name__}: {error}")
+        return _report(error, f"internal error, please report it: {type(error).__name__}: {_text_of(error)}")
     return code
+
+
+def _text_of(error: Exception) -> str:
+    """The error's own words; some foreign errors cannot even say them."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - whatever it is, the user gets one line
+        return "no further words"
 
 
 def _run(arguments: list[str]) -> int:

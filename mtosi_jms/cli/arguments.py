@@ -4,6 +4,20 @@ from __future__ import annotations
 
 import argparse
 
+_MOST_PROCESSORS = 1024
+
+
+def processors(text: str) -> int:
+    """A number of processors that a machine may have.
+
+    Raises:
+        ArgumentTypeError: anything else.
+    """
+    number = positive(text)
+    if number > _MOST_PROCESSORS:
+        raise argparse.ArgumentTypeError(f"at most {_MOST_PROCESSORS} are possible")
+    return number
+
 
 def positive(text: str) -> int:
     """A whole number of at least 1.

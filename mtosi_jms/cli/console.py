@@ -31,7 +31,7 @@ _drawing: Console | None = None
 def fancy(stream: IO[str] | None = None) -> bool:
     """Whether a stream, by default standard output, is a terminal and rich is installed."""
     stream = sys.stdout if stream is None else stream
-    return stream.isatty() and _rich_is_there()
+    return stream is not None and stream.isatty() and _rich_is_there()
 
 
 def _rich_is_there() -> bool:
@@ -52,7 +52,7 @@ def say(text: str, style: Style = "plain", *, stream: IO[str] | None = None) -> 
     """
     stream = sys.stdout if stream is None else stream
     if not fancy(stream):
-        print(text, file=stream)
+        print(text, file=stream)  # to nowhere, where the caller closed the stream
         return
     from rich.console import Console
     from rich.text import Text

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mtosi_jms.cli import console
-from mtosi_jms.cli.arguments import positive
+from mtosi_jms.cli.arguments import processors
+from mtosi_jms.errors import ConfigError
 
 if TYPE_CHECKING:
     from mtosi_jms.spark.ingest import IngestResult
@@ -48,7 +49,7 @@ def add_parser(subparsers: Any) -> None:
         help="rows of incomplete sequences: keep and mark, leave out, or fail (warn)",
     )
     parser.add_argument("--stubs", default="", metavar="PACKAGE", help="generated packages, joined by commas")
-    parser.add_argument("--cores", type=positive, help="processors to use (all)")
+    parser.add_argument("--cores", type=processors, help="processors to use (all)")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON document")
 
 
@@ -60,6 +61,11 @@ def run(args: argparse.Namespace) -> int:
     """
     from mtosi_jms.spark.ingest import IngestOptions, ingest
 
+    try:
+        _check_types(args)
+    except ConfigError as error:
+        console.problem(str(error))
+        return 2
     options = IngestOptions(
         landing=args.landing,
         out=args.out,
@@ -76,6 +82,22 @@ def run(args: argparse.Namespace) -> int:
     else:
         show(result)
     return 0
+
+
+def _check_types(args: argparse.Namespace) -> None:
+    """See that the stubs are there and have the object types that are asked for.
+
+    Raises:
+        ConfigError: they have not.
+    """
+    from mtosi_jms.inventory.objects import ALL, MESSAGE, class_for, load_stubs
+    from mtosi_jms.spark.options import SourceOptions
+
+    options = SourceOptions.parse({"path": args.landing, "objectType": args.object, "stubs": args.stubs})
+    load_stubs(options.stubs)
+    for name in options.object_types:
+        if name not in (ALL, MESSAGE):
+            class_for(name)
 
 
 def _after_first(advance: Callable[[int], None]) -> Callable[[str], None]:

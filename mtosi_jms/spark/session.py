@@ -100,7 +100,8 @@ def _java(name: str, cores: int | None, folder: Path) -> Iterator[tuple[SparkCon
     errors = folder / "stderr.log"
     with errors.open("wb") as stream, _python_path():
         try:
-            gateway = launch_gateway(conf=conf, popen_kwargs={"stderr": stream})  # type: ignore[no-untyped-call]
+            with _utf8_names():
+                gateway = launch_gateway(conf=conf, popen_kwargs={"stderr": stream})  # type: ignore[no-untyped-call]
         except PySparkRuntimeError as error:
             last = errors.read_text(errors="replace").strip().splitlines()[-1:]
             raise ConfigError(f"Java does not start: {''.join(last) or error}") from error
@@ -125,6 +126,24 @@ def _python_path() -> Iterator[None]:
             del os.environ["PYTHONPATH"]
         else:
             os.environ["PYTHONPATH"] = before
+
+
+@contextmanager
+def _utf8_names() -> Iterator[None]:
+    """Let Java read and write file names in UTF-8, as Python does: it goes by the locale that it is started with."""
+    spoken = next(filter(None, (os.environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))), "")
+    if "utf" in spoken.lower():
+        yield
+        return
+    before = os.environ.get("LC_ALL")
+    os.environ["LC_ALL"] = "C.UTF-8"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["LC_ALL"]
+        else:
+            os.environ["LC_ALL"] = before
 
 
 def _end(gateway: Any) -> None:
