@@ -254,7 +254,8 @@ class _Reader:
         self._package = package
         self._namespace, local = split_clark(str(root.tag))
         if local != "Envelope" or self._namespace not in _VERSIONS:
-            message = f"not a SOAP envelope: the root element is {local}"
+            space = f" of namespace {self._namespace!r}" if local == "Envelope" else ""
+            message = f"not a SOAP envelope: the root element is {local}{space}"
             raise EnvelopeError(message, source=issues.source, line=root.sourceline)
         self._envelope = Envelope(version=_VERSIONS[self._namespace], warnings=issues.found)
 

@@ -36,6 +36,8 @@ DEFAULT_LIMITS: Final = Limits()
 _DEPTH_BY_PATH: Final = 250
 _DEPTH = re.compile(r"depth", re.IGNORECASE)
 _TOO_BIG = re.compile(r"too (?:big|long|large)|huge|amplification|entity reference loop", re.IGNORECASE)
+_ADVICE = re.compile(r",? *(?:use|try|see) (?:XML_PARSE_HUGE(?: option)?|xmlCtxt\w+)")
+"""What libxml2 tells programmers, not users."""
 _DECLARATION = re.compile(r"^\ufeff?<\?xml\s[^>]*\?>")
 _PROLOG = re.compile(rb"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*)*(<!DOCTYPE)?", re.DOTALL)
 
@@ -183,6 +185,7 @@ def syntax_error(error: etree.XMLSyntaxError, source: str | None) -> MalformedXm
     if not line and (logged := error.error_log.last_error) is not None:  # a parser that is fed says less than its log
         message, line = logged.message, logged.line
     message = re.sub(r", line \d+, column \d+.*$", "", message, flags=re.DOTALL)
+    message = _ADVICE.sub("", message.replace("\n", " ")).strip(" ;")
     if error.filename and source is None and not str(error.filename).startswith("<"):
         source = str(error.filename)
     line = line or 1

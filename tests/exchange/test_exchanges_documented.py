@@ -25,9 +25,9 @@ case 4711 []
 first reply
 entityNotFound - there is no MD=EMS1/ME=NE-99
 [3, 3, 1]
+3 3
 AlarmInformation CRITICAL
 MD=EMS1/ME=NE-2
-3 3
 (2,) [3]
 """
 
