@@ -22,6 +22,7 @@ from mtosi_jms.xmlbind.registry import XSI_NIL, XSI_TYPE, find_element, find_typ
 from mtosi_jms.xmlbind.table import ClassTable
 from mtosi_jms.xmlbind.values import NIL, Extras, Nil, RawXml, XmlObject
 
+_HAS_ATTRIBUTES: Final = etree.XPath("boolean(descendant-or-self::*/@*)")
 _YES: Final = ("true", "1")
 _NO: Final = ("false", "0")
 
@@ -41,7 +42,7 @@ def decode_root(
         DecodeError: in strict mode, at the first warning; always where the nesting is too deep to follow.
     """
     try:
-        return Reader(issues).root(element, cls, package)
+        return Reader(issues, bool(_HAS_ATTRIBUTES(element))).root(element, cls, package)
     except RecursionError:
         raise DecodeError("nested too deep", source=issues.source, line=element.sourceline) from None
 
@@ -58,10 +59,10 @@ def without_comments(element: etree._Element) -> etree._Element:
     Raises:
         ForbiddenXmlError: it holds entity references.
     """
+    if next(element.iter(etree.Entity, etree.Comment, etree.PI), None) is None:
+        return element
     if next(element.iter(etree.Entity), None) is not None:
         raise ForbiddenXmlError("entity references are not allowed", line=element.sourceline)
-    if next(element.iter(etree.Comment, etree.PI), None) is None:
-        return element
     steps = [
         node.getparent().index(node) for node in (element, *element.iterancestors()) if node.getparent() is not None
     ]
@@ -77,12 +78,14 @@ class Reader:
 
     Attributes:
         issues: takes the warnings.
+        attributed: whether any element that is read may have attributes.
     """
 
-    __slots__ = ("issues",)
+    __slots__ = ("attributed", "issues")
 
-    def __init__(self, issues: Issues) -> None:
+    def __init__(self, issues: Issues, attributed: bool = True) -> None:
         self.issues = issues
+        self.attributed = attributed
 
     def root(self, element: etree._Element, cls: type[XmlObject] | None, package: str | None = None) -> Any:
         """The object of an element that stands for itself."""

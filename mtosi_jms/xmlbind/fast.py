@@ -22,13 +22,17 @@ from mtosi_jms.xmlbind.values import NIL, Nil
 if TYPE_CHECKING:
     from mtosi_jms.xmlbind.decoder import Reader
 
-_ONE_STRING: Final = 0
-_ONE_LEAF: Final = 1
-_ONE_OBJECT: Final = 2
-_ONE_TEXT: Final = 3
-_ONE_OTHER: Final = 4
+_STRING: Final = 0
+_OBJECT: Final = 1
+_LEAF: Final = 2
+_TEXT: Final = 3
+_OTHER: Final = 4
 _LIST: Final = 5
 """Added to the codes above where the field is a list."""
+_OBJECTS: Final = 6
+_STRINGS: Final = 5
+_LEAVES: Final = 7
+_SIMPLE_CONTENT: Final = (_TEXT, _TEXT + _LIST)
 
 _MOST_KNOWN: Final = 512
 _LONGEST_KNOWN: Final = 64
@@ -59,7 +63,7 @@ class Known(dict[Any, Any]):
         return value
 
 
-class _Text(dict[Any, Any]):
+class _Itself(dict[Any, Any]):
     """Texts of simple content of type string: each is its own value."""
 
     def __missing__(self, text: str | None) -> str:
@@ -99,18 +103,18 @@ def _fast_slot(slot: Slot) -> tuple[str, int, int, int, Any]:
 
 def _code(slot: Slot) -> tuple[int, Any]:
     if slot.kind == STRING:
-        return _ONE_STRING, None
+        return _STRING, None
     if slot.kind == LEAF:
-        return _ONE_LEAF, Known(slot.target)
+        return _LEAF, Known(slot.target)
     if slot.kind == KEEP:
-        return _ONE_OTHER, slot
+        return _OTHER, slot
     plan = plan_of(slot.target)
     if slot.target.abstract or any(known.field.min for known in plan.attributes.values()):
-        return _ONE_OTHER, slot
+        return _OTHER, slot
     if plan.text is not None:
         kind: SimpleType = plan.text.target
-        return _ONE_TEXT, (plan.cls, plan.text.name, _Text() if plan.text.kind == STRING else Known(kind))
-    return (_ONE_OBJECT, fast_plan(slot.target)) if is_plain(plan) else (_ONE_OTHER, slot)
+        return _TEXT, (plan.cls, plan.text.name, _Itself() if plan.text.kind == STRING else Known(kind))
+    return (_OBJECT, fast_plan(slot.target)) if is_plain(plan) else (_OTHER, slot)
 
 
 def is_plain(plan: Plan) -> bool:
@@ -139,6 +143,9 @@ def read_fast(  # noqa: C901, PLR0912, PLR0915
 ) -> Any:
     """The object of an element without attributes.
 
+    Whether there are attributes at all is asked once for the whole document: for each element it would take as long as
+    its text.
+
     Args:
         element: the element.
         elements: all nodes that follow it in the document; those inside it are taken from here.
@@ -152,6 +159,7 @@ def read_fast(  # noqa: C901, PLR0912, PLR0915
     if text is not None and not text.isspace():
         raise Odd
     slots = plan.slots or plan.fill()
+    attributed = reader.attributed
     values: dict[str, Any] = {}
     last = -1
     for child in islice(elements, len(element)):
@@ -162,26 +170,26 @@ def read_fast(  # noqa: C901, PLR0912, PLR0915
         if order <= last:
             raise Odd
         last = again
-        if child.keys():
+        if attributed and child.keys():
             value = _with_attributes(child, elements, plan, reader)
-        elif code == _ONE_STRING:
+        elif code == _STRING:
             text = child.text
             values[name] = "" if text is None else text
             continue
-        elif code == _ONE_OBJECT:
+        elif code == _OBJECT:
             values[name] = read_fast(child, elements, target, reader)
             continue
-        elif code == _ONE_LEAF:
+        elif code == _LEAF:
             values[name] = target[child.text]
             continue
-        elif code in (_ONE_TEXT, _ONE_TEXT + _LIST):
+        elif code == _OBJECTS:
+            value = read_fast(child, elements, target, reader)
+        elif code in _SIMPLE_CONTENT:
             cls, field, known = target
             value = cls(**{field: known[child.text]})
-        elif code == _ONE_OBJECT + _LIST:
-            value = read_fast(child, elements, target, reader)
-        elif code == _ONE_STRING + _LIST:
+        elif code == _STRINGS:
             value = child.text or ""
-        elif code == _ONE_LEAF + _LIST:
+        elif code == _LEAVES:
             value = target[child.text]
         else:
             value = _other(child, elements, target, reader)
