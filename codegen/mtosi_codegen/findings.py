@@ -13,9 +13,9 @@ from typing import Final
 from mtosi_jms.errors import SchemaError
 
 RULES: Final[dict[str, str]] = {
-    "unreadable": "a file that cannot be read",
-    "not-xml": "a file that is no well-formed XML",
-    "dtd": "a document type declaration that declares entities",
+    "unreadable": "a file or folder that cannot be read",
+    "not-xml": "a file that is no well-formed XML, or neither WSDL nor XML Schema",
+    "dtd": "a document type declaration",
     "encoding-blank": "blanks before the XML declaration",
     "location-backslash": "backslashes in a location",
     "location-case": "a location that differs in case from the file on disk",
@@ -87,7 +87,8 @@ class Finding:
         }
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.rule}: {self.message}; {self.repair}"
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{place}: {self.rule}: {self.message}; {self.repair}"
 
 
 @dataclass(slots=True)

@@ -67,14 +67,14 @@ def _generate(
     services = services_of(read, findings, bindings)
     schema = collect(read.units, findings)
     if operations is not None:
-        services = _chosen(services, operations, findings)
+        services = _chosen(services, operations, findings, ", ".join(str(source) for source in sources))
     model = Model(schema, services, findings, only_operations=operations is not None)
     passes.run(model)
     model.services = [service for service in services if service.operations]
     return Result(render(model, read.digest), model, tuple(services), tuple(findings))
 
 
-def _chosen(services: list[Service], wanted: Sequence[str], findings: Findings) -> list[Service]:
+def _chosen(services: list[Service], wanted: Sequence[str], findings: Findings, sources: str) -> list[Service]:
     """The services with the operations asked for only."""
     left = dict.fromkeys(name.strip() for name in wanted if name.strip())
     known: list[str] = []
@@ -91,5 +91,6 @@ def _chosen(services: list[Service], wanted: Sequence[str], findings: Findings) 
     for name in left:
         near = difflib.get_close_matches(name, known, 3)
         hint = f"; did you mean {', '.join(sorted(near))}?" if near else ""
-        findings.add("operation-unknown", "", 0, f"no operation {name!r}{hint}", "not generated: no such operation")
+        message = f"no operation {name!r}{hint}"
+        findings.add("operation-unknown", sources, 0, message, "not generated: no such operation")
     return [service for service in services if service.operations]

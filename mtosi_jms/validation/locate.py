@@ -7,6 +7,7 @@ examples that lie beside them (`IIS/xml`) do not. In any other folder every `*.x
 from __future__ import annotations
 
 import os
+import stat
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ class FoundFiles:
         folder: the folder that was searched.
         schemas: its XSD files, sorted.
         wsdls: its WSDL files, sorted; their imports tell the schemas that count from leftovers.
-        unreadable: (path, reason) of sub-folders that could not be listed.
+        unreadable: (path, reason) of sub-folders that could not be listed, and of schemas that are no regular files.
     """
 
     folder: Path
@@ -67,7 +68,7 @@ def find_files(folder: Path) -> FoundFiles:
         SchemaError: there is no such folder, it cannot be read, or it holds no schema.
     """
     folder = folder.absolute()
-    if folder.is_file():
+    if _is_file(folder):
         return FoundFiles(folder.parent, (folder,), ())
     unreadable: list[tuple[Path, str]] = []
 
@@ -80,13 +81,33 @@ def find_files(folder: Path) -> FoundFiles:
     wsdls: list[Path] = []
     for parent, _, names in os.walk(folder, onerror=failed):
         paths = [Path(parent, name) for name in names]
-        schemas.extend(path for path in paths if path.suffix.lower() == ".xsd")
-        wsdls.extend(path for path in paths if path.suffix.lower() == ".wsdl")
+        for path in paths:
+            wanted = {".xsd": schemas, ".wsdl": wsdls}.get(path.suffix.lower())
+            if wanted is not None and _is_special(path):
+                unreadable.append((path, "no regular file"))
+            elif wanted is not None:
+                wanted.append(path)
     released = [path for path in schemas if _is_release_folder(path.parent)]
     schemas = released or schemas
     if not schemas:
-        raise SchemaError("no XSD file in this folder", file=str(folder))
+        reasons = "".join(f"; {path}: {reason}" for path, reason in unreadable)
+        raise SchemaError(f"no XSD file in this folder{reasons and ' that can be read'}{reasons}", file=str(folder))
     return FoundFiles(folder, tuple(sorted(schemas)), tuple(sorted(wsdls)), tuple(unreadable))
+
+
+def _is_special(path: Path) -> bool:
+    """Whether a path is a pipe or a device: reading one would never end."""
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False  # whoever reads it says why it cannot be read
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def _is_release_folder(folder: Path) -> bool:
@@ -108,7 +129,7 @@ def resolve_location(base: Path, location: str) -> tuple[Path | None, bool]:
     if not parts.path or "\0" in parts.path or (len(parts.scheme) > 1 and parts.scheme != "file"):
         return None, False
     target = Path(os.path.normpath(base / unquote(parts.path)))
-    if target.is_file():
+    if _is_file(target):
         return target, plain == location
     return _any_case(target), False
 
@@ -117,14 +138,14 @@ def _any_case(target: Path) -> Path | None:
     """The file whose path differs from `target` in case only, or None."""
     place = Path(target.anchor)
     for step in target.parts[1:]:
-        if (place / step).exists():
-            place = place / step
-            continue
         try:
+            if (place / step).exists():
+                place = place / step
+                continue
             matches = sorted(entry for entry in place.iterdir() if entry.name.casefold() == step.casefold())
         except OSError:
             return None
         if not matches:
             return None
         place = matches[0]
-    return place if place.is_file() else None
+    return place if _is_file(place) else None

@@ -169,3 +169,114 @@ def test_a_file_without_permission(tree: Any, xsd: Make) -> None:
     findings = Findings()
     assert load([folder], findings).documents == ()
     assert [finding.rule for finding in findings] == ["unreadable"]
+
+
+def _refuse(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Nobody may list or read what has this name; the tests may run as root, who may read everything."""
+
+    def refusing(call: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapper(path: Any = ".", *args: Any, **options: Any) -> Any:
+            if isinstance(path, (str, os.PathLike)) and Path(path).name == name:
+                raise PermissionError(13, "Permission denied", str(path))
+            return call(path, *args, **options)
+
+        return wrapper
+
+    for owner, call in ((os, "scandir"), (os, "listdir"), (Path, "read_bytes"), (Path, "open")):
+        monkeypatch.setattr(owner, call, refusing(getattr(owner, call)))
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "repair"),
+    [
+        ("closed", "closed", "not generated: folder left out"),
+        ("b.xsd", "closed/b.xsd", "not generated: file left out"),
+        ("notes", "closed/notes", "not generated: file left out"),
+    ],
+)
+def test_what_may_not_be_read_is_a_finding_each(
+    tree: Any, xsd: Make, monkeypatch: pytest.MonkeyPatch, name: str, file: str, repair: str
+) -> None:
+    element = xsd('<x:element name="a" type="x:string"/>', "urn:a")
+    folder = tree({"a.xsd": element, "closed/b.xsd": xsd("", "urn:b"), "closed/notes": "no XML"})
+    _refuse(monkeypatch, name)
+    result = generate([folder])
+    assert [str(finding) for finding in result.findings] == [f"{file}: unreadable: Permission denied; {repair}"]
+    assert result.failed
+    assert "urn_a/types.py" in result.files
+
+
+def test_a_source_folder_that_may_not_be_listed_is_named(tree: Any, xsd: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tree({"closed/a.xsd": xsd("", "urn:a")}) / "closed"
+    _refuse(monkeypatch, "closed")
+    (finding,) = generate([folder]).findings
+    assert (finding.rule, finding.file, finding.failed) == ("unreadable", folder.as_posix(), True)
+
+
+def test_an_import_is_found_in_a_folder_that_may_not_be_listed(
+    tree: Any, xsd: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main = xsd('<x:import namespace="urn:b" schemaLocation="closed/b.xsd"/>', "urn:a")
+    folder = tree({"in/a.xsd": main, "in/closed/b.xsd": xsd("", "urn:b")})
+    _refuse(monkeypatch, "closed")
+    findings = Findings()
+    assert _names(load([folder / "in" / "a.xsd"], findings)) == ["a.xsd", "closed/b.xsd"]
+    assert {finding.rule for finding in findings} == {"unreadable"}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_a_pipe_is_not_read(tree: Any, xsd: Make) -> None:
+    folder = tree({"a.xsd": xsd('<x:import namespace="urn:b" schemaLocation="p"/>', "urn:a")})
+    for name in ("p", "p.xsd"):
+        os.mkfifo(folder / name)
+    findings = Findings()
+    assert _names(load([folder], findings)) == ["a.xsd"]
+    assert [(finding.rule, finding.file, finding.message) for finding in findings if finding.failed] == [
+        ("unreadable", "p.xsd", "no regular file")
+    ]
+    findings = Findings()
+    assert load([folder / "p"], findings).documents == ()
+    assert [(finding.rule, finding.message) for finding in findings] == [("unreadable", "no regular file")]
+
+
+_LAUGHS = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 12))
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "rule", "message"),
+    [
+        (b"", 1, "not-xml", "Document is empty"),
+        (b"<x>\n<y>\n</x>", 3, "not-xml", "Opening and ending tag mismatch: y line 2 and x"),
+        (b"<x/>", 0, "not-xml", "no WSDL and no XML Schema"),
+        (f'<?xml version="1.0"?>\n<!DOCTYPE x [<!ENTITY a0 "ha">{_LAUGHS}]><x>&a11;</x>'.encode(), 2, "dtd", "(DTD)"),
+        ('<?xml version="1.0" encoding="UTF-16"?><!DOCTYPE x><x/>'.encode("utf-16"), 1, "dtd", "(DTD)"),
+    ],
+)
+def test_a_bad_file_named_as_a_source_is_one_finding(
+    tree: Any, content: bytes, line: int, rule: str, message: str
+) -> None:
+    file = tree({"bad.xsd": content}) / "bad.xsd"
+    findings = Findings()
+    load([file], findings)
+    (finding,) = findings
+    assert (finding.rule, finding.file, finding.line, finding.failed) == (rule, "bad.xsd", line, True)
+    assert message in finding.message
+    assert "<string>" not in str(finding)
+    assert ", line" not in finding.message
+
+
+def test_an_unreadable_file_named_as_a_source_is_one_finding(
+    tree: Any, xsd: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tree({"a.xsd": xsd("")}) / "a.xsd"
+    _refuse(monkeypatch, "a.xsd")
+    assert [finding.rule for finding in generate([file]).findings] == ["unreadable"]
+
+
+def test_a_source_that_cannot_be_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, **_: Any) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    with pytest.raises(SchemaError, match="cannot be read: Permission denied"):
+        load([tmp_path / "a.xsd"], Findings())

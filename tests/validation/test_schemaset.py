@@ -109,6 +109,46 @@ def test_a_subfolder_that_cannot_be_listed_is_noted(
     assert rules(SchemaSet(found)) == ["unreadable"]
 
 
+def test_schemas_in_a_subfolder_that_cannot_be_listed_are_told(
+    write: WriteSchema, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("closed/one.xsd", "urn:a", a="xs:int")
+    scandir = os.scandir
+
+    def refuse(path: str) -> object:
+        if Path(path).name == "closed":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(SchemaError, match="no XSD file in this folder that can be read") as caught:
+        SchemaSet.load(tmp_path)
+    assert f"{tmp_path / 'closed'}: Permission denied" in str(caught.value)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_a_pipe_named_like_a_schema_is_not_read(write: WriteSchema, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "p.xsd")
+    with pytest.raises(SchemaError, match=r"p\.xsd: no regular file"):
+        SchemaSet.load(tmp_path)
+    os.mkfifo(tmp_path / "p.wsdl")
+    write("one.xsd", "urn:a", a="xs:int")
+    schemas = SchemaSet.load(tmp_path)
+    assert valid(schemas, '<a xmlns="urn:a">7</a>')
+    assert [(note.rule, Path(note.file).name, note.message) for note in sorted(schemas.notes, key=str)] == [
+        ("unreadable", "p.wsdl", "no regular file"),
+        ("unreadable", "p.xsd", "no regular file"),
+    ]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_a_location_that_leads_to_a_pipe_is_not_followed(write: WriteSchema, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    write("one.xsd", "urn:a", '<xs:import namespace="urn:b" schemaLocation="pipe"/>', a="xs:int")
+    assert resolve_location(tmp_path, "pipe") == (None, False)
+    assert set(SchemaSet.load(tmp_path).namespaces) == {"urn:a"}
+
+
 def test_the_installed_schemas_are_found_where_there_is_no_checkout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

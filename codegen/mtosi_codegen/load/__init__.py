@@ -89,8 +89,12 @@ def load(sources: Sequence[Path | str], findings: Findings, bindings: Bindings =
     """
     paths = sorted({Path(source).resolve() for source in sources})
     for path in paths:
-        if not path.exists():
-            raise SchemaError("no such file or folder", file=str(path))
+        try:
+            path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            raise SchemaError("no such file or folder", file=str(path)) from None
+        except OSError as error:
+            raise SchemaError(f"cannot be read: {error.strerror}", file=str(path)) from None
     if not paths:
         raise SchemaError("no sources")
     base = Path(os.path.commonpath([path if path.is_dir() else path.parent for path in paths]))
@@ -140,10 +144,9 @@ class _Loader:
                 if document is not None:
                     found[document] = None
                     named.extend([document] if path.is_file() else [])
-                elif path.is_file():
-                    self._findings.add(
-                        "not-xml", self._reader.name(path), 0, "no WSDL and no XML Schema", "not generated: left out"
-                    )
+                elif not path.is_dir() and not self._findings.of_files([name := self._reader.name(path)]):
+                    message = "no WSDL and no XML Schema"
+                    self._findings.add("not-xml", name, 0, message, "not generated: file left out")
         return sorted(found, key=lambda document: document.name), named
 
     def _follow(self, root: Document, rank: int) -> None:

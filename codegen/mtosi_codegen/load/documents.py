@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
@@ -12,7 +13,9 @@ from typing import Final, Literal
 from lxml import etree
 
 from mtosi_codegen.findings import Findings
+from mtosi_jms.errors import XmlError
 from mtosi_jms.namespaces import WSDL, XSD
+from mtosi_jms.xmlbind.parser import HARDENED, refuse_doctype, refuse_dtd, syntax_error
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 _SNIFF_BYTES: Final = 64 * 1024
@@ -21,6 +24,9 @@ _KINDS: Final[dict[str, Literal["wsdl", "xsd"]]] = {f"{{{WSDL}}}definitions": "w
 
 Kind = Literal["wsdl", "xsd"]
 LinkKind = Literal["import", "include", "redefine"]
+_SUFFIXES: Final = {".wsdl", ".xsd"}
+_FILE_LEFT_OUT: Final = "not generated: file left out"
+_FOLDER_LEFT_OUT: Final = "not generated: folder left out"
 
 
 @dataclass(slots=True, eq=False)
@@ -79,8 +85,8 @@ class Reader:
         self._folders: dict[Path, tuple[str, ...]] = {}
 
     def name(self, path: Path) -> str:
-        """The name of a file in reports: relative to the common folder, with `/`."""
-        return Path(os.path.relpath(path, self._base)).as_posix()
+        """The name of a file in reports: relative to the common folder, with `/`; that folder itself in full."""
+        return path.as_posix() if path == self._base else Path(os.path.relpath(path, self._base)).as_posix()
 
     def read(self, path: Path) -> Document | None:
         """The document at a path, or None with a finding where it is no WSDL or XML Schema that can be read."""
@@ -89,18 +95,28 @@ class Reader:
         return self._read[path]
 
     def entries(self, folder: Path) -> tuple[str, ...]:
-        """The names in a folder, sorted; empty where it cannot be listed."""
+        """The names in a folder, sorted; empty where it cannot be listed, with a finding if it is of the sources."""
         if folder not in self._folders:
             try:
                 self._folders[folder] = tuple(sorted(os.listdir(folder)))  # noqa: PTH208 - names, not paths
-            except OSError:
+            except OSError as error:
                 self._folders[folder] = ()
+                there = not isinstance(error, (FileNotFoundError, NotADirectoryError))
+                if there and folder.is_relative_to(self._base):
+                    self._unreadable(folder, error, _FOLDER_LEFT_OUT)
         return self._folders[folder]
 
     def find(self, folder: Path) -> list[Path]:
-        """All files below a folder that look like WSDL or XML Schema, whatever they are called; sorted."""
+        """All files below a folder that look like WSDL or XML Schema, whatever they are called; sorted.
+
+        A file or folder that cannot be read is a finding.
+        """
         found: list[Path] = []
-        for parent, folders, files in os.walk(folder):
+
+        def failed(error: OSError) -> None:
+            self._unreadable(Path(error.filename or folder), error, _FOLDER_LEFT_OUT)
+
+        for parent, folders, files in os.walk(folder, onerror=failed):
             folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED_FOLDERS)
             found.extend(path for path in (Path(parent, name) for name in files) if self._looks_right(path))
         return sorted(found)
@@ -108,51 +124,73 @@ class Reader:
     def _looks_right(self, path: Path) -> bool:
         if path.name.startswith("."):
             return False
-        if path.suffix.lower() in {".wsdl", ".xsd"}:
+        if path.suffix.lower() in _SUFFIXES:
             return True
         try:
+            if not stat.S_ISREG(path.stat().st_mode):
+                return False
             with path.open("rb") as file:
                 head = file.read(_SNIFF_BYTES)
-        except OSError:
+        except FileNotFoundError:  # a link to nowhere, or removed meanwhile
+            return False
+        except OSError as error:
+            self._unreadable(path, error, _FILE_LEFT_OUT)
             return False
         text = head.replace(b"\0", b"").lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n")
         return text.startswith(b"<") and bool(re.search(rb"<(?:[\w.-]+:)?(?:definitions|schema)[\s>]", text))
 
     def _parse(self, path: Path) -> Document | None:
         name = self.name(path)
-        try:
-            size = path.stat().st_size
-            data = path.read_bytes() if size <= MAX_BYTES else b""
-        except OSError as error:
-            self._findings.add("unreadable", name, 0, error.strerror or str(error), "not generated: file left out")
-            return None
-        if size > MAX_BYTES:
-            self._findings.add("unreadable", name, 0, f"larger than {MAX_BYTES} bytes", "not generated: file left out")
-            return None
-        root = self._root(data, name)
-        if root is None:
+        data = self._bytes(path, name)
+        root = self._root(data, name) if data is not None else None
+        if data is None or root is None:
             return None
         kind = _KINDS.get(str(root.tag))
         if kind is None:
             return None
         return Document(path, name, root, hashlib.sha256(data).hexdigest(), kind)
 
+    def _bytes(self, path: Path, name: str) -> bytes | None:
+        """The content of a regular file: reading a pipe or a device would never end."""
+        try:
+            facts = path.stat()
+            if stat.S_ISREG(facts.st_mode) and facts.st_size <= MAX_BYTES:
+                return path.read_bytes()
+        except OSError as error:
+            self._unreadable(path, error, _FILE_LEFT_OUT)
+            return None
+        message = f"larger than {MAX_BYTES} bytes" if stat.S_ISREG(facts.st_mode) else "no regular file"
+        self._findings.add("unreadable", name, 0, message, _FILE_LEFT_OUT)
+        return None
+
+    def _unreadable(self, path: Path, error: OSError, repair: str) -> None:
+        self._findings.add("unreadable", self.name(path), 0, error.strerror or str(error), repair)
+
     def _root(self, data: bytes, name: str) -> etree._Element | None:
         stripped = data.lstrip(b" \t\r\n")
         if stripped is not data and stripped.startswith(b"<?xml") and len(stripped) != len(data):
             self._findings.add("encoding-blank", name, 1, "blanks before the XML declaration", "blanks left out")
             data = stripped
-        parser = etree.XMLParser(
-            resolve_entities=False, load_dtd=False, no_network=True, remove_pis=True, remove_comments=True
-        )
         try:
-            root = etree.fromstring(data, parser)
-        except (etree.XMLSyntaxError, ValueError) as error:
-            line = getattr(error, "lineno", 0)
-            self._findings.add("not-xml", name, line, str(error), "not generated: file left out")
+            refuse_doctype(data)
+            root = etree.fromstring(data, etree.XMLParser(**HARDENED))
+            refuse_dtd(root)
+        except etree.XMLSyntaxError as error:
+            known = syntax_error(error, None)
+            self._findings.add("not-xml", name, known.line, known.message, _FILE_LEFT_OUT)
             return None
-        dtd = root.getroottree().docinfo.internalDTD
-        if dtd is not None and next(iter(dtd.iterentities()), None) is not None:
-            self._findings.add("dtd", name, 1, "declares entities", "not generated: file left out")
+        except XmlError as error:
+            self._findings.add("dtd", name, error.line, error.message, _FILE_LEFT_OUT)
+            return None
+        except ValueError as error:
+            self._findings.add("not-xml", name, 1, str(error), _FILE_LEFT_OUT)
             return None
         return root
+
+
+def is_file(path: Path) -> bool:
+    """Whether a path leads to a regular file; False where that cannot be asked."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except (OSError, ValueError):
+        return False

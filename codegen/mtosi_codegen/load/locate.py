@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from lxml import etree
 
 from mtosi_codegen.findings import Findings
-from mtosi_codegen.load.documents import Document, Kind, Link, LinkKind, Reader
+from mtosi_codegen.load.documents import Document, Kind, Link, LinkKind, Reader, is_file
 from mtosi_codegen.load.rivals import looks_stale
 from mtosi_jms.namespaces import WSDL, XML, XSD
 
@@ -58,7 +58,7 @@ class Locator:
 
     def exists(self, document: Document, location: str) -> bool:
         """Whether a location leads to a file exactly as written."""
-        return (document.path.parent / location).is_file()
+        return is_file(document.path.parent / location)
 
     def _by_location(self, document: Document, link: Link, location: str) -> Document | None:
         if "\\" in location:
@@ -82,16 +82,16 @@ class Locator:
 
     def _on_disk(self, path: Path) -> Path | None:
         """The path as the disk spells it, case aside; None where there is no such file."""
-        if path.is_file() and path.name in self._reader.entries(path.parent):
-            return path
+        if is_file(path) and path.name in (self._reader.entries(path.parent) or (path.name,)):
+            return path  # a folder that cannot be listed may let its files be read all the same
         actual = Path(path.anchor or ".")
         for part in path.relative_to(path.anchor).parts:
-            entries = self._reader.entries(actual)
+            entries = self._reader.entries(actual) or (part,)
             same = [part] if part in entries else [name for name in entries if name.casefold() == part.casefold()]
             if not same:
                 return None
             actual = actual / same[0]
-        return actual if actual.is_file() else None
+        return actual if is_file(actual) else None
 
     def _by_namespace(self, document: Document, link: Link, wanted: str) -> Document | None:
         own = {(schema.get("targetNamespace") or "").strip() for schema in schemas_of(document)}
@@ -129,7 +129,7 @@ class Locator:
         if location and not _SCHEME.match(location):
             folders.add(Path(os.path.normpath(document.path.parent / location)).parent)
         siblings = (folder / name for folder in folders for name in self._reader.entries(folder))
-        nearby = (path for path in siblings if path.suffix.lower() in {".wsdl", ".xsd"} and path.is_file())
+        nearby = (path for path in siblings if path.suffix.lower() in {".wsdl", ".xsd"} and is_file(path))
         for path in sorted({*self._pool, *nearby} - {document.path}):
             other = self._reader.read(path)
             if other is not None and other.kind == kind:
