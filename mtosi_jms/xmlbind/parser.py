@@ -35,7 +35,7 @@ DEFAULT_LIMITS: Final = Limits()
 
 _DEPTH_BY_PATH: Final = 250
 _DEPTH = re.compile(r"depth", re.IGNORECASE)
-_TOO_BIG = re.compile(r"too (?:big|long|large)|huge|amplification|entity reference loop", re.IGNORECASE)
+_TOO_BIG = re.compile(r"too (?:big|long|large)|limit exceeded|huge|amplification|entity reference loop", re.IGNORECASE)
 _ADVICE = re.compile(r",? *(?:use|try|see) (?:XML_PARSE_HUGE(?: option)?|xmlCtxt\w+)")
 """What libxml2 tells programmers, not users."""
 _DECLARATION = re.compile(r"^\ufeff?<\?xml\s[^>]*\?>")
