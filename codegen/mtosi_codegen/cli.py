@@ -1,19 +1,24 @@
 """The command `mtosi-codegen generate | check | inspect`.
 
 Exit codes: 0 done; 1 the sources or the tree on disk are at fault, each problem on a line of its own on standard error;
-2 wrong usage.
+2 wrong usage; 130 interrupted; 141 nobody reads the output any more. A traceback is shown only where the environment
+sets MTOSI_JMS_DEBUG.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import json
 import keyword
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from mtosi_codegen import report
 from mtosi_codegen.pipeline import Result, generate
@@ -21,6 +26,11 @@ from mtosi_codegen.write import compare, write
 from mtosi_jms.errors import MtosiError
 
 _FIX = "run mtosi-codegen generate with the same arguments"
+_AT_FAULT: Final = 1
+_WRONG_USAGE: Final = 2
+_INTERRUPTED: Final = 130
+# What a shell reports for a program that lost its reader.
+_PIPE_CLOSED: Final = 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,21 +42,71 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
-    parser = _parser()
-    args = parser.parse_args(argv)
-    command: Callable[[argparse.Namespace], int] = args.run
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A file name or a value that the terminal cannot show must not end the command.
+            stream.reconfigure(errors="backslashreplace")
     try:
-        return command(args)
-    except MtosiError as error:
-        print(f"mtosi-codegen: {error}", file=sys.stderr)
-        return 1
+        code = _run(argv)
+        sys.stdout.flush()
     except BrokenPipeError:
-        sys.stderr.close()
-        return 1
+        _discard_output()
+        return _PIPE_CLOSED
+    except KeyboardInterrupt:
+        print("mtosi-codegen: interrupted", file=sys.stderr)
+        return _INTERRUPTED
+    except (MtosiError, OSError) as error:
+        return _report(error, _one_line(error))
+    except Exception as error:  # noqa: BLE001 - the last place where a defect can be told without a traceback
+        return _report(error, f"internal error, please report it: {type(error).__name__}: {error}")
+    return code
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    try:
+        args = _parser().parse_args(argv)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else _WRONG_USAGE
+    command: Callable[[argparse.Namespace], int] = args.run
+    return command(args)
+
+
+def _one_line(error: Exception) -> str:
+    if isinstance(error, OSError) and not isinstance(error, MtosiError):
+        reason = error.strerror or str(error) or type(error).__name__
+        return f"{error.filename}: {reason}" if error.filename is not None else reason
+    return str(error) or type(error).__name__
+
+
+def _report(error: Exception, text: str) -> int:
+    _discard_output()
+    print(f"mtosi-codegen: {' '.join(text.split())}", file=sys.stderr)
+    if os.environ.get("MTOSI_JMS_DEBUG"):
+        raise error
+    return _AT_FAULT
+
+
+def _discard_output() -> None:
+    """Give up what cannot be written, or the interpreter complains once more when it flushes at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with contextlib.suppress(OSError, ValueError):
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nothing, sys.stdout.fileno())
+            os.close(nothing)
+
+
+def _version() -> str:
+    try:
+        return metadata.version("mtosi-jms")
+    except metadata.PackageNotFoundError:
+        return "unknown"
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mtosi-codegen", description="Typed Python from WSDL and XML Schema.")
+    parser.add_argument("--version", action="version", version=f"mtosi-codegen {_version()}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, run, about in (
         ("generate", _generate, "write the package"),
@@ -92,6 +152,10 @@ def _problems(result: Result, args: argparse.Namespace) -> int:
     """Print findings to standard error; 1 if anything could not be generated, or needed a repair under --strict."""
     for finding in result.findings:
         print(finding, file=sys.stderr)
+    return _verdict(result, args)
+
+
+def _verdict(result: Result, args: argparse.Namespace) -> int:
     if not result.files or (not result.model.modules and not result.model.services):
         print("mtosi-codegen: nothing to generate in the sources", file=sys.stderr)
         return 1
@@ -148,7 +212,7 @@ def _inspect(args: argparse.Namespace) -> int:
         for finding in result.findings:
             print(finding)
         print(report.summary(result, seconds))
-    return int(result.failed or (args.strict and bool(result.findings)))
+    return _verdict(result, args)
 
 
 def _print_table(rows: Sequence[tuple[str, ...]]) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mtosi_codegen import cli
 from mtosi_codegen.cli import main
 
 HERE = Path(__file__).parent
@@ -113,8 +117,7 @@ def test_operations(run: Run, tmp_path: Path) -> None:
     assert "list_orders" not in text
     code, _, err = run("generate", SOURCES, *place, "--operations", "Shop.notify,lstOrders")
     assert code == 1
-    assert "operation-unknown" in err
-    assert "did you mean" in err
+    assert f"{SOURCES}: operation-unknown: no operation 'lstOrders'; did you mean" in err
 
 
 def test_an_http_service_needs_to_be_asked_for(
@@ -158,12 +161,75 @@ def test_sources_at_fault_are_1(run: Run, tmp_path: Path) -> None:
     assert "no such file or folder" in err
     empty = tmp_path / "empty"
     empty.mkdir()
-    code, _, err = run("generate", str(empty), *place)
-    assert code == 1
-    assert "nothing to generate" in err
+    for argv in (("generate", str(empty), *place), ("check", str(empty), *place), ("inspect", str(empty))):
+        code, _, err = run(*argv)
+        assert code == 1
+        assert "nothing to generate" in err
 
 
 def test_help_is_0(run: Run) -> None:
     code, out, _ = run("--help")
     assert code == 0
     assert "generate" in out
+
+
+def test_the_version(run: Run) -> None:
+    code, out, err = run("--version")
+    assert (code, err) == (0, "")
+    assert out.startswith("mtosi-codegen ")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (OSError(28, "No space left on device"), 1, "No space left on device"),
+        (OSError(5, "Input/output error", "a.xsd"), 1, "a.xsd: Input/output error"),
+        (ValueError("two\nlines"), 1, "internal error, please report it: ValueError: two lines"),
+        (RecursionError("deep"), 1, "internal error, please report it: RecursionError: deep"),
+    ],
+)
+def test_whatever_goes_wrong_is_one_line(
+    run: Run, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, text: str
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(cli, "generate", fail)
+    monkeypatch.delenv("MTOSI_JMS_DEBUG", raising=False)
+    assert run("inspect", SOURCES) == (code, "", f"mtosi-codegen: {text}\n")
+
+
+def test_a_defect_shows_its_traceback_when_asked_to(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise ValueError("a defect")
+
+    monkeypatch.setattr(cli, "generate", fail)
+    monkeypatch.setenv("MTOSI_JMS_DEBUG", "1")
+    with pytest.raises(ValueError, match="a defect"):
+        run("inspect", SOURCES)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+def test_a_full_disk_is_one_line(root: Path) -> None:
+    argv = [sys.executable, "-m", "mtosi_codegen", "inspect", SOURCES]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            argv, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+            env={**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{root / 'codegen'}"},
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "mtosi-codegen: No space left on device\n")
+
+
+def test_a_reader_that_goes_away_is_no_problem(root: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "mtosi_codegen", "inspect", SOURCES],
+            stdout=writing, stderr=subprocess.PIPE, text=True, check=False,
+            env={**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{root / 'codegen'}"},
+        )  # fmt: skip
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
