@@ -35,6 +35,7 @@ RULES: Final[dict[str, str]] = {
     "attribute-unresolved": "a reference to an attribute that nothing defines",
     "base-unresolved": "a base type that nothing defines",
     "cycle": "a definition that contains itself where it must not",
+    "too-large": "a definition that grows beyond any use: by groups in groups, or by a long chain of base types",
     "pattern-unsupported": "a pattern facet that has no Python equivalent",
     "repeated-in-extension": "an element that the base type has already",
     "xsd-unsupported": "a construct of XML Schema that the generator leaves out",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from mtosi_codegen.model import RAW, ClassDef, Field, Model, ObjectValue
 from mtosi_codegen.passes.values import Values
 from mtosi_codegen.xsd.model import ComplexType, Element, QName, SimpleType
 
+MAX_BASES: Final = 100
 _DISTINGUISHED_NAME = ("/fmw/xsd/nam/v1", "NamingAttributeType")
 
 
@@ -19,8 +22,9 @@ def run(model: Model) -> None:
             _element(model, values, cls, model.schema.elements[cls.xml])
         if cls.kind == "type" and cls.xml.local == _DISTINGUISHED_NAME[1]:
             cls.mixin = "DistinguishedNameMixin" * cls.namespace.endswith(_DISTINGUISHED_NAME[0])
+    depths: dict[ClassDef, int] = {}
     for cls in model.classes:
-        _break_cycle(model, cls)
+        _settle_depth(model, cls, depths)
 
 
 def _derive(model: Model, values: Values, cls: ClassDef, source: ComplexType) -> None:
@@ -84,12 +88,26 @@ def _element(model: Model, values: Values, cls: ClassDef, element: Element) -> N
         cls.mixed = True
 
 
-def _break_cycle(model: Model, cls: ClassDef) -> None:
-    met: list[ClassDef] = []
-    for ancestor in cls.lineage():
-        if ancestor in met:
-            message = f"type {cls.xml} is derived from itself"
-            model.findings.add("cycle", *met[-1].place, message, "derived from nothing")
-            met[-1].base = None
-            return
-        met.append(ancestor)
+def _settle_depth(model: Model, cls: ClassDef, depths: dict[ClassDef, int]) -> None:
+    """Note how many bases a class has; a chain that comes back to itself or grows too long is cut."""
+    chain: dict[ClassDef, None] = {}
+    ancestor: ClassDef | None = cls
+    while ancestor is not None and ancestor not in depths and ancestor not in chain:
+        chain[ancestor] = None
+        ancestor = ancestor.base
+    if ancestor in chain:
+        last = next(reversed(chain))
+        message = f"type {cls.xml} is derived from itself"
+        model.findings.add("cycle", *last.place, message, "derived from nothing")
+        last.base = ancestor = None
+    depth = depths[ancestor] if ancestor is not None else -1
+    for derived in reversed(chain):
+        depth += 1
+        if depth > MAX_BASES:
+            message = f"{derived.kind} {derived.xml} has more than {MAX_BASES} base types"
+            repair = "not generated: derived from nothing; what its base adds is kept as XML"
+            model.findings.add("too-large", *derived.place, message, repair)
+            derived.base, depth = None, 0
+            derived.restricts = False
+            derived.mixed = derived.mixed or derived.source is None
+        depths[derived] = depth

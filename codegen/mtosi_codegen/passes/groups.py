@@ -1,8 +1,13 @@
-"""Group and attribute group references give way to what they refer to."""
+"""Group and attribute group references give way to what they refer to.
+
+A few groups that refer to each other more than once stand for more particles than anybody can hold: there are bounds
+on the particles and the levels of one type, and on the particles of all types together.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from mtosi_codegen.findings import Findings
 from mtosi_codegen.model import Model
@@ -18,13 +23,17 @@ from mtosi_codegen.xsd.model import (
     SchemaSet,
 )
 
+MAX_PARTICLES: Final = 20_000
+MAX_LEVELS: Final = 64
+MAX_ALL_PARTICLES: Final = 1_000_000
+
 
 def run(model: Model) -> None:
-    """Replace the references in every complex type."""
+    """Replace the references in every complex type; what grows beyond the bounds is left out, with a finding."""
     expander = _Expander(model.schema, model.findings)
     for component in all_complex_types(model.schema):
-        component.content = expander.particle(component.content, ()) if component.content is not None else None
-        component.attributes = tuple(expander.attributes(component.attributes, ()))
+        component.content = expander.content(component)
+        component.attributes = tuple(expander.attributes(component.attributes))
 
 
 def all_complex_types(schema: SchemaSet) -> Iterator[ComplexType]:
@@ -50,15 +59,46 @@ def _inline(particle: Particle) -> Iterator[ComplexType]:
             yield from _inline(item)
 
 
+class _TooLargeError(Exception):
+    """A content model grows beyond the bounds."""
+
+
 class _Expander:
     def __init__(self, schema: SchemaSet, findings: Findings) -> None:
         self._schema = schema
         self._findings = findings
+        self._used = 0
+        self._left = 0
 
-    def particle(self, particle: Particle, path: tuple[QName, ...]) -> Particle | None:
+    def content(self, component: ComplexType) -> Particle | None:
+        """The content model of a type without group references; None where it is empty or beyond the bounds."""
+        if component.content is None:
+            return None
+        available = min(MAX_PARTICLES, MAX_ALL_PARTICLES - self._used)
+        self._left = available
+        try:
+            return self.particle(component.content, (), 0)
+        except _TooLargeError as error:
+            message = f"type {component.name}" if component.name else "this type"
+            message += f" has more than {error} once its groups are written out"
+            repair = "not generated: content left out; what stands there is kept as XML"
+            self._findings.add("too-large", *component.place, message, repair)
+            return None
+        finally:
+            self._used += available - self._left
+
+    def _count(self, level: int) -> None:
+        self._left -= 1
+        if level > MAX_LEVELS:
+            raise _TooLargeError(f"{MAX_LEVELS} levels")
+        if self._left < 0:
+            raise _TooLargeError(f"{MAX_PARTICLES} particles")
+
+    def particle(self, particle: Particle, path: tuple[QName, ...], level: int) -> Particle | None:
         """The particle without group references; None where nothing is left."""
+        self._count(level)
         if isinstance(particle, Compositor):
-            items = (self.particle(item, path) for item in particle.items)
+            items = (self.particle(item, path, level + 1) for item in particle.items)
             return Compositor(particle.kind, particle.occurs, tuple(item for item in items if item is not None))
         if not isinstance(particle, GroupUse):
             return particle
@@ -70,30 +110,34 @@ class _Expander:
             return None
         if group.content is None:
             return None
-        inner = self.particle(group.content, (*path, particle.name))
+        inner = self.particle(group.content, (*path, particle.name), level)
         return Compositor("sequence", particle.occurs, (inner,)) if inner is not None else None
 
-    def attributes(
-        self, attributes: tuple[Attribute | AttributeGroupUse, ...], path: tuple[QName, ...]
-    ) -> Iterator[Attribute]:
+    def attributes(self, attributes: tuple[Attribute | AttributeGroupUse, ...]) -> Iterator[Attribute]:
         """The attributes without group references; the first of each name."""
         met: set[QName] = set()
-        for attribute in self._flat(attributes, path):
+        for attribute in self._flat(attributes):
             if attribute.name not in met:
                 met.add(attribute.name)
                 yield attribute
 
-    def _flat(
-        self, attributes: tuple[Attribute | AttributeGroupUse, ...], path: tuple[QName, ...]
-    ) -> Iterator[Attribute]:
-        for attribute in attributes:
-            if isinstance(attribute, Attribute):
+    def _flat(self, attributes: tuple[Attribute | AttributeGroupUse, ...]) -> Iterator[Attribute]:
+        """The attributes in order; a group that comes again adds nothing and is passed over."""
+        met: set[QName] = set()
+        opened: list[tuple[QName | None, Iterator[Attribute | AttributeGroupUse]]] = [(None, iter(attributes))]
+        while opened:
+            attribute = next(opened[-1][1], None)
+            if attribute is None:
+                opened.pop()
+            elif isinstance(attribute, Attribute):
                 yield attribute
+            elif attribute.name in met and all(name != attribute.name for name, _ in opened):
                 continue
-            group = self._schema.attribute_groups.get(attribute.name)
-            if group is None or attribute.name in path:
-                rule = "cycle" if group else "group-unresolved"
-                message = f"attribute group {attribute.name} " + ("contains itself" if group else "is not defined")
+            elif attribute.name in met or attribute.name not in self._schema.attribute_groups:
+                rule = "cycle" if attribute.name in met else "group-unresolved"
+                problem = "contains itself" if attribute.name in met else "is not defined"
+                message = f"attribute group {attribute.name} {problem}"
                 self._findings.add(rule, *attribute.place, message, "left out; its attributes are kept as they come")
             else:
-                yield from self._flat(group.attributes, (*path, attribute.name))
+                met.add(attribute.name)
+                opened.append((attribute.name, iter(self._schema.attribute_groups[attribute.name].attributes)))

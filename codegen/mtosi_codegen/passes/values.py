@@ -56,6 +56,7 @@ _LENGTHS: Final = {
     "minLength": ("min_length",),
     "maxLength": ("max_length",),
 }
+MAX_BASES: Final = 50
 _ORDERED: Final = INTEGERS | {"decimal", "float", "double", "dateTime", "date", "time"}
 
 
@@ -104,6 +105,10 @@ class Values:
             rule = "cycle" if component else "type-unresolved"
             self._model.findings.add(rule, *place, message, "typed as raw XML")
             return RAW
+        if name not in self._model.values and len(self._open) >= MAX_BASES:
+            message = f"type {name} is the last of more than {MAX_BASES} simple types, each made of the next"
+            self._model.findings.add("too-large", *component.place, message, "typed as text")
+            return ANY_SIMPLE
         if name not in self._model.values:
             self._open.append(name)
             self._model.values[name] = self._simple(component, name.namespace, (name.local,))
