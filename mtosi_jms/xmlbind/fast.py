@@ -77,13 +77,15 @@ class FastPlan:
         slots: by Clark name: field, code, position, position after which a repetition is wrong, target. None until
             the class is first met.
         plan: the plan of the slow path.
+        able: whether objects of the class may be read this way.
         required: names of fields that must have been found.
     """
 
-    __slots__ = ("cls", "plan", "required", "slots")
+    __slots__ = ("able", "cls", "plan", "required", "slots")
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
+        self.able = is_plain(plan)
         self.cls = plan.cls
         self.required = plan.required
         self.slots: dict[Any, tuple[str, int, int, int, Any]] | None = None
@@ -114,7 +116,8 @@ def _code(slot: Slot) -> tuple[int, Any]:
     if plan.text is not None:
         kind: SimpleType = plan.text.target
         return _TEXT, (plan.cls, plan.text.name, _Itself() if plan.text.kind == STRING else Known(kind))
-    return (_OBJECT, fast_plan(slot.target)) if is_plain(plan) else (_OTHER, slot)
+    inner = fast_plan(slot.target)
+    return (_OBJECT, inner) if inner.able else (_OTHER, slot)
 
 
 def is_plain(plan: Plan) -> bool:

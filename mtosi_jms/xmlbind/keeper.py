@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lxml import etree
 
 from mtosi_jms.namespaces import XSI, split_clark
-from mtosi_jms.xmlbind.plan import KEEP, OBJECT, Plan, Slot, Wildcard
+from mtosi_jms.xmlbind.plan import OBJECT, STRING, Plan, Slot, Wildcard
 from mtosi_jms.xmlbind.registry import XSI_NIL, find_element
 from mtosi_jms.xmlbind.simpletypes import QNameType, SimpleType
 from mtosi_jms.xmlbind.values import Anchor, Extras, Kept, Leaf, Nil, RawXml
@@ -116,7 +116,7 @@ class Keeper:
                 self._stray_text(tail, previous)
             tail = child.tail
             previous = child
-            slot = slots.get(str(child.tag))
+            slot = slots.get(child.tag)
             if slot is None:
                 self._foreign(child)
             elif self._in_place(child, slot):
@@ -125,13 +125,18 @@ class Keeper:
             self._stray_text(tail, previous)
 
     def _bind(self, child: etree._Element, slot: Slot) -> None:
-        value = self.reader.child(child, slot) if slot.kind in (OBJECT, KEEP) else self._leaf(child, slot)
+        name, kind, many, _, target, _ = slot
+        value: Any = None
+        if kind < OBJECT and not child.keys() and not len(child):
+            value = (child.text or "") if kind == STRING else target.known.get(child.text)
         if value is None:
-            self._keep(child)
-            return
-        if isinstance(value, Nil) and not slot.field.nillable:
-            self._excuse(slot.name)
-        self._put(slot.name, value, many=slot.many)
+            value = self.reader.child(child, slot) if kind >= OBJECT else self._leaf(child, slot)
+            if value is None:
+                self._keep(child)
+                return
+            if isinstance(value, Nil) and not slot.field.nillable:
+                self._excuse(name)
+        self._put(name, value, many=many)
 
     def _put(self, name: str, value: Any, *, many: bool) -> None:
         if many:

@@ -11,7 +11,7 @@ from typing import Final
 
 from lxml import etree
 
-from mtosi_jms.errors import ForbiddenXmlError, MalformedXmlError
+from mtosi_jms.errors import ConfigError, ForbiddenXmlError, MalformedXmlError
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +96,19 @@ def parse_xml(data: bytes | str, *, source: str | None = None, limits: Limits = 
     return root
 
 
-def to_bytes(data: bytes | str) -> bytes:
+def to_bytes(data: bytes | bytearray | memoryview | str) -> bytes:
     """A document as bytes: text as UTF-8, without a declaration that would call it something else.
 
     Args:
         data: text, or anything that holds bytes.
+
+    Raises:
+        ConfigError: neither of them.
     """
-    if not isinstance(data, str):
+    if isinstance(data, (bytes, bytearray, memoryview)):
         return bytes(data)
+    if not isinstance(data, str):
+        raise ConfigError(f"a document is bytes or text, not {type(data).__name__}")
     text = _DECLARATION.sub(lambda found: "\n" * found.group().count("\n"), data, count=1)
     return text.encode("utf-8", "surrogatepass")
 

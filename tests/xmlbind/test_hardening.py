@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from mtosi_jms import soap, xmlbind
-from mtosi_jms.errors import EnvelopeError, ForbiddenXmlError, MalformedXmlError, XmlError
+from mtosi_jms.errors import ConfigError, EnvelopeError, ForbiddenXmlError, MalformedXmlError, XmlError
 from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import Limits
 
@@ -298,6 +298,9 @@ def test_text_is_taken_as_it_is() -> None:
 def test_what_holds_bytes_is_bytes() -> None:
     assert xmlbind.parse_xml(bytearray(b"<a/>")).tag == "a"  # type: ignore[arg-type]
     assert xmlbind.parse_xml(memoryview(b"<a/>")).tag == "a"  # type: ignore[arg-type]
+    for wrong in (5, None, Path("a.xml"), [60, 97, 47, 62]):
+        with pytest.raises(ConfigError, match="bytes or text"):
+            xmlbind.decode(wrong)  # type: ignore[call-overload]
 
 
 def test_files(tmp_path: Path) -> None:
