@@ -36,6 +36,7 @@ def run(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         ("decode", ("zeep", "xsdata"), ["zeep", "xsdata, lxml", "xsdata, native", "lxml parse alone"]),
         ("encode", ("zeep", "xsdata"), ["zeep", "xsdata, lxml", "xsdata, native"]),
         ("request,batches", (), ["the same XML, no messaging"]),
+        ("generate", ("xsdata",), ["mtosi-codegen", "xsdata, clusters"]),
     ],
 )
 def test_a_quick_run_writes_a_table_and_json(
