@@ -91,3 +91,35 @@ def test_a_group_of_one_with_holes_stays_a_group() -> None:
 @pytest.mark.parametrize("model", [None, seq(), seq(seq(), choice()), seq(A, high=0)])
 def test_nothing_is_nothing(model: Any) -> None:
     assert simplified(model) is None
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "found"),
+    [
+        ("0", "unbounded", (0, None)),
+        ("+2", "0999999999", (2, 999_999_999)),
+        ("9" * 4000, "unbounded", (1, 1)),
+        ("0", "9" * 5000, (1, 1)),
+        ("-1", "1", (1, 1)),
+        ("x", "1", (1, 1)),
+    ],
+)
+def test_how_often_is_a_number_within_reason(
+    build: Any, xsd: Any, least: str, most: str, found: tuple[int, int]
+) -> None:
+    element = f'<x:element name="a" type="x:int" minOccurs="{least}" maxOccurs="{most}"/>'
+    result = build({"a.xsd": xsd(f'<x:complexType name="T"><x:sequence>{element}</x:sequence></x:complexType>')})
+    (field,) = result.model.classes[0].fields
+    assert (field.minimum, field.maximum) == found
+    assert [finding.rule for finding in result.findings] == ["xsd-unsupported"] * (found == (1, 1))
+    assert all(len(finding.message) < 200 for finding in result.findings)
+
+
+def test_the_deepest_content_model_is_still_python(build: Any, xsd: Any) -> None:
+    content = '<x:element name="a" type="x:int"/>'
+    for level in range(60):
+        kind = ("choice", "sequence")[level % 2]
+        content = f'<x:{kind} maxOccurs="2"><x:element name="e{level}" type="x:int"/>{content}</x:{kind}>'
+    result = build({"a.xsd": xsd(f'<x:complexType name="T">{content}</x:complexType>')})
+    assert result.findings == ()
+    assert [compile(text, path, "exec").co_filename for path, text in result.files.items()] == list(result.files)

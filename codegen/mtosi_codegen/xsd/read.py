@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Literal, cast
 
@@ -35,6 +36,9 @@ _FACETS: Final = frozenset(
         "totalDigits", "fractionDigits", "whiteSpace",
     }
 )  # fmt: skip
+# Products of these are written out, and Python refuses to write numbers of thousands of digits.
+_COUNT: Final = re.compile(r"\+?0*[0-9]{1,9}")
+_SHOWN: Final = 40
 _PARTICLES: Final = frozenset({"element", "any", "group", "sequence", "choice", "all"})
 _ANY_TYPE: Final = QName(XSD, "anyType")
 
@@ -180,11 +184,12 @@ class SchemaReader:
 
     def _occurs(self, element: etree._Element) -> Occurs:
         low, high = (element.get("minOccurs") or "1").strip(), (element.get("maxOccurs") or "1").strip()
-        try:
-            return Occurs(int(low), None if high == "unbounded" else int(high))
-        except ValueError:
-            self._unsupported(element, f"minOccurs {low!r} or maxOccurs {high!r} is no number")
-            return Occurs()
+        unbounded = high == "unbounded"
+        if all(_COUNT.fullmatch(text) for text in (low, *([] if unbounded else [high]))):
+            return Occurs(int(low), None if unbounded else int(high))
+        shown = f"minOccurs {low[:_SHOWN]!r} or maxOccurs {high[:_SHOWN]!r}"
+        self._unsupported(element, f"{shown} is no number from 0 to 999999999")
+        return Occurs()
 
     def _particle(self, local: str, element: etree._Element) -> Particle:
         if local == "element":
