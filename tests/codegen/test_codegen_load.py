@@ -273,10 +273,19 @@ def test_an_unreadable_file_named_as_a_source_is_one_finding(
     assert [finding.rule for finding in generate([file]).findings] == ["unreadable"]
 
 
-def test_a_source_that_cannot_be_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path, **_: Any) -> None:
-        raise PermissionError(13, "Permission denied", str(path))
+def test_a_source_that_cannot_be_asked_for(tree: Any, xsd: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tree({"a.xsd": xsd("", "urn:a"), "b.xsd": xsd("", "urn:b")})
+    stat = Path.stat
+
+    def refuse(path: Path, **options: Any) -> os.stat_result:
+        if path.name == "b.xsd":
+            raise PermissionError(13, "Permission denied", str(path))
+        return stat(path, **options)
 
     monkeypatch.setattr(Path, "stat", refuse)
-    with pytest.raises(SchemaError, match="cannot be read: Permission denied"):
-        load([tmp_path / "a.xsd"], Findings())
+    for sources, read in (([folder / "a.xsd", folder / "b.xsd"], ["a.xsd"]), ([folder / "b.xsd"], [])):
+        findings = Findings()
+        assert _names(load(sources, findings)) == read
+        (finding,) = findings
+        assert (finding.rule, finding.file) == ("unreadable", (folder / "b.xsd").as_posix())
+        assert finding.failed

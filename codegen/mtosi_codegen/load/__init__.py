@@ -88,15 +88,21 @@ def load(sources: Sequence[Path | str], findings: Findings, bindings: Bindings =
         SchemaError: no sources, or one that does not exist.
     """
     paths = sorted({Path(source).resolve() for source in sources})
+    refused: list[Path] = []
     for path in paths:
         try:
             path.stat()
         except (FileNotFoundError, NotADirectoryError):
             raise SchemaError("no such file or folder", file=str(path)) from None
         except OSError as error:
-            raise SchemaError(f"cannot be read: {error.strerror}", file=str(path)) from None
+            message = error.strerror or str(error)
+            findings.add("unreadable", path.as_posix(), 0, message, "not generated: source left out")
+            refused.append(path)
     if not paths:
         raise SchemaError("no sources")
+    paths = [path for path in paths if path not in refused]
+    if not paths:
+        return Sources((), (), ())
     base = Path(os.path.commonpath([path if path.is_dir() else path.parent for path in paths]))
     return _Loader(Reader(base, findings), findings, bindings).load(paths)
 
