@@ -8,7 +8,7 @@ breaches that the document had too.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from mtosi_jms.errors import EncodeError
@@ -17,18 +17,21 @@ from mtosi_jms.xmlbind.plan import substitutes
 from mtosi_jms.xmlbind.registry import XSI_NIL, XSI_TYPE, known_prefix
 from mtosi_jms.xmlbind.simpletypes import QNameType, SimpleType
 from mtosi_jms.xmlbind.table import ClassTable
-from mtosi_jms.xmlbind.values import Anchor, Extras, Kept, Leaf, Nil, RawXml, XmlObject
+from mtosi_jms.xmlbind.values import Extras, Leaf, Nil, RawXml, XmlObject
 from mtosi_jms.xmlbind.writeplan import (
     ANY,
     OBJECT,
     PLAIN,
     RAW_XML,
+    Between,
     Out,
     WritePlan,
+    check_list,
     escape_attribute,
     escape_text,
     forbidden_character,
     forbidden_place,
+    is_excused,
     write_plan,
 )
 
@@ -123,7 +126,7 @@ class Writer:
             if obj.extras is None or not obj.extras.element:
                 raise EncodeError(f"{table.cls.__name__} is a type: encode an instance of an element's class")
             return self._qualified(obj.extras.element), self._type(table)
-        if table.abstract and not _excused(obj.extras, "abstract"):
+        if table.abstract and not is_excused(obj.extras, "abstract"):
             raise EncodeError(f"element {table.element} is abstract")
         return self._qualified(str(table.tag)), ""
 
@@ -154,7 +157,7 @@ class Writer:
 
     def _field(self, out: Out, value: Any) -> None:
         if out.many:
-            _check_list(out, value)
+            check_list(out, value)
             for index, item in enumerate(value):
                 try:
                     self._value(out, item)
@@ -209,7 +212,7 @@ class Writer:
         actual = table.declared
         if not actual.is_a(declared):
             raise EncodeError(f"{target.cls.__name__} is needed, not {table.cls.__name__}")
-        if (table.abstract or actual.abstract) and not _excused(value.extras, "abstract"):
+        if (table.abstract or actual.abstract) and not is_excused(value.extras, "abstract"):
             raise EncodeError(f"{table.cls.__name__} is abstract: give an instance of a class derived from it")
         named = value.extras.element if value.extras else ""
         tag = self._qualified(named) if named and out.field.head else out.tag
@@ -321,7 +324,7 @@ class Writer:
                 if out.required and out.name not in extras.excused:
                     raise EncodeError("required, but not set", out.name)
             elif out.many:
-                _check_list(out, value, excused=out.name in extras.excused)
+                check_list(out, value, excused=out.name in extras.excused)
         counts = plan.reading.counts(values)
         order = list(extras.order)
         as_read = {name: order.count(name) for name in set(order)} == counts
@@ -338,7 +341,7 @@ class Writer:
     def _in_order(self, order: list[str], values: dict[str, Any], plan: WritePlan, extras: Extras) -> None:
         """Write values one by one, with what was kept between them."""
         used: dict[str, int] = {}
-        between = _Between(extras)
+        between = Between(extras)
         self.parts += between.after(None)
         for name in order:
             index = used.get(name, 0)
@@ -360,43 +363,9 @@ class Writer:
         attributes = self.attributes(dict(leaf.attributes))
         text = leaf.text
         if isinstance(out.target, QNameType):
-            text = self._format(out.target, leaf.value)
+            text = self._qualified(leaf.value)
         text = escape_text(text)
         self.parts.append(f"<{out.tag}{attributes}>{text}</{out.tag}>" if text else f"<{out.tag}{attributes}/>")
-
-
-class _Between:
-    """What was kept between the values of one object, by what it followed."""
-
-    def __init__(self, extras: Extras) -> None:
-        self._texts = dict(extras.texts)
-        self._kept: dict[Anchor, list[Kept]] = {}
-        for item in extras.elements:
-            self._kept.setdefault(item.after, []).append(item)
-
-    def after(self, anchor: Anchor) -> Iterator[str]:
-        """The pieces that followed something; each is given once."""
-        if text := self._texts.pop(anchor, ""):
-            yield escape_text(text)
-        for item in self._kept.pop(anchor, ()):
-            yield item.xml.xml.decode("utf-8") + escape_text(item.tail)
-
-    def rest(self) -> Iterator[str]:
-        """The pieces whose neighbours are gone."""
-        for anchor in [*self._texts, *self._kept]:
-            yield from self.after(anchor)
-
-
-def _excused(extras: Extras | None, reason: str) -> bool:
-    return extras is not None and reason in extras.excused
-
-
-def _check_list(out: Out, value: Any, *, excused: bool = False) -> None:
-    if not isinstance(value, (list, tuple)):
-        raise EncodeError(f"a list is needed, not {type(value).__name__}", out.name)
-    least, most = out.field.min, out.field.max
-    if (len(value) < least or (most is not None and len(value) > most)) and not excused:
-        raise EncodeError(f"{len(value)} where {least} to {'many' if most is None else most} are needed", out.name)
 
 
 def encode_object(obj: Any) -> bytes:

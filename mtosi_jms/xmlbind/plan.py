@@ -92,7 +92,6 @@ class Plan:
         self.mixed: str | None = None
         self.wildcards: list[Wildcard] = []
         self.heads: list[Slot] = []
-        self.any_attribute = False
         self.ordered = table.model is None
         self.interleaved = table.model is not None and _interleaves(table.model)
         for order, field in enumerate(table.fields):
@@ -112,8 +111,6 @@ class Plan:
             self.wildcards.append(Wildcard(field.name, field.ns or "##any", field.process, limit, order, target))
         elif field.kind == "mixed":
             self.mixed = field.name
-        elif field.kind == "any_attribute":
-            self.any_attribute = True
         elif field.kind == "attribute":
             self.attributes[field.tag] = _slot(field, order)
         elif field.kind == "text":

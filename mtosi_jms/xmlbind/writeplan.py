@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
+from mtosi_jms.errors import EncodeError
 from mtosi_jms.xmlbind.plan import Plan, Wildcard, plan_of
 from mtosi_jms.xmlbind.registry import qualified
 from mtosi_jms.xmlbind.table import RAW, ClassTable, Field
-from mtosi_jms.xmlbind.values import XmlObject
+from mtosi_jms.xmlbind.values import Anchor, Extras, Kept, XmlObject
 
 PLAIN: Final = 0
 SIMPLE: Final = 1
@@ -143,3 +144,43 @@ def forbidden_place(value: Any, path: str = "") -> str | None:
     else:
         return None
     return next((place for place in places if place is not None), None)
+
+
+class Between:
+    """What was kept between the values of one object, by what it followed."""
+
+    def __init__(self, extras: Extras) -> None:
+        self._texts = dict(extras.texts)
+        self._kept: dict[Anchor, list[Kept]] = {}
+        for item in extras.elements:
+            self._kept.setdefault(item.after, []).append(item)
+
+    def after(self, anchor: Anchor) -> Iterator[str]:
+        """The pieces that followed something; each is given once."""
+        if text := self._texts.pop(anchor, ""):
+            yield escape_text(text)
+        for item in self._kept.pop(anchor, ()):
+            yield item.xml.xml.decode("utf-8") + escape_text(item.tail)
+
+    def rest(self) -> Iterator[str]:
+        """The pieces whose neighbours are gone."""
+        for anchor in [*self._texts, *self._kept]:
+            yield from self.after(anchor)
+
+
+def is_excused(extras: Extras | None, reason: str) -> bool:
+    """Whether an object was read with a breach, and so may be written with it."""
+    return extras is not None and reason in extras.excused
+
+
+def check_list(out: Out, value: Any, *, excused: bool = False) -> None:
+    """See that a value is a list with as many items as its field takes.
+
+    Raises:
+        EncodeError: it is not.
+    """
+    if not isinstance(value, (list, tuple)):
+        raise EncodeError(f"a list is needed, not {type(value).__name__}", out.name)
+    least, most = out.field.min, out.field.max
+    if (len(value) < least or (most is not None and len(value) > most)) and not excused:
+        raise EncodeError(f"{len(value)} where {least} to {'many' if most is None else most} are needed", out.name)
