@@ -207,7 +207,7 @@ class Keeper:
         problem = kind.lenient(text)[1]
         if problem:
             self._add("bad-value", f"{what} {text[:60]!r}: {problem}", element)
-        return name, True
+        return name, problem is None
 
     def _stray_text(self, text: str, previous: etree._Element | None) -> None:
         """Character data between elements."""
