@@ -41,3 +41,16 @@ def test_fingerprints_leave_out_place_and_documentation(tree: Any, xsd: Any) -> 
     other = only('<x:element name="e" type="x:int" nillable="true"/>')
     assert fingerprint(one) == fingerprint(same)
     assert fingerprint(one) != fingerprint(other)
+
+
+def test_definitions_too_deep_to_compare_are_a_conflict(build: Any, xsd: Any) -> None:
+    def nested(levels: int) -> str:
+        content = f'{"<x:sequence>" * levels}<x:element name="e" type="x:int"/>{"</x:sequence>" * levels}'
+        return f'\n<x:complexType name="T">{content}</x:complexType>'
+
+    include = '<x:include schemaLocation="b.xsd"/>'
+    result = build({"a.xsd": xsd(include + nested(248)), "b.xsd": xsd(nested(247))})
+    assert [(finding.rule, finding.file, finding.line) for finding in result.findings] == [
+        ("too-large", "a.xsd", 4),
+        ("definition-conflict", "b.xsd", 4),
+    ]

@@ -85,3 +85,32 @@ def test_types_defined_by_each_other(build: Callable[..., Result], xsd: Any) -> 
         }
     )
     assert {finding.rule for finding in result.findings} == {"cycle"}
+
+
+def test_unions_that_multiply_are_flat(build: Any, xsd: Any) -> None:
+    body = "".join(
+        f'<x:simpleType name="U{n}"><x:union memberTypes="t:U{n + 1} t:V{n + 1}"/></x:simpleType>'
+        f'<x:simpleType name="V{n}"><x:union memberTypes="t:V{n + 1} t:U{n + 1}"/></x:simpleType>'
+        for n in range(40)
+    )
+    body += '<x:simpleType name="U40"><x:restriction base="x:int"/></x:simpleType>'
+    body += '<x:simpleType name="V40"><x:restriction base="x:date"/></x:simpleType>'
+    result = build({"a.xsd": xsd(body + '<x:element name="e" type="t:U0"/>')})
+    (field,) = result.model.classes[0].fields
+    assert field.type == UnionValue((Builtin("int"), Builtin("date")))
+    assert result.findings == ()
+
+
+def test_a_list_of_lists_is_reported(build: Any, xsd: Any) -> None:
+    body = '<x:simpleType name="L0"><x:list itemType="x:int"/></x:simpleType>\n'
+    body += "\n".join(
+        f'<x:simpleType name="L{n + 1}"><x:list><x:simpleType><x:union memberTypes="t:L{n} x:int"/></x:simpleType>'
+        f"</x:list></x:simpleType>"
+        for n in range(30)
+    )
+    result = build({"a.xsd": xsd(body + '<x:element name="e" type="t:L30"/>')})
+    assert [(finding.rule, finding.line) for finding in result.findings] == [
+        ("xsd-unsupported", line) for line in range(4, 34)
+    ]
+    (field,) = result.model.classes[0].fields
+    assert field.type == ListValue(Builtin("anySimpleType"))

@@ -63,10 +63,18 @@ def _add(schema: SchemaSet, component: Component, findings: Findings) -> None:
     if component.name is None:
         return
     known = table.setdefault(component.name, component)
-    if known is not component and fingerprint(known) != fingerprint(component):
+    if known is not component and not _same(known, component):
         message = f"{component.name} is defined again, and differently, after {known.place.file}:{known.place.line}"
         repair = f"the definition in {known.place.file} counts"
         findings.add("definition-conflict", component.place.file, component.place.line, message, repair)
+
+
+def _same(known: Component, component: Component) -> bool:
+    """Whether two definitions mean the same; of those nested too deep to be compared, that they do not."""
+    try:
+        return bool(fingerprint(known) == fingerprint(component))
+    except RecursionError:
+        return False
 
 
 def fingerprint(component: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from mtosi_codegen.model import (
@@ -137,9 +138,13 @@ class Values:
     def _fresh(self, component: SimpleType, namespace: str, path: tuple[str, ...]) -> Value:
         if component.members:
             members = (self.text(member, component.place, namespace, path) for member in component.members)
-            return UnionValue(tuple(dict.fromkeys(members)))
+            return UnionValue(tuple(dict.fromkeys(_flat(members))))
         if component.item is not None:
-            return ListValue(self.text(component.item, component.place, namespace, path))
+            item = self.text(component.item, component.place, namespace, path)
+            if any(isinstance(member, ListValue) for member in _flat([item])):
+                self._model.findings.add("xsd-unsupported", *component.place, "a list of lists", "a list of texts")
+                item = ANY_SIMPLE
+            return ListValue(item)
         base = self.text(component.base, component.place, namespace, (*path, "Base"))
         if component.enumeration is not None and is_text(base):
             return EnumValue(self._enum(component, component.enumeration, namespace, path))
@@ -197,6 +202,15 @@ def _bare(pattern: str) -> str:
     """The pattern without the anchors that a full match makes superfluous."""
     start, end = "^(?:", r")$(?!\n\Z)"
     return pattern[len(start) : -len(end)] if pattern.startswith(start) and pattern.endswith(end) else pattern
+
+
+def _flat(members: Iterable[Value]) -> Iterator[Value]:
+    """The members of a union, those of unions among them in their place: nested ones may double at each level."""
+    for member in members:
+        if isinstance(member, UnionValue):
+            yield from member.members
+        else:
+            yield member
 
 
 def _merged(base: Value, facets: dict[str, tuple[str, ...]]) -> Value:
