@@ -12,6 +12,7 @@ from pathlib import Path
 from lxml import etree
 
 from mtosi_jms.errors import SchemaError
+from mtosi_jms.validation.bounds import overgrown
 from mtosi_jms.validation.choice import Choice, choose, count_wsdl_imports
 from mtosi_jms.validation.linking import compile_schema, link_notes, refusals
 from mtosi_jms.validation.locate import FoundFiles, default_folder, find_files
@@ -79,6 +80,9 @@ class SchemaSet:
             reached = {link.target for link in file.links if link.target is not None} - seen
             seen |= reached
             queue.extend(sorted(reached))
+        for path, (line, reason) in overgrown(files.values()).items():
+            self.notes.append(SchemaNote("left-out", str(path), line, f"left out: {reason}"))
+            self.left_out[files.pop(path).namespace] = str(self.notes[-1])
         if not files:
             reasons = "; ".join(str(note) for note in self.notes)
             raise SchemaError(f"holds no usable schema: {reasons}", file=str(self.folder))

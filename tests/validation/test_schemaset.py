@@ -390,3 +390,29 @@ def test_locations_are_resolved(tmp_path: Path, location: str, exact: bool) -> N
 def test_locations_that_lead_nowhere(tmp_path: Path, location: str) -> None:
     (tmp_path / "B.xsd").touch()
     assert resolve_location(tmp_path, location) == (None, False)
+
+
+@pytest.mark.parametrize(("levels", "times"), [(40, 2), (3000, 1)])
+def test_groups_that_multiply_are_left_out(write: WriteSchema, tmp_path: Path, levels: int, times: int) -> None:
+    groups = "".join(
+        f'<xs:group name="G{n}"><xs:sequence>{f"""<xs:group ref="t:G{n + 1}"/>""" * times}</xs:sequence></xs:group>\n'
+        for n in range(levels)
+    )
+    groups += f'<xs:group name="G{levels}"><xs:sequence><xs:element name="e" type="xs:int"/></xs:sequence></xs:group>'
+    path = write("laughs.xsd", "urn:l", groups + '<xs:complexType name="T"><xs:group ref="t:G0"/></xs:complexType>')
+    with pytest.raises(SchemaError, match="more than 100000 particles or 200 levels"):
+        SchemaSet.load(path)
+    write("good.xsd", "urn:a", a="xs:int")
+    schemas = SchemaSet.load(tmp_path)
+    assert valid(schemas, '<a xmlns="urn:a">7</a>')
+    (note,) = schemas.notes
+    assert (note.rule, note.file, note.line) == ("left-out", str(path), 2)
+    assert "laughs.xsd" in schemas.left_out["urn:l"]
+
+
+def test_groups_within_the_bounds_count(write: WriteSchema) -> None:
+    group = '<xs:group name="G"><xs:sequence><xs:element name="e" type="xs:int"/></xs:sequence></xs:group>'
+    body = '<xs:element name="top"><xs:complexType><xs:group ref="t:G" maxOccurs="2"/></xs:complexType></xs:element>'
+    schemas = SchemaSet.load(write("a.xsd", "urn:a", group + body))
+    assert valid(schemas, '<top xmlns="urn:a"><e>1</e><e>2</e></top>')
+    assert not valid(schemas, '<top xmlns="urn:a"/>')
