@@ -410,6 +410,21 @@ def test_groups_that_multiply_are_left_out(write: WriteSchema, tmp_path: Path, l
     assert "laughs.xsd" in schemas.left_out["urn:l"]
 
 
+@pytest.mark.parametrize(("count", "refused"), [(150, False), (3000, True)])
+def test_a_long_chain_of_base_types_is_left_out(write: WriteSchema, count: int, refused: bool) -> None:
+    types = '<xs:complexType name="T0"/>' + "".join(
+        f'<xs:complexType name="T{n + 1}"><xs:complexContent><xs:extension base="t:T{n}"><xs:sequence>'
+        f'<xs:element name="e{n}" type="xs:int"/></xs:sequence></xs:extension></xs:complexContent></xs:complexType>\n'
+        for n in range(count)
+    )
+    path = write("chain.xsd", "urn:a", types, a="xs:int")
+    if refused:
+        with pytest.raises(SchemaError, match=r"chain\.xsd:201: left out: more than 100000 particles or 200 levels"):
+            SchemaSet.load(path)
+    else:
+        assert valid(SchemaSet.load(path), '<a xmlns="urn:a">7</a>')
+
+
 def test_groups_within_the_bounds_count(write: WriteSchema) -> None:
     group = '<xs:group name="G"><xs:sequence><xs:element name="e" type="xs:int"/></xs:sequence></xs:group>'
     body = '<xs:element name="top"><xs:complexType><xs:group ref="t:G" maxOccurs="2"/></xs:complexType></xs:element>'
