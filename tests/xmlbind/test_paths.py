@@ -24,8 +24,8 @@ PLAIN = [
         "</c:leaves>"
     ),
     (
-        "<c:leaves>\n\t<c:string/>\n\t<c:day>2026-01-01</c:day>\n\t<c:colour>red</c:colour>\n\t<c:numbers>1 2</c:numbers>\n"
-        "</c:leaves>"
+        "<c:leaves>\n\t<c:string/>\n\t<c:day>2026-01-01</c:day>\n\t<c:colour>red</c:colour>\n"
+        "\t<c:numbers>1 2</c:numbers>\n</c:leaves>"
     ),
     "<c:tree><c:node><c:name>1</c:name><c:node/></c:node><c:node/></c:tree>",
     f"<mer:getManagedElementRequest><mer:meRef>{RDN * 2}</mer:meRef></mer:getManagedElementRequest>",
