@@ -24,12 +24,15 @@ from mtosi_jms.xmlbind import (
     Writer,
     XmlObject,
     XmlWarning,
+    find_element,
     parse_xml,
     to_element,
 )
 from mtosi_jms.xmlbind.decoder import decode_root
 from mtosi_jms.xmlbind.encoder import DECLARATION
+from mtosi_jms.xmlbind.fast import Odd
 from mtosi_jms.xmlbind.parser import to_bytes
+from mtosi_jms.xmlbind.scan import Cut, cut_body, parsed_shell
 
 _HEADER_TAG: Final = clark(HDR, "header")
 _VERSIONS: Final = {SOAP11: "1.1", SOAP12: "1.2"}
@@ -224,11 +227,14 @@ def parse(
         EnvelopeError: no SOAP envelope, or one without a body.
         DecodeError: in strict mode.
     """
-    root = parse_xml(data, source=source, limits=limits)
-    reader = _Reader(root, Issues(strict=strict, source=source), package)
-    envelope = reader.read()
     data = data if isinstance(data, str) else bytes(data)
     wire = data if isinstance(data, bytes) else to_bytes(data)
+    reader: _Reader | None = _ShellReader.of(wire, package, limits)
+    if reader is None:
+        root = parse_xml(data, source=source, limits=limits)
+        reader = _Reader(root, Issues(strict=strict, source=source), package)
+        reader.read()
+    envelope = reader.envelope
     envelope._read = _Read(data, wire, package, limits, reader.header_at)
     envelope.source = source
     return envelope
@@ -243,6 +249,7 @@ class _Reader:
     """Takes one envelope apart.
 
     Attributes:
+        envelope: what was found.
         header_at: how many other blocks stood before the header in the SOAP header; None where it stood in a fault.
     """
 
@@ -257,10 +264,10 @@ class _Reader:
             space = f" of namespace {self._namespace!r}" if local == "Envelope" else ""
             message = f"not a SOAP envelope: the root element is {local}{space}"
             raise EnvelopeError(message, source=issues.source, line=root.sourceline)
-        self._envelope = Envelope(version=_VERSIONS[self._namespace], warnings=issues.found)
+        self.envelope = Envelope(version=_VERSIONS[self._namespace], warnings=issues.found)
 
-    def read(self) -> Envelope:
-        """The envelope.
+    def read(self) -> None:
+        """Fill the envelope.
 
         Raises:
             EnvelopeError: it has no body.
@@ -280,21 +287,20 @@ class _Reader:
         if "Header" in parts:
             self._read_header(parts["Header"])
         self._read_body(body)
-        if self._envelope.header is None:
+        if self.envelope.header is None:
             self._issues.add("no-header", "there is no MTOSI header", self._root)
-        return self._envelope
 
     def _attributes(self, element: etree._Element) -> None:
         if element.items():
             attributes = {str(name): str(text) for name, text in element.items()}
-            self._envelope.attributes[split_clark(str(element.tag))[1]] = attributes
+            self.envelope.attributes[split_clark(str(element.tag))[1]] = attributes
         texts = [element.text, *(child.tail for child in element)]
         if any(text and not text.isspace() for text in texts):
             self._issues.add("stray-text", "text between elements is left out", element)
 
     def _read_header(self, element: etree._Element) -> None:
         self._attributes(element)
-        envelope = self._envelope
+        envelope = self.envelope
         for block in element:
             if block.tag == _HEADER_TAG and envelope.header is None:
                 header = decode_root(block, Header, self._issues)
@@ -316,15 +322,15 @@ class _Reader:
         for extra in children[1:]:
             name = split_clark(str(extra.tag))[1]
             self._issues.add("P36", f"a second element in the body, {name}, is kept as XML", extra)
-            self._envelope.more.append(RawXml.from_element(extra))
+            self.envelope.more.append(RawXml.from_element(extra))
         if children[0].tag == clark(self._namespace, "Fault"):
             self._read_fault(children[0])
             return
         value = decode_root(children[0], None, self._issues, self._package)
-        self._envelope.body = RawXml.from_element(children[0]) if isinstance(value, Nil) else value
+        self.envelope.body = RawXml.from_element(children[0]) if isinstance(value, Nil) else value
 
     def _read_fault(self, element: etree._Element) -> None:
-        envelope = self._envelope
+        envelope = self.envelope
         fault, envelope.body = read_fault(element, self._issues, self._package)
         envelope.fault = fault
         if fault.header is None:
@@ -334,3 +340,34 @@ class _Reader:
             envelope.blocks.insert(self.header_at, RawXml.from_element(self._header))
         envelope.header = fault.header
         self.header_at = None
+
+
+class _ShellReader(_Reader):
+    """Takes a large plain envelope apart: the object in its body comes from the text, the rest from a tree."""
+
+    _cut: Cut
+
+    @classmethod
+    def of(cls, data: bytes, package: str | None, limits: Limits) -> _ShellReader | None:
+        """The reader of an envelope that leaves nothing to report; None where the whole of it needs a tree."""
+        cut = cut_body(data, limits)
+        root = parsed_shell(cut, limits) if cut is not None else None
+        if cut is None or root is None:
+            return None
+        issues = Issues()
+        try:
+            reader = cls(root, issues, package)
+            reader._cut = cut
+            reader.read()
+        except (Odd, EnvelopeError):
+            return None
+        return None if issues.found else reader
+
+    def _read_body(self, body: etree._Element) -> None:
+        self._attributes(body)
+        found = find_element(str(body[0].tag), self._package) if len(body) == 1 else None
+        if found is None or self._issues.found or self.envelope.header is None:
+            raise Odd
+        self.envelope.body = self._cut.read(body[0], found.__xml__)
+        if self.envelope.body is None:
+            raise Odd

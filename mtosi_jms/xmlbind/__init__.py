@@ -17,8 +17,9 @@ from mtosi_jms.xmlbind.decoder import decode_root, without_comments
 from mtosi_jms.xmlbind.encoder import Writer, encode_object
 from mtosi_jms.xmlbind.issues import ElementPaths, Issues, XmlWarning
 from mtosi_jms.xmlbind.lexical import Duration
-from mtosi_jms.xmlbind.parser import DEFAULT_LIMITS, Limits, make_parser, parse_xml
+from mtosi_jms.xmlbind.parser import DEFAULT_LIMITS, Limits, make_parser, parse_xml, to_bytes
 from mtosi_jms.xmlbind.registry import find_element, find_type, register_package, registered_packages
+from mtosi_jms.xmlbind.scan import read_root
 from mtosi_jms.xmlbind.simpletypes import *  # noqa: F403 - the names of the XSD built-in types
 from mtosi_jms.xmlbind.stream import iter_decode
 from mtosi_jms.xmlbind.table import ANY, MIXED, RAW, TEXT, A, ClassTable, E, Field, Module, enum, list_of, simple, union
@@ -134,7 +135,11 @@ def decode(
     if isinstance(data, etree._Element):
         element = without_comments(data)
     else:
-        element = parse_xml(data, source=source, limits=limits)
+        raw = to_bytes(data)
+        value = read_root(raw, cls, find_element, limits)
+        if value is not None:
+            return value
+        element = parse_xml(raw, source=source, limits=limits)
     issues = Issues(strict=strict, found=warnings if warnings is not None else [], source=source)
     return decode_root(element, cls, issues)
 

@@ -63,7 +63,7 @@ class Known(dict[Any, Any]):
         return value
 
 
-class _Itself(dict[Any, Any]):
+class Itself(dict[Any, Any]):
     """Texts of simple content of type string: each is its own value."""
 
     def __missing__(self, text: str | None) -> str:
@@ -115,7 +115,7 @@ def _code(slot: Slot) -> tuple[int, Any]:
         return _OTHER, slot
     if plan.text is not None:
         kind: SimpleType = plan.text.target
-        return _TEXT, (plan.cls, plan.text.name, _Itself() if plan.text.kind == STRING else Known(kind))
+        return _TEXT, (plan.cls, plan.text.name, Itself() if plan.text.kind == STRING else Known(kind))
     inner = fast_plan(slot.target)
     return (_OBJECT, inner) if inner.able else (_OTHER, slot)
 
@@ -126,10 +126,14 @@ def is_plain(plan: Plan) -> bool:
     A wildcard beside them does no harm, as what it takes is unknown here and goes the slow way; every resource has one
     for the ITU's states, and hardly any document uses it.
     """
+    return is_sequence(plan) and (bool(plan.slots) or not plan.wildcards)
+
+
+def is_sequence(plan: Plan) -> bool:
+    """Whether the elements of a class are one sequence, in which none has to be counted."""
     free = {wild.name for wild in plan.wildcards}
-    counted = [name for name, _, _ in plan.bounded if name not in free]
-    known = bool(plan.slots) or not free
-    return plan.ordered and known and not counted and plan.mixed is None and plan.text is None
+    counted = any(name not in free for name, _, _ in plan.bounded)
+    return plan.ordered and not counted and plan.mixed is None and plan.text is None
 
 
 def fast_plan(table: ClassTable) -> FastPlan:

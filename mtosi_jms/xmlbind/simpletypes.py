@@ -7,6 +7,7 @@ Each type offers three things: `exact` (the fast path: valid text in the very fo
 from __future__ import annotations
 
 import copy
+import datetime as dt
 import re
 from collections.abc import Callable
 from typing import Any, Final
@@ -82,7 +83,7 @@ class SimpleType:
         known: texts whose exact value is known beforehand, for the fast path.
     """
 
-    __slots__ = ("_format", "_parse", "arrow", "collapse", "facets", "known", "name", "plain")
+    __slots__ = ("_format", "_parse", "_quick", "arrow", "collapse", "facets", "known", "name", "plain")
 
     def __init__(
         self,
@@ -93,9 +94,19 @@ class SimpleType:
         arrow: str = "string",
         collapse: bool = True,
         facets: Facets | None = None,
+        quick: Callable[[str], Any] | None = None,
     ) -> None:
+        """Arguments besides the attributes:
+
+        Args:
+            parse: text, its white space treated, to value.
+            format_: value to text.
+            quick: as `parse` for text in the form that `format_` gives; of other text it may make anything, as what
+                it made is written again and compared.
+        """
         self.name = name
         self._parse = parse
+        self._quick = quick or parse
         self._format = format_
         self.arrow = arrow
         self.collapse = collapse
@@ -109,7 +120,7 @@ class SimpleType:
         Raises:
             ValueError: it is not; `lenient` may still make something of it.
         """
-        value = self._parse(text)
+        value = self._quick(text)
         if self.format(value) != text or (self.collapse and _collapsed(text) != text):
             raise ValueError("not the form that we write")
         return value
@@ -377,8 +388,10 @@ UNSIGNED_LONG: Final = _integer("unsignedLong", 0, 2**64 - 1)
 UNSIGNED_INT: Final = _integer("unsignedInt", 0, 2**32 - 1)
 UNSIGNED_SHORT: Final = _integer("unsignedShort", 0, 2**16 - 1)
 UNSIGNED_BYTE: Final = _integer("unsignedByte", 0, 255)
-DATE_TIME: Final = DateTimeType("dateTime", lexical.parse_date_time, lexical.format_date_time, arrow="timestamp")
-DATE: Final = SimpleType("date", lexical.parse_date, lexical.format_date, arrow="date")
+DATE_TIME: Final = DateTimeType(
+    "dateTime", lexical.parse_date_time, lexical.format_date_time, arrow="timestamp", quick=dt.datetime.fromisoformat
+)
+DATE: Final = SimpleType("date", lexical.parse_date, lexical.format_date, arrow="date", quick=dt.date.fromisoformat)
 TIME: Final = SimpleType("time", lexical.parse_time, lexical.format_time, arrow="string")
 DURATION: Final = SimpleType("duration", lexical.parse_duration, lexical.format_duration, arrow="string")
 G_YEAR: Final = _text("gYear", rf"-?\d{{4,}}{_ZONE}")

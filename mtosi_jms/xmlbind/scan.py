@@ -1,0 +1,218 @@
+"""Large plain documents read from their text, without a tree: several times as fast.
+
+The content of one element, a batch of an inventory say, is cut out of the document. What is left is parsed as any
+document is, and tells the namespaces; what was cut out has to match the patterns of its class from end to end. A
+match proves that it is well-formed: nothing but the tags that the schema foresees, balanced, without attributes,
+comments or sections, and text between them. In all other cases, and for every error and warning, the document is read
+from the tree that the parser makes of it, from the beginning.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from lxml import etree
+
+from mtosi_jms.errors import ForbiddenXmlError, MalformedXmlError
+from mtosi_jms.xmlbind.fast import NOT_PLAIN
+from mtosi_jms.xmlbind.parser import Limits, parse_xml
+from mtosi_jms.xmlbind.scanplan import ScanCompiler, Scanner, Unable
+from mtosi_jms.xmlbind.table import ClassTable
+
+SMALLEST: Final = 16_384
+"""Bytes from which reading from text can be worth its preparations."""
+
+_WORTH_COMPILING: Final = 131_072
+_LONGEST_TEXT: Final = 10_000_000
+_DEPTH_OF_PATTERNS: Final = 150
+_MOST_RECIPES: Final = 256
+_PATIENCE: Final = 3
+_RETRY: Final = 32
+
+_CONTROLS: Final = bytes(code for code in range(32) if code not in (9, 10))
+"""Characters that are forbidden in XML, and the carriage return, which a parser turns into a line feed."""
+_START_TAG: Final = r"<(?![!?/])[^<>]*(?<!/)>"
+_DECLARATION: Final = r"(?:<\?xml (?:[^<>?]*)\?>)?[ \t\n]*"
+_ROOT = re.compile(_DECLARATION + _START_TAG)
+_ENCODING = re.compile(r"<\?xml [^<>?]*encoding\s*=\s*[\"'](?!utf-8[\"'])", re.IGNORECASE)
+_BODY = re.compile(r"<((?:[^\s<>/:]+:)?Body)(?:\s[^<>]*)?(?<!/)>[ \t\n]*" + _START_TAG)
+_BODIES = re.compile(r"<(?:[^\s<>/:]+:)?Body[\s/>]")
+_EMPTY_TAG = re.compile(r"<([^<>\"'/\s]+)[ \t\n]*/>")
+
+
+class Cut:
+    """A document without the content of one element.
+
+    Attributes:
+        shell: what is left, a document of its own.
+    """
+
+    __slots__ = ("_content", "shell")
+
+    def __init__(self, text: str, start: int, end: int) -> None:
+        self.shell = (text[:start] + text[end:]).encode()
+        self._content = text[start:end]
+
+    def read(self, element: etree._Element, table: ClassTable) -> Any:
+        """The object of the element whose content was cut out; None where it has to be read from the tree.
+
+        Args:
+            element: the element, in the tree of the shell.
+            table: the table of its class.
+        """
+        if len(element) or element.text or element.keys():
+            return None
+        recipe = _recipe(table, element.nsmap)
+        scanner = recipe.scanner(self._content)
+        if scanner is None:
+            return None
+        value = _scanned(scanner, self._content)
+        recipe.failures = recipe.failures + 1 if value is None else 0
+        return value
+
+
+def cut_root(data: bytes, limits: Limits) -> Cut | None:
+    """A document cut inside its root; None where it has to be read from the tree.
+
+    Args:
+        data: the document.
+        limits: bounds on it; what exceeds them is left to the tree, which reports it.
+    """
+    text = _plain_text(data, limits)
+    start = _ROOT.match(text) if text is not None else None
+    return _cut(text, start.end(), text.rfind("</")) if text is not None and start is not None else None
+
+
+def cut_body(data: bytes, limits: Limits) -> Cut | None:
+    """An envelope cut inside the first element of its body; None where it has to be read from the tree.
+
+    Args:
+        data: the envelope.
+        limits: as for `cut_root`.
+    """
+    text = _plain_text(data, limits)
+    start = _BODY.search(text) if text is not None else None
+    if text is None or start is None:
+        return None
+    cut = _cut(text, start.end(), text.rfind("</", 0, max(text.rfind(f"</{start.group(1)}"), 0)))
+    # With a single element of that name, of any namespace, it is the one that the parser will find.
+    return cut if cut is not None and len(_BODIES.findall(cut.shell.decode())) == 1 else None
+
+
+def read_root(data: bytes, cls: Any, find: Any, limits: Limits) -> Any:
+    """The object of a document; None where it has to be read from the tree.
+
+    Args:
+        data: the document.
+        cls: its class; None to find it by the element's name.
+        find: gives the class of a Clark name, or None.
+        limits: bounds on the document.
+    """
+    cut = cut_root(data, limits)
+    root = parsed_shell(cut, limits) if cut is not None else None
+    if cut is None or root is None:
+        return None
+    cls = cls or find(str(root.tag))
+    return cut.read(root, cls.__xml__) if cls is not None else None
+
+
+def parsed_shell(cut: Cut, limits: Limits) -> etree._Element | None:
+    """The root of a shell; None where it is no document that may be read, for the whole one to be reported."""
+    try:
+        return parse_xml(cut.shell, limits=limits)
+    except (MalformedXmlError, ForbiddenXmlError):
+        return None
+
+
+def _plain_text(data: bytes, limits: Limits) -> str | None:
+    """The text of a document that can be read without a parser as to its size, encoding and characters."""
+    if not SMALLEST <= len(data) <= limits.max_bytes or limits.max_depth < _DEPTH_OF_PATTERNS:
+        return None
+    if len(data.translate(None, _CONTROLS)) != len(data):
+        return None
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    forbidden = "\ufffe" in text or "\uffff" in text or ("]" in text and "]]>" in text)
+    return None if forbidden or _ENCODING.match(text) else text
+
+
+def _cut(text: str, start: int, end: int) -> Cut | None:
+    if end < start:
+        return None
+    # In a comment, an instruction or a section the places found would mean nothing. The content cannot hold one.
+    aside = any("<!" in part for part in (text[:start], text[end:])) or text.find("<?", 1, start) >= 0
+    return None if aside or "<?" in text[end:] else Cut(text, start, end)
+
+
+def _scanned(scanner: Scanner, text: str) -> Any:
+    """The object of a text that the patterns match from end to end; None otherwise."""
+    if len(text) > _LONGEST_TEXT and re.search(rf"[^<]{{{_LONGEST_TEXT}}}", text):
+        return None
+    value = _whole(scanner, text)
+    if value is None and "/>" in text:
+        return _whole(scanner, _EMPTY_TAG.sub(r"<\1></\1>", text))
+    return value
+
+
+def _whole(scanner: Scanner, text: str) -> Any:
+    try:
+        taken = scanner.read(text, 0, "&" in text)
+    except NOT_PLAIN:
+        return None
+    return taken[0] if taken is not None and taken[1] == len(text) else None
+
+
+class _Recipe:
+    """How documents of one class and one way to name the namespaces are read.
+
+    Attributes:
+        failures: how many of them in a row did not match.
+    """
+
+    __slots__ = ("_compiled", "_prefixes", "_scanner", "_seen", "_table", "failures")
+
+    def __init__(self, table: ClassTable, prefixes: dict[str | None, str]) -> None:
+        self._table = table
+        self._prefixes = prefixes
+        self._seen = 0
+        self._compiled = False
+        self._scanner: Scanner | None = None
+        self.failures = 0
+
+    def scanner(self, text: str) -> Scanner | None:
+        """The scanner, made once there was text enough to be worth it; None where another way is better."""
+        if self.failures >= _PATIENCE and self.failures % _RETRY:
+            self.failures += 1
+            return None
+        self._seen += len(text)
+        if not self._compiled and self._seen >= _WORTH_COMPILING:
+            self._compiled = True
+            try:
+                self._scanner = ScanCompiler(self._used(text)).content(self._table)
+            except Unable:
+                pass
+        return self._scanner
+
+    def _used(self, text: str) -> dict[str, str]:
+        """The prefix of each namespace: one that the text uses, where there are several."""
+        used = {} if None in self._prefixes else {"": ""}
+        for prefix, namespace in self._prefixes.items():
+            if namespace not in used or (prefix and f"<{prefix}:" in text):
+                used[namespace] = prefix or ""
+        return used
+
+
+_recipes: dict[tuple[ClassTable, frozenset[tuple[str | None, str]]], _Recipe] = {}
+
+
+def _recipe(table: ClassTable, prefixes: dict[str | None, str]) -> _Recipe:
+    key = (table, frozenset(prefixes.items()))
+    found = _recipes.get(key)
+    if found is None:
+        if len(_recipes) >= _MOST_RECIPES:
+            _recipes.clear()
+        found = _recipes[key] = _Recipe(table, prefixes)
+    return found
