@@ -126,14 +126,10 @@ def is_plain(plan: Plan) -> bool:
     A wildcard beside them does no harm, as what it takes is unknown here and goes the slow way; every resource has one
     for the ITU's states, and hardly any document uses it.
     """
-    return is_sequence(plan) and (bool(plan.slots) or not plan.wildcards)
-
-
-def is_sequence(plan: Plan) -> bool:
-    """Whether the elements of a class are one sequence, in which none has to be counted."""
     free = {wild.name for wild in plan.wildcards}
-    counted = any(name not in free for name, _, _ in plan.bounded)
-    return plan.ordered and not counted and plan.mixed is None and plan.text is None
+    counted = [name for name, _, _ in plan.bounded if name not in free]
+    known = bool(plan.slots) or not free
+    return plan.ordered and known and not counted and plan.mixed is None and plan.text is None
 
 
 def fast_plan(table: ClassTable) -> FastPlan:

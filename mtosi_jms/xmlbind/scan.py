@@ -17,7 +17,8 @@ from lxml import etree
 from mtosi_jms.errors import ForbiddenXmlError, MalformedXmlError
 from mtosi_jms.xmlbind.fast import NOT_PLAIN
 from mtosi_jms.xmlbind.parser import Limits, parse_xml
-from mtosi_jms.xmlbind.scanplan import ScanCompiler, Scanner, Unable
+from mtosi_jms.xmlbind.scanner import Scanner
+from mtosi_jms.xmlbind.scanplan import ScanCompiler, Unable
 from mtosi_jms.xmlbind.table import ClassTable
 
 SMALLEST: Final = 16_384
@@ -172,11 +173,11 @@ class _Recipe:
         failures: how many of them in a row did not match.
     """
 
-    __slots__ = ("_compiled", "_prefixes", "_scanner", "_seen", "_table", "failures")
+    __slots__ = ("_compiled", "_names", "_scanner", "_seen", "_table", "failures")
 
-    def __init__(self, table: ClassTable, prefixes: dict[str | None, str]) -> None:
+    def __init__(self, table: ClassTable, names: dict[str | None, str]) -> None:
         self._table = table
-        self._prefixes = prefixes
+        self._names = names
         self._seen = 0
         self._compiled = False
         self._scanner: Scanner | None = None
@@ -191,28 +192,20 @@ class _Recipe:
         if not self._compiled and self._seen >= _WORTH_COMPILING:
             self._compiled = True
             try:
-                self._scanner = ScanCompiler(self._used(text)).content(self._table)
+                self._scanner = ScanCompiler(self._names, text).content(self._table)
             except Unable:
                 pass
         return self._scanner
-
-    def _used(self, text: str) -> dict[str, str]:
-        """The prefix of each namespace: one that the text uses, where there are several."""
-        used = {} if None in self._prefixes else {"": ""}
-        for prefix, namespace in self._prefixes.items():
-            if namespace not in used or (prefix and f"<{prefix}:" in text):
-                used[namespace] = prefix or ""
-        return used
 
 
 _recipes: dict[tuple[ClassTable, frozenset[tuple[str | None, str]]], _Recipe] = {}
 
 
-def _recipe(table: ClassTable, prefixes: dict[str | None, str]) -> _Recipe:
-    key = (table, frozenset(prefixes.items()))
+def _recipe(table: ClassTable, names: dict[str | None, str]) -> _Recipe:
+    key = (table, frozenset(names.items()))
     found = _recipes.get(key)
     if found is None:
         if len(_recipes) >= _MOST_RECIPES:
             _recipes.clear()
-        found = _recipes[key] = _Recipe(table, prefixes)
+        found = _recipes[key] = _Recipe(table, names)
     return found

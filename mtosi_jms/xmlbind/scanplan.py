@@ -8,13 +8,14 @@ whether it matches or not. Whatever a pattern does not foresee does not match, a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from mtosi_jms.namespaces import split_clark
-from mtosi_jms.xmlbind.fast import Itself, Known, Odd, is_sequence
+from mtosi_jms.xmlbind.fast import Itself, Known, is_plain
 from mtosi_jms.xmlbind.plan import LEAF, OBJECT, STRING, Plan, Slot, plan_of
+from mtosi_jms.xmlbind.scanner import Child, Islands, Piece, Scanner, unescaped
 from mtosi_jms.xmlbind.table import ClassTable
 
 BLANK: Final = "[ \t\n]*+"
@@ -25,27 +26,10 @@ _GROUPS_OF_ITEM: Final = 16
 _RUNS_IN_RUNS: Final = 2
 _DEEPEST: Final = 60
 _CAPTURE = re.compile(r"(?<!\\)\((?!\?)")
-_ENTITIES: Final = {"amp;": "&", "lt;": "<", "gt;": ">", "quot;": '"', "apos;": "'"}
 
 
 class Unable(Exception):
     """A class or field that no pattern can stand for."""
-
-
-def unescaped(text: str | None) -> str | None:
-    """Text with its references resolved.
-
-    Raises:
-        KeyError: one of them is not predefined; character references are left to the parser.
-    """
-    if text is None or "&" not in text:
-        return text
-    first, *rest = text.split("&")
-    parts = [first]
-    for part in rest:
-        name, end, after = part.partition(";")
-        parts += (_ENTITIES[name + end], after)
-    return "".join(parts)
 
 
 @dataclass(slots=True)
@@ -69,142 +53,20 @@ class _Fragment:
         return _CAPTURE.sub("(?:", self.pattern)
 
 
-class Piece:
-    """A pattern, and a function from its groups to what was found.
-
-    Attributes:
-        match: finds it at a position.
-        build: the values from the groups, where no text holds a reference.
-        careful: the same where one may.
-    """
-
-    __slots__ = ("build", "careful", "match")
-
-    def __init__(self, fragment: _Fragment, constants: dict[str, Any]) -> None:
-        self.match = re.compile(fragment.pattern).match
-        head = f"lambda {', '.join(fragment.names)}: "
-        self.build = _function(head + fragment.value.replace("unescaped(", "("), constants)
-        self.careful = _function(head + fragment.value, constants)
-
-    def take(self, text: str, at: int, escapes: bool) -> tuple[Any, int] | None:
-        """What stands at a position, and where it ends; None where it does not match."""
-        found = self.match(text, at)
-        if found is None:
-            return None
-        end = found.end()
-        build = self.careful if escapes and text.find("&", at, end) >= 0 else self.build
-        return build(*found.groups()), end
-
-    def take_all(self, text: str, at: int, escapes: bool) -> tuple[list[Any], int]:
-        """What stands at a position one after the other, and where the last ends."""
-        match, build, careful, find = self.match, self.build, self.careful, text.find
-        taken: list[Any] = []
-        while found := match(text, at):
-            end = found.end()
-            if escapes and find("&", at, end) >= 0:
-                taken.append(careful(*found.groups()))
-            else:
-                taken.append(build(*found.groups()))
-            at = end
-        return taken, at
-
-
-def _function(source: str, constants: dict[str, Any]) -> Callable[..., Any]:
-    """The function of an expression that consists of field names of a generated class and of names made here."""
-    made: Callable[..., Any] = eval(source, constants)  # noqa: S307
-    return made
-
-
-@dataclass(slots=True)
-class _Child:
-    """A child element with a scanner of its own."""
-
-    name: str
-    scanner: Scanner
-    many: bool
-    required: bool
-
-
-class Scanner:
-    """Reads the elements of one class from text.
-
-    Attributes:
-        whole: the one pattern of the class, None where it takes several steps.
-        steps: pieces, each giving a dictionary of values, and children.
-    """
-
-    __slots__ = ("cls", "steps", "whole")
-
-    def __init__(self, cls: Any, whole: Piece | None, steps: list[Piece | _Child]) -> None:
-        self.cls = cls
-        self.whole = whole
-        self.steps = steps
-
-    def read(self, text: str, at: int, escapes: bool) -> tuple[Any, int] | None:
-        """The object that stands at a position, and where it ends; None where none begins there.
-
-        Args:
-            text: the document.
-            at: where the object begins.
-            escapes: whether the document holds references anywhere.
-
-        Raises:
-            NOT_PLAIN: it has to be read from the tree.
-        """
-        if self.whole is not None:
-            return self.whole.take(text, at, escapes)
-        values: dict[str, Any] = {}
-        begun = False
-        for step in self.steps:
-            if isinstance(step, Piece):
-                taken = step.take(text, at, escapes)
-                if taken is None:
-                    if begun:
-                        raise Odd
-                    return None
-                values |= taken[0]
-                at = taken[1]
-            else:
-                at = _read_child(step, values, text, at, escapes)
-            begun = True
-        return self.cls(**values), at
-
-    def read_all(self, text: str, at: int, escapes: bool) -> tuple[list[Any], int]:
-        """The objects that stand at a position one after the other, and where the last ends; as `read`."""
-        if self.whole is not None:
-            return self.whole.take_all(text, at, escapes)
-        found: list[Any] = []
-        while (taken := self.read(text, at, escapes)) is not None:
-            found.append(taken[0])
-            at = taken[1]
-        return found, at
-
-
-def _read_child(child: _Child, values: dict[str, Any], text: str, at: int, escapes: bool) -> int:
-    if child.many:
-        found, end = child.scanner.read_all(text, at, escapes)
-        if found:
-            values[child.name] = found
-    else:
-        taken = child.scanner.read(text, at, escapes)
-        found, end = ([], at) if taken is None else ([taken[0]], taken[1])
-        if found:
-            values[child.name] = found[0]
-    if child.required and not found:
-        raise Odd
-    return end
-
-
 class ScanCompiler:
     """Makes scanners for documents that name their namespaces in one way.
 
     Args:
-        prefixes: prefix of each namespace, empty for the default one; elements of others are in no pattern.
+        names: the namespaces in scope, by prefix.
+        text: a document; where a namespace has several prefixes, one that it uses is meant.
     """
 
-    def __init__(self, prefixes: Mapping[str, str]) -> None:
-        self._prefixes = prefixes
-        self._constants: dict[str, Any] = {"unescaped": unescaped, "groups": re.Match.groups}
+    def __init__(self, names: Mapping[str | None, str], text: str) -> None:
+        self._prefixes = {} if None in names else {"": ""}
+        for prefix, namespace in names.items():
+            if namespace not in self._prefixes or (prefix and f"<{prefix}:" in text):
+                self._prefixes[namespace] = prefix or ""
+        self._constants: dict[str, Any] = {"unescaped": unescaped, "groups": re.Match.groups, "islands": Islands(names)}
         self._made: dict[tuple[str, ClassTable], Scanner | None] = {}
         self._open: list[ClassTable] = []
         self._variables = 0
@@ -218,7 +80,10 @@ class ScanCompiler:
         return self._scanner(self._compose("", table), table)
 
     def _scanner(self, made: _Fragment | Scanner, table: ClassTable) -> Scanner:
-        return Scanner(table.cls, Piece(made, self._constants), []) if isinstance(made, _Fragment) else made
+        return Scanner(table.cls, self._piece(made), []) if isinstance(made, _Fragment) else made
+
+    def _piece(self, made: _Fragment) -> Piece:
+        return Piece(made.pattern, made.names, made.value, self._constants)
 
     def _element(self, name: str, table: ClassTable) -> _Fragment | Scanner:
         """The elements of a name and a class: a fragment where they are small, their own scanner otherwise."""
@@ -240,7 +105,7 @@ class ScanCompiler:
 
     def _compose(self, name: str, table: ClassTable) -> _Fragment | Scanner:
         plan = plan_of(table)
-        if not is_sequence(plan) or not _able(table) or table in self._open or len(self._open) > _DEEPEST:
+        if not is_plain(plan) or not _able(table) or table in self._open or len(self._open) > _DEEPEST:
             raise Unable
         self._open.append(table)
         try:
@@ -263,20 +128,20 @@ class ScanCompiler:
         runs = max((made.runs for _, made in fields), default=0)
         return _Fragment(pattern, names, f"{self._constant(maker)}({values})", runs)
 
-    def _steps(self, fields: list[tuple[str, Any]], opening: str, closing: str) -> list[Piece | _Child]:
+    def _steps(self, fields: list[tuple[str, Any]], opening: str, closing: str) -> list[Piece | Child]:
         """Pieces as large as they may be, and the children between them."""
-        steps: list[Piece | _Child] = []
+        steps: list[Piece | Child] = []
         waiting: list[tuple[str, Any]] = []
 
         def flush(last: str) -> None:
             nonlocal opening
             if opening or waiting or last:
-                steps.append(Piece(self._joined(waiting, opening, last, dict), self._constants))
+                steps.append(self._piece(self._joined(waiting, opening, last, dict)))
             opening = ""
             waiting.clear()
 
         for name, made in fields:
-            if isinstance(made, _Child):
+            if isinstance(made, Child):
                 flush("")
                 steps.append(made)
                 continue
@@ -303,32 +168,48 @@ class ScanCompiler:
             raise Unable
         return re.escape(f"{prefix}:{local}" if prefix else local)
 
-    def _field(self, slot: Slot) -> _Fragment | _Child | None:
-        """What reads a field; None where it is left out, so that documents that have it do not match."""
+    def _field(self, slot: Slot) -> _Fragment | Child | None:
+        """What reads a field; None where it is left out: it cannot occur, and is not required."""
         try:
-            if slot.kind in (STRING, LEAF):
-                known = None if slot.kind == STRING else self._constant(Known(slot.target))
-                return self._leaf(slot, "{}" if known is None else known + "[{}]")
-            if slot.kind != OBJECT or not _able(slot.target):
-                raise Unable
-            text = plan_of(slot.target).text
-            if text is not None:
-                known = self._constant(Itself() if text.kind == STRING else Known(text.target))
-                return self._leaf(slot, f"{self._constant(slot.target.cls)}({text.name}={known}[{{}}])")
-            return self._inner(slot)
+            name = self._name(slot.field.tag)
         except Unable:
             if slot.field.min:
                 raise
             return None
+        if slot.kind in (STRING, LEAF):
+            known = None if slot.kind == STRING else self._constant(Known(slot.target))
+            return self._leaf(name, slot, "{}" if known is None else known + "[{}]")
+        if slot.kind == OBJECT and _able(slot.target):
+            text = plan_of(slot.target).text
+            if text is not None:
+                known = self._constant(Itself() if text.kind == STRING else Known(text.target))
+                return self._leaf(name, slot, f"{self._constant(slot.target.cls)}({text.name}={known}[{{}}])")
+            try:
+                return self._inner(name, slot)
+            except Unable:
+                pass
+        return self._island(name, slot)
 
-    def _leaf(self, slot: Slot, value: str) -> _Fragment:
+    def _island(self, name: str, slot: Slot) -> _Fragment:
+        """Elements that are read from a tree: found by the first end tag, which the parser confirms or denies."""
+        variable, known = self._variable(), self._constant(slot)
+        one = rf"(?><{name}(?:[ \t\n][^<>]*+)?+(?<!/)>[\s\S]*?</{name}>){BLANK}"
+        least, many = bool(slot.field.min), slot.many
+        pattern = f"((?:{one}){'++' if least else '*+'})" if many else f"({one})" if least else f"(?:({one}))?+"
+        value = f"islands({variable}, {known}){'' if many else '[0]'}"
+        if not least:
+            value += f" if {variable} else {'[]' if many else None}"
+        return _Fragment(pattern, [variable], value)
+
+    def _leaf(self, name: str, slot: Slot, value: str) -> _Fragment:
         """An element of text, or a run of them.
 
         Args:
+            name: how its tags name it.
             slot: its place.
             value: the expression of its value, `{}` for the text.
         """
-        name, variable = self._name(slot.field.tag), self._variable()
+        variable = self._variable()
         one = _Fragment(f"<{name}>([^<]*+)</{name}>{BLANK}", [variable], value.format(f"unescaped({variable})"))
         if slot.many:
             return self._run(one, slot)
@@ -339,13 +220,16 @@ class ScanCompiler:
         one.pattern = f"(?:{one.pattern})?+"
         return one
 
-    def _inner(self, slot: Slot) -> _Fragment | _Child:
-        """A child object: within the pattern where it is small."""
-        name = self._name(slot.field.tag)
+    def _inner(self, name: str, slot: Slot) -> _Fragment | Child:
+        """A child object: within the pattern where it is small.
+
+        Raises:
+            Unable: no pattern can stand for it.
+        """
         made = self._element(name, slot.target)
         small = isinstance(made, _Fragment) and len(made.names) <= _GROUPS_OF_ITEM and made.runs < _RUNS_IN_RUNS
         if isinstance(made, Scanner) or (slot.many and not small):
-            return _Child(slot.name, self._scanner(made, slot.target), slot.many, bool(slot.field.min))
+            return Child(slot.name, self._scanner(made, slot.target), slot.many, bool(slot.field.min))
         if slot.many:
             return self._run(made, slot)
         if not slot.field.min:

@@ -21,6 +21,7 @@ from mtosi_jms.xmlbind.decoder import decode_root
 Doc = Callable[[str], bytes]
 RDN = "<nam:rdn><nam:type>ME</nam:type><nam:value>1</nam:value></nam:rdn>"
 ME = f"<me:me><coi:name>{RDN}</coi:name><coi:userLabel>a &amp; b</coi:userLabel><coi:owner></coi:owner></me:me>"
+VENDOR = "<v:e a='&lt;&#10;'>a &amp; b<v:f xmlns='urn:f'><g/></v:f></v:e>"
 BATCH = f"<mer:getAllManagedElementsResponse><mer:meList>{ME * 3}</mer:meList></mer:getAllManagedElementsResponse>"
 
 
@@ -51,6 +52,11 @@ def from_tree(data: bytes) -> tuple[Any, list[xmlbind.XmlWarning]]:
         BATCH.replace("<coi:owner></coi:owner>", "<coi:owner\n/>"),
         BATCH.replace("<coi:owner></coi:owner>", "<coi:owner>&lt;&gt;&quot;&apos;&amp;amp; ]] > /> \xe9</coi:owner>"),
         BATCH.replace("a &amp; b", "\u4e2d &amp; \U0001f600"),
+        BATCH.replace("<coi:owner></coi:owner>", "<coi:vendorExtensions><x/></coi:vendorExtensions>"),
+        BATCH.replace("<coi:owner></coi:owner>", f"<coi:vendorExtensions>{VENDOR}{RDN}</coi:vendorExtensions>"),
+        BATCH.replace(
+            "<coi:owner></coi:owner>", f"<coi:vendorExtensions>\n<!-- c -->{VENDOR}\n</coi:vendorExtensions>\n"
+        ),
         BATCH.replace(ME, ""),
         BATCH.replace(ME, "<me:me></me:me>"),
         BATCH.replace(RDN, RDN * 40),
@@ -91,7 +97,11 @@ def test_plain_documents_are_read_from_their_text(xml: str, doc: Doc, package: s
         ("<coi:owner></coi:owner>", "<coi:unknown/>"),
         ("<coi:owner></coi:owner>", "<me:isInSyncState>maybe</me:isInSyncState>"),
         ("<coi:owner></coi:owner>", "<me:isInSyncState> true</me:isInSyncState>"),
-        ("<coi:owner></coi:owner>", "<coi:vendorExtensions><x/></coi:vendorExtensions>"),
+        ("<coi:owner></coi:owner>", f"<coi:vendorExtensions><x>{'y' * 5000}</x></coi:vendorExtensions>"),
+        ("<coi:owner></coi:owner>", "<coi:vendorExtensions>text</coi:vendorExtensions>"),
+        ("<coi:owner></coi:owner>", "<coi:vendorExtensions><!-- </coi:vendorExtensions> --></coi:vendorExtensions>"),
+        ("<coi:owner></coi:owner>", "<coi:vendorExtensions id='1'><x/></coi:vendorExtensions>"),
+        ("<coi:owner></coi:owner>", "<coi:vendorExtensions id='1'/><coi:vendorExtensions><x/></coi:vendorExtensions>"),
         ("<coi:userLabel>a &amp; b</coi:userLabel>", "<userLabel xmlns='http://www.tmforum.org/mtop/fmw/xsd/coi/v1'/>"),
     ],
 )
@@ -115,6 +125,9 @@ def test_what_is_not_plain_is_left_to_the_tree(old: str, new: str, doc: Doc, eag
         ("<me:me>", ""),
         ("</me:me>", ""),
         ("</me:me>", "</mer:meList>"),
+        ("<coi:owner>", "<coi:vendorExtensions><x></coi:vendorExtensions><coi:owner>"),
+        ("<coi:owner>", "<coi:vendorExtensions><w:x/></coi:vendorExtensions><coi:owner>"),
+        ("<coi:owner>", "<coi:vendorExtensions></sea><sea></coi:vendorExtensions><coi:owner>"),
         ("</mer:getAllManagedElementsResponse>", ""),
         ("</mer:getAllManagedElementsResponse>", "</mer:getAllManagedElementsResponse>x"),
         ("<mer:getAllManagedElementsResponse", "x<mer:getAllManagedElementsResponse"),
@@ -207,7 +220,8 @@ def damaged(text: str, chance: random.Random) -> str:
 @pytest.mark.parametrize("seed", range(4))
 def test_damaged_documents_are_read_the_same_or_left_to_the_tree(seed: int, doc: Doc, eager: None) -> None:
     chance = random.Random(seed)
-    plain = doc(BATCH.replace("<coi:owner></coi:owner>", "<coi:owner>o</coi:owner><me:location>here</me:location>"))
+    more = f"<coi:owner>o</coi:owner><coi:vendorExtensions>{VENDOR}</coi:vendorExtensions><me:location>l</me:location>"
+    plain = doc(BATCH.replace("<coi:owner></coi:owner>", more, 2))
     taken = 0
     for _ in range(2000):
         text = plain.decode() if chance.random() < 0.5 else plain.decode().replace("><", ">\n<")
