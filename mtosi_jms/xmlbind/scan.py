@@ -17,7 +17,7 @@ from lxml import etree
 from mtosi_jms.errors import ForbiddenXmlError, MalformedXmlError
 from mtosi_jms.xmlbind.fast import NOT_PLAIN
 from mtosi_jms.xmlbind.parser import Limits, parse_xml
-from mtosi_jms.xmlbind.scanner import Scanner
+from mtosi_jms.xmlbind.scanner import Islands, Scanner
 from mtosi_jms.xmlbind.scanplan import ScanCompiler, Unable
 from mtosi_jms.xmlbind.table import ClassTable
 
@@ -39,7 +39,7 @@ _ROOT = re.compile(_DECLARATION + _START_TAG)
 _ENCODING = re.compile(r"<\?xml [^<>?]*encoding\s*=\s*[\"'](?!utf-8[\"'])", re.IGNORECASE)
 _BODY = re.compile(r"<((?:[^\s<>/:]+:)?Body)(?:\s[^<>]*)?(?<!/)>[ \t\n]*" + _START_TAG)
 _BODIES = re.compile(r"<(?:[^\s<>/:]+:)?Body[\s/>]")
-_EMPTY_TAG = re.compile(r"<([^<>\"'/\s]+)[ \t\n]*/>")
+_EMPTY_TAG = re.compile(r"<([^<>\"'/\s!?]+)[ \t\n]*/>")
 
 
 class Cut:
@@ -192,7 +192,8 @@ class _Recipe:
         if not self._compiled and self._seen >= _WORTH_COMPILING:
             self._compiled = True
             try:
-                self._scanner = ScanCompiler(self._names, text).content(self._table)
+                layout = ScanCompiler(self._names, text).content(self._table)
+                self._scanner = Scanner(layout, Islands(self._names))
             except Unable:
                 pass
         return self._scanner

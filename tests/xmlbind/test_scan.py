@@ -127,6 +127,7 @@ def test_what_is_not_plain_is_left_to_the_tree(old: str, new: str, doc: Doc, eag
         ("</me:me>", "</mer:meList>"),
         ("<coi:owner>", "<coi:vendorExtensions><x></coi:vendorExtensions><coi:owner>"),
         ("<coi:owner>", "<coi:vendorExtensions><w:x/></coi:vendorExtensions><coi:owner>"),
+        ("<coi:owner>", "<coi:vendorExtensions><x>t<!--/></x></coi:vendorExtensions><coi:owner>"),
         ("<coi:owner>", "<coi:vendorExtensions></sea><sea></coi:vendorExtensions><coi:owner>"),
         ("</mer:getAllManagedElementsResponse>", ""),
         ("</mer:getAllManagedElementsResponse>", "</mer:getAllManagedElementsResponse>x"),
