@@ -59,19 +59,29 @@ class Islands:
         Raises:
             NOT_PLAIN: they have to be read with the whole document: they are large, or leave something to report.
         """
+        issues = Issues()
+        reader = Reader(issues)
+        values = [reader.child(element, slot) for element in self.elements(text, slot)]
+        lost = issues.found or any(value is None for value in values)
+        if lost or any(isinstance(value, Nil) and not slot.field.nillable for value in values):
+            raise Odd
+        return values
+
+    def elements(self, text: str, slot: Slot) -> list[etree._Element]:
+        """The elements of a slot that stand one after the other.
+
+        Raises:
+            NOT_PLAIN: as above.
+        """
         if len(text) > _LARGEST_ISLAND:  # and so neither too deep nor too crowded
             raise Odd
         try:
             root = etree.fromstring(f"{self._opening}{text}</sea>", self._parser)
         except etree.XMLSyntaxError:
             raise Odd from None
-        issues = Issues()
-        reader = Reader(issues)
-        values = [reader.child(element, slot) for element in root if element.tag == slot.field.tag]
-        lost = len(values) != len(root) or any(value is None for value in values)
-        if lost or issues.found or any(isinstance(value, Nil) and not slot.field.nillable for value in values):
+        if any(element.tag != slot.field.tag for element in root):
             raise Odd
-        return values
+        return list(root)
 
 
 class Piece:
