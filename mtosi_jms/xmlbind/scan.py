@@ -53,13 +53,15 @@ class Cut:
     Attributes:
         shell: what is left, a document of its own.
         content: what was cut out.
+        line: the line that it begins on.
     """
 
-    __slots__ = ("content", "shell")
+    __slots__ = ("content", "line", "shell")
 
     def __init__(self, text: str, start: int, end: int) -> None:
         self.shell = (text[:start] + text[end:]).encode()
         self.content = text[start:end]
+        self.line = text.count("\n", 0, start) + 1
 
     def read(self, element: etree._Element, table: ClassTable) -> Any:
         """The object of the element whose content was cut out; None where it has to be read from the tree.
