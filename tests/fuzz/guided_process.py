@@ -28,6 +28,7 @@ with atheris.instrument_imports(include=["mtosi_jms", "mtosi_codegen"], exclude=
     from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, OPTIONAL_FIELDS, BindingProfile
     from mtosi_jms.messages import read_reply
     from mtosi_jms.soap import Envelope
+    from mtosi_jms.stubs.nrf.me import ManagedElementType
     from mtosi_jms.xmlbind import XmlWarning
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -65,6 +66,8 @@ def one_document(data: bytes) -> None:
         written = rewritten(xmlbind.encode, read)
         again = rewritten(xmlbind.encode, xmlbind.decode(written))
         assert told or again == written
+    for item in xmlbind.iter_decode(data, ManagedElementType):
+        assert isinstance(item, ManagedElementType)
 
 
 def one_message(data: bytes) -> None:
@@ -80,7 +83,7 @@ def one_tree(data: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name, part in zip(names, parts, strict=False):
             Path(folder, name).write_bytes(part)
-        for path, text in generate([folder]).files.items():
+        for path, text in generate([folder], bindings="all").files.items():
             compile(text, path, "exec")
 
 

@@ -105,10 +105,11 @@ class TreeMutator:
 
     def __init__(self, seeds: Iterable[bytes], other: Callable[[bytes, int], bytes]) -> None:
         self._other = other
+        self._seeds = list(seeds)
         self._nodes: list[bytes] = []
         attributes = {(clark(XSI, "nil"), "true")}
         texts = {"", " ", "9" * 40, "-0", "NaN", "x:y", "{}", "true", "##other", "##local", "unbounded", "0"}
-        for seed in seeds:
+        for seed in self._seeds:
             for part in seed.split(PART):
                 for node in etree.fromstring(part, _PARSER).iter(etree.Element):
                     if len(self._nodes) < 5000 and len(node) < 4:
@@ -122,6 +123,13 @@ class TreeMutator:
         chance = random.Random(seed)
         if chance.random() < 0.15:
             return self._other(data, longest)
+        changed = self._changed(data, chance)
+        if changed is None and chance.random() < 0.5:
+            changed = self._changed(chance.choice(self._seeds), chance)
+        return changed if changed is not None and len(changed) <= longest else self._other(data, longest)
+
+    def _changed(self, data: bytes, chance: random.Random) -> bytes | None:
+        """An input with a few changes to the tree of one of its documents; None where that is not well-formed."""
         parts = data.split(PART)
         at = chance.randrange(len(parts))
         try:
@@ -130,9 +138,8 @@ class TreeMutator:
                 self._change(chance, chance.choice(list(root.iter(etree.Element))))
             parts[at] = etree.tostring(root)
         except (etree.XMLSyntaxError, ValueError, TypeError):
-            return self._other(data, longest)
-        changed = PART.join(parts)
-        return changed if len(changed) <= longest else self._other(data, longest)
+            return None
+        return PART.join(parts)
 
     def _change(self, chance: random.Random, node: Any) -> None:
         parent = node.getparent()
