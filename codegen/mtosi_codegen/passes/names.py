@@ -16,7 +16,8 @@ from mtosi_codegen.text import camel, constant, escaped, fallbacks, snake
 from mtosi_codegen.wsdl.model import Service
 
 RESERVED_FIELDS: Final = frozenset({"extras", "unknown_elements", "parse", "mro"})
-RESERVED_CLASSES: Final = frozenset({"TYPE_CHECKING", "None", "True", "False", "Any"})
+# The equality of a dataclass returns whatever its module calls NotImplemented: a class would make all objects equal.
+RESERVED_CLASSES: Final = frozenset({"TYPE_CHECKING", "None", "True", "False", "Any", "NotImplemented"})
 RESERVED_MEMBERS: Final = frozenset({"name", "value", "mro", "is_known"}) | frozenset(
     attribute for attribute in dir(str) if not attribute.startswith("_")
 )
