@@ -18,10 +18,11 @@ from mtosi_jms.xmlbind.encoder import Writer, encode_object
 from mtosi_jms.xmlbind.issues import ElementPaths, Issues, XmlWarning
 from mtosi_jms.xmlbind.lexical import Duration
 from mtosi_jms.xmlbind.parser import DEFAULT_LIMITS, Limits, make_parser, parse_xml, to_bytes
+from mtosi_jms.xmlbind.placed import Around, Placed
 from mtosi_jms.xmlbind.registry import find_element, find_type, register_package, registered_packages
 from mtosi_jms.xmlbind.scan import read_root
 from mtosi_jms.xmlbind.simpletypes import *  # noqa: F403 - the names of the XSD built-in types
-from mtosi_jms.xmlbind.stream import iter_decode
+from mtosi_jms.xmlbind.stream import iter_decode, iter_placed
 from mtosi_jms.xmlbind.table import ANY, MIXED, RAW, TEXT, A, ClassTable, E, Field, Module, enum, list_of, simple, union
 from mtosi_jms.xmlbind.values import (
     NIL,
@@ -44,6 +45,7 @@ __all__ = [
     "RAW",
     "TEXT",
     "A",
+    "Around",
     "ClassTable",
     "DistinguishedNameMixin",
     "Duration",
@@ -58,6 +60,7 @@ __all__ = [
     "Module",
     "MtosiFault",
     "Nil",
+    "Placed",
     "RawXml",
     "Writer",
     "XmlEnum",
@@ -70,6 +73,7 @@ __all__ = [
     "find_element",
     "find_type",
     "iter_decode",
+    "iter_placed",
     "list_of",
     "make_parser",
     "parse_xml",

@@ -115,7 +115,14 @@ class Issues:
             DecodeError: in strict mode.
         """
         path = self._paths.of(element) if element is not None else ""
-        line = element.sourceline if element is not None else None
+        self.tell(rule, message, path, element.sourceline if element is not None else None)
+
+    def tell(self, rule: str, message: str, path: str, line: int | None) -> None:
+        """Keep one warning about a place that the caller knows, or raise it.
+
+        Raises:
+            DecodeError: in strict mode.
+        """
         if self.strict:
             raise DecodeError(message, source=self.source, line=line, path=path)
         self.found.append(XmlWarning(rule, message, path, line))
@@ -126,3 +133,32 @@ class Issues:
 
     def __iter__(self) -> Iterator[XmlWarning]:
         return iter(self.found)
+
+
+@dataclass(slots=True)
+class Once(Issues):
+    """Issues of elements that may be read twice, by themselves and inside a larger object: reported once."""
+
+    _told: set[tuple[etree._Element, str, str]] = field(default_factory=set)
+    _fresh: list[tuple[etree._Element, str, str]] = field(default_factory=list)
+
+    def add(self, rule: str, message: str, element: etree._Element | None = None) -> None:
+        """Keep one warning about an element, or raise it; nothing where it was reported before."""
+        if element is not None:
+            if (element, rule, message) in self._told:
+                return
+            self._fresh.append((element, rule, message))
+        Issues.add(self, rule, message, element)
+
+    def read(self, *, again: bool) -> None:
+        """What was read since the last call will be read again, or will not."""
+        if again:
+            self._told.update(self._fresh)
+        else:
+            self._told.clear()
+        self._fresh.clear()
+
+    @property
+    def told(self) -> bool:
+        """Whether something was reported of an element that will be read again."""
+        return bool(self._told)

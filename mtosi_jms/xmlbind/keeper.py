@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -65,6 +66,27 @@ class Keeper:
             if name not in self.values:
                 self._absent(name)
         return self.plan.cls(extras=self.kept, **self.values)
+
+    def begin(self, attributes: Iterable[tuple[str, str]]) -> None:
+        """Read the attributes of an element whose children come one by one, by `take` and `give`."""
+        self._attributes(attributes)
+
+    def take(self, child: etree._Element) -> None:
+        """Read one child that the class has a field for."""
+        slot = self.plan.slots[str(child.tag)]
+        if self._in_place(child, slot):
+            self._bind(child, slot)
+
+    def give(self, child: etree._Element, value: Any) -> None:
+        """Take the value of a child that was read already."""
+        slot = self.plan.slots[str(child.tag)]
+        if self._in_place(child, slot):
+            self._put(slot.name, value, many=slot.many)
+
+    def so_far(self) -> Any:
+        """The object with what was read of it until now: what is missing is None and not reported."""
+        lacking = {name: None for name in self.plan.required if name not in self.values and name not in self.plan.lists}
+        return self.plan.cls(extras=copy.deepcopy(self.kept), **self.values, **lacking)
 
     def _add(self, rule: str, message: str, element: etree._Element | None = None) -> None:
         self.reader.issues.add(rule, message, self.element if element is None else element)

@@ -1,4 +1,4 @@
-"""Objects of one class out of a document of any size, in constant memory."""
+"""Objects of some classes out of a document of any size, in constant memory."""
 
 from __future__ import annotations
 
@@ -8,49 +8,48 @@ import io
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, Final, TypeVar
+from typing import IO, Any, Final, TypeVar, cast
 
 from lxml import etree
 
 from mtosi_jms.errors import ConfigError, MalformedXmlError
-from mtosi_jms.namespaces import SOAP11, SOAP12, split_clark
-from mtosi_jms.xmlbind.decoder import Reader, decode_root
-from mtosi_jms.xmlbind.issues import Issues, XmlWarning
-from mtosi_jms.xmlbind.parser import (
-    DEFAULT_LIMITS,
-    Limits,
-    make_pull_parser,
-    refuse_doctype,
-    refuse_dtd,
-    syntax_error,
-    too_deep,
-)
-from mtosi_jms.xmlbind.plan import OBJECT, plan_of
-from mtosi_jms.xmlbind.registry import XSI_TYPE, find_element
-from mtosi_jms.xmlbind.table import ClassTable
+from mtosi_jms.xmlbind.issues import Once, XmlWarning
+from mtosi_jms.xmlbind.parser import DEFAULT_LIMITS, Limits, make_pull_parser, refuse_doctype, syntax_error
+from mtosi_jms.xmlbind.placed import Placed
 from mtosi_jms.xmlbind.values import XmlObject
+from mtosi_jms.xmlbind.walker import Walker
 
 T = TypeVar("T", bound=XmlObject)
 
+Source = str | Path | IO[bytes] | bytes
+
 _CHUNK: Final = 1 << 16
 _ENOUGH_TO_TELL: Final = 64  # bytes from which the parser can tell the encoding
-_WRAPPERS = {f"{{{space}}}{name}" for space in (SOAP11, SOAP12) for name in ("Envelope", "Body")}
 
 
 def iter_decode(
-    source: str | Path | IO[bytes] | bytes,
-    cls: type[T],
+    source: Source,
+    cls: type[T] | tuple[type[T], ...],
     *,
     warnings: list[XmlWarning] | None = None,
     strict: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Iterator[T]:
-    """Decode the objects of one class, wherever they stand in a document, one at a time.
+    """Decode the objects of one class or several, wherever they stand in a document, one at a time.
+
+        for port in iter_decode("inventory.xml.gz", PhysicalTerminationPointType):
+            print(port.name, port.direction)
+
+    Of several classes each gives what it would give by itself, an object of two of them once. Objects come in the order
+    in which they end, so one that holds others comes after them, and whole. An object inside another one of the same
+    class is a part of it and does not come by itself.
+
+    Memory is that of the largest object; what is not asked for is not kept, and nothing is reported of it.
 
     Args:
-        source: a file name (`.gz` is unpacked), an open binary file, or the document itself.
-        cls: class of the objects; objects of derived classes count.
-        warnings: takes what did not fit the schema.
+        source: a file name (gzip is unpacked, whatever the name), an open binary file, or the document itself.
+        cls: class of the objects, or a tuple of classes; objects of derived classes count.
+        warnings: takes what did not fit the schema, each thing once.
         strict: raise the first warning instead.
         limits: bounds on depth and text length; the size of the document is not bounded.
 
@@ -59,12 +58,56 @@ def iter_decode(
     Raises:
         MalformedXmlError, ForbiddenXmlError: when the parser meets the fault; objects before it were yielded.
         DecodeError: in strict mode.
-        ConfigError: the file was opened as text.
+        ConfigError: the file was opened as text, or no class is given.
         OSError: the file cannot be read.
     """
-    issues = Issues(strict=strict, found=warnings if warnings is not None else [], source=_name(source))
-    with _open(source) as stream:
-        yield from _walk(stream, cls, issues, limits)
+    return _read_objects(source, cls, warnings, strict, limits, placed=False)
+
+
+def iter_placed(
+    source: Source,
+    cls: type[T] | tuple[type[T], ...],
+    *,
+    warnings: list[XmlWarning] | None = None,
+    strict: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Iterator[Placed[T]]:
+    """As `iter_decode`, each object together with the elements around it.
+
+        for found in iter_placed("inventory.xml.gz", ConnectionTerminationPointType):
+            port = found.around(PhysicalTerminationPointInventoryType)
+            element = found.around(ManagedElementInventoryType)
+            print(element.me_nm, port.ptp_nm, found.value.direction)
+
+    Of an element around an object its attributes and those children are kept that stand before the object, may stand
+    there once, are no lists, and are asked for themselves or cannot hold what is asked for: in the inventory layout the
+    short name and the attributes. A part of more than 10,000 elements is left out. So memory does not grow with the
+    number of objects, however many stand in one list.
+
+    Warnings about the elements around an object come with the first object inside them: unknown attributes, unknown
+    or repeated children (once for each name), and what does not fit in the parts that are kept. The order of children,
+    missing ones and stray text are looked at in whole objects only.
+
+    Args, errors: as for `iter_decode`. Strict mode raises at the warnings above too.
+    """
+    return _read_objects(source, cls, warnings, strict, limits, placed=True)
+
+
+def _read_objects(
+    source: Source,
+    cls: Any,
+    warnings: list[XmlWarning] | None,
+    strict: bool,
+    limits: Limits,
+    *,
+    placed: bool,
+) -> Iterator[Any]:
+    classes = cls if isinstance(cls, tuple) else (cls,)
+    if not classes or not all(isinstance(each, type) and issubclass(each, XmlObject) for each in classes):
+        raise ConfigError("iter_decode takes a generated class, or a tuple of them")
+    issues = Once(strict=strict, found=warnings if warnings is not None else [], source=_name(source))
+    walker = Walker(make_pull_parser(limits), tuple(dict.fromkeys(classes)), issues, limits, placed=placed)
+    return _walk(source, walker)
 
 
 def _name(source: Any) -> str | None:
@@ -74,28 +117,36 @@ def _name(source: Any) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _open(source: str | Path | IO[bytes] | bytes) -> Any:
+def _open(source: Source) -> Any:
     if isinstance(source, (bytes, bytearray, memoryview)):
         return io.BytesIO(source)
-    if not isinstance(source, str | Path):
-        return contextlib.nullcontext(source)
-    return gzip.open(source, "rb") if str(source).endswith(".gz") else Path(source).open("rb")
+    return contextlib.nullcontext(source) if not isinstance(source, str | Path) else _opened(source)
 
 
-def _walk(stream: IO[bytes], cls: type[T], issues: Issues, limits: Limits) -> Iterator[T]:
-    parser = make_pull_parser(limits)
-    events = _Events(parser, cls, issues, limits)
-    try:
-        for chunk in _chunks(stream, issues.source):
-            parser.feed(chunk)
-            yield from events.objects()
-        parser.close()
-    except etree.XMLSyntaxError as error:
-        yield from events.objects()  # what the parser had seen before it
-        raise syntax_error(error, issues.source) from None
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise MalformedXmlError(f"damaged gzip file: {error}", source=issues.source, line=events.line) from None
-    yield from events.objects()
+@contextlib.contextmanager
+def _opened(path: str | Path) -> Iterator[IO[bytes]]:
+    with Path(path).open("rb") as stream:
+        if str(path).endswith(".gz") or stream.peek(2).startswith(b"\x1f\x8b"):
+            with gzip.GzipFile(fileobj=stream) as unpacked:
+                yield cast("IO[bytes]", unpacked)
+        else:
+            yield stream
+
+
+def _walk(source: Source, walker: Walker) -> Iterator[Any]:
+    parser, name = walker.parser, _name(source)
+    with _open(source) as stream:
+        try:
+            for chunk in _chunks(stream, name):
+                parser.feed(chunk)
+                yield from walker.found()
+            parser.close()
+        except etree.XMLSyntaxError as error:
+            yield from walker.found()  # what the parser had seen before it
+            raise syntax_error(error, name) from None
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise MalformedXmlError(f"damaged gzip file: {error}", source=name, line=walker.line) from None
+        yield from walker.found()
 
 
 def _chunks(stream: IO[bytes], source: str | None) -> Iterator[bytes]:
@@ -116,85 +167,3 @@ def _read(stream: IO[bytes]) -> bytes:
     if not isinstance(chunk, (bytes, bytearray)):
         raise ConfigError("a file of text: open it in binary mode")
     return bytes(chunk)
-
-
-class _Events:
-    """Follows the parser down and up: knows the class of each open element, and gives out what is asked for.
-
-    Attributes:
-        line: the last line that an element began on.
-    """
-
-    def __init__(self, parser: Any, cls: type[XmlObject], issues: Issues, limits: Limits) -> None:
-        self._parser = parser
-        self._cls = cls
-        self._issues = issues
-        self._limits = limits
-        self._tables: list[ClassTable | None] = []
-        self._steps: list[str] = []
-        self._counts: list[dict[str, int]] = [{}]
-        self._inside = 0  # depth below the object that is being read, itself included
-        self.line: int | None = None
-
-    def objects(self) -> Iterator[Any]:
-        """The objects that became whole since the last call."""
-        for event, element in self._parser.read_events():
-            if event == "start":
-                self._start(element)
-            elif self._inside > 1:
-                self._inside -= 1
-            else:
-                table = self._tables.pop()
-                if self._inside and table is not None:
-                    yield from self._object(element, table)
-                self._inside = 0
-                self._counts.pop()
-                self._steps.pop()
-                _forget(element)
-
-    def _object(self, element: etree._Element, table: ClassTable) -> Iterator[Any]:
-        self._issues.start_at(element, "/" + "/".join(self._steps))
-        value = decode_root(element, table.cls, self._issues)
-        if isinstance(value, self._cls):
-            yield value
-
-    def _start(self, element: etree._Element) -> None:
-        if len(self._tables) + max(self._inside - 1, 0) >= self._limits.max_depth:
-            raise too_deep(self._limits, self._issues.source, element.sourceline)
-        if self._inside:
-            self._inside += 1
-            return
-        if not self._tables:
-            refuse_dtd(element, self._issues.source)
-        self.line = element.sourceline
-        tag = str(element.tag)
-        table = None if tag in _WRAPPERS else self._table(element, tag)
-        self._tables.append(table)
-        self._inside = int(table is not None and issubclass(table.cls, self._cls))
-        count = self._counts[-1].get(tag, 0) + 1
-        self._counts[-1][tag] = count
-        self._counts.append({})
-        local = split_clark(tag)[1]
-        self._steps.append(local if count == 1 else f"{local}[{count}]")
-
-    def _table(self, element: etree._Element, tag: str) -> ClassTable | None:
-        parent = self._tables[-1] if self._tables else None
-        slot = plan_of(parent).slots.get(tag) if parent is not None else None
-        if slot is not None and slot.kind == OBJECT:
-            return self._typed(element, slot.target)
-        found = find_element(tag, parent.module.root if parent is not None else None)
-        return self._typed(element, found.__xml__) if found is not None else None
-
-    def _typed(self, element: etree._Element, table: ClassTable) -> ClassTable:
-        """The table that an xsi:type names, else the declared one."""
-        text = element.get(XSI_TYPE)
-        derived = Reader(Issues()).derived(element, text, table) if text is not None else None
-        return derived or table
-
-
-def _forget(element: etree._Element) -> None:
-    """Let go of an element that was read, and of those before it, so that memory does not grow with the document."""
-    element.clear(keep_tail=False)
-    parent = element.getparent()
-    while parent is not None and (before := element.getprevious()) is not None:
-        parent.remove(before)
