@@ -296,7 +296,7 @@ def node_hit(element: etree._Element, node: Node, above: Above) -> Hit:
     table = node.attrs if attrs is None else actual_table(attrs, node.attrs)
     name = given_name(attrs, table) if attrs is not None and len(attrs) else ""
     if not name:
-        name = _composed(element.findtext(node.name_tag) if node.name_tag else None, node, above)
+        name = composed_name(element.findtext(node.name_tag) if node.name_tag else None, node, above)
     return Hit(table, attrs, element, name or None, list(above.names), node)
 
 
@@ -305,8 +305,8 @@ def above_of(hit: Hit, node: Node, above: Above) -> Above:
     return Above((*above.names, hit.name or ""), (*above.types, node.rdn_type))
 
 
-def _composed(short: str | None, node: Node, above: Above) -> str:
-    """The name of a node that gives only its short name."""
+def composed_name(short: str | None, node: Node, above: Above) -> str:
+    """The name of a node that gives only its short name, empty where it gives none."""
     if not short:
         return ""
     step = f"{node.rdn_type}={escaped(short)}"
