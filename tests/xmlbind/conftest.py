@@ -38,6 +38,9 @@ PREFIXES = {
     "ei": "http://www.tmforum.org/mtop/fmw/xsd/ei/v1",
     "hbt": "http://www.tmforum.org/mtop/fmw/xsd/hbt/v1",
     "alm": "http://www.tmforum.org/mtop/nra/xsd/alm/v1",
+    "rir": "http://www.tmforum.org/mtop/mri/xsd/rir/v1",
+    "inv": "http://www.tmforum.org/mtop/nrf/xsd/invdata/v1",
+    "ptp": "http://www.tmforum.org/mtop/nrf/xsd/ptp/v1",
     "prc": "http://www.tmforum.org/mtop/nra/xsd/prc/v1",
     "v": "urn:vendor",
 }

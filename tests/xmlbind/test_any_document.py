@@ -96,6 +96,7 @@ def _check(data: bytes, canonical: Callable[[bytes], str]) -> None:
     streamed: list[xmlbind.XmlWarning] = []
     objects = list(xmlbind.iter_decode(data, cls, warnings=streamed))
     assert objects == ([value] if isinstance(value, cls) else []) or not issubclass(type(value), cls)
+    _check_several(data, streamed)
     if isinstance(value, xmlbind.Nil):
         return
     written = xmlbind.encode(value)
@@ -105,6 +106,23 @@ def _check(data: bytes, canonical: Callable[[bytes], str]) -> None:
     again: list[xmlbind.XmlWarning] = []
     assert canonical(xmlbind.encode(xmlbind.decode(written, warnings=again))) == canonical(written)
     assert {warning.rule for warning in again} <= {warning.rule for warning in warnings}
+
+
+def _check_several(data: bytes, streamed: list[xmlbind.XmlWarning]) -> None:
+    """Several classes at once give what each gives, and where they stand changes nothing."""
+    tags = {str(element.tag) for element in etree.fromstring(data).iter()}
+    classes = tuple(cls for cls in map(xmlbind.find_element, sorted(tags)) if cls is not None)
+    warnings: list[xmlbind.XmlWarning] = []
+    together = [repr(value) for value in xmlbind.iter_decode(data, classes, warnings=warnings)]
+    assert {repr(value) for cls in classes for value in xmlbind.iter_decode(data, cls)} == set(together)
+    assert {(found.rule, found.message, found.line) for found in streamed} <= {
+        (found.rule, found.message, found.line) for found in warnings
+    }
+    assert [repr(found.value) for found in xmlbind.iter_placed(data, classes)] == together
+    inner = tuple(cls for cls in classes if cls.__xml__.element in ("circle", "paragraph"))
+    if inner:
+        placed = list(xmlbind.iter_placed(data, inner))
+        assert [repr(found.value) for found in placed] == [repr(value) for value in xmlbind.iter_decode(data, inner)]
 
 
 def test_any_document(c: ModuleType, o: ModuleType, canonical: Callable[[bytes], str]) -> None:
