@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from lxml import etree
 
+from mtosi_codegen import generate, write
 from mtosi_jms import xmlbind
 from mtosi_jms.inventory.layout import Routes, find_objects
 from mtosi_jms.inventory.objects import class_for, is_object
@@ -68,6 +71,30 @@ def test_official_samples(shared: Path) -> None:
     (found,) = (place_of(item) for item in xmlbind.iter_placed(file, Ctp))
     assert found.parents == ("MD=MD_A", "MD=MD_A/ME=string", "MD=MD_A/ME=string/PTP=string")
     assert found.name == "MD=MD_A/ME=string/PTP=string/CTP=string"
+
+
+_OTHER_PACKAGE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from release.nrf import cc, ctp, invdata, snc
+from mtosi_jms import xmlbind
+from mtosi_jms.inventory.place import place_of
+for found in xmlbind.iter_placed(sys.argv[2], (ctp.ConnectionTerminationPointType, snc.SubnetworkConnectionType)):
+    me = found.around(invdata.ManagedElementInventoryType)
+    print(type(found.value).__module__, place_of(found).name, me.me_nm, me.ptp_list)
+"""
+
+
+def test_a_package_generated_from_the_release(shared: Path, tmp_path: Path) -> None:
+    release = shared / "mtosi/2.0/ManageResourceInventory/IIS/xsd/ResourceInventoryRetrievalMessages.xsd"
+    result = generate([release])
+    assert not result.failed
+    write(tmp_path / "release", result.files)
+    sample = shared / "samples/official-2.0/ManageResourceInventory/7-2_sit_getInventoryResponse.xml"
+    command = [sys.executable, "-W", "error", "-c", _OTHER_PACKAGE, str(tmp_path), str(sample)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "release.nrf.ctp MD=MD_A/ME=string/PTP=string/CTP=string string None\n"
 
 
 def test_nodes_and_attributes_agree() -> None:

@@ -8,6 +8,7 @@ from typing import assert_type
 
 import mtosi_jms as mtosi
 from mtosi_jms import errors, soap, xmlbind
+from mtosi_jms.inventory.place import place_of
 from mtosi_jms.jms.binding import from_jms, to_jms
 from mtosi_jms.service import RequestContext
 from mtosi_jms.stubs.fmw.nam import NamingAttributeType, name
@@ -20,6 +21,7 @@ from mtosi_jms.stubs.mri.mer import (
 )
 from mtosi_jms.stubs.mri.resource_inventory_retrieval import ResourceInventoryRetrieval
 from mtosi_jms.stubs.mri.rir import GetInventoryRequest, GetInventoryResponse
+from mtosi_jms.stubs.nrf.invdata import ManagementDomainInventoryType
 from mtosi_jms.stubs.nrf.me import ManagedElementType, Me
 from mtosi_jms.transport import Connection
 
@@ -108,6 +110,17 @@ def read(data: bytes, path: Path) -> list[str | xmlbind.Nil | None]:
     assert_type(element, Me)
     assert_type(xmlbind.encode(element), bytes)
     return [me.location for me in xmlbind.iter_decode(path, Me)]
+
+
+def walk(path: Path) -> Iterator[str | None]:
+    """Objects out of a large document, and what stands around them."""
+    for value in xmlbind.iter_decode(path, (Me, NamingAttributeType)):
+        assert_type(value, xmlbind.XmlObject)
+    for found in xmlbind.iter_placed(path, Me, strict=True):
+        assert_type(found, xmlbind.Placed[Me])
+        assert_type(found.value, Me)
+        assert_type(found.around(ManagementDomainInventoryType), ManagementDomainInventoryType | None)
+        yield place_of(found).name
 
 
 def carry(data: bytes, profile: mtosi.BindingProfile) -> bytes:
