@@ -37,6 +37,7 @@ class Line:
         amount: things done in one round.
         megabytes: bytes of XML that went through in one round, in millions; 0 where that says nothing.
         ratio: how many times as fast as this line ours is, median over the rounds.
+        peak_megabytes: the most memory that a process of its own held, in millions of bytes; 0 if not measured.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Line:
     megabytes: float = 0.0
     seconds: list[float] = field(default_factory=list)
     ratio: float = 1.0
+    peak_megabytes: float = 0.0
 
     @property
     def median(self) -> float:
@@ -67,6 +69,7 @@ class Line:
             "best_seconds": min(self.seconds),
             "worst_seconds": max(self.seconds),
             "ours_over_this": round(self.ratio, 3),
+            "peak_megabytes": round(self.peak_megabytes, 1) or None,
         }
 
 

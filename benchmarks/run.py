@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BENCHMARKS = {
     "decode": ("codec", "decoding"),
     "encode": ("codec", "encoding"),
+    "iter_decode": ("streaming", "streaming"),
     "request": ("messaging", "request_reply"),
     "request-100": ("messaging", "request_reply_100"),
     "batches": ("messaging", "batches"),
@@ -74,12 +75,16 @@ def _names(text: str) -> list[str]:
 def show(comparison: Comparison) -> None:
     """Print one comparison."""
     with_bytes = any(line.megabytes for line in comparison.lines)
-    columns = ["", "", f"{comparison.unit}/s", *(["MB/s"] if with_bytes else []), "ours is"]
+    with_peak = any(line.peak_megabytes for line in comparison.lines)
+    figures = [f"{comparison.unit}/s", *(["MB/s"] if with_bytes else []), *(["peak MB"] if with_peak else [])]
+    columns = ["", "", *figures, "ours is"]
     rows = []
     for line in comparison.lines:
         row = [line.kind, line.name, f"{line.rate:,.0f}"]
         if with_bytes:
             row.append(f"{line.megabytes / line.median:,.1f}" if line.megabytes else "")
+        if with_peak:
+            row.append(f"{line.peak_megabytes:,.0f}" if line.peak_megabytes else "")
         row.append("" if line is comparison.ours else f"{_short(line.ratio)} times as fast")
         rows.append(row)
     console.table(f"{comparison.title} (median of {comparison.rounds})", columns, rows)

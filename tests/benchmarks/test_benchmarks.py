@@ -35,6 +35,7 @@ def run(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     [
         ("decode", ("zeep", "xsdata"), ["zeep", "xsdata, lxml", "xsdata, native", "lxml parse alone"]),
         ("encode", ("zeep", "xsdata"), ["zeep", "xsdata, lxml", "xsdata, native"]),
+        ("iter_decode", (), ["iter_decode", "iter_placed", "lxml iterparse alone"]),
         ("request,batches", (), ["the same XML, no messaging"]),
         ("generate", ("xsdata",), ["mtosi-codegen", "xsdata, clusters"]),
     ],
