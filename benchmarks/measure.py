@@ -119,6 +119,7 @@ def compare(
     rounds: int,
     megabytes: float = 0.0,
     notes: Sequence[str] = (),
+    warm_up: bool = True,
 ) -> Comparison:
     """Run all sides by turns, once unmeasured and then `rounds` times.
 
@@ -127,19 +128,21 @@ def compare(
         sides: the first one of kind `ours` is what the others are compared with.
         rounds: how often each side is measured.
         megabytes: bytes of XML that go through in one run, in millions.
+        warm_up: whether to run each side unmeasured before; it says nothing where each run is a process of its own.
 
     Raises:
         RuntimeError: a side did not do the same in every round, or less than the others.
     """
-    lines = [Line(side.name, side.kind, side.run(), megabytes) for side in sides]
+    lines = [Line(side.name, side.kind, side.run() if warm_up else 0, megabytes) for side in sides]
     for number in range(rounds):
         for at in _turn(len(sides), number):
             gc.collect()
             started = time.perf_counter()
             amount = sides[at].run()
             lines[at].seconds.append(time.perf_counter() - started)
-            if amount != lines[at].amount:
+            if amount != (lines[at].amount or amount):
                 raise RuntimeError(f"{name}: {sides[at].name} did {amount} {unit} after {lines[at].amount}")
+            lines[at].amount = amount
     found = Comparison(name, title, unit, lines, rounds, list(notes))
     ours = found.ours
     for line in lines:

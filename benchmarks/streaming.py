@@ -54,6 +54,7 @@ def streaming(*, quick: bool) -> Comparison:
             Side("lxml iterparse alone", "limit", side("iterparse")),
         ],
         rounds=1,
+        warm_up=False,
         megabytes=size / 1e6,
         notes=["the limit reads no leaf and makes no object; a process each, its start included"],
     )
