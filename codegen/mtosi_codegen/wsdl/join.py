@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from typing import Final, Literal
 
 from mtosi_codegen.findings import Findings
-from mtosi_codegen.load import Bindings, Sources, wanted_transport
+from mtosi_codegen.load import Bindings, Document, Sources, has_ports_only, wanted_transport
 from mtosi_codegen.wsdl.model import (
     Binding,
     BoundMessage,
@@ -37,12 +37,19 @@ def services_of(sources: Sources, findings: Findings, bindings: Bindings = "jms"
     for root in sources.roots:
         scope = sources.scope(root)
         definitions = read_definitions(scope, findings)
+        definitions.ports += read_definitions(_outer(sources, root), findings).ports
         for binding in definitions.bindings:
             if binding.place.file == root.name and wanted_transport(binding.transport, bindings):
                 service = _Joiner(definitions, binding, findings).service()
                 service.files = tuple(sorted(document.name for document in scope))
                 found.append(service)
     return found
+
+
+def _outer(sources: Sources, root: Document) -> list[Document]:
+    """The WSDLs that hold no binding and import this one, near or far: its ports may stand there."""
+    candidates = [document for document in sources.documents if document.kind == "wsdl"]
+    return [other for other in candidates if has_ports_only(other.root) and root in sources.scope(other)]
 
 
 def stripped_name(name: str) -> str:
@@ -186,7 +193,7 @@ class _Joiner:
     ) -> tuple[Message, QName] | None:
         message = self._message(name, operation.place) if name is not None else None
         if message is None:
-            text = f"{kind} message {name} of operation {operation.name!r} is not defined"
+            text = f"{kind} message {name or 'without a name'} of operation {operation.name!r} is not defined"
             self._report("message-undefined", operation.place, text, "not generated: operation left out")
             return None
         headers = {part for header, part in bound.headers if header.local == message.name.local}
