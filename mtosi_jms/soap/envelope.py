@@ -191,7 +191,8 @@ class Envelope:
         """
         body = exception_for(fault, exception, header)
         made = MtosiFault(fault.reason, kind=fault.kind, fault_code=fault.fault_code, fault_string=fault.fault_string)
-        blocks = [RawXml.from_element(to_element(header))] if in_soap_header else []
+        told_inside = header_of(body) is not None  # else it goes to the SOAP header anyway
+        blocks = [RawXml.from_element(to_element(header))] if in_soap_header and told_inside else []
         return cls(header=header, body=body, fault=made, blocks=blocks, version=version)
 
     @classmethod

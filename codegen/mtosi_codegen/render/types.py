@@ -184,6 +184,8 @@ class _TypesFile:
         yield from docstring(fault.doc or f"Fault {fault.element}.", INDENT)
         yield ""
         yield f"{INDENT}__detail__ = {self._names.local(detail.module, detail.name, run_time=True)}"
+        if detail.kind != "element" or detail.xml.local != fault.element:
+            yield f"{INDENT}__kind__ = {string(fault.element)}"
 
 
 def _spaced(guarded: list[str]) -> Iterator[str]:
