@@ -41,6 +41,14 @@ def test_a_service_whose_binding_stands_in_another_file(tree: Any, layers: dict[
     assert [operation.name for operation in service.operations] == ["ask"]
 
 
+def test_a_folder_with_http_only_says_so(build: Callable[..., Result], layers: dict[str, str], rules: Any) -> None:
+    http = {**layers, "binding.wsdl": layers["binding.wsdl"].replace("soap/jms", "soap/http")}
+    result = build(http)
+    assert (rules(result), result.failed, result.services) == (["no-service"], False, ())
+    assert "--bindings all" in result.findings[0].message
+    assert [service.name for service in build(http, bindings="all").services] == ["Oracle"]
+
+
 def test_a_stale_copy_of_a_wsdl_is_left_out(build: Callable[..., Result], layers: dict[str, str], rules: Any) -> None:
     copies = {"binding - Copy.wsdl": layers["binding.wsdl"], "a copy/binding.wsdl": layers["binding.wsdl"]}
     result = build({**layers, **copies})

@@ -125,6 +125,8 @@ class _Loader:
             self._follow(document, rank=0)
         for document in (document for document in named if document.kind == "wsdl" and document not in roots):
             roots += self._roots_behind(document, roots)
+        if not roots and not named:
+            self._say_what_would_count(wsdls)
         self._take_unreached([document for document in found if document.kind == "xsd"])
         ordered = sorted(self._reached, key=lambda document: document.name)
         for document in ordered:
@@ -153,9 +155,17 @@ class _Loader:
         scope = Sources((), (), ()).scope(document)
         reached = [other for other in scope if self._is_root(other)]
         if not reached:
-            message = "no binding that was asked for" + (" (--bindings all takes HTTP too)" * (self._bindings == "jms"))
-            self._findings.add("no-service", document.name, 0, message, "not generated: file left out")
+            self._findings.add("no-service", document.name, 0, self._no_binding(), "not generated: file left out")
         return [other for other in reached if other not in roots]
+
+    def _no_binding(self) -> str:
+        return "no binding that was asked for" + " (--bindings all takes HTTP too)" * (self._bindings == "jms")
+
+    def _say_what_would_count(self, wsdls: Iterable[Document]) -> None:
+        """Where folders hold no wanted binding at all, name the WSDLs that have others."""
+        for document in wsdls:
+            if has_binding(document.root, "all"):
+                self._findings.add("no-service", document.name, 0, self._no_binding(), "left out, types aside")
 
     def _aliases(self, document: Document) -> dict[str, str]:
         """Namespaces that imports of a document name although no schema has them, with those of the files."""
