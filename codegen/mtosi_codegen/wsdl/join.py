@@ -20,6 +20,7 @@ from mtosi_codegen.wsdl.model import (
     Definitions,
     Message,
     Operation,
+    Part,
     PortOperation,
     PortType,
     Service,
@@ -200,12 +201,17 @@ class _Joiner:
         parts = [part for part in message.parts if part.name not in headers]
         if bound.body_parts:
             parts = [part for part in message.parts if part.name in bound.body_parts] or parts
-        elements = [part.element for part in parts if part.element is not None]
-        if not elements:
+        candidates = [part for part in parts if part.element is not None]
+        chosen = candidates[0] if bound.body_parts and candidates else _body_part(candidates)
+        if chosen is None and candidates:
+            chosen = candidates[-1]
+            text = f"{kind} message {message.name.local!r} of operation {operation.name!r} has several body parts"
+            self._report("message-part", message.place, text, f"{chosen.name!r} is taken")
+        if chosen is None or chosen.element is None:
             text = f"{kind} message {message.name.local!r} of operation {operation.name!r} has no body element"
             self._report("message-part", message.place, text, "not generated: operation left out")
             return None
-        return message, elements[-1] if not bound.body_parts else elements[0]
+        return message, chosen.element
 
     def _message(self, name: QName, place: Place) -> Message | None:
         alias = self._all.aliases.get(place.file, {}).get(name.namespace, name.namespace)
@@ -229,6 +235,19 @@ class _Joiner:
             return None
         self._report("message-undefined", place, f"message {name} is not defined", f"{best[1].name} is used")
         return best[1]
+
+
+def _body_part(parts: list[Part]) -> Part | None:
+    """The only part, or the only one that is called a body or is not called a header; None where none stands out."""
+    if len(parts) > 1:
+        bodies = [part for part in parts if "body" in part.name.casefold()]
+        parts = bodies or [part for part in parts if not _calls_header(part)]
+    return parts[0] if len(parts) == 1 else None
+
+
+def _calls_header(part: Part) -> bool:
+    names = (part.name, part.element.local if part.element is not None else "")
+    return any("header" in name.casefold() for name in names)
 
 
 def _closeness(one: str, other: str) -> float:
