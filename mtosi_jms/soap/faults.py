@@ -16,7 +16,7 @@ from lxml import etree
 from mtosi_jms.errors import EncodeError, MtosiFault
 from mtosi_jms.namespaces import HDR, SOAP12, clark, split_clark
 from mtosi_jms.stubs.fmw.hdr import Header
-from mtosi_jms.xmlbind import Issues, Nil, RawXml, Writer, XmlObject, to_element
+from mtosi_jms.xmlbind import RAW, Issues, Nil, RawXml, Writer, XmlObject, to_element
 from mtosi_jms.xmlbind.decoder import decode_root
 from mtosi_jms.xmlbind.model import names_of
 from mtosi_jms.xmlbind.registry import find_element, module_of
@@ -170,7 +170,8 @@ def fault_kinds(exception: type[XmlObject]) -> dict[str, type[XmlObject]]:
     Args:
         exception: class of the operation's exception element (`GetManagedElementException`).
     """
-    fields = [field for field in exception.__xml__.fields if field.kind == "element" and field.simple() is None]
+    elements = [field for field in exception.__xml__.fields if field.kind == "element" and field.type is not RAW]
+    fields = [field for field in elements if field.simple() is None]
     model = exception.__xml__.model
     names = {field.name for field in fields} if model is None else set(names_of(model))
     return {field.local: field.table().cls for field in fields if field.name in names}

@@ -26,6 +26,7 @@ EXCEPTIONS = {
     "choice": f"<x:choice>{LOCAL}</x:choice>",
     "repeated": f'<x:choice maxOccurs="unbounded">{LOCAL}</x:choice>',
     "beside": f"<x:sequence><x:choice>{LOCAL}</x:choice>{NOTE}</x:sequence>",
+    "open": f'<x:choice><x:element name="free"/><x:element name="gone" type="t:Gone"/>{LOCAL}</x:choice>',
     "nested": '<x:choice><x:element name="failure" type="t:Failure"/></x:choice>',
 }
 
@@ -54,13 +55,14 @@ def _answered(fault: MtosiFault, exception: type[XmlObject]) -> MtosiFault:
     return found.fault
 
 
-@pytest.mark.parametrize("shape", ["choice", "repeated", "beside"])
+@pytest.mark.parametrize("shape", ["choice", "repeated", "beside", "open"])
 def test_kinds_that_are_declared_in_place_are_typed(oracle: Any, shape: str) -> None:
     types = oracle(EXCEPTIONS[shape])
     found = _answered(types.FullFault("no room"), types.AskException)
     assert type(found) is types.FullFault
     assert (found.kind, found.reason, type(found.detail)) == ("full", "no room", types.Trouble)
     assert fault_class("empty", types.AskException) is types.EmptyFault
+    assert list(fault_kinds(types.AskException)) == ["full", "empty"]
 
 
 def test_a_kind_inside_a_kind(oracle: Any) -> None:
