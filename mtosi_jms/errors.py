@@ -154,7 +154,8 @@ class MtosiFault(MtosiError):
 
     Attributes:
         kind: XML local name of the exception kind (`entityNotFound`), empty where the fault has no MTOSI detail.
-        reason: the peer's words.
+        reason: the peer's words: the `reason` of the detail where it has one, else the fault string. A change made here
+            is written there.
         detail: the decoded exception element, None where there is none.
         header: the MTOSI header found in the detail or in the SOAP header (C17), or None.
         fault_code: SOAP fault code without prefix (`Server`).

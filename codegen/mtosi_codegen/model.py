@@ -169,6 +169,7 @@ class ClassDef:
         source: the complex type whose content it has; None for an element of a named or simple type.
         fields: own fields.
         model: content model, None where the fields say it all.
+        any_attribute: what each wildcard for attributes admits; all of them must.
         restricts: whether the type restricts its base.
         substitutes: element class that this element class may take the place of.
     """
@@ -183,6 +184,7 @@ class ClassDef:
     base: ClassDef | None = None
     fields: list[Field] = field(default_factory=list)
     model: ModelGroup | None = None
+    any_attribute: tuple[str, ...] = ()
     restricts: bool = False
     mixed: bool = False
     abstract: bool = False

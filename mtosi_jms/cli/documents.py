@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Final
 
 from lxml import etree
@@ -16,7 +15,8 @@ from mtosi_jms.jms.profile import BindingProfile
 from mtosi_jms.namespaces import HDR, SOAP11, SOAP12, clark, split_clark
 from mtosi_jms.service import find_operations
 from mtosi_jms.soap import Envelope, Header, header_text, parse
-from mtosi_jms.xmlbind import DEFAULT_LIMITS, ElementPaths, RawXml, XmlWarning, parse_xml
+from mtosi_jms.xmlbind import ElementPaths, RawXml, XmlWarning, parse_xml
+from mtosi_jms.xmlbind.parser import read_document
 
 MASK: Final = "***"
 """What stands in place of a credential (C55)."""
@@ -41,7 +41,7 @@ class Document:
 
     Attributes:
         file: its name as it was given.
-        data: its bytes.
+        data: its bytes, unpacked.
         envelope: the envelope, read leniently; with its warnings.
     """
 
@@ -79,16 +79,16 @@ class Document:
 
 
 def load(file: str) -> Document:
-    """Read one file.
+    """Read one file, gzip or not.
 
     Raises:
         OSError: it cannot be read.
-        XmlError: what is in it is no SOAP envelope.
+        XmlError: damaged gzip, or what is in it is no SOAP envelope.
     """
     try:
-        with Path(file).open("rb") as stream:
-            # One byte more than allowed tells a file that is too large, and a device ends there too.
-            data = stream.read(DEFAULT_LIMITS.max_bytes + 1)
+        data = read_document(file)
+    except XmlError:
+        raise
     except ValueError as error:  # a name with a null character in it
         raise OSError(errno.EINVAL, str(error), file) from error
     return Document(file, data, parse(data, source=file))

@@ -26,7 +26,7 @@ def add_parser(subparsers: Any) -> None:
         description="Shows operation and service, pattern, header fields, objects by type, fault and warnings of SOAP "
         "envelopes. Exit code 1 if a file is no MTOSI envelope.",
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a SOAP envelope")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="a SOAP envelope, gzip or not")
     parser.add_argument(
         "--names", type=_count, default=_NAMES, metavar="N", help=f"names to show of each type, {_NAMES} by default"
     )

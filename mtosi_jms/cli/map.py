@@ -32,7 +32,7 @@ def add_parser(subparsers: Any) -> None:
         description="Shows what the binding makes of the MTOSI header in SOAP envelopes: JMS headers, typed "
         "properties, and a warning for each breach of a rule. Exit code 1 if a file is no MTOSI envelope.",
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a SOAP envelope")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="a SOAP envelope, gzip or not")
     parser.add_argument("--profile", choices=list(PRESETS), default="default", help="the switches of the binding")
     parser.add_argument(
         "--optional",

@@ -18,7 +18,7 @@ def add_parser(subparsers: Any) -> None:
         description="Validates SOAP envelopes and bare MTOSI documents: the envelope by the rules of SOAP 1.1, the "
         "children of its Header, Body and fault detail against all schemas at once. Exit code 1 if any is invalid.",
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="an XML document")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="an XML document, gzip or not")
     parser.add_argument(
         "--schemas",
         metavar="DIR",

@@ -104,7 +104,7 @@ class Envelope:
     def _state(self) -> tuple[Any, ...]:
         words: tuple[Any, ...] = ()
         if (fault := self.fault) is not None:
-            words = (fault.kind, fault.fault_code, fault.fault_string, fault.detail, fault.raw)
+            words = (fault.kind, fault.reason, fault.fault_code, fault.fault_string, fault.detail, fault.raw)
         return self.header, self.body, words, self.blocks, self.more, self.attributes, self.version
 
     def came_as(self, wire: bytes) -> None:

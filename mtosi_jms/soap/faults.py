@@ -14,7 +14,7 @@ from typing import Any, Final
 from lxml import etree
 
 from mtosi_jms.errors import EncodeError, MtosiFault
-from mtosi_jms.namespaces import HDR, SOAP12, clark, split_clark
+from mtosi_jms.namespaces import HDR, SOAP12, XML, clark, split_clark
 from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import RAW, Issues, Nil, RawXml, Writer, XmlObject, to_element
 from mtosi_jms.xmlbind.decoder import decode_root
@@ -291,6 +291,8 @@ def _written_code(code: str, version: str) -> str:
 def amended(raw: bytes, fault: MtosiFault, body: Any, header: Header | None, package: str | None) -> bytes | None:
     """A fault that was read, with what was changed in it since.
 
+    A reason stands in the exception kind; where that has none it was the fault string, and is written there.
+
     Args:
         raw: the Fault element as it came.
         fault, body, header: as they are now.
@@ -304,26 +306,63 @@ def amended(raw: bytes, fault: MtosiFault, body: Any, header: Header | None, pac
     """
     element = RawXml(raw).element()
     before, body_before = read_fault(element, Issues(), package)
-    detail = _soap_parts(element)[2]
-    if detail is None and body is not None:
+    part = _soap_parts(element)[2]
+    if part is None and body is not None:
         return None
     changed = False
-    if body != body_before and detail is not None:
+    kind = _detail_now(fault, before)
+    body = _with_kind(body, kind, fault, before)
+    if body != body_before and part is not None:
         changed = True
-        _exchange(_exception_in(detail, package), body, detail)
-    elif isinstance(body, RawXml) and detail is not None and fault.detail != before.detail:
-        changed = _amend_kind(_exception_in(detail, package), before.kind, fault.detail)
-    place = next(detail.iter(_HEADER_TAG), None) if detail is not None else None
+        _exchange(_exception_in(part, package), body, part)
+    elif isinstance(body, RawXml) and part is not None and kind != before.detail:
+        changed = _amend_kind(_exception_in(part, package), before.kind, kind)
+    place = next(part.iter(_HEADER_TAG), None) if part is not None else None
     if place is not None and header is not None and header not in (before.header, header_of(body)):
         changed = True
         _exchange(place, header, place.getparent())
     if fault.fault_code.rpartition(":")[2] != before.fault_code:
         changed = True
         _set_text(element, "Code/Value", _written_code(fault.fault_code, _version(element)))
-    if fault.fault_string != before.fault_string:
+    words = _words_now(fault, before)
+    if words != before.fault_string:
         changed = True
-        _set_text(element, "Reason/Text", fault.fault_string)
+        _set_text(element, "Reason/Text", words)
     return RawXml.from_element(element).xml if changed else raw
+
+
+def _has_reason(detail: Any) -> bool:
+    return isinstance(detail, XmlObject) and hasattr(detail, "reason")
+
+
+def _detail_now(fault: MtosiFault, before: MtosiFault) -> Any:
+    """The exception kind with the fault's reason in it, if that was changed; what the kind itself says counts more."""
+    detail = fault.detail
+    if not _has_reason(detail) or fault.reason == before.reason:
+        return detail
+    if detail.reason != getattr(before.detail, "reason", None):
+        return detail
+    return dataclasses.replace(detail, reason=fault.reason)
+
+
+def _words_now(fault: MtosiFault, before: MtosiFault) -> str:
+    """The fault string, which is the reason too where the exception kind has none."""
+    if fault.fault_string == before.fault_string and fault.reason != before.reason and not _has_reason(fault.detail):
+        return fault.reason
+    return fault.fault_string
+
+
+def _with_kind(body: Any, kind: Any, fault: MtosiFault, before: MtosiFault) -> Any:
+    """An operation's exception with the kind that the fault has now, where its own is the one that was read."""
+    if not isinstance(body, XmlObject) or kind == before.detail:
+        return body
+    if body is fault.detail or body == before.detail:
+        return kind
+    for field, value in _alternatives(body):
+        if value is fault.detail or value == before.detail:
+            held: dict[str, Any] = {field.name: kind}
+            return dataclasses.replace(body, **held)
+    return body
 
 
 def _amend_kind(exception: etree._Element | None, kind: str, detail: Any) -> bool:
@@ -360,11 +399,17 @@ _OLD_NAMES: Final = {"Code/Value": "faultcode", "Reason/Text": "faultstring"}
 
 
 def _set_text(element: etree._Element, name: str, text: str) -> None:
-    if _version(element) == "1.2":
-        place = element.find("/".join(clark(SOAP12, step) for step in name.split("/")))
-    else:
-        place = _loose_child(element, _OLD_NAMES[name])
+    """Write the code or the words of a fault, which may have come without."""
     if character := forbidden_character(text):
         raise EncodeError(f"character {character} is not allowed in XML", "fault")
-    if place is not None:
-        place.text = text
+    steps = [clark(SOAP12, step) for step in name.split("/")] if _version(element) == "1.2" else [_OLD_NAMES[name]]
+    place = element
+    for step in steps:
+        found = _loose_child(place, split_clark(step)[1])
+        if found is None:
+            found = etree.Element(step)
+            place.insert(0 if name.startswith("Code") or place is not element else 1, found)
+        place = found
+    if steps[-1] == clark(SOAP12, "Text") and not place.items():
+        place.set(clark(XML, "lang"), "en")
+    place.text = text

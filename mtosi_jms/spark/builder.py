@@ -16,7 +16,9 @@ from mtosi_jms.spark.discover import Reject
 from mtosi_jms.spark.leaves import Given, Leaf, Odd
 from mtosi_jms.spark.raw import texts_of, xml_text
 from mtosi_jms.spark.rows import shown_names, struct_name
+from mtosi_jms.spark.textrows import Filler, TextHits
 from mtosi_jms.xmlbind.decoder import decode_root
+from mtosi_jms.xmlbind.fast import NOT_PLAIN
 from mtosi_jms.xmlbind.issues import Issues, XmlWarning
 from mtosi_jms.xmlbind.plan import plan_of
 from mtosi_jms.xmlbind.table import ClassTable
@@ -83,6 +85,7 @@ class RowBuilder:
         if not self._many:
             structs[0].narrow(schema.names, hidden=("name",))
         self._by_table: dict[ClassTable, Struct | None] = {}
+        self._fillers: dict[int, Filler] = {}
         self._runs: list[tuple[int, Mapping[str, Any]]] = []
         self._current: Mapping[str, Any] = {}
         self._run_start = 0
@@ -129,6 +132,61 @@ class RowBuilder:
             self._put("related", list(relations.related.items()), row)
             if relations.quality is not None:
                 self._put("quality", relations.quality, row)
+
+    def add_text(self, found: Sequence[TextHits], line: int, escapes: bool) -> bool:
+        """Add all objects of one message from its text, or none of them.
+
+        Args:
+            found: the objects, in document order.
+            line: the line that their text begins on.
+            escapes: whether it holds references.
+
+        Returns:
+            Whether they were added; if not, the message has to be read from its tree.
+        """
+        first = self.rows
+        try:
+            for hits in found:
+                self._add_hits(hits, line, escapes)
+        except (Odd, *NOT_PLAIN):
+            self._take_back(first)
+            return False
+        return True
+
+    def _add_hits(self, hits: TextHits, line: int, escapes: bool) -> None:
+        row, count, table = self.rows, len(hits.rows), hits.shape.table
+        struct = self._struct_of(table)
+        if struct is None or len(table.fields) != len(struct.table.fields):
+            raise Odd
+        filler = self._fillers.get(id(hits.shape))
+        if filler is None:
+            filler = self._fillers[id(hits.shape)] = Filler(hits.shape, struct, hits.islands)
+        self.rows += count
+        struct.present.extend(range(row, row + count))
+        filler.fill(list(zip(*hits.rows, strict=True)), row, count, escapes)
+        parents, lines, numbers, kinds = self._places
+        full_names = self._given.get("name_text")
+        names = _names_at(struct, row, count) if parents is not None or full_names is not None else []
+        if parents is not None:
+            parents.extend([parents_of(name) for name in names], row)
+        if lines is not None:
+            lines.extend([line + number for number in hits.lines], row)
+        if numbers is not None:
+            numbers.extend(range(self._position + 1, self._position + count + 1), row)
+        if kinds is not None:
+            kinds.extend([label_of(table)] * count, row)
+        if full_names is not None:
+            full_names.extend(names, row)
+        self._position += count
+
+    def _take_back(self, first: int) -> None:
+        """Forget the rows from one on, all of the message that was begun last."""
+        for struct in self._structs.values():
+            struct.truncate(first)
+        for column in self._given.values():
+            column.truncate(first)
+        self.rows = first
+        self._position = 0
 
     def _put(self, own: str, value: Any, row: int) -> None:
         column = self._given.get(own)
@@ -213,15 +271,27 @@ def _fits(table: ClassTable, struct: ClassTable) -> bool:
 
 def _name_at(struct: Struct, row: int) -> str:
     """The text form of the name that was just put in at a row, empty where there is none."""
+    return _names_at(struct, row, 1)[0] or ""
+
+
+def _names_at(struct: Struct, first: int, count: int) -> list[str | None]:
+    """The text forms of the names that were just put in at the last rows, None where there is none."""
+    names: list[str | None] = [None] * count
     name = struct.field("name")
     rdn = name.fields.get("rdn") if isinstance(name, Struct) else None
-    if not isinstance(rdn, Many) or not isinstance(rdn.inner, Struct) or not rdn.rows or rdn.rows[-1] != row:
-        return ""
+    if not isinstance(rdn, Many) or not isinstance(rdn.inner, Struct):
+        return names
     kinds, values = rdn.inner.fields.get("type"), rdn.inner.fields.get("value")
     if not isinstance(kinds, Leaf) or not isinstance(values, Leaf):
-        return ""
-    items = range(rdn.starts[-1], rdn.items)
-    return "/".join([f"{_part(kinds.values, item)}={_part(values.values, item)}" for item in items])
+        return names
+    end = rdn.items
+    for row, start in zip(reversed(rdn.rows), reversed(rdn.starts), strict=True):
+        if row < first:
+            break
+        parts = [f"{_part(kinds.values, item)}={_part(values.values, item)}" for item in range(start, end)]
+        names[row - first] = "/".join(parts) or None
+        end = start
+    return names
 
 
 def _part(values: list[Any], item: int) -> str:

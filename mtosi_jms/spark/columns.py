@@ -60,10 +60,10 @@ class Many:
             self.inner.put(item, self.next(row), None, notes)
 
     def truncate(self, row: int) -> None:
-        if self.rows and self.rows[-1] >= row:
+        while self.rows and self.rows[-1] >= row:
             self.rows.pop()
             self.items = self.starts.pop()
-            self.inner.truncate(self.items)
+        self.inner.truncate(self.items)
 
     def finish(self, rows: int) -> pa.Array:
         counts = [0] * rows
@@ -152,6 +152,11 @@ class Struct:
         for tag, other in self._plan.slots.items():
             if other.name == name:
                 self._steps[tag] = step
+
+    @property
+    def text(self) -> Leaf | None:
+        """The builder of simple content, None where the class has none."""
+        return self._text
 
     @property
     def is_plain(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, Protocol
 
@@ -120,6 +120,13 @@ class Leaf:
             values.extend([None] * gap)
         values.append(value)
 
+    def extend(self, values: Sequence[Any], row: int) -> None:
+        """Store values at neighbouring rows, from one on."""
+        gap = row - len(self.values)
+        if gap > 0:
+            self.values.extend([None] * gap)
+        self.values.extend(values)
+
     def put(self, value: Any, row: int, element: etree._Element | None, notes: list[str]) -> None:
         if value is None or isinstance(value, Nil):
             return
@@ -159,6 +166,13 @@ class Given:
         if gap > 0:
             values.extend([self.blank] * gap)
         values.append(value)
+
+    def extend(self, values: Sequence[Any], row: int) -> None:
+        """Store values at neighbouring rows, from one on."""
+        gap = row - len(self.values)
+        if gap > 0:
+            self.values.extend([self.blank] * gap)
+        self.values.extend(values)
 
     def truncate(self, row: int) -> None:
         """Forget this row and all behind it."""

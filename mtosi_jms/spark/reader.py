@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from mtosi_jms.errors import MtosiError, SpoolError, XmlError
 from mtosi_jms.inventory.layout import Hit, Routes, find_objects
+from mtosi_jms.inventory.objects import ALL
 from mtosi_jms.spark.builder import RowBuilder, wanted
 from mtosi_jms.spark.discover import Reject
 from mtosi_jms.spark.envelope import EnvelopeFacts, envelope_facts, soap_body
@@ -22,7 +23,10 @@ from mtosi_jms.spark.landing import PlannedFile, reject_of
 from mtosi_jms.spark.options import Mode, SourceOptions
 from mtosi_jms.spark.rows import message_values
 from mtosi_jms.spark.stream import stream_objects
-from mtosi_jms.xmlbind.parser import parse_xml
+from mtosi_jms.spark.textrows import Finder
+from mtosi_jms.xmlbind.parser import DEFAULT_LIMITS, parse_xml
+from mtosi_jms.xmlbind.registry import find_element
+from mtosi_jms.xmlbind.scan import Recipes, cut_body, is_shell, matched, parsed_shell
 
 
 class ObjectReader:
@@ -37,6 +41,7 @@ class ObjectReader:
         """
         self._options = options
         self._routes = Routes(wanted(options.object_types))
+        self._recipes = Recipes(lambda layout, islands: Finder(layout, islands, self._routes))
         self._builder = RowBuilder(schema, options.object_types, options.corrupt_column)
 
     def read(self, files: Sequence[PlannedFile], rejects: Sequence[Reject] = ()) -> Iterator[pa.RecordBatch]:
@@ -56,10 +61,17 @@ class ObjectReader:
 
     def _file(self, file: PlannedFile) -> Iterator[pa.RecordBatch]:
         try:
-            for position, hit in self._objects(file):
-                self._builder.add(hit, position)
-                if self.full:
-                    yield self.flush()
+            with opened(file.path) as stream:
+                data = read_whole(stream, self._options.whole_file_bytes)
+            if data is None or not self._from_text(data, file):
+                for position, hit in self._streamed(file) if data is None else self._held(data, file):
+                    self._builder.add(hit, position)
+                    if self.full:
+                        yield self.flush()
+            if self.full:
+                whole = self.flush()
+                for start in range(0, whole.num_rows, self._options.batch_rows):
+                    yield whole.slice(start, self._options.batch_rows)
         except (XmlError, SpoolError) as error:
             self.reject(reject_of(error, file.path), error)
 
@@ -94,13 +106,37 @@ class ObjectReader:
         Raises:
             XmlError: it is none.
         """
-        for position, hit in self._held(data, file):
-            self._builder.add(hit, position)
+        if not self._from_text(data, file):
+            for position, hit in self._held(data, file):
+                self._builder.add(hit, position)
 
-    def _objects(self, file: PlannedFile) -> Iterator[tuple[int, Hit]]:
-        with opened(file.path) as stream:
-            data = read_whole(stream, self._options.whole_file_bytes)
-        yield from self._streamed(file) if data is None else self._held(data, file)
+    def _from_text(self, data: bytes, file: PlannedFile | None) -> bool:
+        """Add the objects of a plain message from its text; false where it has to be read from its tree."""
+        cut = cut_body(data, DEFAULT_LIMITS) if ALL not in self._options.object_types else None
+        root = parsed_shell(cut, DEFAULT_LIMITS) if cut is not None else None
+        if cut is None or root is None:
+            return False
+        try:
+            facts = envelope_facts(root)
+        except XmlError:
+            return False
+        body = soap_body(root)
+        cls = find_element(facts.body_tag)
+        if (
+            cls is None
+            or body is None
+            or len(body) != 1
+            or not is_shell(body[0])
+            or not self._options.reads(facts.kind)
+        ):
+            return False
+        recipe = self._recipes.of(cls.__xml__, body[0].nsmap)
+        finder = recipe.get(cut.content)
+        found = recipe.note(matched(finder.find, cut.content)) if finder is not None else None
+        if found is None:
+            return False
+        self._begin(facts, file)
+        return self._builder.add_text(found, cut.line, "&" in cut.content)
 
     def _held(self, data: bytes, file: PlannedFile | None) -> Iterator[tuple[int, Hit]]:
         """The objects of an envelope in memory, numbered from 1; the builder knows the message before the first."""

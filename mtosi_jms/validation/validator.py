@@ -20,7 +20,7 @@ from mtosi_jms.validation.messages import is_undeclared, readable, undeclared
 from mtosi_jms.validation.report import Issue, IssueKind, Report
 from mtosi_jms.validation.schemaset import SchemaSet
 from mtosi_jms.xmlbind.issues import ElementPaths
-from mtosi_jms.xmlbind.parser import DEFAULT_LIMITS, Limits, parse_xml
+from mtosi_jms.xmlbind.parser import DEFAULT_LIMITS, Limits, parse_xml, read_document
 
 MAX_ISSUES: Final = 1_000
 
@@ -42,11 +42,11 @@ class Validator:
     large: int = LARGE
 
     def validate_file(self, path: Path | str) -> Report:
-        """Validate one file. Never raises for anything that is wrong with the file or in it."""
+        """Validate one file, gzip or not. Never raises for anything that is wrong with the file or in it."""
         try:
-            with Path(path).open("rb") as stream:
-                # One byte more than allowed tells a file that is too large, and a device ends there too.
-                data = stream.read(self.limits.max_bytes + 1)
+            data = read_document(path, limits=self.limits)
+        except MalformedXmlError as error:
+            return Report(str(path), well_formed=False, issues=(Issue("malformed", None, "", error.message),))
         except OSError as error:
             issue = Issue("unreadable", None, "", f"cannot be read: {error.strerror or error}")
             return Report(str(path), well_formed=False, issues=(issue,))

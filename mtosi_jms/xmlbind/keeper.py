@@ -73,8 +73,9 @@ class Keeper:
         for tag, text in attributes:
             known = self.plan.attributes.get(tag)
             if known is None:
-                if not tag.startswith(_XSI_PREFIX):
-                    self._add("unknown-attribute", f"unknown attribute {split_clark(tag)[1]} is kept")
+                namespace, local = split_clark(tag)
+                if namespace != XSI and not self.plan.admits_attribute(namespace):
+                    self._add("unknown-attribute", f"unknown attribute {local} is kept")
                 self.extras.attributes[tag] = text
                 continue
             value, exact = self._convert(known.target, text, self.element, f"attribute {known.field.local}")

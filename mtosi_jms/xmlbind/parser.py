@@ -5,8 +5,11 @@ A document that is not well-formed or ends early is always an error; there is no
 
 from __future__ import annotations
 
+import gzip
 import re
+import zlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from lxml import etree
@@ -64,6 +67,28 @@ def make_parser(limits: Limits = DEFAULT_LIMITS) -> etree.XMLParser:
 def make_pull_parser(limits: Limits = DEFAULT_LIMITS) -> etree.XMLPullParser:
     """As `make_parser`, for a document that comes piece by piece: with the events start and end."""
     return etree.XMLPullParser(events=("start", "end"), huge_tree=limits.huge, **HARDENED)
+
+
+def read_document(path: str | Path, *, limits: Limits = DEFAULT_LIMITS) -> bytes:
+    """The bytes of a file, unpacked where they are gzip, whatever its name.
+
+    Args:
+        path: the file.
+        limits: one byte more than they allow is read at most: that tells a file that is too large, and a device ends
+            there too.
+
+    Raises:
+        MalformedXmlError: damaged gzip.
+        OSError: the file cannot be read.
+    """
+    with Path(path).open("rb") as stream:
+        if not stream.peek(2).startswith(b"\x1f\x8b"):
+            return stream.read(limits.max_bytes + 1)
+        try:
+            with gzip.GzipFile(fileobj=stream) as unpacked:
+                return unpacked.read(limits.max_bytes + 1)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise MalformedXmlError(f"damaged gzip file: {error}", source=str(path)) from None
 
 
 def parse_xml(data: bytes | str, *, source: str | None = None, limits: Limits = DEFAULT_LIMITS) -> etree._Element:

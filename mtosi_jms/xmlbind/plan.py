@@ -103,6 +103,14 @@ class Plan:
         bounds = [(field.name, field.min, field.max) for field in lists]
         self.bounded = tuple(bound for bound in bounds if bound[1] > 1 or bound[2] is not None)
         self.grammar = table.grammar
+        self._free_attributes = tuple(
+            tuple(Wildcard("", admitted, "lax", None, target=target) for admitted in constraints)
+            for target, constraints in table.attribute_wildcards
+        )
+
+    def admits_attribute(self, namespace: str) -> bool:
+        """Whether an attribute of a namespace may stand at the element though its class does not name it."""
+        return any(all(wild.admits(namespace) for wild in wildcards) for wildcards in self._free_attributes)
 
     def _add(self, field: Field, order: int) -> None:
         if field.kind == "any":

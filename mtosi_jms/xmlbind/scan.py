@@ -10,16 +10,21 @@ from the tree that the parser makes of it, from the beginning.
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from lxml import etree
 
 from mtosi_jms.errors import ForbiddenXmlError, MalformedXmlError
 from mtosi_jms.xmlbind.fast import NOT_PLAIN
 from mtosi_jms.xmlbind.parser import Limits, parse_xml
-from mtosi_jms.xmlbind.scanner import Scanner
-from mtosi_jms.xmlbind.scanplan import ScanCompiler, Unable
+from mtosi_jms.xmlbind.scanner import Islands, Scanner
+from mtosi_jms.xmlbind.scanplan import Layout, ScanCompiler, Unable
 from mtosi_jms.xmlbind.table import ClassTable
+
+T = TypeVar("T")
+V = TypeVar("V")
+Make: TypeAlias = Callable[[Layout, Islands], T]
 
 SMALLEST: Final = 16_384
 """Bytes from which reading from text can be worth its preparations."""
@@ -39,7 +44,7 @@ _ROOT = re.compile(_DECLARATION + _START_TAG)
 _ENCODING = re.compile(r"<\?xml [^<>?]*encoding\s*=\s*[\"'](?!utf-8[\"'])", re.IGNORECASE)
 _BODY = re.compile(r"<((?:[^\s<>/:]+:)?Body)(?:\s[^<>]*)?(?<!/)>[ \t\n]*" + _START_TAG)
 _BODIES = re.compile(r"<(?:[^\s<>/:]+:)?Body[\s/>]")
-_EMPTY_TAG = re.compile(r"<([^<>\"'/\s]+)[ \t\n]*/>")
+_EMPTY_TAG = re.compile(r"<([^<>\"'/\s!?]+)[ \t]*/>")
 
 
 class Cut:
@@ -47,13 +52,16 @@ class Cut:
 
     Attributes:
         shell: what is left, a document of its own.
+        content: what was cut out.
+        line: the line that it begins on.
     """
 
-    __slots__ = ("_content", "shell")
+    __slots__ = ("content", "line", "shell")
 
     def __init__(self, text: str, start: int, end: int) -> None:
         self.shell = (text[:start] + text[end:]).encode()
-        self._content = text[start:end]
+        self.content = text[start:end]
+        self.line = text.count("\n", 0, start) + 1
 
     def read(self, element: etree._Element, table: ClassTable) -> Any:
         """The object of the element whose content was cut out; None where it has to be read from the tree.
@@ -62,15 +70,16 @@ class Cut:
             element: the element, in the tree of the shell.
             table: the table of its class.
         """
-        if len(element) or element.text or element.keys():
+        if not is_shell(element):
             return None
-        recipe = _recipe(table, element.nsmap)
-        scanner = recipe.scanner(self._content)
-        if scanner is None:
-            return None
-        value = _scanned(scanner, self._content)
-        recipe.failures = recipe.failures + 1 if value is None else 0
-        return value
+        recipe = _scanners.of(table, element.nsmap)
+        scanner = recipe.get(self.content)
+        return None if scanner is None else recipe.note(matched(scanner.read, self.content))
+
+
+def is_shell(element: etree._Element) -> bool:
+    """Whether an element has neither attributes nor any content."""
+    return not len(element) and not element.text and not element.keys()
 
 
 def cut_root(data: bytes, limits: Limits) -> Cut | None:
@@ -148,64 +157,91 @@ def _cut(text: str, start: int, end: int) -> Cut | None:
     return None if aside or "<?" in text[end:] else Cut(text, start, end)
 
 
-def _scanned(scanner: Scanner, text: str) -> Any:
-    """The object of a text that the patterns match from end to end; None otherwise."""
+def matched(read: Callable[[str, int, bool], tuple[T, int] | None], text: str) -> T | None:
+    """What a reader makes of a content from end to end; None where it has to be read from the tree.
+
+    Args:
+        read: takes the text, where to begin, and whether there are references; gives what it made and where that
+            ends, None or NOT_PLAIN where it can make nothing.
+        text: the content.
+    """
     if len(text) > _LONGEST_TEXT and re.search(rf"[^<]{{{_LONGEST_TEXT}}}", text):
         return None
-    value = _whole(scanner, text)
+    value = _whole(read, text)
     if value is None and "/>" in text:
-        return _whole(scanner, _EMPTY_TAG.sub(r"<\1></\1>", text))
+        return _whole(read, _EMPTY_TAG.sub(r"<\1></\1>", text))
     return value
 
 
-def _whole(scanner: Scanner, text: str) -> Any:
+def _whole(read: Callable[[str, int, bool], tuple[T, int] | None], text: str) -> T | None:
     try:
-        taken = scanner.read(text, 0, "&" in text)
+        made = read(text, 0, "&" in text)
     except NOT_PLAIN:
         return None
-    return taken[0] if taken is not None and taken[1] == len(text) else None
+    return made[0] if made is not None and made[1] == len(text) else None
 
 
-class _Recipe:
-    """How documents of one class and one way to name the namespaces are read.
+class Recipe(Generic[T]):
+    """What reads the contents of one class under one way to name the namespaces."""
 
-    Attributes:
-        failures: how many of them in a row did not match.
-    """
+    __slots__ = ("_compiled", "_failures", "_made", "_make", "_names", "_seen", "_table")
 
-    __slots__ = ("_compiled", "_names", "_scanner", "_seen", "_table", "failures")
-
-    def __init__(self, table: ClassTable, names: dict[str | None, str]) -> None:
+    def __init__(self, make: Make[T], table: ClassTable, names: dict[str | None, str]) -> None:
+        self._make = make
         self._table = table
         self._names = names
         self._seen = 0
         self._compiled = False
-        self._scanner: Scanner | None = None
-        self.failures = 0
+        self._made: T | None = None
+        self._failures = 0
 
-    def scanner(self, text: str) -> Scanner | None:
-        """The scanner, made once there was text enough to be worth it; None where another way is better."""
-        if self.failures >= _PATIENCE and self.failures % _RETRY:
-            self.failures += 1
+    def get(self, text: str) -> T | None:
+        """The reader, made once there was text enough to be worth it; None where the tree is better.
+
+        Args:
+            text: a content that is to be read.
+        """
+        if self._failures >= _PATIENCE and self._failures % _RETRY:
+            self._failures += 1
             return None
         self._seen += len(text)
         if not self._compiled and self._seen >= _WORTH_COMPILING:
             self._compiled = True
             try:
-                self._scanner = ScanCompiler(self._names, text).content(self._table)
+                self._made = self._make(ScanCompiler(self._names, text).content(self._table), Islands(self._names))
             except Unable:
                 pass
-        return self._scanner
+        return self._made
+
+    def note(self, value: V | None) -> V | None:
+        """Remember whether a content could be read; the value itself."""
+        self._failures = self._failures + 1 if value is None else 0
+        return value
 
 
-_recipes: dict[tuple[ClassTable, frozenset[tuple[str | None, str]]], _Recipe] = {}
+class Recipes(Generic[T]):
+    """Readers by class and namespaces, up to a bound.
+
+    Args:
+        make: makes one for a layout; `Unable` where it cannot.
+    """
+
+    def __init__(self, make: Make[T]) -> None:
+        self._make = make
+        self._found: dict[tuple[ClassTable, frozenset[tuple[str | None, str]]], Recipe[T]] = {}
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def of(self, table: ClassTable, names: dict[str | None, str]) -> Recipe[T]:
+        """The recipe of a class, under the namespaces in scope."""
+        key = (table, frozenset(names.items()))
+        recipe = self._found.get(key)
+        if recipe is None:
+            if len(self._found) >= _MOST_RECIPES:
+                self._found.clear()
+            recipe = self._found[key] = Recipe(self._make, table, names)
+        return recipe
 
 
-def _recipe(table: ClassTable, names: dict[str | None, str]) -> _Recipe:
-    key = (table, frozenset(names.items()))
-    found = _recipes.get(key)
-    if found is None:
-        if len(_recipes) >= _MOST_RECIPES:
-            _recipes.clear()
-        found = _recipes[key] = _Recipe(table, names)
-    return found
+_scanners = Recipes(Scanner)

@@ -1,20 +1,20 @@
-"""What reads objects from the text of a document: patterns, functions of their groups, and islands of other XML."""
+"""Reads objects from the text of a document: by the patterns of shapes, and functions made of their cells."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 from xml.sax.saxutils import quoteattr
 
 from lxml import etree
 
 from mtosi_jms.xmlbind.decoder import Reader
-from mtosi_jms.xmlbind.fast import Odd
+from mtosi_jms.xmlbind.fast import Itself, Known, Odd
 from mtosi_jms.xmlbind.issues import Issues
 from mtosi_jms.xmlbind.parser import make_parser
-from mtosi_jms.xmlbind.plan import Slot
+from mtosi_jms.xmlbind.plan import STRING, Slot, plan_of
+from mtosi_jms.xmlbind.scanplan import ISLAND, TEXT, Cell, Child, Layout, Shape, Steps
 from mtosi_jms.xmlbind.values import Nil
 
 _ENTITIES: Final = {"amp;": "&", "lt;": "<", "gt;": ">", "quot;": '"', "apos;": "'"}
@@ -59,23 +59,33 @@ class Islands:
         Raises:
             NOT_PLAIN: they have to be read with the whole document: they are large, or leave something to report.
         """
+        issues = Issues()
+        reader = Reader(issues)
+        values = [reader.child(element, slot) for element in self.elements(text, slot)]
+        lost = issues.found or any(value is None for value in values)
+        if lost or any(isinstance(value, Nil) and not slot.field.nillable for value in values):
+            raise Odd
+        return values
+
+    def elements(self, text: str, slot: Slot) -> list[etree._Element]:
+        """The elements of a slot that stand one after the other.
+
+        Raises:
+            NOT_PLAIN: as above.
+        """
         if len(text) > _LARGEST_ISLAND:  # and so neither too deep nor too crowded
             raise Odd
         try:
             root = etree.fromstring(f"{self._opening}{text}</sea>", self._parser)
         except etree.XMLSyntaxError:
             raise Odd from None
-        issues = Issues()
-        reader = Reader(issues)
-        values = [reader.child(element, slot) for element in root if element.tag == slot.field.tag]
-        lost = len(values) != len(root) or any(value is None for value in values)
-        if lost or issues.found or any(isinstance(value, Nil) and not slot.field.nillable for value in values):
+        if any(element.tag != slot.field.tag for element in root):
             raise Odd
-        return values
+        return list(root)
 
 
 class Piece:
-    """A pattern, and a function from its groups to what was found.
+    """The pattern of a shape, and a function from its groups to what was found.
 
     Attributes:
         match: finds it at a position.
@@ -85,19 +95,20 @@ class Piece:
 
     __slots__ = ("build", "careful", "match")
 
-    def __init__(self, pattern: str, names: list[str], value: str, constants: dict[str, Any]) -> None:
-        """Arguments:
+    def __init__(self, shape: Shape, maker: Callable[..., Any], islands: Islands) -> None:
+        """Make the functions.
 
         Args:
-            pattern: regular expression.
-            names: a variable for each of its groups.
-            value: expression of what was found, in which texts stand as `unescaped(variable)`.
-            constants: what the expression may name besides.
+            shape: what is matched.
+            maker: takes the values of its fields: the class, or `dict` where there is more to come.
+            islands: reads the elements that no pattern describes.
         """
-        self.match = re.compile(pattern).match
-        head = f"lambda {', '.join(names)}: "
-        self.build = _function(head + value.replace("unescaped(", "("), constants)
-        self.careful = _function(head + value, constants)
+        self.match = re.compile(shape.pattern).match
+        writer = _Writer(islands)
+        names = [f"v{number}" for number in range(shape.groups)]
+        source = f"lambda {', '.join(names)}: {writer.made(shape, names, maker)}"
+        self.build = writer.function(source.replace("unescaped(", "("))
+        self.careful = writer.function(source)
 
     def take(self, text: str, at: int, escapes: bool) -> tuple[Any, int] | None:
         """What stands at a position, and where it ends; None where it does not match."""
@@ -122,36 +133,91 @@ class Piece:
         return taken, at
 
 
-def _function(source: str, constants: dict[str, Any]) -> Callable[..., Any]:
-    """The function of an expression that consists of field names of a generated class and of names made here."""
-    made: Callable[..., Any] = eval(source, constants)  # noqa: S307
-    return made
+class _Writer:
+    """Writes the expression that makes an object of the groups of its shape.
 
+    It consists of field names of generated classes, and of names made here for classes and functions. Texts stand in
+    it as `unescaped(variable)`.
+    """
 
-@dataclass(slots=True)
-class Child:
-    """A child element with a scanner of its own."""
+    def __init__(self, islands: Islands) -> None:
+        self._constants: dict[str, Any] = {"unescaped": unescaped, "groups": re.Match.groups, "islands": islands}
+        self._lists = 0
 
-    name: str
-    scanner: Scanner
-    many: bool
-    required: bool
+    def function(self, source: str) -> Callable[..., Any]:
+        """The function of an expression."""
+        made: Callable[..., Any] = eval(source, self._constants)  # noqa: S307
+        return made
+
+    def made(self, shape: Shape, names: list[str], maker: Callable[..., Any]) -> str:
+        """The expression of an object.
+
+        Args:
+            shape: its shape.
+            names: a variable for each group.
+            maker: takes the values.
+        """
+        values = (f"{cell.slot.name}={self._value(cell, names)}" for cell in shape.cells)
+        return f"{self._constant(maker)}({', '.join(values)})"
+
+    def _constant(self, value: Any) -> str:
+        name = f"c{len(self._constants)}"
+        self._constants[name] = value
+        return name
+
+    def _value(self, cell: Cell, names: list[str]) -> str:
+        group = names[cell.at]
+        if cell.kind == ISLAND:
+            value = f"islands({group}, {self._constant(cell.slot)})" + ("" if cell.slot.many else "[0]")
+        elif cell.slot.many:
+            value = self._list(cell, group)
+        elif cell.inner is not None:
+            value = self.made(cell.inner, names[cell.at + (not cell.required) :], cell.inner.table.cls)
+        else:
+            value = self._text(cell, group)
+        if cell.required or value == f"unescaped({group})":
+            return value
+        return f"{value} if {group} else []" if cell.slot.many else f"{value} if {group} is not None else None"
+
+    def _text(self, cell: Cell, group: str) -> str:
+        """The expression of a value of simple type, or of an object that holds one."""
+        if cell.kind == TEXT:
+            slot = cell.slot
+            return f"unescaped({group})" if slot.kind == STRING else f"{self._known(slot)}[unescaped({group})]"
+        text: Any = plan_of(cell.slot.target).text
+        return f"{self._constant(cell.slot.target.cls)}({text.name}={self._known(text)}[unescaped({group})])"
+
+    def _known(self, slot: Slot) -> str:
+        return self._constant(Itself() if slot.kind == STRING else Known(slot.target))
+
+    def _list(self, cell: Cell, group: str) -> str:
+        item: Any = cell.item
+        self._lists += 1
+        names = [f"l{self._lists}_{number}" for number in range(item.groups)]
+        variables = "".join(f"{name}, " for name in names)
+        each = self._text(cell, names[0]) if cell.inner is None else self.made(cell.inner, names, cell.inner.table.cls)
+        return f"[{each} for ({variables}) in map(groups, {self._constant(item.finditer)}({group}))]"
 
 
 class Scanner:
-    """Reads the elements of one class from text.
+    """Reads the elements of one layout from text.
 
-    Attributes:
-        whole: the one pattern of the class, None where it takes several steps.
-        steps: pieces, each giving a dictionary of values, and children.
+    Args:
+        layout: what they look like.
+        islands: reads the elements that no pattern describes.
     """
 
-    __slots__ = ("cls", "steps", "whole")
+    __slots__ = ("_cls", "_steps", "_whole")
 
-    def __init__(self, cls: Any, whole: Piece | None, steps: list[Piece | Child]) -> None:
-        self.cls = cls
-        self.whole = whole
-        self.steps = steps
+    def __init__(self, layout: Layout, islands: Islands) -> None:
+        self._cls: Any = layout.table.cls
+        self._whole = Piece(layout, self._cls, islands) if isinstance(layout, Shape) else None
+        self._steps: list[Piece | tuple[Slot, Scanner]] = []
+        for step in layout.steps if isinstance(layout, Steps) else ():
+            if isinstance(step, Child):
+                self._steps.append((step.slot, Scanner(step.layout, islands)))
+            else:
+                self._steps.append(Piece(step, dict, islands))
 
     def read(self, text: str, at: int, escapes: bool) -> tuple[Any, int] | None:
         """The object that stands at a position, and where it ends; None where none begins there.
@@ -164,45 +230,41 @@ class Scanner:
         Raises:
             NOT_PLAIN: it has to be read from the tree.
         """
-        if self.whole is not None:
-            return self.whole.take(text, at, escapes)
+        if self._whole is not None:
+            return self._whole.take(text, at, escapes)
         values: dict[str, Any] = {}
-        begun = False
-        for step in self.steps:
+        for number, step in enumerate(self._steps):
             if isinstance(step, Piece):
                 taken = step.take(text, at, escapes)
+                if taken is None and number:
+                    raise Odd
                 if taken is None:
-                    if begun:
-                        raise Odd
                     return None
                 values |= taken[0]
                 at = taken[1]
             else:
-                at = _read_child(step, values, text, at, escapes)
-            begun = True
-        return self.cls(**values), at
+                at = step[1]._add(values, step[0], text, at, escapes)
+        return self._cls(**values), at
 
     def read_all(self, text: str, at: int, escapes: bool) -> tuple[list[Any], int]:
         """The objects that stand at a position one after the other, and where the last ends; as `read`."""
-        if self.whole is not None:
-            return self.whole.take_all(text, at, escapes)
+        if self._whole is not None:
+            return self._whole.take_all(text, at, escapes)
         found: list[Any] = []
         while (taken := self.read(text, at, escapes)) is not None:
             found.append(taken[0])
             at = taken[1]
         return found, at
 
-
-def _read_child(child: Child, values: dict[str, Any], text: str, at: int, escapes: bool) -> int:
-    if child.many:
-        found, end = child.scanner.read_all(text, at, escapes)
+    def _add(self, values: dict[str, Any], slot: Slot, text: str, at: int, escapes: bool) -> int:
+        """Read the elements of a field; the position behind them."""
+        if slot.many:
+            found, end = self.read_all(text, at, escapes)
+        else:
+            taken = self.read(text, at, escapes)
+            found, end = ([], at) if taken is None else ([taken[0]], taken[1])
         if found:
-            values[child.name] = found
-    else:
-        taken = child.scanner.read(text, at, escapes)
-        found, end = ([], at) if taken is None else ([taken[0]], taken[1])
-        if found:
-            values[child.name] = found[0]
-    if child.required and not found:
-        raise Odd
-    return end
+            values[slot.name] = found if slot.many else found[0]
+        elif slot.field.min:
+            raise Odd
+        return end

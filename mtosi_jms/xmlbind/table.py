@@ -175,6 +175,7 @@ class ClassTable:
         substitutes: path of the element class whose place this element may take.
         mixed: whether character data may stand between the elements.
         restricts: whether the type restricts its base instead of extending it; its model then replaces the base's.
+        any_attribute: what each xsd:anyAttribute admits, as `ANY` takes it; an attribute must suit all of them.
         plan, fast, writing: the compiled forms for reading, for its fast path and for writing; None until needed.
     """
 
@@ -190,8 +191,10 @@ class ClassTable:
         abstract: bool = False,
         substitutes: str | None = None,
         restricts: bool = False,
+        any_attribute: tuple[str, ...] = (),
     ) -> None:
         self.module = module
+        self.any_attribute = any_attribute
         self.own = tuple(own)
         self.type_name = type_name
         self.element = element
@@ -239,6 +242,14 @@ class ClassTable:
         known = {item.name for item in self.base.fields} if self.base else set()
         own = [self.own_model] if self.own_model else [name for name in _content(self.own) if name not in known]
         return ("seq", 1, 1, (*before, *own))
+
+    @cached_property
+    def attribute_wildcards(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Where attributes may stand that the class does not name: target namespace and constraints of each type, any
+        of which may let an attribute in."""
+        inherited = self.base.attribute_wildcards if self.base and not self.restricts else ()
+        own = ((self.module.namespace, self.any_attribute),) if self.any_attribute else ()
+        return (*inherited, *own)
 
     @cached_property
     def grammar(self) -> Grammar | None:
@@ -310,10 +321,18 @@ class Module:
         mixed: bool = False,
         abstract: bool = False,
         restricts: bool = False,
+        any_attribute: tuple[str, ...] = (),
     ) -> ClassTable:
         """The table of a complex type; no name for anonymous ones."""
         return ClassTable(
-            self, fields, type_name=name or "", model=model, mixed=mixed, abstract=abstract, restricts=restricts
+            self,
+            fields,
+            type_name=name or "",
+            model=model,
+            mixed=mixed,
+            abstract=abstract,
+            restricts=restricts,
+            any_attribute=any_attribute,
         )
 
     def element(
@@ -326,6 +345,7 @@ class Module:
         abstract: bool = False,
         substitutes: str | None = None,
         restricts: bool = False,
+        any_attribute: tuple[str, ...] = (),
     ) -> ClassTable:
         """The table of a global element: with its fields, or derived from its named type."""
         return ClassTable(
@@ -337,6 +357,7 @@ class Module:
             abstract=abstract,
             substitutes=substitutes,
             restricts=restricts,
+            any_attribute=any_attribute,
         )
 
 

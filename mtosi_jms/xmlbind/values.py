@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import total_ordering
+from math import isnan
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from lxml import etree
 
-from mtosi_jms.errors import EncodeError
+from mtosi_jms.errors import EncodeError, ForbiddenXmlError, MalformedXmlError
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.xmlbind.parser import Limits, make_parser, parse_xml
 
@@ -69,7 +70,21 @@ class RawXml:
 
     @classmethod
     def from_element(cls, element: etree._Element) -> RawXml:
-        """Keep an element of a parsed document, with every namespace that it needs."""
+        """Keep an element of a parsed document, with every namespace that it needs.
+
+        Args:
+            element: an element of any lxml parser; comments and processing instructions in it are left out.
+
+        Raises:
+            MalformedXmlError: it is no element but a comment or the like.
+            ForbiddenXmlError: it holds entity references.
+        """
+        if not isinstance(element.tag, str):
+            raise MalformedXmlError("not an element", line=element.sourceline)
+        if next(element.iter(etree.Entity, etree.Comment, etree.PI), None) is not None:  # of another parser
+            if next(element.iter(etree.Entity), None) is not None:
+                raise ForbiddenXmlError("entity references are not allowed", line=element.sourceline)
+            element = _again(element)
         raw = cls.__new__(cls)
         raw.tag = str(element.tag)
         prefixes = _prefixes_in_content(element)
@@ -81,7 +96,7 @@ class RawXml:
 
     def element(self) -> etree._Element:
         """A fresh lxml element of this XML."""
-        return etree.fromstring(self.xml, make_parser(_NO_BOUNDS))  # it was parsed, and bounded, when it was kept
+        return etree.fromstring(self.xml, make_parser(_NO_BOUNDS))  # it was bounded when it was parsed first
 
     @property
     def text(self) -> str:
@@ -107,6 +122,11 @@ class RawXml:
         self.tag, self.xml = state
 
 
+def _again(element: etree._Element) -> etree._Element:
+    """An element as our own parser gives it, alone; a deep copy would lose prefixes that only content uses."""
+    return etree.fromstring(etree.tostring(element, encoding="utf-8", with_tail=False), make_parser(_NO_BOUNDS))
+
+
 def _canonical(element: etree._Element, prefixes: list[str]) -> bytes:
     xml: bytes = etree.tostring(
         element,
@@ -122,7 +142,7 @@ def _canonical(element: etree._Element, prefixes: list[str]) -> bytes:
 def _with_relative_namespaces(element: etree._Element, prefixes: list[str]) -> bytes:
     """The XML of an element in whose scope a namespace such as `vendor.v1` is declared: there is no canonical form of
     relative URIs. Where it is declared and not used, leaving the declaration out helps."""
-    alone = parse_xml(etree.tostring(element, encoding="utf-8", with_tail=False))  # a deep copy loses unused prefixes
+    alone = _again(element)
     etree.cleanup_namespaces(alone, keep_ns_prefixes=prefixes)
     try:
         return _canonical(alone, prefixes)
@@ -136,7 +156,8 @@ def _prefixes_in_content(element: etree._Element) -> list[str]:
     declarations."""
     used: set[str] = set()
     for node in element.iter(etree.Element):
-        for text in (node.text, node.tail, *node.values()):
+        tail = None if node is element else node.tail  # what follows the element is no part of it
+        for text in (node.text, tail, *node.values()):
             if text and ":" in text and (prefixes := set(_PREFIX.findall(text)) - used):
                 used.update(prefixes.intersection(key for key in node.nsmap if key))
     return sorted(used)
@@ -191,8 +212,10 @@ class Leaf:
     attributes: tuple[tuple[str, str], ...] = ()
 
     def holds(self, value: Any) -> bool:
-        """Whether the record still speaks of a value."""
-        return bool(self.value == value) and type(self.value) is type(value)
+        """Whether the record still speaks of a value; of NaN, which equals nothing, too."""
+        if type(self.value) is not type(value):
+            return False
+        return bool(self.value == value) or (type(value) is float and isnan(value) and isnan(self.value))
 
 
 Anchor = tuple[str, int] | None
@@ -220,8 +243,8 @@ class Extras:
 
     Attributes:
         elements: unknown or unreadable child elements, in document order.
-        attributes: unknown or unreadable attributes, Clark name to text; schema locations stand here too, and an
-            xsi:type that was not obeyed, as a Clark name.
+        attributes: unknown or unreadable attributes and those that an xsd:anyAttribute admits, Clark name to text;
+            schema locations stand here too, and an xsi:type that was not obeyed, as a Clark name.
         leaves: original lexical forms, by (field, occurrence).
         order: field names in document order, for content models in which a repeated group interleaves fields.
         texts: character data where the schema allows none, by what it followed.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -30,6 +31,8 @@ BAD: dict[str, tuple[bytes, str]] = {
     "truncated at the end of an element": (GOOD[:-14].encode(), ":3: "),
     "wrong encoding": (GOOD.replace("REQUEST", "R\xe9Q").encode("latin-1"), ":2: "),
     "unknown encoding": (b'<?xml version="1.0" encoding="martian"?>' + GOOD.encode(), ":1: "),
+    "damaged gzip": (gzip.compress(GOOD.encode())[:-12], ": damaged gzip file: "),
+    "gzip of nothing": (gzip.compress(b""), ":1: empty document"),
     "not soap": (b"<a>\n</a>", ":1: not a SOAP envelope: the root element is a; give a file with one SOAP envelope"),
     "other envelope": (b"<s:Envelope xmlns:s='urn:mail'/>", ":1: not a SOAP envelope"),
     "no body": (f'<s:Envelope xmlns:s="{SOAP}"/>'.encode(), ":1: a SOAP envelope without a Body"),
@@ -170,3 +173,24 @@ def test_a_reader_that_went_away_is_no_fault_of_the_file(command: str, tmp_path:
     finally:
         os.close(write)
     assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("command", ["map", "inspect", "validate"])
+def test_gzip_is_unpacked_whatever_the_name(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain, packed = tmp_path / "a.xml", tmp_path / "b.xml"
+    plain.write_text(GOOD, encoding="utf-8")
+    packed.write_bytes(gzip.compress(GOOD.encode()))
+    answers = []
+    for file in (plain, packed):
+        code = main([command, str(file), "--json"])
+        told = json.loads(capsys.readouterr().out)
+        answers.append((code, {key: value for key, value in told.items() if key != "file"}))
+    assert answers[0] == answers[1]
+    assert answers[0][1]
+
+
+def test_damaged_gzip_is_not_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "a.xml.gz"
+    file.write_bytes(gzip.compress(GOOD.encode())[:-12])
+    assert main(["validate", str(file)]) == 1
+    assert "damaged gzip file" in capsys.readouterr().out

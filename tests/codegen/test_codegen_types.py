@@ -397,3 +397,83 @@ def test_mtosi_names_have_a_text_form(xsd: Make, module: Load) -> None:
     name = nam.name("MD=EMS1/ME=a%2Fb")
     assert [(rdn.type, rdn.value) for rdn in name.rdn] == [("MD", "EMS1"), ("ME", "a/b")]
     assert str(name) == "MD=EMS1/ME=a%2Fb"
+
+
+def test_a_class_named_like_python_s_own_word_leaves_equality_alone(xsd: Make, module: Load) -> None:
+    body = '<x:element name="{}"><x:complexType><x:sequence/></x:complexType></x:element>'
+    generated = module(
+        xsd(body.format("notImplemented") + body.format("other") + '<x:complexType name="NotImplemented"/>')
+    )
+    assert generated.__elements__ == {"notImplemented": "NotImplementedElement", "other": "Other"}
+    assert generated.__types__ == {"NotImplemented": "NotImplemented_"}
+    assert (generated.Other() == generated.NotImplementedElement()) is False
+    assert generated.Other() != 1
+    assert generated.Other() == generated.Other()
+
+
+ANY_ATTRIBUTE = {
+    "any": ('namespace="##any"', True, True, True, True),
+    "by-default": ("", True, True, True, True),
+    "other": ('namespace="##other" processContents="lax"', False, True, True, False),
+    "local": ('namespace="##local" processContents="skip"', False, False, False, True),
+    "target": ('namespace="##targetNamespace"', True, False, False, False),
+    "list": ('namespace=" ##local urn:v  ##targetNamespace"', True, True, False, True),
+    "one": ('namespace="urn:v"', False, True, False, False),
+}
+
+
+@pytest.mark.parametrize("case", ANY_ATTRIBUTE)
+def test_any_attribute(case: str, xsd: Make, module: Load) -> None:
+    wildcard, *admitted = ANY_ATTRIBUTE[case]
+    generated = module(
+        xsd(
+            '<x:element name="r"><x:complexType><x:sequence><x:element name="a" minOccurs="0"/></x:sequence>'
+            f'<x:attribute name="id" type="x:int"/><x:anyAttribute {wildcard}/></x:complexType></x:element>'
+        )
+    )
+    names = ("{urn:t}k", "{urn:v}k", "{urn:w}k", "k")
+    for name, free in zip(names, admitted, strict=True):
+        root = etree.Element("{urn:t}r", {name: "1", "id": "7"})
+        warnings: list[xmlbind.XmlWarning] = []
+        read = xmlbind.decode(etree.tostring(root), generated.R, warnings=warnings)
+        assert [warning.rule for warning in warnings] == ([] if free else ["unknown-attribute"])
+        assert (read.id, read.extras.attributes) == (7, {name: "1"})
+        written = etree.fromstring(xmlbind.encode(read))
+        assert dict(written.attrib) == {name: "1", "id": "7"}
+        assert xmlbind.decode(xmlbind.encode(read)) == read
+
+
+def test_any_attribute_is_written_and_valid(xsd: Make, module: Load) -> None:
+    schema = xsd(
+        '<x:element name="r"><x:complexType><x:simpleContent><x:extension base="x:int">'
+        '<x:anyAttribute namespace="##other" processContents="lax"/></x:extension></x:simpleContent></x:complexType>'
+        '</x:element><x:element name="m"><x:complexType mixed="true"><x:anyAttribute processContents="skip"/>'
+        "</x:complexType></x:element>"
+    )
+    generated = module(schema)
+    extras = xmlbind.Extras(attributes={"{urn:v}k": "1 & 2"})
+    assert _round_trip(generated.R(value=1, extras=extras), schema)
+    assert _round_trip(generated.M(content=["x"], extras=extras), schema)
+
+
+def test_any_attribute_of_groups_and_of_derived_types(xsd: Make, module: Load) -> None:
+    generated = module(
+        xsd(
+            '<x:attributeGroup name="G"><x:anyAttribute namespace="urn:v urn:w"/></x:attributeGroup>'
+            '<x:complexType name="B"><x:attributeGroup ref="t:G"/></x:complexType>'
+            '<x:complexType name="E"><x:complexContent><x:extension base="t:B"><x:anyAttribute namespace="urn:u"/>'
+            "</x:extension></x:complexContent></x:complexType>"
+            '<x:complexType name="R"><x:complexContent><x:restriction base="t:B"><x:anyAttribute namespace="urn:w"/>'
+            "</x:restriction></x:complexContent></x:complexType>"
+            '<x:complexType name="N"><x:complexContent><x:restriction base="t:B"/></x:complexContent></x:complexType>'
+            '<x:complexType name="I"><x:attributeGroup ref="t:G"/><x:anyAttribute namespace="urn:w urn:u"/>'
+            "</x:complexType>" + "".join(f'<x:element name="{name.lower()}" type="t:{name}"/>' for name in "BERNI")
+        )
+    )
+    admitted = {"b": "vw", "e": "uvw", "r": "w", "n": "", "i": "w"}
+    for element, spaces in admitted.items():
+        assert element in generated.__elements__
+        for space in "uvw":
+            warnings: list[xmlbind.XmlWarning] = []
+            xmlbind.decode(f'<{element} xmlns="urn:t" xmlns:o="urn:{space}" o:k="1"/>', warnings=warnings)
+            assert (not warnings) == (space in spaces), (element, space)

@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -18,7 +19,9 @@ EXTRAS = ("cli", "codegen", "stomp", "spark", "test")
 ENTRIES = {
     match["name"]: (match["version"], re.findall(r"--hash=(\S+)", match["hashes"]))
     for match in re.finditer(
-        r"^(?P<name>[\w.-]+)==(?P<version>\S+) \\\n(?P<hashes>(?: +--hash=\S+(?: \\)?\n)+)", LOCK, re.MULTILINE
+        r"^(?P<name>[\w.-]+)==(?P<version>\S+)(?P<marker> ; [^\n]+)? \\\n(?P<hashes>(?: +--hash=\S+(?: \\)?\n)+)",
+        LOCK,
+        re.MULTILINE,
     )
 }
 
@@ -63,6 +66,19 @@ def test_nothing_that_compiles_is_locked() -> None:
 @pytest.mark.parametrize("name", ["lxml", "numpy", "pandas", "pyarrow", "markupsafe"])
 def test_binary_packages_are_locked_for_more_than_one_platform(name: str) -> None:
     assert len(ENTRIES[name][1]) > 10
+
+
+def test_a_fuzzer_is_locked_where_it_has_wheels_and_nowhere_else() -> None:
+    marker = Marker(re.search(r"^atheris==\S+ ; ([^\n]+) \\$", LOCK, re.MULTILINE)[1])  # type: ignore[index]
+    here = {
+        "sys_platform": "linux",
+        "platform_machine": "x86_64",
+        "platform_python_implementation": "CPython",
+        "python_version": "3.11",
+    }
+    assert all(marker.evaluate({**here, "python_version": version}) for version in ("3.11", "3.12", "3.13"))
+    elsewhere = ({"sys_platform": "darwin"}, {"platform_machine": "aarch64"}, {"python_version": "3.14"})
+    assert not any(marker.evaluate({**here, **other}) for other in elsewhere)
 
 
 def test_the_header_says_how_it_is_made() -> None:

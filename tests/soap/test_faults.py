@@ -170,6 +170,78 @@ def test_what_is_changed_deep_inside_is_written(shape: str, envelope: Make, faul
     assert (again.fault_code, again.fault_string, again.reason) == ("Server", "other", "no NE-7")
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_reason_that_is_changed_is_written_where_it_was(
+    shape: str, envelope: Make, fault_text: Text, kind: str
+) -> None:
+    found = parse(envelope(None, fault_text(SHAPES[shape].format(kind))))
+    assert found.fault is not None
+    found.fault.reason = "changed"
+    again = fault_in(found.to_bytes())
+    assert (again.reason, again.detail.reason, again.fault_string) == ("changed", "changed", "words")
+    found.fault.detail.reason = "in the detail"
+    assert fault_in(found.to_bytes()).reason == "in the detail"
+    found.fault.reason = "no NE-7"
+    assert fault_in(found.to_bytes()).reason == "in the detail"
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_reason_goes_with_other_changes(shape: str, envelope: Make, fault_text: Text, kind: str) -> None:
+    found = parse(envelope(None, fault_text(SHAPES[shape].format(kind))))
+    assert found.fault is not None
+    found.fault.reason = "changed"
+    found.fault.detail.header.correlation_id = "18"
+    found.fault.fault_string = "other"
+    again = parse(found.to_bytes())
+    assert again.fault is not None
+    assert (again.fault.reason, again.fault.fault_string) == ("changed", "other")
+    assert correlation_id(again.header) == "18"
+
+
+@pytest.mark.parametrize("shape", ["as-in-the-samples", "no-exception-around", "junk-inside", "unknown-exception"])
+def test_a_detail_that_is_exchanged_is_written(shape: str, envelope: Make, fault_text: Text, kind: str) -> None:
+    found = parse(envelope(None, fault_text(SHAPES[shape].format(kind))))
+    assert found.fault is not None
+    found.fault.detail = EntityNotFound(header=header(), reason="another")
+    assert fault_in(found.to_bytes()).reason == "another"
+
+
+@pytest.mark.parametrize(
+    "detail",
+    [None, "", "<v:moonIsDown xmlns:v='urn:v'><v:why>x</v:why></v:moonIsDown>"],
+)
+def test_a_reason_without_a_kind_for_it_is_the_fault_string(
+    detail: str | None, envelope: Make, fault_text: Text
+) -> None:
+    found = parse(envelope(None, fault_text(detail)))
+    assert found.fault is not None
+    assert found.fault.reason == "words"
+    found.fault.reason = "a & b"
+    again = fault_in(found.to_bytes())
+    assert (again.reason, again.fault_string, again.detail) == ("a & b", "a & b", found.fault.detail)
+
+
+PARTS = {
+    "1.1": "<s:Fault>{}<detail/></s:Fault>",
+    "1.2": "<s:Fault>{}<s:Detail/></s:Fault>",
+}
+
+
+@pytest.mark.parametrize("version", PARTS)
+@pytest.mark.parametrize("code", [False, True])
+def test_words_and_code_that_did_not_come_are_written(version: str, code: bool, envelope: Make) -> None:
+    given = {"1.1": "<faultcode>s:Client</faultcode>", "1.2": "<s:Code><s:Value>s:Client</s:Value></s:Code>"}[version]
+    found = parse(envelope(None, PARTS[version].format(given if code else ""), version))
+    assert found.fault is not None
+    assert (found.fault.fault_code, found.fault.reason) == ("Client" if code else "", "")
+    found.fault.fault_code, found.fault.reason = "Server.db", "why"
+    written = found.to_bytes()
+    again = fault_in(written)
+    assert (again.fault_code, again.reason) == ({"1.1": "Server.db", "1.2": "Receiver.db"}[version], "why")
+    children = [etree.QName(child).localname for child in RawXml(again.raw or b"").element()]
+    assert children == {"1.1": ["faultcode", "faultstring", "detail"], "1.2": ["Code", "Reason", "Detail"]}[version]
+
+
 @pytest.fixture(scope="module")
 def schema(root: Path) -> etree.XMLSchema:
     """The messages of ManagedElementRetrieval, as libxml2 reads them."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
+import pickle
 from collections.abc import Callable
 from decimal import Decimal
 from types import ModuleType
@@ -11,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 from lxml import etree
 
-from mtosi_jms import xmlbind
+from mtosi_jms import soap, xmlbind
 from mtosi_jms.errors import DecodeError, EncodeError
 from mtosi_jms.xmlbind import NIL, Duration, RawXml, XmlWarning
 
@@ -432,3 +434,58 @@ def test_elements_of_any_parser_are_taken(c: ModuleType) -> None:
 def test_warnings_read_well() -> None:
     assert str(XmlWarning("order", "out of order", "/a/b", 3)) == "line 3 /a/b: out of order"
     assert str(XmlWarning("R16", "no reply")) == "no reply"
+
+
+NAME = "<coi:userLabel>u</coi:userLabel>"
+
+
+@pytest.mark.parametrize(
+    ("element", "name"),
+    [("coi:commonObjectInfo", "ManagedElementType"), ("cri:commonResourceInfo", "ManagedElementType"), ("me:me", "Me")],
+)
+def test_an_xsi_type_on_a_head_of_the_stubs(
+    element: str, name: str, read: Read, canonical: Canonical, doc: Callable[[str], bytes]
+) -> None:
+    xml = f"<{element} xsi:type='me:ManagedElementType'>{NAME}<me:location>l</me:location></{element}>"
+    found = read(xml)
+    assert found.warnings == []
+    assert type(found.value).__name__ == name
+    for twin in (found.value, copy.deepcopy(found.value), pickle.loads(pickle.dumps(found.value))):
+        assert canonical(xmlbind.encode(twin)) == canonical(doc(xml))
+
+
+@pytest.mark.parametrize("element", ["hbt:heartbeat", "cei:commonEventInformation"])
+def test_a_member_of_a_group_with_an_xsi_type_keeps_its_name(
+    element: str, read: Read, canonical: Canonical, doc: Callable[[str], bytes]
+) -> None:
+    event = f"<{element} xsi:type='hbt:HeartbeatType'><cei:notificationId>1</cei:notificationId></{element}>"
+    xml = (
+        f"<notmsg:notify><notmsg:topic>t</notmsg:topic><notmsg:message>{event}{event}</notmsg:message></notmsg:notify>"
+    )
+    found = read(xml)
+    assert found.warnings == []
+    assert canonical(xmlbind.encode(found.value)) == canonical(doc(xml))
+    found.value.message.common_event_information[1].notification_id = "2"
+    assert canonical(xmlbind.encode(found.value)) == canonical(doc("2".join(xml.rsplit("1", 1))))
+
+
+def test_what_stands_beside_a_nan_survives(read: Read, canonical: Canonical, doc: Callable[[str], bytes]) -> None:
+    xml = "<c:leaves><c:double v:unit='dB'>NaN</c:double></c:leaves>"
+    found = read(xml)
+    assert found.rules == ["unknown-attribute"]
+    for twin in (found.value, copy.deepcopy(found.value), pickle.loads(pickle.dumps(found.value))):
+        assert canonical(xmlbind.encode(twin)) == canonical(doc(xml))
+    found.value.double = 1.5
+    assert canonical(xmlbind.encode(found.value)) == canonical(doc("<c:leaves><c:double>1.5</c:double></c:leaves>"))
+
+
+def test_an_envelope_with_a_nan_is_given_back_as_it_came(package: str) -> None:
+    space = "http://schemas.xmlsoap.org/soap/envelope/"
+    leaves = "<c:leaves xmlns:c='urn:test:constructs'><c:double>NaN</c:double><c:int> 1 </c:int></c:leaves>"
+    fault = f"<s:Fault><faultcode>s:Server</faultcode><faultstring/><detail>{leaves}</detail></s:Fault>"
+    for body in (leaves, fault):
+        data = f"<s:Envelope xmlns:s='{space}'>\n<s:Body>{body}</s:Body></s:Envelope>".encode()
+        found = soap.parse(data, package=package)
+        assert found.to_bytes() == data
+        found.body.int = 2
+        assert soap.parse(found.to_bytes(), package=package).body.int == 2

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from mtosi_jms import xmlbind
-from mtosi_jms.errors import ConfigError, EncodeError, MalformedXmlError
+from mtosi_jms.errors import ConfigError, EncodeError, ForbiddenXmlError, MalformedXmlError
 from mtosi_jms.stubs.fmw import hdr
 from mtosi_jms.stubs.fmw.nam import NamingAttributeType, RelativeDistinguishNameType, name
 from mtosi_jms.xmlbind import NIL, Nil, RawXml, XmlObject, escape_name_part
@@ -276,3 +276,31 @@ def test_every_generated_class_is_a_bound_object(c: ModuleType) -> None:
     classes = [getattr(c, cls) for cls in c.__elements__.values()]
     assert len(classes) > 20
     assert all(issubclass(cls, XmlObject) and cls.__doc__ for cls in classes)
+
+
+@pytest.mark.parametrize("namespace", ["urn:v", "vendor.v1"])
+@pytest.mark.parametrize("between", ["<!-- c -->", "<?p i?>", "<?p v:x?><!-- v:y -->"])
+def test_kept_xml_of_another_parser_loses_comments_and_no_text(between: str, namespace: str) -> None:
+    plain = f'<a xmlns:v="{namespace}"><b>one</b>two v:T<b>three</b> v:U</a>'
+    dressed = (
+        plain.replace("</b>", f"</b>{between}").replace("two", f"t{between}wo").replace("<b>", f"{between}<b>{between}")
+    )
+    kept = RawXml.from_element(etree.fromstring(dressed))
+    assert kept.text == "onetwo v:Tthree v:U"
+    assert kept.element().nsmap == {"v": namespace}
+    assert kept == RawXml(plain.encode()) == RawXml(dressed.encode())
+
+
+def test_kept_xml_does_not_depend_on_what_follows_it() -> None:
+    root = etree.fromstring('<w xmlns:p="urn:p"><a>1</a> p:x<a>1</a></w>')
+    assert RawXml.from_element(root[0]) == RawXml.from_element(root[1])
+
+
+def test_kept_xml_is_of_an_element_without_references() -> None:
+    root = etree.fromstring("<a><!-- c --><?p i?></a>")
+    for node in root:
+        with pytest.raises(MalformedXmlError, match="not an element"):
+            RawXml.from_element(node)
+    text = '<!DOCTYPE a [<!ENTITY e "x">]><a>1&e;2</a>'
+    with pytest.raises(ForbiddenXmlError, match="entity"):
+        RawXml.from_element(etree.fromstring(text, etree.XMLParser(resolve_entities=False)))

@@ -12,6 +12,7 @@ from mtosi_codegen.model import RAW, ClassDef, Field, Model, ModelGroup, ModelIt
 from mtosi_codegen.passes.values import ANY_SIMPLE, Values
 from mtosi_codegen.xsd.model import (
     ONCE,
+    AnyAttribute,
     Attribute,
     ComplexType,
     Compositor,
@@ -62,6 +63,7 @@ class _Builder:
         elif cls.restricts and not cls.mixed and not source.simple_content:
             cls.model = ModelGroup("seq", 1, 1, ())
         cls.fields.extend(self._attributes(cls, source))
+        cls.any_attribute = tuple(item.namespace for item in source.attributes if isinstance(item, AnyAttribute))
 
     def _field(self, cls: ClassDef, leaf: Leaf, occurs: Occurs) -> Field:
         if isinstance(leaf, Wildcard):

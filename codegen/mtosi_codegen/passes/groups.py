@@ -12,8 +12,9 @@ from typing import Final
 from mtosi_codegen.findings import Findings
 from mtosi_codegen.model import Model
 from mtosi_codegen.xsd.model import (
+    AnyAttribute,
     Attribute,
-    AttributeGroupUse,
+    AttributePart,
     ComplexType,
     Compositor,
     ElementUse,
@@ -113,23 +114,24 @@ class _Expander:
         inner = self.particle(group.content, (*path, particle.name), level)
         return Compositor("sequence", particle.occurs, (inner,)) if inner is not None else None
 
-    def attributes(self, attributes: tuple[Attribute | AttributeGroupUse, ...]) -> Iterator[Attribute]:
-        """The attributes without group references; the first of each name."""
-        met: set[QName] = set()
+    def attributes(self, attributes: tuple[AttributePart, ...]) -> Iterator[Attribute | AnyAttribute]:
+        """The attributes without group references; the first of each name, and of each kind of wildcard."""
+        met: set[QName | str] = set()
         for attribute in self._flat(attributes):
-            if attribute.name not in met:
-                met.add(attribute.name)
+            key = attribute.namespace if isinstance(attribute, AnyAttribute) else attribute.name
+            if key not in met:
+                met.add(key)
                 yield attribute
 
-    def _flat(self, attributes: tuple[Attribute | AttributeGroupUse, ...]) -> Iterator[Attribute]:
+    def _flat(self, attributes: tuple[AttributePart, ...]) -> Iterator[Attribute | AnyAttribute]:
         """The attributes in order; a group that comes again adds nothing and is passed over."""
         met: set[QName] = set()
-        opened: list[tuple[QName | None, Iterator[Attribute | AttributeGroupUse]]] = [(None, iter(attributes))]
+        opened: list[tuple[QName | None, Iterator[AttributePart]]] = [(None, iter(attributes))]
         while opened:
             attribute = next(opened[-1][1], None)
             if attribute is None:
                 opened.pop()
-            elif isinstance(attribute, Attribute):
+            elif isinstance(attribute, (Attribute, AnyAttribute)):
                 yield attribute
             elif attribute.name in met and all(name != attribute.name for name, _ in opened):
                 continue

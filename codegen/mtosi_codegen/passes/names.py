@@ -20,7 +20,10 @@ SHADOWED: Final = frozenset({"bool", "bytes", "field", "float", "int", "list", "
 """Names of Python that annotations and defaults of fields use."""
 
 # What generated modules use by name; a schema may define both `Str` and `str`, and only one of them becomes `Str`.
-RESERVED_CLASSES: Final = frozenset({"TYPE_CHECKING", "Any", "Iterable", "annotations", "dataclass", "name"}) | SHADOWED
+# The equality of a dataclass returns whatever its module calls NotImplemented: a class would make all objects equal.
+RESERVED_CLASSES: Final = SHADOWED | {
+    "TYPE_CHECKING", "Any", "Iterable", "NotImplemented", "annotations", "dataclass", "name",
+}  # fmt: skip
 RESERVED_MEMBERS: Final = frozenset({"name", "value", "mro", "is_known"}) | frozenset(
     attribute for attribute in dir(str) if not attribute.startswith("_")
 )

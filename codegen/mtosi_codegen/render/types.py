@@ -176,6 +176,8 @@ class _TypesFile:
             items.append(f"substitutes={string(path_of(cls.substitutes))}")
         if cls.restricts:
             items.append("restricts=True")
+        if cls.any_attribute:
+            items.append(tuple_of([string(admitted) for admitted in cls.any_attribute], head="any_attribute="))
         return Brackets(head, tuple(items))
 
     def _fault(self, module: TypeModule, fault: FaultDef) -> Iterator[str]:

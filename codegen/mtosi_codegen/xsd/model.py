@@ -72,12 +72,20 @@ class Attribute:
 
 
 @dataclass(slots=True, eq=False)
+class AnyAttribute:
+    """xsd:anyAttribute; a `namespace` of ##targetNamespace is written out."""
+
+    place: Place
+    namespace: str = "##any"
+
+
+@dataclass(slots=True, eq=False)
 class AttributeGroup:
     """Attributes with the groups that they refer to."""
 
     name: QName
     place: Place
-    attributes: tuple[Attribute | AttributeGroupUse, ...]
+    attributes: tuple[AttributePart, ...]
 
 
 @dataclass(slots=True, eq=False)
@@ -86,6 +94,9 @@ class AttributeGroupUse:
 
     name: QName
     place: Place
+
+
+AttributePart = Attribute | AttributeGroupUse | AnyAttribute
 
 
 @dataclass(slots=True, eq=False)
@@ -158,7 +169,6 @@ class ComplexType:
         derivation: empty where it derives from anyType.
         simple: what a simple content restricts or extends; a restriction's own facets are an anonymous simple type.
         content: the content model, None for empty content.
-        any_attribute: whether it allows attributes that it does not name.
     """
 
     name: QName | None
@@ -171,8 +181,7 @@ class ComplexType:
     simple_content: bool = False
     simple: SimpleType | None = None
     content: Particle | None = None
-    attributes: tuple[Attribute | AttributeGroupUse, ...] = ()
-    any_attribute: bool = False
+    attributes: tuple[AttributePart, ...] = ()
 
 
 @dataclass(slots=True, eq=False)

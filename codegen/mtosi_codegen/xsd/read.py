@@ -11,9 +11,11 @@ from lxml import etree
 from mtosi_codegen.findings import Findings
 from mtosi_codegen.qnames import QNameReader
 from mtosi_codegen.xsd.model import (
+    AnyAttribute,
     Attribute,
     AttributeGroup,
     AttributeGroupUse,
+    AttributePart,
     ComplexType,
     Component,
     Compositor,
@@ -244,11 +246,19 @@ class SchemaReader:
             doc=documentation(element),
         )
 
-    def _attributes(self, element: etree._Element) -> tuple[Attribute | AttributeGroupUse, ...]:
-        found: list[Attribute | AttributeGroupUse] = []
+    def _any_attribute(self, element: etree._Element) -> AnyAttribute:
+        own = self._namespace or "##local"
+        words = (element.get("namespace") or "##any").split()
+        namespaces = " ".join(own if word == "##targetNamespace" else word for word in words)
+        return AnyAttribute(self._place(element), namespaces)
+
+    def _attributes(self, element: etree._Element) -> tuple[AttributePart, ...]:
+        found: list[AttributePart] = []
         for local, child in children(element):
             if local == "attributeGroup":
                 found.append(AttributeGroupUse(self._names.qname(child, "ref"), self._place(child)))
+            elif local == "anyAttribute":
+                found.append(self._any_attribute(child))
             elif local == "attribute" and child.get("ref") is not None:
                 found.append(self._attribute(child, self._names.qname(child, "ref"), reference=True))
             elif local == "attribute" and self._has_name(child):
@@ -271,7 +281,6 @@ class SchemaReader:
                 body = self._derivation(child, found)
         found.content = None if found.simple_content else self._content(body)
         found.attributes = self._attributes(body)
-        found.any_attribute = any(local == "anyAttribute" for local, _ in children(body))
         return found
 
     def _derivation(self, content: etree._Element, found: ComplexType) -> etree._Element:

@@ -103,7 +103,7 @@ class NotificationServiceProblem(BaseExceptionMessageType):
 
 
 @dataclass(slots=True, kw_only=True)
-class NotImplemented(BaseExceptionMessageType):
+class NotImplementedElement(BaseExceptionMessageType):
     """The supplier does not offer this operation, or not with these arguments."""
 
     __xml__ = _M.element("notImplemented")
@@ -232,7 +232,7 @@ class InvalidTopicFault(_x.MtosiFault):
 class NotImplementedFault(_x.MtosiFault):
     """The supplier does not offer this operation, or not with these arguments."""
 
-    __detail__ = NotImplemented
+    __detail__ = NotImplementedElement
 
 
 class NotificationServiceProblemFault(_x.MtosiFault):
@@ -274,7 +274,7 @@ __elements__ = {
     "invalidFilterDefinition": "InvalidFilterDefinition",
     "invalidInput": "InvalidInput",
     "invalidTopic": "InvalidTopic",
-    "notImplemented": "NotImplemented",
+    "notImplemented": "NotImplementedElement",
     "notInValidState": "NotInValidState",
     "notificationServiceProblem": "NotificationServiceProblem",
     "objectInUse": "ObjectInUse",

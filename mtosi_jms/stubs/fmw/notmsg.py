@@ -99,7 +99,7 @@ class SubscribeException(_x.XmlObject):
             _x.E(
                 "not_implemented",
                 "notImplemented",
-                "fmw.msg:NotImplemented",
+                "fmw.msg:NotImplementedElement",
                 ns="http://www.tmforum.org/mtop/fmw/xsd/msg/v1",
             ),
             _x.E(
@@ -188,7 +188,7 @@ class UnsubscribeException(_x.XmlObject):
             _x.E(
                 "not_implemented",
                 "notImplemented",
-                "fmw.msg:NotImplemented",
+                "fmw.msg:NotImplementedElement",
                 ns="http://www.tmforum.org/mtop/fmw/xsd/msg/v1",
             ),
             _x.E(

@@ -109,7 +109,7 @@ class GetAllEquipmentException(_x.XmlObject):
             _x.E(
                 "not_implemented",
                 "notImplemented",
-                "fmw.msg:NotImplemented",
+                "fmw.msg:NotImplementedElement",
                 ns="http://www.tmforum.org/mtop/fmw/xsd/msg/v1",
             ),
             _x.E(
@@ -189,7 +189,7 @@ class GetAllSupportingEquipmentException(_x.XmlObject):
             _x.E(
                 "not_implemented",
                 "notImplemented",
-                "fmw.msg:NotImplemented",
+                "fmw.msg:NotImplementedElement",
                 ns="http://www.tmforum.org/mtop/fmw/xsd/msg/v1",
             ),
             _x.E(
@@ -261,7 +261,7 @@ class GetContainedEquipmentException(_x.XmlObject):
             _x.E(
                 "not_implemented",
                 "notImplemented",
-                "fmw.msg:NotImplemented",
+                "fmw.msg:NotImplementedElement",
                 ns="http://www.tmforum.org/mtop/fmw/xsd/msg/v1",
             ),
             _x.E(
@@ -344,7 +344,7 @@ class GetEquipmentException(_x.XmlObject):
             _x.E(
                 "not_implemented",
                 "notImplemented",
-                "fmw.msg:NotImplemented",
+                "fmw.msg:NotImplementedElement",
                 ns="http://www.tmforum.org/mtop/fmw/xsd/msg/v1",
             ),
             _x.E(
@@ -410,7 +410,7 @@ class GetSupportedEquipmentException(_x.XmlObject):
             _x.E(
                 "not_implemented",
                 "notImplemented",
-                "fmw.msg:NotImplemented",
+                "fmw.msg:NotImplementedElement",
                 ns="http://www.tmforum.org/mtop/fmw/xsd/msg/v1",
             ),
             _x.E(
@@ -476,7 +476,7 @@ class GetSupportingEquipmentException(_x.XmlObject):
             _x.E(
                 "not_implemented",
                 "notImplemented",
-                "fmw.msg:NotImplemented",
+                "fmw.msg:NotImplementedElement",
                 ns="http://www.tmforum.org/mtop/fmw/xsd/msg/v1",
             ),
             _x.E(
@@ -544,7 +544,7 @@ class GetEquipmentIteratorException(_x.XmlObject):
             _x.E(
                 "not_implemented",
                 "notImplemented",
-                "fmw.msg:NotImplemented",
+                "fmw.msg:NotImplementedElement",
                 ns="http://www.tmforum.org/mtop/fmw/xsd/msg/v1",
             ),
             _x.E(

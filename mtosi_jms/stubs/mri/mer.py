@@ -215,7 +215,7 @@ class GetAllManagedElementsPassingFilterException(_x.XmlObject):
             _x.E(
                 "not_implemented",
                 "notImplemented",
-                "fmw.msg:NotImplemented",
+                "fmw.msg:NotImplementedElement",
                 ns="http://www.tmforum.org/mtop/fmw/xsd/msg/v1",
             ),
             _x.E(
@@ -310,7 +310,7 @@ class GetAllManagedElementsWrtOsException(_x.XmlObject):
             _x.E(
                 "not_implemented",
                 "notImplemented",
-                "fmw.msg:NotImplemented",
+                "fmw.msg:NotImplementedElement",
                 ns="http://www.tmforum.org/mtop/fmw/xsd/msg/v1",
             ),
             _x.E(
@@ -396,7 +396,7 @@ class GetManagedElementException(_x.XmlObject):
             _x.E(
                 "not_implemented",
                 "notImplemented",
-                "fmw.msg:NotImplemented",
+                "fmw.msg:NotImplementedElement",
                 ns="http://www.tmforum.org/mtop/fmw/xsd/msg/v1",
             ),
             _x.E(

@@ -163,7 +163,7 @@ class GetInventoryException(_x.XmlObject):
             _x.E(
                 "not_implemented",
                 "notImplemented",
-                "fmw.msg:NotImplemented",
+                "fmw.msg:NotImplementedElement",
                 ns="http://www.tmforum.org/mtop/fmw/xsd/msg/v1",
             ),
             _x.E(

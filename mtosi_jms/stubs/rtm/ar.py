@@ -142,7 +142,7 @@ class GetActiveAlarmsException(_x.XmlObject):
             _x.E(
                 "not_implemented",
                 "notImplemented",
-                "fmw.msg:NotImplemented",
+                "fmw.msg:NotImplementedElement",
                 ns="http://www.tmforum.org/mtop/fmw/xsd/msg/v1",
             ),
             _x.E(
@@ -242,7 +242,7 @@ class GetActiveAlarmsCountException(_x.XmlObject):
             _x.E(
                 "not_implemented",
                 "notImplemented",
-                "fmw.msg:NotImplemented",
+                "fmw.msg:NotImplementedElement",
                 ns="http://www.tmforum.org/mtop/fmw/xsd/msg/v1",
             ),
             _x.E(

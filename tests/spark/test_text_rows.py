@@ -1,0 +1,165 @@
+"""Rows straight from the text of messages: the same as from their trees, or the message is read from its tree."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from mtosi_jms.spark.landing import plan_landing
+from mtosi_jms.spark.options import SourceOptions
+from mtosi_jms.spark.reader import ObjectReader
+from mtosi_jms.spark.rows import row_schema
+from mtosi_jms.xmlbind import scan
+
+Put = Callable[..., Path]
+Both = Callable[..., tuple[pa.Table, int]]
+
+FULL = (
+    "<coi:userLabel>a &amp; b</coi:userLabel><coi:owner/><coi:aliasNameList><gen:alias><gen:aliasName>n"
+    "</gen:aliasName><gen:aliasValue>v &lt;1&gt;</gen:aliasValue></gen:alias><gen:alias><gen:aliasName>m"
+    "</gen:aliasName><gen:aliasValue/></gen:alias></coi:aliasNameList><coi:vendorExtensions><v:e>t<v:f>u</v:f></v:e></coi:vendorExtensions>"
+    "<cri:resourceState>WORKING</cri:resourceState><me:location>L</me:location>"
+    "<me:manufactureDate>2024-02-29</me:manufactureDate><me:isInSyncState>true</me:isInSyncState>"
+    "<me:supportedConnectionLayerRateList><lay:layerRate>LR_Ethernet</lay:layerRate><lay:layerRate>LR_OCH_Data_Unit_1"
+    "</lay:layerRate></me:supportedConnectionLayerRateList><me:communicationState>CS_AVAILABLE</me:communicationState>"
+)
+"""A managed element of which nearly every column has a value."""
+
+
+@pytest.fixture
+def both(landing: Path, monkeypatch: pytest.MonkeyPatch) -> Both:
+    """Reads the landing both ways, sees that the rows are equal, and gives them, and how many messages were text."""
+    monkeypatch.setattr(scan, "SMALLEST", 0)
+    monkeypatch.setattr(scan, "_WORTH_COMPILING", 0)
+    monkeypatch.setattr(scan, "_PATIENCE", 1 << 60)
+    real = ObjectReader._from_text
+
+    def rows(columns: list[str] | None = None, **options: str) -> tuple[pa.Table, int]:
+        given = SourceOptions.parse({"path": str(landing), "columnNameOfCorruptRecord": "bad", **options})
+        schema = row_schema(given.object_types).append(pa.field("bad", pa.string()))
+        if columns is not None:
+            schema = pa.schema([schema.field(name) for name in columns])
+        plan = plan_landing(given)
+        taken: list[bool] = []
+        tables = []
+        for way in (
+            lambda self, data, file: (taken.append(real(self, data, file)), taken[-1])[1],
+            lambda self, data, file: False,
+        ):
+            monkeypatch.setattr(ObjectReader, "_from_text", way)
+            batches = ObjectReader(given, schema).read(plan.files, plan.rejects)
+            tables.append(pa.Table.from_batches(batches, schema=schema))
+        assert tables[0].to_pylist() == tables[1].to_pylist()
+        return tables[0], sum(taken)
+
+    return rows
+
+
+def test_all_columns_of_plain_messages(put: Put, envelopes: Any, other_prefixes: Any, both: Both) -> None:
+    for number, maker in enumerate((envelopes, other_prefixes), start=1):
+        elements = [maker.me(f"{number}-{index}", FULL if index % 3 else "") for index in range(9)]
+        put(f"{number}.xml", maker.batch("c", number, number == 2, "".join(elements)))
+    rows, texts = both()
+    assert texts == 2
+    assert rows["name_text"].to_pylist()[:2] == ["MD=M/ME=1-0", "MD=M/ME=1-1"]
+    assert rows["parent_names"].to_pylist()[0] == ["MD=M"]
+    assert rows["user_label"].to_pylist()[:3] == [None, "a & b", "a & b"]
+    assert rows["source_position"].to_pylist() == [*range(1, 10)] * 2
+    assert rows["vendor_extensions"].to_pylist()[1] == [("e", "t"), ("e/f", "u")]
+
+
+@pytest.mark.parametrize(
+    "columns", [["name_text"], ["user_label"], ["source_line", "name", "location"], ["parent_names"]]
+)
+def test_some_columns(columns: list[str], put: Put, envelopes: Any, both: Both) -> None:
+    put("a.xml", envelopes.batch("c", 1, True, "".join(envelopes.me(str(index), FULL) for index in range(4))))
+    rows, texts = both(columns)
+    assert (rows.column_names, rows.num_rows, texts) == (columns, 4, 1)
+
+
+def test_lines_are_those_of_the_document(put: Put, envelopes: Any, both: Both) -> None:
+    text = envelopes.batch("c", 1, True, "".join(envelopes.me(str(index), FULL) for index in range(4)))
+    put("a.xml", text.replace("><", ">\n\t<").replace("<coi:owner/>", "<coi:owner></coi:owner>\n\n\n"))
+    rows, texts = both()
+    assert texts == 1
+    assert len(set(rows["source_line"].to_pylist())) == 4
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "<me:isInSyncState>maybe</me:isInSyncState>",
+        "<me:manufactureDate>2024-02-30</me:manufactureDate>",
+        "<me:location xmlns:xsi='http://www.w3.org/2001/XMLSchema-instance' xsi:nil='true'/>",
+        "<me:location>first</me:location><coi:userLabel>late</coi:userLabel>",
+        "<me:unknown>x</me:unknown>",
+        "<coi:owner>&#65;</coi:owner>",
+        "<coi:vendorExtensions><me:me/></coi:vendorExtensions>",
+        "<!-- a comment -->",
+    ],
+)
+def test_an_odd_object_sends_its_message_to_the_tree(inner: str, put: Put, envelopes: Any, both: Both) -> None:
+    plain = [envelopes.me(str(index), FULL) for index in range(3)]
+    put("a.xml", envelopes.batch("c", 1, False, "".join(plain)))
+    put("b.xml", envelopes.batch("c", 2, False, "".join([*plain, envelopes.me("odd", inner)])))
+    put("c.xml", envelopes.batch("c", 3, True, "".join(plain)))
+    rows, texts = both()
+    assert rows.num_rows == 10
+    assert texts == 2
+
+
+def test_several_types_and_batches(put: Put, envelopes: Any, both: Both) -> None:
+    for number in range(1, 5):
+        elements = "".join(envelopes.me(f"{number}-{index}", FULL) for index in range(5))
+        put(f"{number}.xml", envelopes.batch("c", number, number == 4, elements))
+    rows, texts = both(objectType="EQ,ME", batchRows="7")
+    assert (rows.num_rows, texts) == (20, 4)
+    assert rows["eq"].null_count == 20
+    assert rows["me"].null_count == 0
+    assert max(len(chunk) for chunk in rows["me"].chunks) <= 7
+    long, texts = both(objectType="ALL")
+    assert (long.num_rows, texts) == (20, 0)
+
+
+def test_nested_layouts_and_faults_are_read_from_the_tree(put: Put, envelopes: Any, both: Both) -> None:
+    nested = "<inv:meList><inv:me><inv:meNm>a</inv:meNm></inv:me></inv:meList>"
+    put("a.xml", envelopes.inventory(nested))
+    put("b.xml", envelopes.fault("c"))
+    put("c.xml", envelopes.request())
+    rows, texts = both()
+    assert texts == 0
+    assert rows.num_rows >= 0
+
+
+def test_damaged_messages_give_the_same_rows_and_rejects(put: Put, envelopes: Any, landing: Path, both: Both) -> None:
+    plain = envelopes.batch("c", 1, True, "".join(envelopes.me(str(index), FULL) for index in range(3)))
+    pieces = re.findall("<[^<>]+>", plain)
+    leaves = [
+        leaf for leaf in re.finditer(r"<([^<>/ ]+)>[^<]*</\1>", plain) if leaf[1][:3] in ("me:", "coi", "gen", "nam")
+    ]
+    chance = random.Random(7)
+    texts = 0
+    for round_ in range(300):
+        at = chance.randrange(plain.index("<mer:meList>"), len(plain))
+        kind = chance.randrange(8)
+        if kind > 3:
+            leaf = chance.choice(leaves)
+            again = f"<{leaf[1]}>{chance.choice(['', 'x', ' ', 'a &amp; b', 'true', '2024-01-01'])}</{leaf[1]}>"
+            text = plain[: leaf.start()] + chance.choice(["", again, again, again]) + plain[leaf.end() :]
+        elif kind == 0:
+            text = plain[:at] + chance.choice(["&", "<", "x", "&amp;", "\n", "<x/>", "]]>", "\x01"]) + plain[at:]
+        elif kind == 1:
+            text = plain[:at] + plain[at + chance.randrange(1, 30) :]
+        else:
+            at = plain.find("<", at)
+            text = plain[:at] + chance.choice(pieces) + (plain[at:] if kind == 2 else plain[plain.find(">", at) + 1 :])
+        put(f"{round_ % 10}.xml", text)
+        if round_ % 10 == 9:
+            texts += both()[1]
+    assert texts > 10
