@@ -13,7 +13,8 @@ from lxml import etree
 
 from mtosi_jms.errors import EnvelopeError, MtosiFault
 from mtosi_jms.namespaces import HDR, SOAP11, SOAP12, clark, split_clark
-from mtosi_jms.soap.faults import amended, exception_for, header_of, read_fault, soap_prefix, write_fault
+from mtosi_jms.soap.faults import amended, header_of, read_fault, soap_prefix, write_fault
+from mtosi_jms.soap.kinds import exception_for
 from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import (
     DEFAULT_LIMITS,

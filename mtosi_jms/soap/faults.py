@@ -15,11 +15,11 @@ from lxml import etree
 
 from mtosi_jms.errors import EncodeError, MtosiFault
 from mtosi_jms.namespaces import HDR, SOAP12, XML, clark, split_clark
+from mtosi_jms.soap.kinds import generated_class
 from mtosi_jms.stubs.fmw.hdr import Header
-from mtosi_jms.xmlbind import RAW, Issues, Nil, RawXml, Writer, XmlObject, to_element
+from mtosi_jms.xmlbind import Issues, Nil, RawXml, Writer, XmlObject, to_element
 from mtosi_jms.xmlbind.decoder import decode_root
-from mtosi_jms.xmlbind.model import names_of
-from mtosi_jms.xmlbind.registry import find_element, module_of
+from mtosi_jms.xmlbind.registry import find_element
 from mtosi_jms.xmlbind.writeplan import escape_text, forbidden_character
 
 _HEADER_TAG: Final = clark(HDR, "header")
@@ -109,7 +109,7 @@ def _header_in(detail: etree._Element | None, issues: Issues) -> Header | None:
 def _kind(body: Any, package: str | None) -> tuple[str, Any]:
     """The exception kind in an operation's exception: its local name, and its object or raw XML."""
     if isinstance(body, XmlObject):
-        if _generated(body, body.__xml__.element) is not None:
+        if generated_class(body, body.__xml__.element) is not None:
             return str(body.__xml__.element), body  # the kind itself, with no exception around it
         for field, value in _alternatives(body):
             return field.local, value
@@ -142,16 +142,8 @@ def _alternatives(exception: XmlObject) -> Iterator[tuple[Any, XmlObject]]:
 
 def _class_of(kind: str, bound: Any, body: Any) -> type[MtosiFault]:
     """The generated class of an exception kind: of its own element, or of one that the exception around it declares."""
-    own = _generated(bound, bound.__xml__.element) if isinstance(bound, XmlObject) else None
-    return own or _generated(body, kind) or MtosiFault
-
-
-def _generated(owner: Any, kind: str | None) -> type[MtosiFault] | None:
-    """The fault class of a kind in the module of an object or class; None where there is none."""
-    table = getattr(owner, "__xml__", None)
-    module = module_of(table.module.namespace, table.module.root) if table is not None else None
-    name = getattr(module, "__faults__", {}).get(kind)
-    return getattr(module, name) if name else None
+    own = generated_class(bound, bound.__xml__.element) if isinstance(bound, XmlObject) else None
+    return own or generated_class(body, kind) or MtosiFault
 
 
 def header_of(body: Any) -> Header | None:
@@ -162,88 +154,6 @@ def header_of(body: Any) -> Header | None:
     inner += [value for outer in inner for _, value in _alternatives(outer)]
     held = (getattr(value, "header", None) for value in (body, *inner))
     return next((header for header in held if isinstance(header, Header)), None)
-
-
-def fault_kinds(exception: type[XmlObject]) -> dict[str, type[XmlObject]]:
-    """The exception kinds that an operation declares: XML local name to class.
-
-    Args:
-        exception: class of the operation's exception element (`GetManagedElementException`).
-    """
-    elements = [field for field in exception.__xml__.fields if field.kind == "element" and field.type is not RAW]
-    fields = [field for field in elements if field.simple() is None]
-    model = exception.__xml__.model
-    names = {field.name for field in fields} if model is None else set(names_of(model))
-    return {field.local: field.table().cls for field in fields if field.name in names}
-
-
-def exception_for(
-    fault: MtosiFault, exception: type[XmlObject], header: Header, *, levels: int = 2
-) -> XmlObject | None:
-    """The operation's exception element for a fault, with the header inside (C17).
-
-    A kind that the operation does not declare goes out as internalError, the reason naming the kind; so does any
-    other failure of a handler.
-
-    Args:
-        fault: what a handler raised.
-        exception: class of the operation's exception element.
-        header: the reply's header, msgType ERROR.
-        levels: how deep to look for a kind inside a kind (activateException holds basicFailureEvent, a choice again).
-
-    Returns:
-        None where the exception has no place for the fault's words: the answer goes out without detail.
-    """
-    kinds = fault_kinds(exception)
-    kind = fault.kind or _declared_kind(fault)
-    reason = fault.reason or fault.fault_string
-    blamed = f"{kind}: {reason}" if kind else reason
-    for name in dict.fromkeys((kind, "internalError", "unableToComply", *kinds)):
-        if name not in kinds:
-            continue
-        inner = _told(fault, kinds[name], reason if name == kind else blamed, header)
-        if inner is None and levels > 1:
-            inner = exception_for(fault, kinds[name], header, levels=levels - 1)
-        field = next(field for field in exception.__xml__.fields if field.local == name)
-        made = _made(exception, {field.name: [inner] if field.many else inner}) if inner is not None else None
-        if made is not None:
-            return made
-    return _told(fault, exception, reason, header) if not kinds else None
-
-
-def _told(fault: MtosiFault, cls: type[XmlObject], reason: str, header: Header) -> XmlObject | None:
-    """A fault's detail with the header, or an object of its class that says the reason; None where it cannot."""
-    names = {field.name for field in cls.__xml__.fields}
-    given: dict[str, Any] = {"header": _as_header_of(cls, header)} if "header" in names else {}
-    if isinstance(fault.detail, cls):
-        return dataclasses.replace(fault.detail, **given)
-    return _made(cls, {**given, "reason": reason}) if "reason" in names else None
-
-
-def _made(cls: type[XmlObject], given: dict[str, Any]) -> XmlObject | None:
-    """An object; None where its class requires more than is given."""
-    try:
-        return cls(**given)
-    except TypeError:
-        return None
-
-
-def _as_header_of(cls: type[XmlObject], header: Header) -> Any:
-    """The header in the class that an exception kind of another generated package takes."""
-    wanted = cls.__xml__.field("header").table().cls
-    return header if isinstance(header, wanted) else decode_root(to_element(header), wanted, Issues())
-
-
-def _declared_kind(fault: MtosiFault) -> str:
-    """The kind that a generated class of faults stands for."""
-    detail = type(fault).__detail__
-    return type(fault).__kind__ or (str(detail.__xml__.element or "") if detail is not None else "")
-
-
-def fault_class(kind: str, exception: type[XmlObject]) -> type[MtosiFault]:
-    """The generated fault class of a kind that an operation declares; `MtosiFault` where there is none."""
-    cls = fault_kinds(exception).get(kind)
-    return (_generated(cls, kind) or _generated(exception, kind) or MtosiFault) if cls is not None else MtosiFault
 
 
 def write_fault(writer: Writer, fault: MtosiFault, body: Any, version: str) -> None:
