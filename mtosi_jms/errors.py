@@ -164,6 +164,8 @@ class MtosiFault(MtosiError):
     """
 
     __detail__: ClassVar[type[Any] | None] = None
+    __kind__: ClassVar[str] = ""
+    """The exception kind where it is not the name of the element in `__detail__`; set by generated classes."""
 
     def __init__(
         self,

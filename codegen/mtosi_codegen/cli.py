@@ -22,10 +22,11 @@ from typing import Any, Final
 
 from mtosi_codegen import report
 from mtosi_codegen.pipeline import Result, generate
-from mtosi_codegen.write import compare, write
+from mtosi_codegen.write import compare, is_generated, write
 from mtosi_jms.errors import MtosiError
 
 _FIX = "run mtosi-codegen generate with the same arguments"
+_MOVE = "not generated, so keep it elsewhere"
 _AT_FAULT: Final = 1
 _WRONG_USAGE: Final = 2
 _INTERRUPTED: Final = 130
@@ -156,10 +157,14 @@ def _problems(result: Result, args: argparse.Namespace) -> int:
 
 
 def _verdict(result: Result, args: argparse.Namespace) -> int:
-    if not result.files or (not result.model.modules and not result.model.services):
+    if _is_empty(result):
         print("mtosi-codegen: nothing to generate in the sources", file=sys.stderr)
         return 1
     return int(result.failed or (args.strict and bool(result.findings)))
+
+
+def _is_empty(result: Result) -> bool:
+    return not result.model.modules and not result.model.services
 
 
 def _folder(args: argparse.Namespace) -> Path:
@@ -175,6 +180,8 @@ def _generate(args: argparse.Namespace) -> int:
     if args.strict and result.findings:
         print("mtosi-codegen: --strict: the sources need repairs, nothing was written", file=sys.stderr)
         return 1
+    if _is_empty(result):  # a wrong path must not cost an earlier package
+        return code
     write(_folder(args), result.files)
     print(f"{_folder(args)}: {report.summary(result, seconds)}")
     return code
@@ -196,7 +203,9 @@ def _check(args: argparse.Namespace) -> int:
         pairs = [{"path": difference.path, "kind": difference.kind} for difference in differences]
         print(json.dumps({"fresh": not differences, "differences": pairs, "seconds": round(seconds, 3)}))
     for difference in differences:
-        print(f"{_folder(args) / difference.path}: {difference.kind}; {_FIX}", file=sys.stderr)
+        path = _folder(args) / difference.path
+        fix = _FIX if difference.kind != "extra" or is_generated(path) else _MOVE
+        print(f"{path}: {difference.kind}; {fix}", file=sys.stderr)
     if not differences and not args.json:
         print(f"{_folder(args)}: up to date, {report.summary(result, seconds)}")
     return 1 if differences else code

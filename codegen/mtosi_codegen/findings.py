@@ -46,7 +46,7 @@ RULES: Final[dict[str, str]] = {
     "operation-unknown": "an operation asked for on the command line that no service has",
     "message-namespace": "a message found in another namespace than the one written",
     "message-undefined": "a message that nothing defines",
-    "message-part": "a message without a body part that names an element",
+    "message-part": "a message without a body part that names an element, or with several",
     "fault-undefined": "a fault whose message or element nothing defines",
     "service-name": "a service named after its file because its own name is taken or belongs to another file",
     "binding-style": "a binding or message style other than document/literal",

@@ -37,7 +37,7 @@ def write(package: Path, files: Mapping[str, str]) -> None:
     """
     try:
         for path in _extra(package, files):
-            if _is_generated(package / path):
+            if is_generated(package / path):
                 (package / path).unlink()
         for path, text in files.items():
             target = package / path
@@ -78,9 +78,13 @@ def _extra(package: Path, files: Mapping[str, str]) -> Iterator[str]:
                 yield path
 
 
-def _is_generated(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.readline().startswith(MARK.encode())
+def is_generated(path: Path) -> bool:
+    """Whether a file says that it was generated; not so one that cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.readline().startswith(MARK.encode())
+    except OSError:
+        return False
 
 
 def _replace(target: Path, data: bytes) -> None:

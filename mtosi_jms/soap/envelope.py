@@ -13,7 +13,8 @@ from lxml import etree
 
 from mtosi_jms.errors import EnvelopeError, MtosiFault
 from mtosi_jms.namespaces import HDR, SOAP11, SOAP12, clark, split_clark
-from mtosi_jms.soap.faults import amended, exception_for, header_of, read_fault, soap_prefix, write_fault
+from mtosi_jms.soap.faults import amended, header_of, read_fault, soap_prefix, write_fault
+from mtosi_jms.soap.kinds import exception_for
 from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import (
     DEFAULT_LIMITS,
@@ -191,7 +192,8 @@ class Envelope:
         """
         body = exception_for(fault, exception, header)
         made = MtosiFault(fault.reason, kind=fault.kind, fault_code=fault.fault_code, fault_string=fault.fault_string)
-        blocks = [RawXml.from_element(to_element(header))] if in_soap_header else []
+        told_inside = header_of(body) is not None  # else it goes to the SOAP header anyway
+        blocks = [RawXml.from_element(to_element(header))] if in_soap_header and told_inside else []
         return cls(header=header, body=body, fault=made, blocks=blocks, version=version)
 
     @classmethod

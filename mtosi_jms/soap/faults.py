@@ -15,12 +15,11 @@ from lxml import etree
 
 from mtosi_jms.errors import EncodeError, MtosiFault
 from mtosi_jms.namespaces import HDR, SOAP12, XML, clark, split_clark
+from mtosi_jms.soap.kinds import generated_class
 from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import Issues, Nil, RawXml, Writer, XmlObject, to_element
 from mtosi_jms.xmlbind.decoder import decode_root
-from mtosi_jms.xmlbind.model import names_of
-from mtosi_jms.xmlbind.refs import resolve_class
-from mtosi_jms.xmlbind.registry import find_element, module_of
+from mtosi_jms.xmlbind.registry import find_element
 from mtosi_jms.xmlbind.writeplan import escape_text, forbidden_character
 
 _HEADER_TAG: Final = clark(HDR, "header")
@@ -61,7 +60,7 @@ def read_fault(element: etree._Element, issues: Issues, package: str | None = No
     if not isinstance(header, Header):
         header = _header_in(detail, issues)
     reason = getattr(bound, "reason", None)
-    fault = _class_of(bound)(
+    fault = _class_of(kind, bound, body)(
         reason if isinstance(reason, str) and reason else words or _text(detail),
         kind=kind,
         detail=bound,
@@ -110,7 +109,7 @@ def _header_in(detail: etree._Element | None, issues: Issues) -> Header | None:
 def _kind(body: Any, package: str | None) -> tuple[str, Any]:
     """The exception kind in an operation's exception: its local name, and its object or raw XML."""
     if isinstance(body, XmlObject):
-        if _class_of(body) is not MtosiFault:
+        if generated_class(body, body.__xml__.element) is not None:
             return str(body.__xml__.element), body  # the kind itself, with no exception around it
         for field, value in _alternatives(body):
             return field.local, value
@@ -133,94 +132,28 @@ def _kind_in_unknown(body: RawXml, package: str | None) -> tuple[str, Any]:
 
 
 def _alternatives(exception: XmlObject) -> Iterator[tuple[Any, XmlObject]]:
-    """The fields of an exception that hold an object, with it."""
+    """The fields of an exception that hold an object, with it; a choice that may be repeated holds several."""
     for field in exception.__xml__.fields:
         value = getattr(exception, field.name) if field.kind == "element" else None
-        if isinstance(value, XmlObject) and not isinstance(value, Header):
-            yield field, value
+        for item in value if isinstance(value, list) else (value,):
+            if isinstance(item, XmlObject) and not isinstance(item, Header):
+                yield field, item
 
 
-def _class_of(bound: Any) -> type[MtosiFault]:
-    if not isinstance(bound, XmlObject):
-        return MtosiFault
-    table = bound.__xml__
-    module = module_of(table.module.namespace, table.module.root)
-    name = getattr(module, "__faults__", {}).get(table.element)
-    return getattr(module, name) if name else MtosiFault
+def _class_of(kind: str, bound: Any, body: Any) -> type[MtosiFault]:
+    """The generated class of an exception kind: of its own element, or of one that the exception around it declares."""
+    own = generated_class(bound, bound.__xml__.element) if isinstance(bound, XmlObject) else None
+    return own or generated_class(body, kind) or MtosiFault
 
 
 def header_of(body: Any) -> Header | None:
     """The MTOSI header inside an operation's exception; None where there is none."""
     if not isinstance(body, XmlObject):
         return None
-    held = (getattr(value, "header", None) for value in (body, *(value for _, value in _alternatives(body))))
+    inner = [value for _, value in _alternatives(body)]
+    inner += [value for outer in inner for _, value in _alternatives(outer)]
+    held = (getattr(value, "header", None) for value in (body, *inner))
     return next((header for header in held if isinstance(header, Header)), None)
-
-
-def fault_kinds(exception: type[XmlObject]) -> dict[str, type[XmlObject]]:
-    """The exception kinds that an operation declares: XML local name to class.
-
-    Args:
-        exception: class of the operation's exception element (`GetManagedElementException`).
-    """
-    fields = [field for field in exception.__xml__.fields if field.kind == "element" and field.simple() is None]
-    model = exception.__xml__.model
-    names = {field.name for field in fields} if model is None else set(names_of(model))
-    return {field.local: field.table().cls for field in fields if field.name in names}
-
-
-def exception_for(fault: MtosiFault, exception: type[XmlObject], header: Header) -> XmlObject:
-    """The operation's exception element for a fault, with the header inside (C17).
-
-    A kind that the operation does not declare goes out as internalError, the reason naming the kind; so does any
-    other failure of a handler.
-
-    Args:
-        fault: what a handler raised.
-        exception: class of the operation's exception element.
-        header: the reply's header, msgType ERROR.
-    """
-    kinds = fault_kinds(exception)
-    kind = fault.kind or _declared_kind(fault)
-    reason = fault.reason or fault.fault_string
-    if kind not in kinds:
-        reason = f"{kind}: {reason}" if kind else reason
-        kind = next((name for name in ("internalError", "unableToComply", *kinds) if name in kinds), "")
-    if not kind:
-        return exception()
-    cls = kinds[kind]
-    held = _as_header_of(cls, header)
-    if isinstance(fault.detail, cls):
-        inner: XmlObject = dataclasses.replace(fault.detail, header=held)  # type: ignore[call-arg]
-    else:
-        inner = cls(header=held, reason=reason)  # type: ignore[call-arg]
-    name = next(field.name for field in exception.__xml__.fields if field.local == kind)
-    alternative: dict[str, Any] = {name: inner}
-    return exception(**alternative)
-
-
-def _as_header_of(cls: type[XmlObject], header: Header) -> Any:
-    """The header in the class that an exception kind of another generated package takes."""
-    wanted = cls.__xml__.field("header").table().cls
-    return header if isinstance(header, wanted) else decode_root(to_element(header), wanted, Issues())
-
-
-def _declared_kind(fault: MtosiFault) -> str:
-    detail = type(fault).__detail__
-    return str(detail.__xml__.element) if detail is not None else ""
-
-
-def fault_class(kind: str, exception: type[XmlObject]) -> type[MtosiFault]:
-    """The generated fault class of a kind that an operation declares; `MtosiFault` where there is none."""
-    cls = fault_kinds(exception).get(kind)
-    if cls is None:
-        return MtosiFault
-    table = cls.__xml__
-    module = module_of(table.module.namespace, table.module.root)
-    name = getattr(module, "__faults__", {}).get(kind)
-    path = f"{module.__name__.removeprefix(table.module.root + '.')}:{name}" if module and name else ""
-    found: type[MtosiFault] = resolve_class(path, table.module.root) if path else MtosiFault
-    return found
 
 
 def write_fault(writer: Writer, fault: MtosiFault, body: Any, version: str) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from mtosi_codegen import cli
 from mtosi_codegen.cli import main
+from mtosi_codegen.render import MARK
 
 HERE = Path(__file__).parent
 SOURCES = str(HERE / "sources")
@@ -51,11 +52,15 @@ def test_check_lists_what_differs(run: Run, tmp_path: Path) -> None:
     run("generate", SOURCES, *place)
     (tmp_path / "shop/__init__.py").unlink()
     (tmp_path / "shop/more.py").write_text("")
+    (tmp_path / "shop/lost.py").symlink_to("nowhere")
+    (tmp_path / "shop/former.py").write_text(f"{MARK} Sources: none")
     (tmp_path / "shop/com_example/shop.py").write_text("")
     code, _, err = run("check", SOURCES, *place)
     assert code == 1
-    for path, kind in (("__init__.py", "missing"), ("more.py", "extra"), ("com_example/shop.py", "changed")):
+    for path, kind in (("__init__.py", "missing"), ("former.py", "extra"), ("com_example/shop.py", "changed")):
         assert f"{tmp_path / 'shop' / path}: {kind}; run mtosi-codegen generate" in err
+    for path in ("more.py", "lost.py"):
+        assert f"{tmp_path / 'shop' / path}: extra; not generated" in err, "generate leaves it alone"
     code, out, _ = run("check", SOURCES, *place, "--json")
     assert code == 1
     assert {difference["kind"] for difference in json.loads(out)["differences"]} == {"missing", "extra", "changed"}
@@ -165,6 +170,15 @@ def test_sources_at_fault_are_1(run: Run, tmp_path: Path) -> None:
         code, _, err = run(*argv)
         assert code == 1
         assert "nothing to generate" in err
+
+
+def test_sources_without_anything_cost_no_package(run: Run, tmp_path: Path) -> None:
+    place = ("--package", "p", "--out", str(tmp_path / "out"))
+    (tmp_path / "empty").mkdir()
+    assert run("generate", SOURCES, *place)[0] == 0
+    code, out, _ = run("generate", str(tmp_path / "empty"), *place)
+    assert (code, out) == (1, "")
+    assert run("check", SOURCES, *place)[0] == 0
 
 
 def test_help_is_0(run: Run) -> None:

@@ -285,3 +285,14 @@ def test_a_broken_import_of_messages_takes_the_file_that_defines_them(
         "location-missing",
     ]
     assert "read call/CallPortType.wsdl" in result.findings[0].repair
+
+
+def test_definitions_whose_name_xml_does_not_allow(build: Any, package: Any) -> None:
+    names = ("", "1x", "a b", "a:b")
+    body = "".join(f"<x:element name='{name}' type='x:int'/>" for name in names) + "<x:element type='x:int'/>"
+    inner = f"<x:complexType name='C'><x:sequence>{body}<x:element name='good.name' type='x:int'/></x:sequence>"
+    result = build({"a.xsd": _schema(f"{body}{inner}<x:attribute name='-'/></x:complexType>")})
+    assert [finding.rule for finding in result.findings] == ["xsd-unsupported"] * 6
+    (cls,) = result.model.classes
+    assert [field.xml.local for field in cls.fields] == ["good.name"]
+    assert package(result)

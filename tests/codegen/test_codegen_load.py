@@ -14,6 +14,7 @@ from mtosi_codegen.findings import Findings
 from mtosi_codegen.load import Sources, load
 from mtosi_codegen.load.rivals import looks_stale
 from mtosi_jms.errors import SchemaError
+from mtosi_jms.namespaces import XSD
 
 Make = Callable[..., str]
 
@@ -128,6 +129,38 @@ def test_an_include_without_namespace_takes_the_includers(tree: Any, xsd: Make) 
     result = generate([folder])
     assert not result.findings
     assert sorted(module.namespace for module in result.model.modules) == ["urn:one", "urn:two"]
+
+
+PART = f'<x:schema xmlns:x="{XSD}">%s<x:simpleType name="Part"><x:list itemType="x:int"/></x:simpleType></x:schema>'
+WHOLE = f'<x:schema xmlns:x="{XSD}"><x:include schemaLocation="p.xsd"/><x:element name="e" type="Part"/></x:schema>'
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"w.xsd": WHOLE, "p.xsd": PART % ""},
+        {"w.xsd": WHOLE, "p.xsd": PART % '<x:include schemaLocation="w.xsd"/>'},
+        {"w.xsd": WHOLE, "p.xsd": PART % "", "p-old.xsd": PART % "", "old/w.xsd": WHOLE},
+    ],
+)
+def test_schemas_without_namespace_in_parts(tree: Any, files: dict[str, str]) -> None:
+    findings = Findings()
+    units = load([tree(files)], findings).units
+    assert sorted((unit.document.name, unit.namespace) for unit in units) == [("p.xsd", ""), ("w.xsd", "")]
+    assert {finding.rule for finding in findings} <= {"rival-left-out", "import-namespace", "location-missing"}
+
+
+def test_a_schema_without_namespace_that_is_imported_and_included(tree: Any, xsd: Make) -> None:
+    folder = tree(
+        {
+            "one.xsd": xsd('<x:include schemaLocation="w.xsd"/>', "urn:one"),
+            "two.xsd": xsd('<x:import schemaLocation="w.xsd"/>', "urn:two"),
+            "w.xsd": WHOLE,
+            "p.xsd": PART % "",
+        }
+    )
+    spaces = {(unit.document.name, unit.namespace) for unit in load([folder], Findings()).units}
+    assert spaces >= {("w.xsd", "urn:one"), ("p.xsd", "urn:one"), ("w.xsd", ""), ("p.xsd", "")}
 
 
 def test_included_and_imported_in_a_circle(tree: Any, xsd: Make) -> None:

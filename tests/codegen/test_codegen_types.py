@@ -214,7 +214,8 @@ def test_nested_and_repeated_groups(xsd: Make, module: Load) -> None:
         with pytest.raises(ValueError, match=r"note|to"):
             xmlbind.encode(plan(start=[1], **wrong))
     data = b'<plan xmlns="urn:t"><start>1</start><start>2</start><end>3</end></plan>'
-    assert b"<t:start>1</t:start><t:start>2</t:start><t:end>3</t:end>" in xmlbind.encode(xmlbind.decode(data, plan))
+    written = etree.fromstring(xmlbind.encode(xmlbind.decode(data, plan)))
+    assert [child.text for child in written] == ["1", "2", "3"]
 
 
 def test_one_element_in_two_places(xsd: Make, module: Load) -> None:

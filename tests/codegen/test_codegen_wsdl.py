@@ -148,6 +148,26 @@ def test_a_service_named_like_a_module_of_types(build: Build, oracle: Any) -> No
     assert (service.module, service.class_name) == ("urn_m.types_service", "Types")
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "taken", "reported"),
+    [
+        ("head", "body", "askResponse", 0),
+        ("mtosiBody", "more", "askRequest", 0),
+        ("one", "theHeader", "askRequest", 0),
+        ("one", "two", "askResponse", 1),
+    ],
+)
+def test_the_body_among_several_parts(
+    build: Build, oracle: Any, rules: Any, first: str, second: str, taken: str, reported: int
+) -> None:
+    one = '<w:part name="body" element="m:askRequest"/>'
+    both = f'{one.replace("body", first)}<w:part name="{second}" element="m:askResponse"/>'
+    result = build(oracle((one, both)))
+    assert result.services[0].operations[0].request == ("urn:m", taken)
+    assert rules(result) == ["message-part"] * reported
+    assert not result.failed
+
+
 def test_only_some_operations(build: Build, oracle: Any, messages: str) -> None:
     files = oracle()
     files["more.xsd"] = messages.replace("urn:m", "urn:more")

@@ -26,6 +26,7 @@ from mtosi_codegen.passes.modules import split_namespace
         ("urn:acme:inv", ("urn_acme", "inv")),
         ("urn:acme", ("urn_acme", "types")),
         ("tmf854.v1", ("ns_tmf854_v1", "types")),
+        ("http://[not-an-address", ("ns_http", "not_an_address")),
         ("", ("local", "types")),
     ],
 )
@@ -48,3 +49,12 @@ def test_namespaces_that_would_share_a_module_do_not(build: Callable[..., Result
 def test_a_namespace_without_definitions_has_no_module(build: Callable[..., Result], xsd: Any) -> None:
     result = build({"a.xsd": xsd("", "urn:a"), "b.xsd": xsd('<x:element name="e" type="x:int"/>', "urn:b")})
     assert [module.path for module in result.model.modules] == ["urn_b.types"]
+
+
+def test_a_long_namespace_fits_a_file_name(build: Callable[..., Result], xsd: Any, package: Any) -> None:
+    spaces = [f"http://acme.com/{'long/' * 80}{end}" for end in ("a", "b")]
+    result = build({f"{space[-1]}.xsd": xsd('<x:element name="e" type="x:int"/>', space) for space in spaces})
+    assert package(result)
+    paths = {module.path for module in result.model.modules}
+    assert len(paths) == 2
+    assert max(map(len, paths)) < 250

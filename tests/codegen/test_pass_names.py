@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -54,3 +55,25 @@ def test_fields_of_a_base_keep_their_names(build: Callable[..., Result], xsd: An
     )
     fields = {cls.name: [field.name for field in cls.all_fields()] for cls in result.model.classes}
     assert fields == {"Z": ["some_name"], "A": ["some_name", "some_x5f_name"]}
+
+
+def test_no_class_takes_a_name_that_the_module_uses(build: Callable[..., Result], xsd: Any, package: Any) -> None:
+    pairs = ["Str", "str", "Dataclass", "dataclass", "Field", "field", "List", "list"]
+    result = build(
+        {"a.xsd": xsd("".join(f'<x:element name="{name}" type="t:{name}"/>{_type(name)}' for name in pairs))}
+    )
+    names = _names(result)
+    assert {names[f"type {name}"] for name in pairs} >= {"Str", "Dataclass", "Field", "List"}
+    assert not {"str", "dataclass", "field", "list"} & set(names.values())
+    module = importlib.import_module(f"{package(result)}.urn_t.types")
+    assert [getattr(module, names[f"type {name}"])(e=1).e for name in pairs] == [1] * len(pairs)
+
+
+def test_enumeration_values_whose_names_are_all_taken(build: Callable[..., Result], xsd: Any) -> None:
+    values = ["a-b", "a_b", "a_b_", "a_x2d_b", "a_x2d_b_", "+1", "-1", "1"]
+    literals = "".join(f'<x:enumeration value="{value}"/>' for value in values)
+    schema = xsd(f'<x:simpleType name="E"><x:restriction base="x:string">{literals}</x:restriction></x:simpleType>')
+    (enum,) = build({"a.xsd": schema}).model.enums
+    assert len(set(enum.members.values())) == len(values)
+    assert [enum.members[value] for value in values[1:5]] == values[1:5]
+    assert enum.members["1"] == "n1"

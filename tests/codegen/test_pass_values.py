@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -114,3 +115,27 @@ def test_a_list_of_lists_is_reported(build: Any, xsd: Any) -> None:
     ]
     (field,) = result.model.classes[0].fields
     assert field.type == ListValue(Builtin("anySimpleType"))
+
+
+@pytest.mark.parametrize(
+    ("base", "facet", "text"),
+    [
+        ("date", "minInclusive", "bad"), ("decimal", "maxExclusive", ""), ("int", "maxInclusive", "1e3"),
+        ("string", "length", "long"), ("decimal", "totalDigits", "-1"), ("dateTime", "minExclusive", "2024-01-01"),
+    ],
+)  # fmt: skip
+def test_a_bound_that_is_no_value_is_reported_and_not_checked(
+    base: str, facet: str, text: str, build: Callable[..., Result], xsd: Any, package: Any
+) -> None:
+    restricted = f'<x:restriction base="x:{base}"><x:{facet} value="{text}"/></x:restriction>'
+    schema = xsd(f'<x:simpleType name="S">{restricted}</x:simpleType><x:element name="e" type="t:S"/>')
+    result = build({"a.xsd": schema})
+    assert [(finding.rule, finding.line) for finding in result.findings] == [("xsd-unsupported", 3)]
+    assert repr(text) in result.findings[0].message
+    assert importlib.import_module(f"{package(result)}.urn_t.types").E
+
+
+def test_bounds_without_end(build: Callable[..., Result], xsd: Any) -> None:
+    facets = '<x:minInclusive value="-INF"/><x:maxInclusive value=" INF "/>'
+    schema = xsd(f'<x:simpleType name="S"><x:restriction base="x:double">{facets}</x:restriction></x:simpleType>')
+    assert build({"a.xsd": schema}).findings == ()

@@ -119,17 +119,53 @@ class _Loader:
         found, named = self._listed(paths)
         self._locator = Locator(self._reader, [document.path for document in found], self._findings)
         wsdls = [document for document in found if document.kind == "wsdl"]
-        roots = [document for document in wsdls if has_binding(document.root, self._bindings)]
-        for document in (*roots, *(document for document in named if document.kind == "xsd")):
+        roots = self._without_rivals([document for document in wsdls if self._is_root(document)], named)
+        outer = [document for document in wsdls if document not in roots and has_ports_only(document.root)]
+        for document in (*roots, *outer, *(document for document in named if document.kind == "xsd")):
             self._follow(document, rank=0)
         for document in (document for document in named if document.kind == "wsdl" and document not in roots):
-            message = "no binding that was asked for" + (" (--bindings all takes HTTP too)" * (self._bindings == "jms"))
-            self._findings.add("no-service", document.name, 0, message, "not generated: file left out")
+            roots += self._roots_behind(document, roots)
+        if not roots and not named:
+            self._say_what_would_count(wsdls)
         self._take_unreached([document for document in found if document.kind == "xsd"])
         ordered = sorted(self._reached, key=lambda document: document.name)
         for document in ordered:
             document.aliases = self._aliases(document)
         return Sources(tuple(sorted(roots, key=lambda root: root.name)), tuple(ordered), self._units())
+
+    def _is_root(self, document: Document) -> bool:
+        return document.kind == "wsdl" and has_binding(document.root, self._bindings)
+
+    def _without_rivals(self, roots: list[Document], named: list[Document]) -> list[Document]:
+        """The WSDLs but for those with a stale name and the bindings of a fresh one."""
+        fresh = [root for root in roots if root in named or not looks_stale(root.name)]
+        kept = list(fresh)
+        for root in (root for root in roots if root not in fresh):
+            rival = next((other for other in fresh if _bindings(other) == _bindings(root)), None)
+            if rival is None:
+                kept.append(root)
+            else:
+                message = f"the bindings of {rival.name} again"
+                self._findings.add("rival-left-out", root.name, 0, message, "left out")
+        return kept
+
+    def _roots_behind(self, document: Document, roots: list[Document]) -> list[Document]:
+        """The WSDLs with a wanted binding that one without imports, near or far; a finding if there is none."""
+        self._follow(document, rank=0)
+        scope = Sources((), (), ()).scope(document)
+        reached = [other for other in scope if self._is_root(other)]
+        if not reached:
+            self._findings.add("no-service", document.name, 0, self._no_binding(), "not generated: file left out")
+        return [other for other in reached if other not in roots]
+
+    def _no_binding(self) -> str:
+        return "no binding that was asked for" + " (--bindings all takes HTTP too)" * (self._bindings == "jms")
+
+    def _say_what_would_count(self, wsdls: Iterable[Document]) -> None:
+        """Where folders hold no wanted binding at all, name the WSDLs that have others."""
+        for document in wsdls:
+            if has_binding(document.root, "all"):
+                self._findings.add("no-service", document.name, 0, self._no_binding(), "left out, types aside")
 
     def _aliases(self, document: Document) -> dict[str, str]:
         """Namespaces that imports of a document name although no schema has them, with those of the files."""
@@ -182,14 +218,12 @@ class _Loader:
         def rank(document: Document) -> tuple[object, ...]:
             locations = (link.element.get("schemaLocation") or "" for link in links_of(document))
             broken = sum(1 for location in locations if location and not self._locator.exists(document, location))
-            return looks_stale(document.name), broken, document.name
+            # One without namespace may be a part of one with a namespace: these have their say before it.
+            return not document.namespace, looks_stale(document.name), broken, document.name
 
         for document in sorted((schema for schema in schemas if schema not in self._reached), key=rank):
-            if document not in self._reached and document.namespace:
+            if document not in self._reached:
                 self._follow(document, rank=1)
-            elif document not in self._reached:
-                message = "no target namespace, and nothing includes it"
-                self._findings.add("rival-left-out", document.name, 0, message, "left out")
 
     def _rival_of(self, document: Document) -> Document | None:
         """The document whose definitions this one repeats, None where it only adds to its namespace."""
@@ -197,7 +231,7 @@ class _Loader:
         repeated = [defined[component] for component in sorted(components(document.root)) if component in defined]
         if not repeated and defined and looks_stale(document.name):
             repeated = list(defined.values())
-        return repeated[0] if repeated and document.namespace else None
+        return repeated[0] if repeated else None
 
     def _leave_out(self, document: Document) -> None:
         rival = self._rival_of(document)
@@ -207,28 +241,52 @@ class _Loader:
 
     def _units(self) -> tuple[SchemaUnit, ...]:
         """The schemas that count, a schema without namespace once for each namespace that includes it."""
-        units: dict[tuple[Document, int, str], SchemaUnit] = {}
         ordered = sorted(self._reached, key=lambda document: (self._reached[document], document.name))
-        queue = [
-            SchemaUnit(document, schema, (schema.get("targetNamespace") or "").strip())
+        links = [link for document in ordered for link in document.links]
+        adopted = {link.target for link in links if link.kind != "import"}
+        adopted -= {link.target for link in links if link.kind == "import"}
+        units = _with_included(
+            SchemaUnit(document, schema, namespace)
             for document in ordered
             for schema in schemas_of(document)
-        ]
-        adopted = {link.target for document in ordered for link in document.links if link.kind != "import"}
-        while queue:
-            unit = queue.pop(0)
-            key = (unit.document, schemas_of(unit.document).index(unit.element), unit.namespace)
-            if key in units:
-                continue
-            units[key] = unit
-            for link in unit.document.links:
-                if link.kind != "import" and link.schema is unit.element and link.target is not None:
-                    queue.extend(SchemaUnit(link.target, schema, unit.namespace) for schema in _chameleons(link.target))
-        return tuple(unit for unit in units.values() if unit.namespace or unit.document not in adopted)
+            if (namespace := (schema.get("targetNamespace") or "").strip()) or document not in adopted
+        )
+        met = {unit.document for unit in units}
+        # What is left are parts of each other in a circle, and of nothing else.
+        left = (SchemaUnit(document, document.root, "") for document in ordered if document not in met)
+        return (*units, *_with_included(unit for unit in left if unit.document.kind == "xsd"))
+
+
+def _with_included(seeds: Iterable[SchemaUnit]) -> tuple[SchemaUnit, ...]:
+    """The units, each once, then those without namespace that they include, for their namespaces."""
+    units: dict[tuple[Document, int, str], SchemaUnit] = {}
+    queue = list(seeds)
+    while queue:
+        unit = queue.pop(0)
+        key = (unit.document, schemas_of(unit.document).index(unit.element), unit.namespace)
+        if key in units:
+            continue
+        units[key] = unit
+        for link in unit.document.links:
+            if link.kind != "import" and link.schema is unit.element and link.target is not None:
+                queue.extend(SchemaUnit(link.target, schema, unit.namespace) for schema in _chameleons(link.target))
+    return tuple(units.values())
 
 
 def _chameleons(document: Document) -> list[etree._Element]:
     return [schema for schema in schemas_of(document) if not (schema.get("targetNamespace") or "").strip()]
+
+
+def _bindings(document: Document) -> tuple[str, list[str]]:
+    """What tells the bindings of a WSDL from those of others."""
+    names = [binding.get("name") or "" for binding in document.root.iterchildren(f"{{{WSDL}}}binding")]
+    return document.namespace, sorted(name.strip() for name in names)
+
+
+def has_ports_only(definitions: etree._Element) -> bool:
+    """Whether a WSDL says where services are and leaves their bindings to the files that it imports."""
+    found = {etree.QName(child).localname for child in definitions.iterchildren(f"{{{WSDL}}}*")}
+    return "service" in found and "binding" not in found
 
 
 def has_binding(definitions: etree._Element, bindings: Bindings) -> bool:

@@ -22,7 +22,9 @@ def looks_stale(name: str) -> bool:
     """Whether a file's name or folder says that it is a copy, a former version or an example."""
     *folders, last = name.split("/")
     stem = last.rpartition(".")[0] or last
-    return bool(_STALE_NAME.search(stem)) or any(folder.lower() in _STALE_FOLDERS for folder in folders)
+    return any(_STALE_NAME.search(text) for text in (stem, *folders)) or any(
+        folder.lower() in _STALE_FOLDERS for folder in folders
+    )
 
 
 def components(schema: etree._Element) -> set[Component]:

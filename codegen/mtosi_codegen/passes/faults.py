@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mtosi_codegen.model import ClassDef, FaultDef, Field, Model, ModelItem, ObjectValue
+from mtosi_codegen.model import ClassDef, FaultDef, Field, Model, ModelGroup, ModelItem, ObjectValue
 
 
 def run(model: Model) -> None:
@@ -27,6 +27,9 @@ def _alternatives(cls: ClassDef) -> list[Field]:
     if model is None:
         fields = cls.all_fields()
         return fields if len(fields) == 1 else []
+    if model.kind == "seq":  # a choice, and what vendors add beside it
+        inner = [item for item in model.items if isinstance(item, ModelGroup) and item.kind == "choice"]
+        model = inner[0] if len(inner) == 1 else model
     if model.kind != "choice":
         return []
     return [item.field if isinstance(item, ModelItem) else next(item.fields()) for item in model.items]

@@ -6,10 +6,12 @@ is its host reversed and its path: `http://www.acme.com/inv/2` is `com_acme.inv_
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from mtosi_codegen.model import Model, TypeModule
 from mtosi_codegen.text import escaped, snake
@@ -18,6 +20,8 @@ from mtosi_codegen.wsdl.model import Service
 
 _MTOP: Final = re.compile(r"^http://www\.tmforum\.org/mtop/([^/]+)/(?:xsd|wsdl)/([^/]+)/v(\d+(?:[-.]\d+)*)/?$")
 _LOCAL: Final = ("local", "types")
+# Bytes; file systems end at 255, and suffixes may follow.
+_LONGEST: Final = 200
 
 
 def run(model: Model) -> None:
@@ -53,7 +57,15 @@ def split_namespace(namespace: str) -> tuple[str, str]:
         return snake(ddp), snake(short) + suffix
     if not namespace:
         return _LOCAL
-    parts = urlsplit(namespace)
+    folder, module = _split(namespace)
+    return _shortened(snake(folder)), _shortened(snake(module))
+
+
+def _split(namespace: str) -> tuple[str, str]:
+    try:
+        parts = urlsplit(namespace)
+    except ValueError:  # any text may be a namespace, `http://[x` too
+        parts = SplitResult("", "", namespace, "", "")
     path = [step for step in re.split(r"[/:#?]+", f"{parts.path}/{parts.query}/{parts.fragment}") if step]
     if parts.netloc:
         host = parts.hostname or parts.netloc
@@ -61,7 +73,15 @@ def split_namespace(namespace: str) -> tuple[str, str]:
     else:
         folder = "_".join([parts.scheme or "ns", *path[:1]])
         path = path[1:]
-    return snake(folder), snake("_".join(path)) if path else _LOCAL[1]
+    return folder, "_".join(path) if path else _LOCAL[1]
+
+
+def _shortened(name: str) -> str:
+    """The name, or of one that is too long for a file the beginning and a hash of the whole."""
+    data = name.encode()
+    if len(data) <= _LONGEST:
+        return name
+    return f"{data[:_LONGEST].decode(errors='ignore')}_{hashlib.sha256(data).hexdigest()[:8]}"
 
 
 def _type_paths(namespaces: set[str]) -> dict[str, str]:
@@ -73,18 +93,19 @@ def _type_paths(namespaces: set[str]) -> dict[str, str]:
     for path, sharers in taken.items():
         folder = path.partition(".")[0]
         for namespace in sharers if len(sharers) > 1 else ():
-            wanted[namespace] = f"{folder}.{escaped(namespace)}"
+            wanted[namespace] = f"{folder}.{_shortened(escaped(namespace))}"
     return wanted
 
 
 def _service_paths(model: Model, taken: set[str]) -> None:
     """Names and paths for the services, JMS before others; one whose name another service has is named anew."""
     types = frozenset(taken)
+    sharing = Counter((service.wsdl, service.name) for service in model.services)
     ordered = sorted(model.services, key=lambda service: (not _is_jms(service), service.place, service.binding))
     for service in ordered:
         folder = split_namespace(service.namespace)[0]
-        for name in _service_names(service):
-            module = f"{folder}.{snake(name)}"
+        for name in _service_names(service, alone=sharing[service.wsdl, service.name] == 1):
+            module = f"{folder}.{_shortened(snake(name))}"
             module += "_service" * (module in types)
             if module not in taken:
                 break
@@ -101,12 +122,13 @@ def _is_jms(service: Service) -> bool:
     return "jms" in service.transport.casefold()
 
 
-def _service_names(service: Service) -> Iterator[str]:
-    """Names to try: its own, with its transport, its binding's, its file's."""
+def _service_names(service: Service, *, alone: bool) -> Iterator[str]:
+    """Names to try: its own, with its transport, its file's unless others of that name stand there, its binding's."""
     stem = service.wsdl.rpartition("/")[2].rpartition(".")[0]
     yield service.name
     if not _is_jms(service):
         yield f"{service.name}Http"
-    yield stripped_name(stem)
+    if alone:
+        yield stripped_name(stem)
     yield service.binding
     yield f"{service.binding}_{stem}"

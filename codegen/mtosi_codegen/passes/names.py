@@ -16,8 +16,14 @@ from mtosi_codegen.text import camel, constant, escaped, fallbacks, snake
 from mtosi_codegen.wsdl.model import Service
 
 RESERVED_FIELDS: Final = frozenset({"extras", "unknown_elements", "parse", "mro"})
+SHADOWED: Final = frozenset({"bool", "bytes", "field", "float", "int", "list", "str"})
+"""Names of Python that annotations and defaults of fields use."""
+
+# What generated modules use by name; a schema may define both `Str` and `str`, and only one of them becomes `Str`.
 # The equality of a dataclass returns whatever its module calls NotImplemented: a class would make all objects equal.
-RESERVED_CLASSES: Final = frozenset({"TYPE_CHECKING", "None", "True", "False", "Any", "NotImplemented"})
+RESERVED_CLASSES: Final = SHADOWED | {
+    "TYPE_CHECKING", "Any", "Iterable", "NotImplemented", "annotations", "dataclass", "name",
+}  # fmt: skip
 RESERVED_MEMBERS: Final = frozenset({"name", "value", "mro", "is_known"}) | frozenset(
     attribute for attribute in dir(str) if not attribute.startswith("_")
 )
@@ -41,7 +47,8 @@ def run(model: Model) -> None:
                 _name_fields(ancestor)
     for service in model.services:
         _name_operations(service)
-        service.class_name = camel(service.name)
+        name = camel(service.name)
+        service.class_name = f"{name}Service" if name in RESERVED_CLASSES else name
 
 
 def _first_free(candidates: Iterable[str], taken: set[str]) -> str:
@@ -81,9 +88,9 @@ def _class_names(entry: ClassDef | EnumClass) -> Iterator[str]:
 def _name_members(enum: EnumClass) -> None:
     taken = set(RESERVED_MEMBERS)
     exact = {value for value, _ in enum.values if constant(value) == value}
-    for value, _ in sorted(enum.values, key=lambda pair: (pair[0] not in exact, pair[0])):
+    for value, _ in sorted(enum.values, key=lambda pair: (pair[0] not in exact, not pair[0].isalnum(), pair[0])):
         plain = constant(value)
-        enum.members[value] = _first_free((plain, f"{plain}_", escaped(value), f"{escaped(value)}_"), taken)
+        enum.members[value] = _first_free(fallbacks(value, plain, f"{plain}_", escaped(value)), taken)
 
 
 def _name_fields(cls: ClassDef) -> None:

@@ -19,8 +19,10 @@ from mtosi_codegen.model import (
     Value,
 )
 from mtosi_codegen.xsd.model import ComplexType, Place, QName, SimpleType
+from mtosi_jms import xmlbind
 from mtosi_jms.errors import MissingExtraError
 from mtosi_jms.namespaces import XSD
+from mtosi_jms.xmlbind.simpletypes import SimpleType as SimpleTypeAtRunTime
 
 STRING: Final = Builtin("string")
 ANY_SIMPLE: Final = Builtin("anySimpleType")
@@ -58,7 +60,15 @@ _LENGTHS: Final = {
     "maxLength": ("max_length",),
 }
 MAX_BASES: Final = 50
-_ORDERED: Final = INTEGERS | {"decimal", "float", "double", "dateTime", "date", "time"}
+_BOUNDED: Final[dict[str, SimpleTypeAtRunTime]] = {
+    "decimal": xmlbind.DECIMAL,
+    "float": xmlbind.FLOAT,
+    "double": xmlbind.DOUBLE,
+    "dateTime": xmlbind.DATE_TIME,
+    "date": xmlbind.DATE,
+    "time": xmlbind.TIME,
+}
+_ORDERED: Final = INTEGERS | _BOUNDED.keys()
 
 
 def run(model: Model) -> None:
@@ -164,7 +174,10 @@ class Values:
             return base
         kind = builtin_of(base)
         for name, texts in component.facets.items():
-            if name == "pattern":
+            if name != "pattern" and not _is_sound(name, texts[-1].strip(), kind):
+                message = f"{name} {texts[-1]!r} is no value that the type can have"
+                self._model.findings.add("xsd-unsupported", *component.place, message, "not checked")
+            elif name == "pattern":
                 facets["patterns"] = self._patterns(texts, component)
             elif name in _LENGTHS and (kind in TEXTS or isinstance(base, ListValue) or kind.endswith("Binary")):
                 facets.update(dict.fromkeys(_LENGTHS[name], texts[-1:]))
@@ -196,6 +209,21 @@ class Values:
                 return ()
             translated.append(_bare(pattern))
         return (translated[0],) if len(translated) == 1 else ("|".join(f"(?:{text})" for text in translated),)
+
+
+def _is_sound(name: str, text: str, kind: str) -> bool:
+    """Whether the text of a facet other than a pattern is a number, or a value of the type that it bounds."""
+    if name not in _BOUNDS and name not in _LENGTHS:
+        return True
+    if name not in _BOUNDS or name.endswith("Digits"):
+        return re.fullmatch(r"\+?[0-9]{1,9}", text) is not None
+    if kind in INTEGERS:
+        return re.fullmatch(r"[+-]?[0-9]{1,400}", text) is not None
+    try:
+        _BOUNDED.get(kind, xmlbind.STRING).lenient(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _bare(pattern: str) -> str:

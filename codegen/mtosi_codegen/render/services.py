@@ -56,6 +56,7 @@ class _ServiceFile:
         self._service = service
         self._names = Names(service.module)
         self._iterates = False
+        self._classes = _class_names([operation.python_name for operation in service.operations])
 
     def text(self) -> Iterator[str]:
         """All lines after the banner."""
@@ -115,7 +116,7 @@ class _ServiceFile:
     # The client
 
     def _class_name(self, operation: Operation) -> str:
-        return f"_{camel(operation.python_name)}{'_' * operation.python_name.endswith('_')}"
+        return self._classes[operation.python_name]
 
     def _message(self, cls: ClassDef | None) -> str:
         if cls is None:
@@ -137,9 +138,13 @@ class _ServiceFile:
 
     def _parameters(self, operation: Operation) -> list[tuple[str, str, Field]]:
         """Keyword, parameter name and field for each field of the request."""
+        fields = _request(operation).all_fields()
+        taken = {field.name for field in fields} | _OWN_PARAMETERS
         found: list[tuple[str, str, Field]] = []
-        for field in _request(operation).all_fields():
-            name = f"{field.name}_" if field.name in _OWN_PARAMETERS else field.name
+        for field in fields:
+            name = field.name
+            while name in _OWN_PARAMETERS or (name != field.name and name in taken):
+                name += "_"
             found.append((field.name, name, field))
         return found
 
@@ -202,6 +207,17 @@ class _ServiceFile:
         doc = f"Answer {operation.name}" + (f"; {yielded}." if operation.response_class is not None else ".")
         yield from docstring(doc, INDENT * 3)
         yield f"{INDENT * 3}raise self.not_implemented({string(operation.name)})"
+
+
+def _class_names(operations: list[str]) -> dict[str, str]:
+    """A class name for each operation; `get1` and `get_1` differ as methods, but not in CamelCase."""
+    found: dict[str, str] = {}
+    taken = {"_INFO"}
+    for operation in operations:
+        name = f"_{camel(operation)}{'_' * operation.endswith('_')}"
+        found[operation] = f"{name}_{operation}" if name in taken else name
+        taken.add(name)
+    return found
 
 
 def _request(operation: Operation) -> ClassDef:

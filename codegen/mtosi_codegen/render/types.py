@@ -7,9 +7,10 @@ from typing import Final
 
 from mtosi_codegen.model import ClassDef, EnumClass, FaultDef, Field, ModelGroup, ModelItem, TypeModule
 from mtosi_codegen.passes.cycles import private_name
+from mtosi_codegen.passes.names import SHADOWED
 from mtosi_codegen.passes.order import bases_first
 from mtosi_codegen.render.layout import INDENT, Brackets, Expression, docstring, lines, string, tuple_of
-from mtosi_codegen.render.values import SHADOWED, Names, builtin, path_of, table_type
+from mtosi_codegen.render.values import Names, builtin, path_of, table_type
 
 _SECRETS: Final = frozenset({"security", "password"})
 """XML names of credentials, in lower case: their values stay out of `repr`, and so out of logs (C55)."""
@@ -185,6 +186,8 @@ class _TypesFile:
         yield from docstring(fault.doc or f"Fault {fault.element}.", INDENT)
         yield ""
         yield f"{INDENT}__detail__ = {self._names.local(detail.module, detail.name, run_time=True)}"
+        if detail.kind != "element" or detail.xml.local != fault.element:
+            yield f"{INDENT}__kind__ = {string(fault.element)}"
 
 
 def _spaced(guarded: list[str]) -> Iterator[str]:

@@ -45,7 +45,6 @@ _PYTHON: Final = {
 }
 _COUNTS: Final = frozenset({"min_length", "max_length", "digits", "fraction"})
 _STANDARD: Final = {"_dt": "import datetime as _dt", "_decimal": "import decimal as _decimal"}
-SHADOWED: Final = frozenset({"bool", "bytes", "field", "float", "int", "list", "str"})
 
 
 def constant_of(name: str) -> str:

@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from typing import Final, Literal
 
 from mtosi_codegen.findings import Findings
-from mtosi_codegen.load import Bindings, Sources, wanted_transport
+from mtosi_codegen.load import Bindings, Document, Sources, has_ports_only, wanted_transport
 from mtosi_codegen.wsdl.model import (
     Binding,
     BoundMessage,
@@ -20,6 +20,7 @@ from mtosi_codegen.wsdl.model import (
     Definitions,
     Message,
     Operation,
+    Part,
     PortOperation,
     PortType,
     Service,
@@ -37,12 +38,19 @@ def services_of(sources: Sources, findings: Findings, bindings: Bindings = "jms"
     for root in sources.roots:
         scope = sources.scope(root)
         definitions = read_definitions(scope, findings)
+        definitions.ports += read_definitions(_outer(sources, root), findings).ports
         for binding in definitions.bindings:
             if binding.place.file == root.name and wanted_transport(binding.transport, bindings):
                 service = _Joiner(definitions, binding, findings).service()
                 service.files = tuple(sorted(document.name for document in scope))
                 found.append(service)
     return found
+
+
+def _outer(sources: Sources, root: Document) -> list[Document]:
+    """The WSDLs that hold no binding and import this one, near or far: its ports may stand there."""
+    candidates = [document for document in sources.documents if document.kind == "wsdl"]
+    return [other for other in candidates if has_ports_only(other.root) and root in sources.scope(other)]
 
 
 def stripped_name(name: str) -> str:
@@ -186,19 +194,24 @@ class _Joiner:
     ) -> tuple[Message, QName] | None:
         message = self._message(name, operation.place) if name is not None else None
         if message is None:
-            text = f"{kind} message {name} of operation {operation.name!r} is not defined"
+            text = f"{kind} message {name or 'without a name'} of operation {operation.name!r} is not defined"
             self._report("message-undefined", operation.place, text, "not generated: operation left out")
             return None
         headers = {part for header, part in bound.headers if header.local == message.name.local}
         parts = [part for part in message.parts if part.name not in headers]
         if bound.body_parts:
             parts = [part for part in message.parts if part.name in bound.body_parts] or parts
-        elements = [part.element for part in parts if part.element is not None]
-        if not elements:
+        candidates = [part for part in parts if part.element is not None]
+        chosen = candidates[0] if bound.body_parts and candidates else _body_part(candidates)
+        if chosen is None and candidates:
+            chosen = candidates[-1]
+            text = f"{kind} message {message.name.local!r} of operation {operation.name!r} has several body parts"
+            self._report("message-part", message.place, text, f"{chosen.name!r} is taken")
+        if chosen is None or chosen.element is None:
             text = f"{kind} message {message.name.local!r} of operation {operation.name!r} has no body element"
             self._report("message-part", message.place, text, "not generated: operation left out")
             return None
-        return message, elements[-1] if not bound.body_parts else elements[0]
+        return message, chosen.element
 
     def _message(self, name: QName, place: Place) -> Message | None:
         alias = self._all.aliases.get(place.file, {}).get(name.namespace, name.namespace)
@@ -222,6 +235,19 @@ class _Joiner:
             return None
         self._report("message-undefined", place, f"message {name} is not defined", f"{best[1].name} is used")
         return best[1]
+
+
+def _body_part(parts: list[Part]) -> Part | None:
+    """The only part, or the only one that is called a body or is not called a header; None where none stands out."""
+    if len(parts) > 1:
+        bodies = [part for part in parts if "body" in part.name.casefold()]
+        parts = bodies or [part for part in parts if not _calls_header(part)]
+    return parts[0] if len(parts) == 1 else None
+
+
+def _calls_header(part: Part) -> bool:
+    names = (part.name, part.element.local if part.element is not None else "")
+    return any("header" in name.casefold() for name in names)
 
 
 def _closeness(one: str, other: str) -> float:

@@ -40,6 +40,7 @@ _FACETS: Final = frozenset(
 )  # fmt: skip
 # Products of these are written out, and Python refuses to write numbers of thousands of digits.
 _COUNT: Final = re.compile(r"\+?0*[0-9]{1,9}")
+_NAME: Final = re.compile(r"[^\W\d][\w.\-\u00b7]*")
 _SHOWN: Final = 40
 _PARTICLES: Final = frozenset({"element", "any", "group", "sequence", "choice", "all"})
 _ANY_TYPE: Final = QName(XSD, "anyType")
@@ -121,7 +122,7 @@ class SchemaReader:
         for local, child in children(self._schema):
             if local in {"redefine", "override"}:
                 self._unsupported(child, f"{local} is not understood; the definitions inside replace nothing")
-            elif local in readers and child.get("name") is not None:
+            elif local in readers and self._has_name(child):
                 yield readers[local](child, self._own_name(child))
 
     def _place(self, element: etree._Element) -> Place:
@@ -129,6 +130,15 @@ class SchemaReader:
 
     def _own_name(self, element: etree._Element) -> QName:
         return QName(self._namespace, self._names.name(element))
+
+    def _has_name(self, element: etree._Element) -> bool:
+        """Whether a definition has a name that XML can have; one that has not is left out."""
+        name = element.get("name")
+        sound = name is not None and _NAME.fullmatch(name.strip()) is not None
+        if not sound:
+            shown = "without a name" if name is None else f"with the name {name[:_SHOWN]!r}, which XML does not allow"
+            self._unsupported(element, f"{local_of(element)} {shown}")
+        return sound
 
     def _unsupported(self, element: etree._Element, message: str) -> None:
         self._findings.add("xsd-unsupported", self._file, element.sourceline, message, "left out")
@@ -204,12 +214,15 @@ class SchemaReader:
             doc = documentation(element)
             return Wildcard(self._place(element), self._occurs(element), namespace, process, doc)
         kind = cast('Literal["sequence", "choice", "all"]', local)
-        items = tuple(self._particle(name, child) for name, child in children(element) if name in _PARTICLES)
-        return Compositor(kind, self._occurs(element), items)
+        return Compositor(kind, self._occurs(element), tuple(self._particles(element)))
+
+    def _particles(self, element: etree._Element) -> Iterator[Particle]:
+        for local, child in children(element):
+            if local in _PARTICLES and (local != "element" or child.get("ref") is not None or self._has_name(child)):
+                yield self._particle(local, child)
 
     def _content(self, element: etree._Element) -> Particle | None:
-        found = [self._particle(local, child) for local, child in children(element) if local in _PARTICLES]
-        return found[0] if found else None
+        return next(self._particles(element), None)
 
     def _group_content(self, element: etree._Element) -> Compositor | None:
         content = self._content(element)
@@ -248,7 +261,7 @@ class SchemaReader:
                 found.append(self._any_attribute(child))
             elif local == "attribute" and child.get("ref") is not None:
                 found.append(self._attribute(child, self._names.qname(child, "ref"), reference=True))
-            elif local == "attribute":
+            elif local == "attribute" and self._has_name(child):
                 form = child.get("form") or ("qualified" if self._qualified_attributes else "unqualified")
                 namespace = self._namespace if form == "qualified" else ""
                 found.append(self._attribute(child, QName(namespace, self._names.name(child))))

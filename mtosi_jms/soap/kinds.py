@@ -1,0 +1,107 @@
+"""Exception kinds of operations: which there are, their fault classes, and the exception that a fault goes out as."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from mtosi_jms.errors import MtosiFault
+from mtosi_jms.stubs.fmw.hdr import Header
+from mtosi_jms.xmlbind import RAW, Issues, XmlObject, to_element
+from mtosi_jms.xmlbind.decoder import decode_root
+from mtosi_jms.xmlbind.model import names_of
+from mtosi_jms.xmlbind.registry import module_of
+
+
+def generated_class(owner: Any, kind: str | None) -> type[MtosiFault] | None:
+    """The fault class of a kind in the module of an object or class; None where there is none."""
+    table = getattr(owner, "__xml__", None)
+    module = module_of(table.module.namespace, table.module.root) if table is not None else None
+    name = getattr(module, "__faults__", {}).get(kind)
+    return getattr(module, name) if name else None
+
+
+def fault_kinds(exception: type[XmlObject]) -> dict[str, type[XmlObject]]:
+    """The exception kinds that an operation declares: XML local name to class.
+
+    Args:
+        exception: class of the operation's exception element (`GetManagedElementException`).
+    """
+    elements = [field for field in exception.__xml__.fields if field.kind == "element" and field.type is not RAW]
+    fields = [field for field in elements if field.simple() is None]
+    model = exception.__xml__.model
+    names = {field.name for field in fields} if model is None else set(names_of(model))
+    return {field.local: field.table().cls for field in fields if field.name in names}
+
+
+def exception_for(
+    fault: MtosiFault, exception: type[XmlObject], header: Header, *, levels: int = 2
+) -> XmlObject | None:
+    """The operation's exception element for a fault, with the header inside (C17).
+
+    A kind that the operation does not declare goes out as internalError, the reason naming the kind; so does any
+    other failure of a handler.
+
+    Args:
+        fault: what a handler raised.
+        exception: class of the operation's exception element.
+        header: the reply's header, msgType ERROR.
+        levels: how deep to look for a kind inside a kind (activateException holds basicFailureEvent, a choice again).
+
+    Returns:
+        None where the exception has no place for the fault's words: the answer goes out without detail.
+    """
+    kinds = fault_kinds(exception)
+    kind = fault.kind or _declared_kind(fault)
+    reason = fault.reason or fault.fault_string
+    blamed = f"{kind}: {reason}" if kind else reason
+    for name in dict.fromkeys((kind, "internalError", "unableToComply", *kinds)):
+        if name not in kinds:
+            continue
+        inner = _told(fault, kinds[name], reason if name == kind else blamed, header)
+        if inner is None and levels > 1:
+            inner = exception_for(fault, kinds[name], header, levels=levels - 1)
+        field = next(field for field in exception.__xml__.fields if field.local == name)
+        made = _made(exception, {field.name: [inner] if field.many else inner}) if inner is not None else None
+        if made is not None:
+            return made
+    return _told(fault, exception, reason, header) if not kinds else None
+
+
+def _told(fault: MtosiFault, cls: type[XmlObject], reason: str, header: Header) -> XmlObject | None:
+    """A fault's detail with the header, or an object of its class that says the reason; None where it cannot."""
+    names = {field.name for field in cls.__xml__.fields}
+    given: dict[str, Any] = {"header": _as_header_of(cls, header)} if "header" in names else {}
+    if isinstance(fault.detail, cls):
+        return dataclasses.replace(fault.detail, **given)
+    return _made(cls, {**given, "reason": reason}) if "reason" in names else None
+
+
+def _made(cls: type[XmlObject], given: dict[str, Any]) -> XmlObject | None:
+    """An object; None where its class requires more than is given."""
+    try:
+        return cls(**given)
+    except TypeError:
+        return None
+
+
+def _as_header_of(cls: type[XmlObject], header: Header) -> Any:
+    """The header in the class that an exception kind of another generated package takes."""
+    wanted = cls.__xml__.field("header").table().cls
+    return header if isinstance(header, wanted) else decode_root(to_element(header), wanted, Issues())
+
+
+def _declared_kind(fault: MtosiFault) -> str:
+    """The kind that a generated class of faults stands for."""
+    detail = type(fault).__detail__
+    return type(fault).__kind__ or (str(detail.__xml__.element or "") if detail is not None else "")
+
+
+def fault_class(kind: str, exception: type[XmlObject]) -> type[MtosiFault]:
+    """The generated fault class of a kind that an operation declares; `MtosiFault` where there is none."""
+    cls = fault_kinds(exception).get(kind)
+    return (
+        (generated_class(cls, kind) or generated_class(exception, kind) or MtosiFault)
+        if cls is not None
+        else MtosiFault
+    )

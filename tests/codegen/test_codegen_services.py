@@ -1,0 +1,100 @@
+"""Services from several WSDLs, and names in them that no schema author thought of."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mtosi_codegen import Result, generate
+
+JMS = '<s:binding style="document" transport="http://schemas.xmlsoap.org/soap/jms"/>'
+
+
+def _import(file: str) -> str:
+    return f'<w:import namespace="urn:w" location="{file}"/>'
+
+
+@pytest.fixture
+def layers(wsdl: Any, ask: dict[str, str], messages: str) -> dict[str, str]:
+    """One service in five files, each importing the next."""
+    return {
+        "service.wsdl": wsdl(_import("binding.wsdl") + ask["service"]),
+        "binding.wsdl": wsdl(_import("port.wsdl") + ask["binding"]),
+        "port.wsdl": wsdl(_import("middle.wsdl") + ask["port"]),
+        "middle.wsdl": wsdl(_import("messages.wsdl")),
+        "messages.wsdl": wsdl(ask["types"] + ask["messages"]),
+        "messages.xsd": messages,
+    }
+
+
+@pytest.mark.parametrize("source", ["", "service.wsdl"])
+def test_a_service_whose_binding_stands_in_another_file(tree: Any, layers: dict[str, str], source: str) -> None:
+    result = generate([tree(layers) / source])
+    (service,) = result.services
+    assert result.findings == ()
+    assert (service.name, service.wsdl) == ("Oracle", "binding.wsdl")
+    assert service.address == "jms://somewhere/Oracle"
+    assert [operation.name for operation in service.operations] == ["ask"]
+
+
+def test_a_folder_with_http_only_says_so(build: Callable[..., Result], layers: dict[str, str], rules: Any) -> None:
+    http = {**layers, "binding.wsdl": layers["binding.wsdl"].replace("soap/jms", "soap/http")}
+    result = build(http)
+    assert (rules(result), result.failed, result.services) == (["no-service"], False, ())
+    assert "--bindings all" in result.findings[0].message
+    assert [service.name for service in build(http, bindings="all").services] == ["Oracle"]
+
+
+def test_a_stale_copy_of_a_wsdl_is_left_out(build: Callable[..., Result], layers: dict[str, str], rules: Any) -> None:
+    copies = {"binding - Copy.wsdl": layers["binding.wsdl"], "a copy/binding.wsdl": layers["binding.wsdl"]}
+    result = build({**layers, **copies})
+    assert [service.wsdl for service in result.services] == ["binding.wsdl"]
+    assert rules(result) == ["rival-left-out", "rival-left-out"]
+
+
+def test_a_stale_wsdl_that_is_named_itself_counts(tree: Any, layers: dict[str, str]) -> None:
+    folder = tree({**layers, "binding-old.wsdl": layers["binding.wsdl"]})
+    result = generate([folder / "binding-old.wsdl"])
+    assert [service.wsdl for service in result.services] == ["binding-old.wsdl"]
+
+
+def test_two_jms_bindings_of_one_port_type_are_named_after_the_bindings(
+    build: Callable[..., Result], wsdl: Any, ask: dict[str, str], messages: str
+) -> None:
+    second = ask["binding"].replace("OracleSoapJmsBinding", "OracleOverTopics")
+    text = wsdl("\n".join(ask.values()) + second)
+    result = build({"file.wsdl": text, "messages.xsd": messages})
+    assert [service.name for service in result.services] == ["Oracle", "OracleOverTopics"]
+
+
+def test_operations_services_and_fields_of_any_name(
+    build: Callable[..., Result], wsdl: Any, ask: dict[str, str], messages: str, package: Callable[[Result], str]
+) -> None:
+    names = ["get1", "get_1", "get-1", "I_N_F_O", "info", "list", "class", "__init__", "Supplier"]
+    fields = ["options", "options_", "self", "request", "batch_size"]
+    operations = "".join(
+        f'<w:operation name="{name}"><w:input message="t:askRequest"/><w:output message="t:askResponse"/></w:operation>'
+        for name in names
+    )
+    bound = "".join(f'<w:operation name="{name}"/>' for name in names)
+    services = "".join(
+        f'<w:portType name="{name}">{operations}</w:portType>'
+        f'<w:binding name="{name}B" type="t:{name}">{JMS}{bound}</w:binding>'
+        for name in ("Any", "Iterable")
+    )
+    more = "".join(f'<x:element name="{name}" type="x:string" minOccurs="0"/>' for name in fields)
+    schema = messages.replace("</x:sequence>", f"{more}</x:sequence>", 1)
+    result = build({"a.wsdl": wsdl(ask["types"] + ask["messages"] + services), "messages.xsd": schema})
+    name = package(result)
+    for service in result.model.services:
+        cls = getattr(importlib.import_module(f"{name}.{service.module}"), service.class_name)
+        stub = cls(None, None)
+        calls = [getattr(stub, operation.python_name) for operation in service.operations]
+        assert len({type(call) for call in calls}) == len(names)
+        assert [call.info.name for call in calls] == names
+        parameters = list(inspect.signature(calls[0]).parameters)
+        assert parameters == ["request", "what", "options__", "options_", "self_", "request_", "batch_size_", "options"]
