@@ -33,8 +33,8 @@ _WORTH_COMPILING: Final = 131_072
 _LONGEST_TEXT: Final = 10_000_000
 _DEPTH_OF_PATTERNS: Final = 150
 _MOST_RECIPES: Final = 256
-_PATIENCE: Final = 3
-_RETRY: Final = 32
+_PATIENCE: Final = 16
+_RETRY: Final = 8
 
 _CONTROLS: Final = bytes(code for code in range(32) if code not in (9, 10))
 """Characters that are forbidden in XML, and the carriage return, which a parser turns into a line feed."""
