@@ -45,7 +45,7 @@ class _Pattern:
 
     def __init__(self, shape: Shape) -> None:
         self._match = re.compile(shape.pattern).match
-        self._islands = [cell.at for cell in shape.cells if cell.kind == ISLAND]
+        self._islands = [group for cell in shape.cells for group in _open_groups(cell)]
 
     def walk(self, text: str, at: int) -> int | None:
         """The end of what stands at a position, None where it does not match.
@@ -160,6 +160,16 @@ def _matches(shape: Shape, text: str, at: int, hits: TextHits) -> int:
     return at
 
 
+def _open_groups(cell: Cell) -> list[int]:
+    """The groups of a cell that hold elements which no pattern describes, so that only a parser knows what they are."""
+    if cell.kind == ISLAND:
+        return [cell.at]
+    inside = [group for inner in cell.inner.cells for group in _open_groups(inner)] if cell.inner is not None else []
+    if cell.slot.many:
+        return [cell.at] if inside else []
+    return [cell.at + (not cell.required) + group for group in inside]
+
+
 class Filler:
     """Puts the groups of many objects of one shape into the builders of their class.
 
@@ -175,6 +185,9 @@ class Filler:
     def __init__(self, shape: Shape, struct: Struct, islands: Islands) -> None:
         places = [(cell, struct.field(cell.slot.name)) for cell in shape.cells]
         self._fields = [_field(cell, column, islands) for cell, column in places if column is not None]
+        unasked = [group for cell, column in places if column is None for group in _open_groups(cell)]
+        if unasked:
+            self._fields.append(_Unasked(unasked, islands))
 
     def fill(self, groups: Groups, first: int, count: int, escapes: bool) -> None:
         """Put values at neighbouring rows.
@@ -222,6 +235,20 @@ def _text_of(struct: Struct) -> _Texts:
     if leaf is None:
         raise Unable
     return _Texts(0, leaf, plain=False)
+
+
+class _Unasked:
+    """Elements that no pattern describes and nobody asked for: they must be well-formed all the same."""
+
+    def __init__(self, groups: Sequence[int], islands: Islands) -> None:
+        self._groups = groups
+        self._islands = islands
+
+    def put(self, groups: Groups, first: int, count: int, escapes: bool) -> None:
+        for group in self._groups:
+            for text in groups[group]:
+                if text:
+                    self._islands.parsed(text)
 
 
 class _Stored(dict[Any, Any]):

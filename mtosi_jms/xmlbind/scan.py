@@ -32,7 +32,7 @@ SMALLEST: Final = 16_384
 _WORTH_COMPILING: Final = 131_072
 _LONGEST_TEXT: Final = 10_000_000
 _DEPTH_OF_PATTERNS: Final = 150
-_MOST_RECIPES: Final = 256
+_MOST_RECIPES: Final = 64
 _PATIENCE: Final = 16
 _RETRY: Final = 8
 
@@ -44,6 +44,7 @@ _ROOT = re.compile(_DECLARATION + _START_TAG)
 _ENCODING = re.compile(r"<\?xml [^<>?]*encoding\s*=\s*[\"'](?!utf-8[\"'])", re.IGNORECASE)
 _BODY = re.compile(r"<((?:[^\s<>/:]+:)?Body)(?:\s[^<>]*)?(?<!/)>[ \t\n]*" + _START_TAG)
 _BODIES = re.compile(r"<(?:[^\s<>/:]+:)?Body[\s/>]")
+_REFERENCE = re.compile("&(?!(?:amp|lt|gt|quot|apos);)")
 _EMPTY_TAG = re.compile(r"<([^<>\"'/\s!?]+)[ \t]*/>")
 
 
@@ -165,7 +166,8 @@ def matched(read: Callable[[str, int, bool], tuple[T, int] | None], text: str) -
             ends, None or NOT_PLAIN where it can make nothing.
         text: the content.
     """
-    if len(text) > _LONGEST_TEXT and re.search(rf"[^<]{{{_LONGEST_TEXT}}}", text):
+    too_long = len(text) > _LONGEST_TEXT and re.search(rf"[^<]{{{_LONGEST_TEXT}}}", text)
+    if too_long or ("&" in text and _REFERENCE.search(text)):  # a reader may pass over texts that it needs not
         return None
     value = _whole(read, text)
     if value is None and "/>" in text:

@@ -73,15 +73,23 @@ class Islands:
         Raises:
             NOT_PLAIN: as above.
         """
-        if len(text) > _LARGEST_ISLAND:  # and so neither too deep nor too crowded
-            raise Odd
-        try:
-            root = etree.fromstring(f"{self._opening}{text}</sea>", self._parser)
-        except etree.XMLSyntaxError:
-            raise Odd from None
+        root = self.parsed(text)
         if any(element.tag != slot.field.tag for element in root):
             raise Odd
         return list(root)
+
+    def parsed(self, text: str) -> etree._Element:
+        """Any elements, below one that declares the namespaces in scope.
+
+        Raises:
+            NOT_PLAIN: as above.
+        """
+        if len(text) > _LARGEST_ISLAND:  # and so neither too deep nor too crowded
+            raise Odd
+        try:
+            return etree.fromstring(f"{self._opening}{text}</sea>", self._parser)
+        except etree.XMLSyntaxError:
+            raise Odd from None
 
 
 class Piece:

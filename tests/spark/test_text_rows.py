@@ -83,6 +83,17 @@ def test_some_columns(columns: list[str], put: Put, envelopes: Any, both: Both) 
     assert (rows.column_names, rows.num_rows, texts) == (columns, 4, 1)
 
 
+@pytest.mark.parametrize("bad", ["a & b", "&unknown;", "&#0;", "&amp"])
+def test_columns_that_nobody_asked_for_are_looked_at_all_the_same(
+    bad: str, put: Put, envelopes: Any, both: Both
+) -> None:
+    put("a.xml", envelopes.batch("c", 1, True, envelopes.me("1", FULL).replace("a &amp; b", bad)))
+    rows, texts = both(["name_text", "bad"])
+    assert texts == 0
+    assert rows["name_text"].to_pylist() == [None]
+    assert "a.xml" in rows["bad"].to_pylist()[0]
+
+
 def test_lines_are_those_of_the_document(put: Put, envelopes: Any, both: Both) -> None:
     text = envelopes.batch("c", 1, True, "".join(envelopes.me(str(index), FULL) for index in range(4)))
     put("a.xml", text.replace("><", ">\n\t<").replace("<coi:owner/>", "<coi:owner></coi:owner>\n\n\n"))
@@ -162,4 +173,5 @@ def test_damaged_messages_give_the_same_rows_and_rejects(put: Put, envelopes: An
         put(f"{round_ % 10}.xml", text)
         if round_ % 10 == 9:
             texts += both()[1]
+            both(["source_line", "name_text", "bad"])
     assert texts > 10

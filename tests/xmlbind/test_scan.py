@@ -22,7 +22,7 @@ from mtosi_jms.xmlbind.scanner import Scanner
 Doc = Callable[[str], bytes]
 RDN = "<nam:rdn><nam:type>ME</nam:type><nam:value>1</nam:value></nam:rdn>"
 ME = f"<me:me><coi:name>{RDN}</coi:name><coi:userLabel>a &amp; b</coi:userLabel><coi:owner></coi:owner></me:me>"
-VENDOR = "<v:e a='&lt;&#10;'>a &amp; b<v:f xmlns='urn:f'><g/></v:f></v:e>"
+VENDOR = "<v:e a='&lt;'>a &amp; b<v:f xmlns='urn:f'><g/></v:f></v:e>"
 BATCH = f"<mer:getAllManagedElementsResponse><mer:meList>{ME * 3}</mer:meList></mer:getAllManagedElementsResponse>"
 
 
