@@ -22,7 +22,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("pyspark 4 or later", "spark") from error
 
-from mtosi_jms.spark.options import Mode, SourceOptions
+from mtosi_jms.spark.options import Mode, SourceOptions, check_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,7 +47,11 @@ class InventorySource(DataSource):
         return "mtosi"
 
     def schema(self) -> StructType:
-        """The columns of the object types asked for, and that of corrupt records where an option names it."""
+        """The columns of the object types asked for, and that of corrupt records where an option names it.
+
+        Raises:
+            ConfigError: an object type, a stubs package or one of `columns` that there is not.
+        """
         from pyspark.sql.pandas.types import from_arrow_schema
 
         return from_arrow_schema(full_schema(self._settings))
@@ -84,17 +88,26 @@ def narrowed(full: pa.Schema, schema: StructType) -> pa.Schema:
 
 
 def full_schema(settings: SourceOptions) -> pa.Schema:
-    """All columns that options lead to.
+    """The columns that options lead to: all of the object types or `columns` out of them, and that of corrupt records.
 
     Raises:
-        ConfigError: an object type or a stubs package that there is not.
+        ConfigError: an object type, a stubs package or a column that there is not.
     """
+    import pyarrow as pa
+
     from mtosi_jms.inventory.objects import load_stubs
     from mtosi_jms.spark.rows import corrupt_field, row_schema
 
     load_stubs(settings.stubs)
     schema = row_schema(settings.object_types)
-    return schema if settings.corrupt_column is None else schema.append(corrupt_field(settings.corrupt_column))
+    corrupt = settings.corrupt_column
+    if corrupt is not None:
+        schema = schema.append(corrupt_field(corrupt))
+    if not settings.columns:
+        return schema
+    check_columns(settings.columns, schema.names)
+    own = () if corrupt is None else (corrupt,)
+    return pa.schema([schema.field(name) for name in dict.fromkeys((*settings.columns, *own))])
 
 
 @dataclass
