@@ -13,7 +13,7 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -114,8 +114,12 @@ def _sequence_json(found: ReplySequence) -> dict[str, object]:
     return {**asdict(found), "first_time": time_text(found.first_time), "last_time": time_text(found.last_time)}
 
 
-def plan_landing(options: SourceOptions) -> Landing:
+def plan_landing(options: SourceOptions, headers: dict[str, Mapping[str, str]] | None = None) -> Landing:
     """Look at a landing.
+
+    Args:
+        options: what is asked for; with `correlationId` the plan knows of nothing else but rejects.
+        headers: takes the header's fields of each file, by path; a plan file knows none.
 
     Raises:
         SpoolError: the landing does not exist or cannot be read.
@@ -129,6 +133,10 @@ def plan_landing(options: SourceOptions) -> Landing:
     for path, size in found.files:
         try:
             facts = scan_head(path)
+            if not options.asks_for(facts.correlation_id):
+                continue
+            if headers is not None:
+                headers[path] = facts.header
             if options.verify is Verify.FULL or not options.reads(facts.kind):
                 verify(path, options.whole_file_bytes)
             scanned.append(_planned(path, size, facts))
@@ -269,10 +277,11 @@ def readable(landing: Landing, options: SourceOptions) -> list[PlannedFile]:
         ExchangeError: `onIncomplete=fail` and some sequence is incomplete.
     """
     if options.on_incomplete is OnIncomplete.FAIL:
-        check_complete(landing.sequences)
+        check_complete(found for found in landing.sequences if options.asks_for(found.correlation_id))
+    files = [file for file in landing.files if options.asks_for(file.correlation_id)]
     if options.on_incomplete is OnIncomplete.FILTER:
-        return [file for file in landing.files if file.complete is not False]
-    return list(landing.files)
+        return [file for file in files if file.complete is not False]
+    return files
 
 
 def partition(files: Sequence[PlannedFile], most: int | None) -> list[tuple[PlannedFile, ...]]:

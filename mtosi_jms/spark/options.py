@@ -5,6 +5,8 @@
   commas, MESSAGE (a row an envelope), or ALL (long form).
 - `columns`: names of the columns to give, joined by commas, in this order; the others are not decoded. The column of
   corrupt records, which has an option of its own, needs no mention.
+- `correlationId`: only messages with this one, compared as it came, blanks included; what cannot be read at all is
+  rejected as ever, since nobody knows whose it is.
 - `mode`: PERMISSIVE (default), DROPMALFORMED (no row for a rejected file), FAILFAST (the first one ends the job).
 - `columnNameOfCorruptRecord`: adds this column; PERMISSIVE then gives a row for each rejected file, with its reason.
 - `onIncomplete`: warn (default: rows of incomplete sequences are marked), filter (they are left out), fail.
@@ -63,6 +65,7 @@ class SourceOptions:
     paths: tuple[str, ...]
     object_types: tuple[str, ...] = ("ME",)
     columns: tuple[str, ...] = ()
+    correlation_id: str | None = None
     mode: Mode = Mode.PERMISSIVE
     corrupt_column: str | None = None
     on_incomplete: OnIncomplete = OnIncomplete.WARN
@@ -83,6 +86,10 @@ class SourceOptions:
         """Whether messages of a kind (`EnvelopeFacts.kind`) are read for rows."""
         return self.object_types == (MESSAGE,) or kind in self.message_types
 
+    def asks_for(self, correlation_id: str | None) -> bool:
+        """Whether messages of a correlationId, None for those without one, are asked for at all."""
+        return self.correlation_id is None or self.correlation_id == correlation_id
+
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SourceOptions:
         """The options that Spark hands over.
@@ -101,6 +108,7 @@ class SourceOptions:
             paths=paths,
             object_types=parse_object_types(given.get("objecttype", "ME")),
             columns=_columns(given),
+            correlation_id=_correlation_id(given),
             mode=_choice(Mode, "mode", given.get("mode", "PERMISSIVE").upper()),
             corrupt_column=given.get("columnnameofcorruptrecord") or None,
             on_incomplete=_choice(OnIncomplete, "onIncomplete", given.get("onincomplete", "warn").lower()),
@@ -121,6 +129,7 @@ _NAMES: Final = {
         "paths",
         "objectType",
         "columns",
+        "correlationId",
         "mode",
         "columnNameOfCorruptRecord",
         "onIncomplete",
@@ -172,6 +181,12 @@ def _columns(given: Mapping[str, str]) -> tuple[str, ...]:
     if not names and "columns" in given:
         raise ConfigError("columns is empty: name one at least, or leave the option out")
     return names
+
+
+def _correlation_id(given: Mapping[str, str]) -> str | None:
+    if given.get("correlationid") == "":
+        raise ConfigError("correlationId is empty: no message has an empty one; leave the option out")
+    return given.get("correlationid")
 
 
 def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
