@@ -53,6 +53,7 @@ class SequenceLine:
         duplicates: copies that were left out.
         conflicts: how many numbers arrived with different bodies.
         complete: whether all is there.
+        first_time, last_time: times of its first and its last message, empty where unknown.
     """
 
     name: str
@@ -63,6 +64,8 @@ class SequenceLine:
     duplicates: int = 0
     conflicts: int = 0
     complete: bool = True
+    first_time: str = ""
+    last_time: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ def _ledger(sequences: Sequence[SequenceLine]) -> str:
     if not sequences:
         return ""
     worst = sorted(sequences, key=lambda line: (line.complete, not line.conflicts))
-    heads = ("Sequence", "Batches", "Expected", "Missing", "Duplicates", "Conflicts", "State")
+    heads = ("Sequence", "Batches", "Expected", "Missing", "Duplicates", "Conflicts", "First", "Last", "State")
     rows = [
         (
             escape(line.name),
@@ -79,6 +79,8 @@ def _ledger(sequences: Sequence[SequenceLine]) -> str:
             _missing(line),
             number(line.duplicates),
             number(line.conflicts),
+            escape(line.first_time),
+            escape(line.last_time),
             _state("complete", "good") if line.complete else _state("incomplete", "bad"),
         )
         for line in worst[:_ROWS]

@@ -34,7 +34,7 @@ from mtosi_jms.inventory.objects import ALL, MESSAGE
 from mtosi_jms.spark.discover import Reject
 from mtosi_jms.spark.landing import Landing, check_complete, plan_landing
 from mtosi_jms.spark.options import Mode, OnIncomplete, SourceOptions, Verify
-from mtosi_jms.spark.sequences import ReplySequence, ledger_row
+from mtosi_jms.spark.sequences import ReplySequence, ledger_row, time_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -122,7 +122,14 @@ def _sequence_json(found: ReplySequence) -> dict[str, Any]:
         "unexpected": list(found.unexpected),
         "faults": found.faults,
         "complete": found.complete,
+        "first_time": time_text(found.first_time),
+        "last_time": time_text(found.last_time),
     }
+
+
+def _ledger_line(found: ReplySequence) -> dict[str, Any]:
+    times = {"first_time": time_text(found.first_time), "last_time": time_text(found.last_time)}
+    return {**ledger_row(found), **times}
 
 
 def ingest(
@@ -261,7 +268,7 @@ class _Job:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "summary.json").write_text(json.dumps(result.summary(), indent=2) + "\n", encoding="utf-8")
-            _write_lines(folder / "ledger.jsonl", [ledger_row(found) for found in result.sequences])
+            _write_lines(folder / "ledger.jsonl", [_ledger_line(found) for found in result.sequences])
             _write_lines(folder / "rejects.jsonl", [asdict(reject) for reject in result.rejected])
             made = dt.datetime.now(dt.UTC)
             write_report(report_of(result, str(self._given.landing), made), folder / "report.html")

@@ -13,7 +13,7 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -24,10 +24,11 @@ from mtosi_jms.spark.discover import Reject, find_files
 from mtosi_jms.spark.envelope import FAULT, RESPONSE, EnvelopeFacts
 from mtosi_jms.spark.landed import ends_early, scan_head, verify
 from mtosi_jms.spark.options import OnIncomplete, SourceOptions, Verify
-from mtosi_jms.spark.sequences import Receipt, ReplySequence, reckon, sequence_key
+from mtosi_jms.spark.sequences import Receipt, ReplySequence, reckon, sequence_key, time_of, time_text
 
 _SMALL: Final = 1024 * 1024
 _LARGE: Final = 512 * 1024 * 1024
+_TIMES: Final = ("first_time", "last_time")
 _PLAIN: Final = ("empty", "damaged gzip", "no element")
 
 
@@ -43,6 +44,7 @@ class PlannedFile:
         body_tag: Clark name of the first element of the body.
         complete: whether the sequence of the message is complete; None for what belongs to none.
         duplicates: files that hold the same message and are left out.
+        timestamp: that of the header as text, None where it is absent.
     """
 
     path: str
@@ -54,6 +56,7 @@ class PlannedFile:
     body_tag: str
     complete: bool | None = None
     duplicates: tuple[str, ...] = ()
+    timestamp: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ class Landing:
         document = {
             "files": [asdict(file) for file in self.files],
             "rejects": [asdict(reject) for reject in self.rejects],
-            "sequences": [asdict(sequence) for sequence in self.sequences],
+            "sequences": [_sequence_json(sequence) for sequence in self.sequences],
             "counts": self.counts,
         }
         Path(path).write_text(json.dumps(document), encoding="utf-8")
@@ -103,11 +106,20 @@ class Landing:
 
 def _sequence(item: dict[str, object]) -> ReplySequence:
     lists = {name: tuple(value) for name, value in item.items() if isinstance(value, list)}
-    return ReplySequence(**{**item, **lists})  # type: ignore[arg-type]
+    times = {name: time_of(str(item[name])) for name in _TIMES if item.get(name) is not None}
+    return ReplySequence(**{**item, **lists, **times})  # type: ignore[arg-type]
 
 
-def plan_landing(options: SourceOptions) -> Landing:
+def _sequence_json(found: ReplySequence) -> dict[str, object]:
+    return {**asdict(found), "first_time": time_text(found.first_time), "last_time": time_text(found.last_time)}
+
+
+def plan_landing(options: SourceOptions, headers: dict[str, Mapping[str, str]] | None = None) -> Landing:
     """Look at a landing.
+
+    Args:
+        options: what is asked for; with `correlationId` the plan knows of nothing else but rejects.
+        headers: takes the header's fields of each file, by path; a plan file knows none.
 
     Raises:
         SpoolError: the landing does not exist or cannot be read.
@@ -121,6 +133,10 @@ def plan_landing(options: SourceOptions) -> Landing:
     for path, size in found.files:
         try:
             facts = scan_head(path)
+            if not options.asks_for(facts.correlation_id):
+                continue
+            if headers is not None:
+                headers[path] = facts.header
             if options.verify is Verify.FULL or not options.reads(facts.kind):
                 verify(path, options.whole_file_bytes)
             scanned.append(_planned(path, size, facts))
@@ -154,7 +170,14 @@ def reject_of(error: XmlError | SpoolError, path: str, data: bytes | None = None
 
 def _planned(path: str, size: int, facts: EnvelopeFacts) -> PlannedFile:
     return PlannedFile(
-        path, size, facts.kind, facts.correlation_id, facts.batch_number, facts.end_of_reply, facts.body_tag
+        path,
+        size,
+        facts.kind,
+        facts.correlation_id,
+        facts.batch_number,
+        facts.end_of_reply,
+        facts.body_tag,
+        timestamp=facts.header.get("timestamp"),
     )
 
 
@@ -208,6 +231,7 @@ def _receipt(file: PlannedFile, digest: str) -> Receipt | None:
         file.path,
         1 + len(file.duplicates),
         file.kind == FAULT,
+        time_of(file.timestamp),
     )
 
 
@@ -253,10 +277,11 @@ def readable(landing: Landing, options: SourceOptions) -> list[PlannedFile]:
         ExchangeError: `onIncomplete=fail` and some sequence is incomplete.
     """
     if options.on_incomplete is OnIncomplete.FAIL:
-        check_complete(landing.sequences)
+        check_complete(found for found in landing.sequences if options.asks_for(found.correlation_id))
+    files = [file for file in landing.files if options.asks_for(file.correlation_id)]
     if options.on_incomplete is OnIncomplete.FILTER:
-        return [file for file in landing.files if file.complete is not False]
-    return list(landing.files)
+        return [file for file in files if file.complete is not False]
+    return files
 
 
 def partition(files: Sequence[PlannedFile], most: int | None) -> list[tuple[PlannedFile, ...]]:

@@ -25,7 +25,7 @@ from mtosi_jms.spark.landed import named, opened, read_whole, scan_head
 from mtosi_jms.spark.landing import PlannedFile, reject_of
 from mtosi_jms.spark.options import Mode, SourceOptions
 from mtosi_jms.spark.reader import ObjectReader
-from mtosi_jms.spark.rows import corrupt_field, message_values, row_schema
+from mtosi_jms.spark.rows import message_values
 from mtosi_jms.spark.stream import stream_objects
 from mtosi_jms.xmlbind.parser import parse_xml
 
@@ -173,6 +173,7 @@ def parse_messages(
     corrupt_column: str | None = None,
     message_types: str = "RESPONSE",
     stubs: str = "",
+    columns: Sequence[str] = (),
     keep: Sequence[str] = (),
 ) -> DataFrame:
     """Rows out of a DataFrame whose column holds whole envelopes, from Kafka, a table, or `binaryFile`.
@@ -185,25 +186,27 @@ def parse_messages(
         corrupt_column: name of a column for the reasons of rejected messages.
         message_types: which messages objects are taken from.
         stubs: generated packages, joined by commas, asked before the shipped stubs.
+        columns: names of the columns to give, all by default; the others are not decoded.
         keep: columns of `df` to repeat beside each row, in front of it.
 
     Returns:
-        The columns of the source for `object_type`; `source_file` and `complete` are null.
+        The columns of the source for `object_type`, or `columns` out of them; `source_file` and `complete` are null.
 
     Raises:
-        ConfigError: a column that `df` has not, an option that does not fit, a name that is taken.
+        ConfigError: a column that `df` or the rows have not, an option that does not fit, a name that is taken.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import StructType
 
+    from mtosi_jms.spark.source import full_schema
+
     given = {"objectType": object_type, "mode": mode, "messageTypes": message_types, "stubs": stubs, "path": "-"}
     if corrupt_column is not None:
         given["columnNameOfCorruptRecord"] = corrupt_column
+    if columns:
+        given["columns"] = columns if isinstance(columns, str) else ",".join(columns)
     options = SourceOptions.parse(given)
-    load_stubs(options.stubs)
-    schema = row_schema(options.object_types)
-    if corrupt_column is not None:
-        schema = schema.append(corrupt_field(corrupt_column))
+    schema = full_schema(options)
     for name in (column, *keep):
         if name not in df.columns:
             raise ConfigError(f"no column {name!r}; there are {', '.join(df.columns)}")

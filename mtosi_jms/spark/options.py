@@ -3,6 +3,10 @@
 - `path`: a spool, a folder (read recursively), a file or a glob; several as a JSON list in `paths`. Required.
 - `objectType`: ME (default), EQ, EH, PTP, CTP, FTP, TL, OS, MD, TMD, a class of the stubs by name, several joined by
   commas, MESSAGE (a row an envelope), or ALL (long form).
+- `columns`: names of the columns to give, joined by commas, in this order; the others are not decoded. The column of
+  corrupt records, which has an option of its own, needs no mention.
+- `correlationId`: only messages with this one, compared as it came, blanks included; what cannot be read at all is
+  rejected as ever, since nobody knows whose it is.
 - `mode`: PERMISSIVE (default), DROPMALFORMED (no row for a rejected file), FAILFAST (the first one ends the job).
 - `columnNameOfCorruptRecord`: adds this column; PERMISSIVE then gives a row for each rejected file, with its reason.
 - `onIncomplete`: warn (default: rows of incomplete sequences are marked), filter (they are left out), fail.
@@ -22,7 +26,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeVar
@@ -60,6 +64,8 @@ class SourceOptions:
 
     paths: tuple[str, ...]
     object_types: tuple[str, ...] = ("ME",)
+    columns: tuple[str, ...] = ()
+    correlation_id: str | None = None
     mode: Mode = Mode.PERMISSIVE
     corrupt_column: str | None = None
     on_incomplete: OnIncomplete = OnIncomplete.WARN
@@ -80,6 +86,10 @@ class SourceOptions:
         """Whether messages of a kind (`EnvelopeFacts.kind`) are read for rows."""
         return self.object_types == (MESSAGE,) or kind in self.message_types
 
+    def asks_for(self, correlation_id: str | None) -> bool:
+        """Whether messages of a correlationId, None for those without one, are asked for at all."""
+        return self.correlation_id is None or self.correlation_id == correlation_id
+
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SourceOptions:
         """The options that Spark hands over.
@@ -97,6 +107,8 @@ class SourceOptions:
         return cls(
             paths=paths,
             object_types=parse_object_types(given.get("objecttype", "ME")),
+            columns=_columns(given),
+            correlation_id=_correlation_id(given),
             mode=_choice(Mode, "mode", given.get("mode", "PERMISSIVE").upper()),
             corrupt_column=given.get("columnnameofcorruptrecord") or None,
             on_incomplete=_choice(OnIncomplete, "onIncomplete", given.get("onincomplete", "warn").lower()),
@@ -116,6 +128,8 @@ _NAMES: Final = {
         "path",
         "paths",
         "objectType",
+        "columns",
+        "correlationId",
         "mode",
         "columnNameOfCorruptRecord",
         "onIncomplete",
@@ -145,6 +159,34 @@ def parse_object_types(text: str) -> tuple[str, ...]:
     if len(names) > 1 and {MESSAGE, ALL} & set(names):
         raise ConfigError("objectType MESSAGE and ALL stand alone")
     return names
+
+
+def check_columns(names: Sequence[str], known: Sequence[str]) -> None:
+    """See that columns are among those that there are.
+
+    Raises:
+        ConfigError: one is not; the text names the nearest, or all.
+    """
+    unknown = next((name for name in names if name not in known), None)
+    if unknown is None:
+        return
+    folded = {name.casefold(): name for name in known}
+    near = difflib.get_close_matches(unknown.casefold(), folded, n=1)
+    hint = f"; did you mean {folded[near[0]]}?" if near else f"; there are {', '.join(known)}"
+    raise ConfigError(f"columns: there is no {unknown!r}{hint}")
+
+
+def _columns(given: Mapping[str, str]) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(_words(given.get("columns", ""))))
+    if not names and "columns" in given:
+        raise ConfigError("columns is empty: name one at least, or leave the option out")
+    return names
+
+
+def _correlation_id(given: Mapping[str, str]) -> str | None:
+    if given.get("correlationid") == "":
+        raise ConfigError("correlationId is empty: no message has an empty one; leave the option out")
+    return given.get("correlationid")
 
 
 def _paths(given: Mapping[str, str]) -> tuple[str, ...]:

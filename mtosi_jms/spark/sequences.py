@@ -9,16 +9,22 @@ The rules, which hold for every reader of a landing:
 - Numbers start at 1, or at 0 where a 0 was seen (C23). The batch with the end-of-reply mark says how many there are.
 - A response without a number that is alone in its sequence is complete (C58).
 - Complete means: the end is known, every number up to it is there, none is beyond it, and no fault ended the exchange.
+- The first and the last time are those of the headers' timestamps, of responses and faults alike, in UTC; one without a
+  zone is taken as UTC. A message without a timestamp, or with one that cannot be read, has no say in them; where none
+  has, both are unknown. Of copies that a reader removed only the one that it kept counts.
 
 `reckon` is pure: small facts in, sequences out. `ledger` runs it inside Spark, one group a sequence.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
+
+from mtosi_jms.xmlbind.lexical import parse_date_time, parse_loose_date_time
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,6 +46,7 @@ class Receipt:
         source: file or other origin; tells sequences without a correlationId apart.
         copies: how many times this very message was found; more than one where a reader already removed duplicates.
         fault: the message is a fault: it ends the exchange and is no batch (C59).
+        time: the header's timestamp with its zone (`time_of`), None where it is absent or cannot be read.
     """
 
     correlation_id: str | None
@@ -49,6 +56,7 @@ class Receipt:
     source: str = ""
     copies: int = 1
     fault: bool = False
+    time: dt.datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +76,7 @@ class ReplySequence:
         unexpected: numbers beyond the end of the reply.
         faults: how many faults carried this correlationId.
         complete: see the module's rules.
+        first_time, last_time: see the module's rules.
     """
 
     correlation_id: str | None
@@ -82,9 +91,31 @@ class ReplySequence:
     unexpected: tuple[int, ...]
     faults: int
     complete: bool
+    first_time: dt.datetime | None = None
+    last_time: dt.datetime | None = None
 
 
 SequenceKey = tuple[str | None, str | None]
+
+
+def time_of(timestamp: str | None) -> dt.datetime | None:
+    """The timestamp of a header in UTC; None where it is absent, unreadable, or out of the calendar's range.
+
+    Args:
+        timestamp: the text: xsd:dateTime, or one of the other forms that are seen in the field (C03).
+    """
+    for parse in (parse_date_time, parse_loose_date_time):
+        try:
+            value = parse((timestamp or "").strip())
+            return value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
+        except (ValueError, OverflowError, OSError):
+            continue
+    return None
+
+
+def time_text(time: dt.datetime | None) -> str | None:
+    """A time of the ledger for JSON and for people: `2024-01-01T00:00:00Z`."""
+    return None if time is None else time.isoformat().replace("+00:00", "Z")
 
 
 def sequence_key(correlation_id: str | None, source: str) -> SequenceKey:
@@ -120,8 +151,13 @@ class _Group:
     digests: dict[int | None, dict[str, int]] = field(default_factory=dict)
     ends: set[int] = field(default_factory=set)
     faults: int = 0
+    first: dt.datetime | None = None
+    last: dt.datetime | None = None
 
     def add(self, receipt: Receipt) -> None:
+        if receipt.time is not None:
+            self.first = min(self.first or receipt.time, receipt.time)
+            self.last = max(self.last or receipt.time, receipt.time)
         if receipt.fault:
             self.faults += receipt.copies
             return
@@ -151,6 +187,8 @@ class _Group:
             unexpected=unexpected,
             faults=self.faults,
             complete=certain and not self.faults,
+            first_time=self.first,
+            last_time=self.last,
         )
 
 
@@ -172,7 +210,19 @@ class _Gaps:
 LEDGER_SCHEMA: Final = (
     "correlation_id string, source_file string, batches long, expected long, received array<long>, "
     "missing array<long>, missing_count long, duplicates long, conflicts array<long>, unexpected array<long>, "
-    "faults long, complete boolean"
+    "faults long, complete boolean, first_time timestamp, last_time timestamp"
+)
+
+
+_FACTS: Final = (
+    "kind",
+    "correlation_id",
+    "batch_number",
+    "end_of_reply",
+    "body_digest",
+    "source_file",
+    "duplicate_files",
+    "header_timestamp",
 )
 
 
@@ -194,7 +244,7 @@ def ledger(df: DataFrame, column: str = "body") -> DataFrame:
     from pyspark.sql import functions as f
 
     messages = _messages(df, column)
-    fact = f.struct("batch_number", "end_of_reply", "body_digest", "source_file", "copies", "fault")
+    fact = f.struct("batch_number", "end_of_reply", "body_digest", "source_file", "copies", "fault", "time")
     alone = f.when(f.col("correlation_id").isNull(), f.col("source_file"))
     groups = messages.groupBy("correlation_id", alone.alias("own")).agg(f.collect_list(fact).alias("facts"))
     return groups.select("correlation_id", "facts").mapInArrow(_reckon_batches, LEDGER_SCHEMA)
@@ -212,8 +262,9 @@ def _messages(df: DataFrame, column: str) -> DataFrame:
             raise ConfigError(
                 f"no column {column!r} of envelopes, and no rows of objectType MESSAGE: ledger() wants messages"
             )
-        df = parse_messages(df, "MESSAGE", column)
+        df = parse_messages(df, "MESSAGE", column, columns=_FACTS)
     origin = f.coalesce(f.col("source_file"), f.concat(f.lit("#"), f.monotonically_increasing_id().cast("string")))
+    time = f.col("header_timestamp") if "header_timestamp" in df.columns else f.lit(None).cast("string")
     return df.where(f.col("kind").isin("response", "fault")).select(
         "correlation_id",
         "batch_number",
@@ -222,6 +273,7 @@ def _messages(df: DataFrame, column: str) -> DataFrame:
         origin.alias("source_file"),
         (f.size(f.coalesce("duplicate_files", f.array())) + 1).alias("copies"),
         (f.col("kind") == "fault").alias("fault"),
+        time.alias("time"),
     )
 
 
@@ -244,6 +296,7 @@ def _reckon_group(group: dict[str, Any]) -> Iterator[dict[str, Any]]:
             fact["source_file"],
             fact["copies"],
             fact["fault"],
+            time_of(fact["time"]),
         )
         for fact in group["facts"]
     )
@@ -252,7 +305,7 @@ def _reckon_group(group: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def ledger_row(found: ReplySequence) -> dict[str, Any]:
-    """A sequence as a row of the ledger table."""
+    """A sequence as a row of the ledger table; times as `datetime`."""
     return {
         "correlation_id": found.correlation_id,
         "source_file": None if found.source is None or found.source.startswith("#") else found.source,
@@ -266,6 +319,8 @@ def ledger_row(found: ReplySequence) -> dict[str, Any]:
         "unexpected": list(found.unexpected),
         "faults": found.faults,
         "complete": found.complete,
+        "first_time": found.first_time,
+        "last_time": found.last_time,
     }
 
 
@@ -274,5 +329,6 @@ def _ledger_arrow() -> pa.Schema:
 
     longs = pa.list_(pa.field("element", pa.int64()))
     types = {"string": pa.string(), "long": pa.int64(), "boolean": pa.bool_(), "array<long>": longs}
+    types["timestamp"] = pa.timestamp("us", tz="UTC")
     pairs = (part.split(" ", 1) for part in LEDGER_SCHEMA.split(", "))
     return pa.schema([pa.field(name, types[kind]) for name, kind in pairs])

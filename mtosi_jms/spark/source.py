@@ -11,7 +11,7 @@ has one of them open at a time.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +22,12 @@ try:
 except ImportError as error:
     raise MissingExtraError("pyspark 4 or later", "spark") from error
 
-from mtosi_jms.spark.options import Mode, SourceOptions
+from mtosi_jms.spark.filters import FileFilter, file_filter
+from mtosi_jms.spark.options import Mode, SourceOptions, check_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
     from mtosi_jms.spark.discover import Reject
@@ -47,7 +49,11 @@ class InventorySource(DataSource):
         return "mtosi"
 
     def schema(self) -> StructType:
-        """The columns of the object types asked for, and that of corrupt records where an option names it."""
+        """The columns of the object types asked for, and that of corrupt records where an option names it.
+
+        Raises:
+            ConfigError: an object type, a stubs package or one of `columns` that there is not.
+        """
         from pyspark.sql.pandas.types import from_arrow_schema
 
         return from_arrow_schema(full_schema(self._settings))
@@ -84,17 +90,26 @@ def narrowed(full: pa.Schema, schema: StructType) -> pa.Schema:
 
 
 def full_schema(settings: SourceOptions) -> pa.Schema:
-    """All columns that options lead to.
+    """The columns that options lead to: all of the object types or `columns` out of them, and that of corrupt records.
 
     Raises:
-        ConfigError: an object type or a stubs package that there is not.
+        ConfigError: an object type, a stubs package or a column that there is not.
     """
+    import pyarrow as pa
+
     from mtosi_jms.inventory.objects import load_stubs
     from mtosi_jms.spark.rows import corrupt_field, row_schema
 
     load_stubs(settings.stubs)
     schema = row_schema(settings.object_types)
-    return schema if settings.corrupt_column is None else schema.append(corrupt_field(settings.corrupt_column))
+    corrupt = settings.corrupt_column
+    if corrupt is not None:
+        schema = schema.append(corrupt_field(corrupt))
+    if not settings.columns:
+        return schema
+    check_columns(settings.columns, schema.names)
+    own = () if corrupt is None else (corrupt,)
+    return pa.schema([schema.field(name) for name in dict.fromkeys((*settings.columns, *own))])
 
 
 @dataclass
@@ -116,6 +131,16 @@ class InventoryReader(DataSourceReader):
     def __init__(self, settings: SourceOptions, schema: pa.Schema) -> None:
         self._settings = settings
         self._schema = schema
+        self._filter = FileFilter()
+        if hasattr(DataSourceReader, "pushFilters"):
+            self.pushFilters = _PushFilters(self)  # type: ignore[method-assign]
+
+    def narrow(self, filters: Sequence[Filter]) -> None:
+        """Leave out files of which no row passes these filters, as far as planning can tell."""
+        from mtosi_jms.inventory.objects import load_stubs
+
+        load_stubs(self._settings.stubs)
+        self._filter = file_filter(filters, self._settings, self._schema.names)
 
     def partitions(self) -> list[InputPartition]:
         """The files dealt out.
@@ -127,12 +152,14 @@ class InventoryReader(DataSourceReader):
         from mtosi_jms.spark.landing import partition, plan_landing, readable
 
         settings = self._settings
-        landing = plan_landing(settings)
+        headers: dict[str, Mapping[str, str]] = {}
+        landing = plan_landing(settings, headers if self._filter.wants_headers else None)
         for reject in landing.rejects:
             _log.warning("rejected %s", reject)
         if landing.rejects and settings.mode is Mode.FAILFAST:
             raise MtosiError(str(landing.rejects[0]))
-        dealt = partition(readable(landing, settings), settings.partitions)
+        files = [file for file in readable(landing, settings) if self._filter.needs(file, headers.get(file.path))]
+        dealt = partition(files, settings.partitions)
         made: list[InputPartition] = [FilesPartition(files) for files in dealt]
         if landing.rejects and settings.mode is Mode.PERMISSIVE and settings.corrupt_column is not None:
             made.append(FilesPartition((), landing.rejects))
@@ -147,3 +174,23 @@ class InventoryReader(DataSourceReader):
             return
         load_stubs(self._settings.stubs)
         yield from reader_for(self._settings, self._schema).read(partition.files, partition.rejects)
+
+
+class _PushFilters:
+    """What Spark calls as `pushFilters` where `spark.sql.python.filterPushdown.enabled` is on.
+
+    While that setting is off, which it is by default, Spark refuses a reader that overrides the method, and a reader
+    cannot ask for settings. So the class keeps the inherited method, and this stands before it in the instance: to the
+    question whether anything is overridden it answers with the inherited function. Should Spark look elsewhere one day,
+    it finds that one, and nothing is pushed.
+    """
+
+    __func__ = staticmethod(getattr(DataSourceReader, "pushFilters", lambda reader, filters: filters))
+
+    def __init__(self, reader: InventoryReader) -> None:
+        self._reader = reader
+
+    def __call__(self, filters: Sequence[Filter]) -> Iterable[Filter]:
+        """Take what decides about files; Spark asks each row again, for all filters."""
+        self._reader.narrow(filters)
+        return filters

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mtosi_jms.report import Fact, RejectLine, Report, SequenceLine
 from mtosi_jms.report.charts import duration, number
+from mtosi_jms.spark.sequences import time_text
 
 if TYPE_CHECKING:
     from mtosi_jms.spark.ingest import IngestResult
@@ -59,6 +60,8 @@ def sequence_line(found: ReplySequence) -> SequenceLine:
         duplicates=found.duplicates,
         conflicts=len(found.conflicts),
         complete=found.complete,
+        first_time=time_text(found.first_time) or "",
+        last_time=time_text(found.last_time) or "",
     )
 
 

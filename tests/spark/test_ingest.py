@@ -68,6 +68,8 @@ def test_one_type(run: Any, put: Put, envelopes: Any) -> None:
         "unexpected": [],
         "faults": 0,
         "complete": True,
+        "first_time": "2024-01-01T00:00:00Z",
+        "last_time": "2024-01-01T00:00:00Z",
     }
     assert summary["rejected"] == [
         {"file": str(result.out.parent / "landing/4.xml"), "line": 1, "reason": "not SOAP: the root element is x"}
@@ -90,6 +92,11 @@ def test_out_holds_tables_and_report_and_nothing_else(run: Any, put: Put, envelo
     assert json.loads((report / "summary.json").read_text())["rows"] == {"ME": 1}
     (line,) = (report / "ledger.jsonl").read_text().splitlines()
     assert json.loads(line)["complete"] is False
+    assert {name: json.loads(line)[name] for name in ("first_time", "last_time")} == {
+        "first_time": "2024-01-01T00:00:00Z",
+        "last_time": "2024-01-01T00:00:00Z",
+    }
+    assert "2024-01-01T00:00:00Z" in (report / "report.html").read_text()
     assert "not SOAP" in (report / "rejects.jsonl").read_text()
     assert "incomplete" in (report / "report.html").read_text()
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mtosi_jms.spark.sequences import LISTED, Receipt, ReplySequence, reckon
+from mtosi_jms.spark.sequences import LISTED, Receipt, ReplySequence, reckon, time_of, time_text
 
 
 def one(*receipts: Receipt | tuple[str | None, int | None, bool | None, str]) -> ReplySequence:
@@ -153,3 +154,39 @@ def test_long_sequences(size: int) -> None:
     found = one(*(("c", number, number == size, str(number)) for number in range(1, size + 1)))
     assert found.complete
     assert found.batches == found.expected == size
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("2024-01-01T12:00:00+02:00", "2024-01-01T10:00:00Z"),
+        (" 2024-01-01T12:00:00.25 ", "2024-01-01T12:00:00.250000Z"),
+        ("20240101120000.0Z", "2024-01-01T12:00:00Z"),
+        ("yesterday", None),
+        ("", None),
+        (None, None),
+        ("2024-02-30T00:00:00Z", None),
+        ("9999-12-31T23:59:59-14:00", None),
+        ("99999-01-01T00:00:00Z", None),
+    ],
+)
+def test_times_of_headers(text: str | None, shown: str | None) -> None:
+    assert time_text(time_of(text)) == shown
+
+
+def test_first_and_last_time() -> None:
+    def receipt(number: int, text: str | None, *, fault: bool = False) -> Receipt:
+        return Receipt("c", number, False, str(number), fault=fault, time=time_of(text))
+
+    noon = dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC)
+    found = one(
+        receipt(1, "2024-01-01T12:30:00Z"),
+        receipt(2, "2024-01-01T14:00:00+02:00"),
+        receipt(3, None),
+        receipt(4, "soon"),
+    )
+    assert (found.first_time, found.last_time) == (noon, noon + dt.timedelta(minutes=30))
+    ended = one(receipt(1, "2024-01-01T12:00:00Z"), receipt(0, "2024-01-01T13:00:00Z", fault=True))
+    assert (ended.first_time, ended.last_time) == (noon, noon + dt.timedelta(hours=1))
+    unknown = one(receipt(1, None), receipt(2, "soon"))
+    assert (unknown.first_time, unknown.last_time) == (None, None)

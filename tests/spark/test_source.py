@@ -114,6 +114,19 @@ def test_ledger_of_a_column_of_envelopes_counts_copies_itself(spark: Any, envelo
         mtosi_spark.ledger(df)
 
 
+def test_ledger_has_first_and_last_time_whichever_way(spark: Any, put: Put, landing: Path, envelopes: Any) -> None:
+    times = [("a", 1, "2024-01-01T13:00:00+02:00"), ("a", 2, "2024-01-01T10:00:00.5Z"), ("a", 3, "no time")]
+    for cid, number, time in [*times, ("b", 1, "never")]:
+        put(f"{cid}{number}.xml", envelopes.batch(cid, number, False, "", time=time))
+    messages = load(spark, landing, objectType="MESSAGE")
+    shown = "correlation_id", "cast(first_time as string) as first", "cast(last_time as string) as last"
+    for ledger in (mtosi_spark.ledger(messages), mtosi_spark.ledger(messages.select("body"))):
+        rows = [tuple(row) for row in ledger.selectExpr(*shown).orderBy("correlation_id").collect()]
+        assert rows == [("a", "2024-01-01 10:00:00.5", "2024-01-01 11:00:00"), ("b", None, None)]
+    untimed = mtosi_spark.ledger(messages.drop("header_timestamp")).select("first_time", "received").first()
+    assert untimed.first_time is None
+
+
 def test_message_rows(spark: Any, troubled: Path) -> None:
     df = load(spark, troubled, objectType="MESSAGE", columnNameOfCorruptRecord="_bad")
     rows = df.collect()
