@@ -30,6 +30,7 @@ BENCHMARKS = {
     "request-100": ("messaging", "request_reply_100"),
     "batches": ("messaging", "batches"),
     "parquet": ("parquet", "xml_to_parquet"),
+    "nested": ("nested", "nested_inventory"),
     "generate": ("generation", "generation"),
 }
 

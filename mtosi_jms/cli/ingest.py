@@ -115,19 +115,28 @@ def _after_first(advance: Callable[[int], None]) -> Callable[[str], None]:
 def show(result: IngestResult) -> None:
     """Print what an ingest brought, as tables."""
     console.table("rows", ("object type", "rows"), [(name, f"{rows:,}") for name, rows in result.rows.items()])
+    if result.vendors:
+        makers = [(name, f"{count:,}") for name, count in result.vendors.items()]
+        console.table("objects by manufacturer", ("manufacturer", "objects"), makers)
     if result.sequences:
         worst = sorted(result.sequences, key=lambda found: (found.complete, not found.conflicts))
         heads = ("sequence", "batches", "expected", "missing", "duplicates", "conflicts", "complete")
         console.table("sequences", heads, [_sequence(found) for found in worst[:_SHOWN]])
-        if len(worst) > _SHOWN:
-            console.say(f"and {len(worst) - _SHOWN} more, in {result.out}/_report/ledger.jsonl", "dim")
-    for reject in result.rejected[:_SHOWN]:
-        console.say(f"rejected {reject}", "warn")
-    if len(result.rejected) > _SHOWN:
-        console.say(f"and {len(result.rejected) - _SHOWN} more, in {result.out}/_report/rejects.jsonl", "dim")
+        _more(len(worst), result, "ledger.jsonl")
+    if result.rejected:
+        rejects = [(reject.file, reject.line, reject.reason) for reject in result.rejected[:_SHOWN]]
+        console.table("rejected", ("file", "line", "reason"), rejects)
+        _more(len(result.rejected), result, "rejects.jsonl")
+    console.table("time", ("stage", "seconds"), [(name, f"{spent:.1f}") for name, spent in result.stages.items()])
     others = ", ".join(f"{count} {kind}s" for kind, count in sorted(result.messages.items()))
     console.say(f"{others or 'no messages'}; {sum(result.rows.values()):,} rows in {result.seconds:.1f} s", "title")
     console.say(f"{result.out}/_report/report.html")
+
+
+def _more(count: int, result: IngestResult, file: str) -> None:
+    """Say where the rest of a long list is."""
+    if count > _SHOWN:
+        console.say(f"and {count - _SHOWN} more, in {result.out}/_report/{file}", "dim")
 
 
 def _sequence(found: ReplySequence) -> tuple[object, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,7 @@ def run(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         ("encode", ("zeep", "xsdata"), ["zeep", "xsdata, lxml", "xsdata, native"]),
         ("iter_decode", (), ["iter_decode", "iter_placed", "lxml iterparse alone"]),
         ("request,batches", (), ["the same XML, no messaging"]),
+        ("nested", ("pyspark",), ["2,000 objects", "10,000 objects", "lxml's parse alone"]),
         ("generate", ("xsdata",), ["mtosi-codegen", "xsdata, clusters"]),
     ],
 )
@@ -59,6 +61,29 @@ def test_a_quick_run_writes_a_table_and_json(
         assert all(line["per_second"] > 0 for line in benchmark["lines"])
         assert all(name in done.stdout for name in shown)
         assert {f"{benchmark['name']}: {name}" for name in shown[1:]} <= set(found["ratios"])
+
+
+def test_the_curve_is_drawn_from_the_json(root: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    out, curve = tmp_path / "bench.json", tmp_path / "nested.svg"
+    lines = [
+        {"kind": "ours", "per_second": 20_000.0, "median_seconds": objects / 20_000} for objects in (10_000, 100_000)
+    ]
+    limit = {"kind": "limit", "per_second": 9.0, "median_seconds": 1.0}
+    out.write_text(json.dumps({"benchmarks": [{"name": "decode"}, {"name": "nested", "lines": [*lines, limit]}]}))
+    subprocess.run([sys.executable, str(root / "benchmarks" / "nested.py"), str(out), str(curve)], check=True)
+    drawn = curve.read_text(encoding="utf-8")
+    assert ">0.50 s, 20,000/s<" in drawn
+    assert ">5.00 s, 20,000/s<" in drawn
+    assert drawn.count("<circle") == 2
+
+
+def test_the_curve_in_the_documentation_has_the_figures_beside_it(root: Path) -> None:
+    curve = (root / "docs" / "nested.svg").read_text(encoding="utf-8")
+    page = (root / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    rates = re.findall(r" s, ([\d,]+)/s<", curve)
+    assert len(rates) == 3
+    assert all(f" objects | {rate} |" in page for rate in rates)
 
 
 @pytest.mark.parametrize("arguments", [("--only", "decode,everything"), ("--only", ""), ("--slow",)])

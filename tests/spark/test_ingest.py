@@ -263,13 +263,36 @@ def test_command_prints_tables(
     spark: Any, put: Put, landing: Path, envelopes: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     use(monkeypatch, spark)
-    put("1.xml", envelopes.batch("c", 2, False, envelopes.me("a")))
+    maker = "<me:manufacturer>Acme</me:manufacturer>"
+    put("1.xml", envelopes.batch("c", 2, False, envelopes.me("a", maker) + envelopes.me("b")))
     put("2.xml", "<x/>")
     out = landing.parent / "o"
     assert main(["ingest", str(landing), "--out", str(out)]) == 0
     text = capsys.readouterr().out
-    for part in ("ME", "unknown", "rejected", "2.xml:1: not SOAP", "1 responses; 1 rows", "report.html"):
+    for part in ("ME", "unknown", "rejected", "1 responses; 2 rows", "report.html"):
         assert part in text
+    lines = [line.split() for line in text.splitlines()]
+    for cells in (["ME", "2"], ["Acme", "1"], ["not", "given", "1"], [str(landing / "2.xml"), "1", "not", "SOAP:"]):
+        assert any(line[: len(cells)] == cells for line in lines), cells
+    assert {"plan", "count"} <= {line[0] for line in lines if line}
+
+
+def test_the_page_has_what_the_command_prints(run: Any, put: Put, envelopes: Any) -> None:
+    maker = "<me:manufacturer>Acme</me:manufacturer>"
+    put("1.xml", envelopes.batch("whole", 1, True, envelopes.me("a", maker) + envelopes.me("b")))
+    put("2.xml", envelopes.batch("open", 1, False, envelopes.me("c")))
+    put("3.xml", envelopes.batch("open", 3, False, envelopes.me("d")))
+    put("4.xml", "<x/>")
+    put("5.xml", envelopes.request())
+    page = (run().out / "_report" / "report.html").read_text(encoding="utf-8")
+    for title in ("Objects by type", "Objects by manufacturer", "Ledger of sequences", "Rejected", "Time"):
+        assert f"<h2>{title}</h2>" in page
+    assert page.count("<svg") == 3
+    for part in ("ME: 4", "Acme: 1", "not given: 3", "incomplete", "not SOAP: the root element is x", "1 of 2"):
+        assert part in page, part
+    for stage in ("plan", "read and write", "count"):
+        assert f"<title>{stage}: " in page
+    assert "1 requests" in page
 
 
 def test_command_exit_codes(

@@ -1,0 +1,251 @@
+"""A standalone cluster on loopback, one master and two workers: the source with its package shipped as Python files."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import re
+import shlex
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+pytest.importorskip("pyspark")
+
+import pyspark
+
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.spark.session import check_java
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+Put = Callable[..., Path]
+HOME = Path(pyspark.__file__).parent
+PATIENCE = 90.0
+
+# A session of one's own instead of spark-submit; prints what it read and where its workers have the package from.
+SESSION = """
+import json
+import sys
+
+from pyspark.sql import SparkSession
+
+master, package, landing = sys.argv[1:]
+settings = {"spark.submit.pyFiles": package, "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+spark = SparkSession.builder.master(master).config(map=settings).getOrCreate()
+sys.path.insert(0, package)
+import mtosi_jms as mtosi
+
+
+def origin(batches):
+    import pyarrow as pa
+    import mtosi_jms
+
+    for batch in batches:
+        yield pa.RecordBatch.from_pydict({"file": [mtosi_jms.__file__] * batch.num_rows})
+
+
+spark.dataSource.register(mtosi.spark.InventorySource)
+source = spark.read.format("mtosi").option("numPartitions", "4")
+loaded = source.option("columnNameOfCorruptRecord", "corrupt").load(landing)
+rows = loaded.select("name_text", "complete", "corrupt").collect()
+messages = source.option("objectType", "MESSAGE").load(landing)
+ledger = mtosi.spark.ledger(messages).select("correlation_id", "missing", "duplicates", "complete").collect()
+found = {
+    "rows": sorted([row.name_text, row.complete] for row in rows if row.corrupt is None),
+    "rejects": [row.corrupt for row in rows if row.corrupt is not None],
+    "ledger": sorted(list(row) for row in ledger),
+    "package": sorted({row.file for row in spark.range(0, 4, 1, 4).mapInArrow(origin, "file string").collect()}),
+}
+spark.stop()
+print(json.dumps(found))
+"""
+
+
+class Daemon:
+    """A process of the cluster and what it logs, line by line."""
+
+    def __init__(self, name: str, folder: Path, environment: dict[str, str], *arguments: str) -> None:
+        self.lines: list[str] = []
+        self._unread: queue.Queue[str | None] = queue.Queue()
+        command = [str(HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
+        folder.mkdir(parents=True, exist_ok=True)
+        self.process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line)
+            self._unread.put(line)
+        self._unread.put(None)
+
+    def says(self, pattern: str) -> str:
+        """Wait for a line of the log; its first group."""
+        while True:
+            line = self._unread.get(timeout=PATIENCE)
+            assert line is not None, "".join(self.lines[-20:])
+            match = re.search(pattern, line)
+            if match:
+                return match.group(1)
+
+    def stop(self) -> None:
+        """End this very process, and wait for it."""
+        self.process.terminate()
+        try:
+            self.process.wait(timeout=PATIENCE)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self._reader.join(timeout=PATIENCE)
+            assert self.process.stdout is not None
+            self.process.stdout.close()
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A running cluster.
+
+    Attributes:
+        url: of the master.
+        master: its process.
+        environment: for whoever submits.
+    """
+
+    url: str
+    master: Daemon
+    environment: dict[str, str]
+
+    def run(self, command: Sequence[str], folder: Path) -> str:
+        """Run a driver to its end; what it printed."""
+        done = subprocess.run(
+            command, cwd=folder, env=self.environment, capture_output=True, text=True, timeout=4 * PATIENCE
+        )
+        assert done.returncode == 0, done.stderr[-5000:]
+        return done.stdout
+
+    def workers_used(self) -> set[str]:
+        """The workers on which the master has launched executors."""
+        found = (re.search(r"Launching executor \S+ on worker (\S+)", line) for line in self.master.lines)
+        return {match.group(1) for match in found if match}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    try:
+        check_java()
+    except ConfigError as error:
+        pytest.skip(str(error))
+    folder = tmp_path_factory.mktemp("cluster")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_", "PYTHON"))}
+    environment = {
+        **kept,
+        "SPARK_HOME": str(HOME),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_DIRS": str(folder),
+        "SPARK_CONF_DIR": str(folder),
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+    at_any_port = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+    started: list[Daemon] = []
+    try:
+        master = Daemon("master.Master", folder / "master", environment, *at_any_port)
+        started.append(master)
+        url = master.says(r"Starting Spark master at (spark://\S+)")
+        for number in (1, 2):
+            place = folder / f"worker{number}"
+            limits = ("--cores", "1", "--memory", "1g", "--work-dir", str(place))
+            started.append(Daemon("worker.Worker", place, environment, *at_any_port, *limits, url))
+        for _ in range(2):
+            master.says(r"Registering worker (\S+) with 1 cores")
+        yield Cluster(url, master, environment)
+    finally:
+        for daemon in reversed(started):
+            daemon.stop()
+
+
+@pytest.fixture(scope="module")
+def guide(root: Path) -> str:
+    """The part of the guide about clusters."""
+    text = (root / "docs" / "spark.md").read_text(encoding="utf-8")
+    return text.split("## On a cluster\n")[1].split("\n## ")[0]
+
+
+def test_the_guide_by_spark_submit(
+    cluster: Cluster, guide: str, put: Put, landing: Path, envelopes: Any, root: Path, tmp_path: Path
+) -> None:
+    """The guide's job, shipped and submitted by the guide's own lines, the places aside."""
+    for number in range(1, 9):
+        elements = envelopes.me(f"{number}-a", "<me:location>Delft</me:location>") + envelopes.me(f"{number}-b")
+        put(
+            f"{number}.xml.gz" if number % 3 == 0 else f"{number}.xml",
+            envelopes.batch("c", number, number == 8, elements),
+        )
+    put("9.xml", envelopes.batch("c", 2, False, envelopes.me("2-a") + envelopes.me("2-b")))
+    put("again.xml", (landing / "4.xml").read_bytes())
+    (job,) = re.findall(r"```python\n(# elements\.py\n.*?)```", guide, re.DOTALL)
+    (tmp_path / "elements.py").write_text(job, encoding="utf-8")
+    (lines,) = re.findall(r"```sh\n(.*?)```", guide, re.DOTALL)
+    pack, submit = (
+        shlex.split(line) for line in lines.replace("\\\n", "").splitlines() if not line.startswith("export")
+    )
+    assert pack[:4] == ["python", "-m", "zipfile", "-c"]
+    cluster.run([sys.executable, *pack[1:4], str(tmp_path / pack[4]), pack[5]], root)
+    out = tmp_path / "ME"
+    places = {"spark://HOST:7077": cluster.url, "/mnt/landing": str(landing), "/mnt/tables/ME": str(out)}
+    assert submit[0] == "spark-submit"
+    assert set(places) <= set(submit)
+    cluster.run([str(HOME / "bin" / "spark-submit"), *(places.get(word, word) for word in submit[1:])], tmp_path)
+    rows = [row for file in out.glob("*.parquet") for row in pq.ParquetFile(file).read().to_pylist()]
+    places_of = {"a": "Delft", "b": None}
+    wanted = [(f"MD=M/ME={number}-{mark}", places_of[mark], True) for number in range(1, 9) for mark in "ab"]
+    # 9.xml has the number of 2.xml and another body: a conflict, and both stay.
+    wanted += [("MD=M/ME=2-a", None, True), ("MD=M/ME=2-b", None, True)]
+    key = str
+    assert sorted(((row["name_text"], row["location"], row["complete"]) for row in rows), key=key) == sorted(
+        wanted, key=key
+    )
+    assert len(cluster.workers_used()) == 2
+
+
+def test_a_session_of_ones_own(
+    cluster: Cluster, put: Put, landing: Path, envelopes: Any, root: Path, tmp_path: Path
+) -> None:
+    """Duplicates in different partitions, a gap and a broken file; the workers have the package from the archive."""
+    for number in (1, 2, 3):
+        put(f"{number}.xml", envelopes.batch("whole", number, number == 3, envelopes.me(f"w{number}")))
+        put(f"copy/{number}.xml.gz", envelopes.batch("whole", number, number == 3, envelopes.me(f"w{number}")))
+    put("4.xml", envelopes.batch("gap", 1, False, envelopes.me("g1")))
+    put("5.xml", envelopes.batch("gap", 3, True, envelopes.me("g3")))
+    put("6.xml", "<order/>")
+    package = tmp_path / "package.zip"
+    with zipfile.ZipFile(package, "w") as archive:
+        for path in sorted((root / "mtosi_jms").rglob("*.py")):
+            archive.write(path, path.relative_to(root))
+    script = tmp_path / "session.py"
+    script.write_text(SESSION, encoding="utf-8")
+    printed = cluster.run([sys.executable, str(script), cluster.url, str(package), str(landing)], tmp_path)
+    found = json.loads(printed.splitlines()[-1])
+    assert found["rows"] == [
+        ["MD=M/ME=g1", False],
+        ["MD=M/ME=g3", False],
+        *(["MD=M/ME=w" + number, True] for number in "123"),
+    ]
+    assert found["rejects"] == [f"{landing}/6.xml:1: not SOAP: the root element is order"]
+    assert found["ledger"] == [["gap", [2], 0, False], ["whole", [], 3, True]]
+    assert all(f"{package.name}/mtosi_jms/__init__.py" in path for path in found["package"])

@@ -1,0 +1,115 @@
+"""docs/spark.md: its code runs in the order of the page, its commands are understood, and it names all there is.
+
+The job for a cluster, a file of its own on the page, runs on one in test_cluster.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from mtosi_jms.spark import options as spark_options
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+
+Put = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def page(root: Path) -> str:
+    return (root / "docs" / "spark.md").read_text(encoding="utf-8")
+
+
+def blocks(page: str) -> list[str]:
+    """The code of the page, without files of their own: those begin with their name."""
+    found = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    return [block for block in found if not re.match(r"# \w+\.py\n", block)]
+
+
+def commands(page: str) -> list[str]:
+    """The command lines of the page, indented ones and those in shell blocks, joined where they go on."""
+    shell = "".join(re.findall(r"^```sh\n(.*?)^```", page, re.DOTALL | re.MULTILINE)).replace("\\\n", " ")
+    indented = re.findall(r"^    (mtosi-jms .*(?:\n     +.*)*)", page, re.MULTILINE)
+    return [*indented, *re.findall(r"^mtosi-jms .*", shell, re.MULTILINE)]
+
+
+def words(command: str) -> list[str]:
+    """A command as it could be typed: of a synopsis all options, the first one of alternatives, 1 for a number."""
+    plain = [word.strip("[]").split("|")[0] for word in shlex.split(command)[1:]]
+    return ["1" if word == "N" else word for word in plain]
+
+
+def put_landing(put: Put, envelopes: Any) -> list[str]:
+    """Ten elements in three batches, one of these twice; a reply that lacks its end; a file that is none of ours."""
+    batches = []
+    for number, count in ((1, 4), (2, 4), (3, 2)):
+        elements = "".join(
+            envelopes.me(f"{number}-{index}", f"<me:manufacturer>{('Acme', 'Kilo')[index % 2]}</me:manufacturer>")
+            for index in range(count)
+        )
+        batches.append(envelopes.batch("reply", number, number == 3, elements))
+        put(f"{number}.xml", batches[-1])
+    put("again/2.xml.gz", batches[1])
+    batches.append(envelopes.batch("cut", 1, False, envelopes.me("lonely")))
+    put("4.xml", batches[-1])
+    put("5.xml", "<order/>")
+    return batches
+
+
+def test_the_code_on_the_page_runs(
+    page: str,
+    spark: Any,
+    put: Put,
+    envelopes: Any,
+    landing: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    batches = put_landing(put, envelopes)
+    facts = [("inventory", 0, offset, text) for offset, text in enumerate([*batches, "<order/>"])]
+    kafka = spark.createDataFrame(facts, "topic string, partition int, offset long, value string")
+    space: dict[str, Any] = {"spark": spark, "kafka": kafka}
+    found = blocks(page)
+    assert len(found) >= 3
+    for number, block in enumerate(found, 1):
+        # Planning takes place where Spark was started, not where this test is.
+        block = block.replace('"landing/"', repr(str(landing)))
+        exec(compile(block, f"spark.md block {number}", "exec"), space)
+    printed = capsys.readouterr().out
+    assert re.search(r"\|\s*Acme\|\s*5\|", printed), "complete managed elements by manufacturer"
+    assert re.search(r"\|\s*Kilo\|\s*5\|", printed)
+    assert re.search(r"\|\s*cut\|", printed), "sequences that are not complete"
+    assert not re.search(r"\|\s*reply\|.*\|\s*false\|", printed)
+    rows = space["rows"].select("topic", "offset", "name_text", "complete").collect()
+    assert len(rows) == 11
+    assert {(row.topic, row.complete) for row in rows} == {("inventory", None)}
+    assert {row.name_text for row in rows if row.offset == 3} == {"MD=M/ME=lonely"}
+
+
+def test_the_commands_on_the_page_are_understood(page: str) -> None:
+    found = commands(page)
+    assert found
+    for command in found:
+        typed = words(command)
+        parser = argparse.ArgumentParser()
+        importlib.import_module(f"mtosi_jms.cli.{typed[0]}").add_parser(parser.add_subparsers(dest="command"))
+        assert parser.parse_args(typed).command == typed[0], command
+
+
+def test_the_page_names_every_option_of_the_source(page: str) -> None:
+    for name in set(spark_options._NAMES.values()) - {"path", "paths", "planFile"}:
+        assert f"`{name}`" in page, name
