@@ -28,3 +28,15 @@ def positive(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text)):
         raise argparse.ArgumentTypeError("a whole number, 1 or more, is wanted")
     return int(text)
+
+
+def words(text: str) -> tuple[str, ...]:
+    """Words joined by commas.
+
+    Raises:
+        ArgumentTypeError: there is none.
+    """
+    found = tuple(word.strip() for word in text.split(",") if word.strip())
+    if not found:
+        raise argparse.ArgumentTypeError("a name is wanted, or several joined by commas")
+    return found

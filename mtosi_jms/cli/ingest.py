@@ -48,6 +48,12 @@ def add_parser(subparsers: Any) -> None:
         choices=("warn", "filter", "fail"),
         help="rows of incomplete sequences: keep and mark, leave out, or fail (warn)",
     )
+    parser.add_argument(
+        "--format",
+        default="parquet",
+        choices=("parquet", "delta"),
+        help="of the tables; delta needs delta-spark and keeps their history (parquet)",
+    )
     parser.add_argument("--stubs", default="", metavar="PACKAGE", help="generated packages, joined by commas")
     parser.add_argument("--cores", type=processors, help="processors to use (all)")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON document")
@@ -74,6 +80,7 @@ def run(args: argparse.Namespace) -> int:
         on_incomplete=args.on_incomplete,
         stubs=args.stubs,
         cores=args.cores,
+        format=args.format,
     )
     with console.progress("ingesting", _STAGES) as advance:
         result = ingest(options, progress=_after_first(advance))

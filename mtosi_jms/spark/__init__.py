@@ -16,18 +16,40 @@ from typing import TYPE_CHECKING, Any, Final
 from mtosi_jms.errors import MissingExtraError
 
 if TYPE_CHECKING:
+    from mtosi_jms.spark.alarms import latest_alarms, parse_alarms, read_alarms
+    from mtosi_jms.spark.diff import diff_snapshots, diff_tables
     from mtosi_jms.spark.messages import parse_messages
     from mtosi_jms.spark.rows import arrow_schema
     from mtosi_jms.spark.sequences import ledger
     from mtosi_jms.spark.source import InventorySource
+    from mtosi_jms.spark.topology import snapshot_topology, topology_tables
 
-__all__ = ["InventorySource", "arrow_schema", "ledger", "parse_messages"]
+__all__ = [
+    "InventorySource",
+    "arrow_schema",
+    "diff_snapshots",
+    "diff_tables",
+    "latest_alarms",
+    "ledger",
+    "parse_alarms",
+    "parse_messages",
+    "read_alarms",
+    "snapshot_topology",
+    "topology_tables",
+]
 
 _HOMES: Final = {
     "InventorySource": "source",
     "arrow_schema": "rows",
+    "diff_snapshots": "diff",
+    "diff_tables": "diff",
+    "latest_alarms": "alarms",
     "ledger": "sequences",
+    "parse_alarms": "alarms",
     "parse_messages": "messages",
+    "read_alarms": "alarms",
+    "snapshot_topology": "topology",
+    "topology_tables": "topology",
 }
 
 

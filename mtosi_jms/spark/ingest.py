@@ -20,8 +20,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
-import re
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -31,17 +29,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
 from mtosi_jms.inventory.objects import ALL, MESSAGE
+from mtosi_jms.spark.delta import DELTA, check_format, commit, delta_settings
 from mtosi_jms.spark.discover import Reject
 from mtosi_jms.spark.landing import Landing, check_complete, plan_landing
 from mtosi_jms.spark.options import Mode, OnIncomplete, SourceOptions, Verify
+from mtosi_jms.spark.output import REPORT, check_out, move_in, spark_errors, staging, write_summary
 from mtosi_jms.spark.sequences import ReplySequence, ledger_row, time_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-REPORT: Final = "_report"
-_STAGING: Final = "_staging"
-_PREFIX: Final = "objectType="
+_TABLES: Final = ("objectType=*",)
+_SUMMARY: Final = "summary.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +55,7 @@ class IngestOptions:
         on_incomplete: as the source's option; fail raises before anything is written.
         stubs: generated packages, joined by commas.
         cores: processors for a session of the job's own, by default all.
+        format: of the tables, parquet or delta; the latter needs `delta-spark`, and a session that knows Delta.
     """
 
     landing: str | Path
@@ -65,6 +65,7 @@ class IngestOptions:
     on_incomplete: str = "warn"
     stubs: str = ""
     cores: int | None = None
+    format: str = "parquet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,14 +183,16 @@ class _Job:
         for name in self._source.object_types:
             if name != ALL:
                 class_for(name)
-        _check_out(self._out)
+        check_out(self._out, _TABLES, _SUMMARY)
+        check_format(self._given.format, self._out)
         landing = self._plan(self._source)
         if spark is None:
             check_java()
         with ExitStack() as stack:
             with self._stage("start Spark"):
-                active = spark or stack.enter_context(local_session(cores=self._given.cores))
-            with _spark_errors():
+                settings = delta_settings() if self._given.format == DELTA else {}
+                active = spark or stack.enter_context(local_session(cores=self._given.cores, settings=settings))
+            with spark_errors():
                 landing, rows, rejected, vendors = self._tables(active, landing)
         result = IngestResult(
             rows=rows,
@@ -228,11 +231,8 @@ class _Job:
         """Make the tables and move them into place."""
         from mtosi_jms.spark.tables import TableWriter
 
-        staging = self._out.absolute() / _STAGING
-        _remove(staging)
-        staging.mkdir(parents=True)
-        try:
-            writer = TableWriter(spark, self._source, staging)
+        with staging(self._out) as folder:
+            writer = TableWriter(spark, self._source, folder)
             with self._stage("read and write"):
                 written = writer.write(landing)
             if written is None:
@@ -243,9 +243,11 @@ class _Job:
                 raise MtosiError(f"{self._given.landing}: files change while they are read")
             with self._stage("count"):
                 vendors = writer.vendors(written.rows)
-            _move_in(staging, self._out)
-        finally:
-            _remove(staging)
+            if self._given.format == DELTA:
+                with self._stage("commit"):
+                    commit(spark, folder, self._out)
+            else:
+                move_in(folder, self._out, _TABLES)
         rejects = sorted((*landing.rejects, *written.rejects), key=lambda reject: reject.file)
         return landing, written.rows, tuple(rejects), vendors
 
@@ -265,9 +267,8 @@ class _Job:
         from mtosi_jms.spark.summary import report_of
 
         folder = self._out / REPORT
+        write_summary(self._out, _SUMMARY, result.summary())
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / "summary.json").write_text(json.dumps(result.summary(), indent=2) + "\n", encoding="utf-8")
             _write_lines(folder / "ledger.jsonl", [_ledger_line(found) for found in result.sequences])
             _write_lines(folder / "rejects.jsonl", [asdict(reject) for reject in result.rejected])
             made = dt.datetime.now(dt.UTC)
@@ -276,48 +277,5 @@ class _Job:
             raise SpoolError(str(folder), error.strerror or str(error)) from error
 
 
-@contextmanager
-def _spark_errors() -> Iterator[None]:
-    """Turns an error of Spark's into one of ours, in one line, while Spark can still tell it."""
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except (PySparkException, Py4JError) as error:
-        text = str(error)
-        ours = re.findall(r"^(?:mtosi_jms\.errors\.\w+|pyarrow\.lib\.\w+|\w*Error): (.+)$", text, re.MULTILINE)
-        first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
-        raise MtosiError(f"Spark: {ours[-1] if ours else first}") from error
-
-
 def _write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-
-
-def _check_out(out: Path) -> None:
-    """See that `out` is a place for the result.
-
-    Raises:
-        ConfigError: it holds tables that no ingest of ours made.
-        SpoolError: it cannot be made.
-    """
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SpoolError(str(out), error.strerror or str(error)) from error
-    if list(out.glob(f"{_PREFIX}*")) and not (out / REPORT / "summary.json").is_file():
-        raise ConfigError(f"{out} holds {_PREFIX}... folders that no ingest of ours made: choose another folder")
-
-
-def _move_in(staging: Path, out: Path) -> None:
-    """Put the new tables in the place of the old ones."""
-    for old in out.glob(f"{_PREFIX}*"):
-        _remove(old)
-    for new in staging.glob(f"{_PREFIX}*"):
-        new.rename(out / new.name)
-
-
-def _remove(path: Path) -> None:
-    if path.exists():
-        shutil.rmtree(path)

@@ -15,7 +15,7 @@ import sys
 import sysconfig
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -44,7 +44,9 @@ appender.err.layout.pattern = spark %p %c{1}: %m%n%ex{short}
 
 
 @contextmanager
-def local_session(name: str = "mtosi-jms", *, cores: int | None = None) -> Iterator[SparkSession]:
+def local_session(
+    name: str = "mtosi-jms", *, cores: int | None = None, settings: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
     """A Spark session on this machine with the source `mtosi` registered.
 
     At the end it is stopped, its Java process ended and its files removed. What Spark and its workers write to standard
@@ -53,6 +55,7 @@ def local_session(name: str = "mtosi-jms", *, cores: int | None = None) -> Itera
     Args:
         name: of the application.
         cores: processors to use, by default all.
+        settings: further settings of Spark.
 
     Raises:
         MissingExtraError: PySpark is not installed.
@@ -66,7 +69,7 @@ def local_session(name: str = "mtosi-jms", *, cores: int | None = None) -> Itera
         raise ConfigError("Spark is active in this process: hand its session over instead of asking for another")
     folder = Path(tempfile.mkdtemp(prefix="mtosi-spark-"))
     try:
-        with quiet_pandas(), _java(name, cores, folder) as (conf, gateway):
+        with quiet_pandas(), _java(name, cores, folder, settings or {}) as (conf, gateway):
             spark = _session(conf, gateway)
             try:
                 yield spark
@@ -85,7 +88,7 @@ def quiet_pandas() -> Iterator[None]:
 
 
 @contextmanager
-def _java(name: str, cores: int | None, folder: Path) -> Iterator[tuple[SparkConf, Any]]:
+def _java(name: str, cores: int | None, folder: Path, settings: Mapping[str, str]) -> Iterator[tuple[SparkConf, Any]]:
     """A Java process of our own, told where to put its files; ended with the block."""
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
@@ -95,7 +98,7 @@ def _java(name: str, cores: int | None, folder: Path) -> Iterator[tuple[SparkCon
     log_file = folder / "log4j2.properties"
     log_file.write_text(_LOGGING, encoding="utf-8")
     conf = SparkConf(loadDefaults=False).setMaster(f"local[{cores or '*'}]").setAppName(name)
-    conf.setAll(list(_settings(folder, log_file).items()))
+    conf.setAll(list({**_settings(folder, log_file), **settings}.items()))
     conf.set("spark.sql.shuffle.partitions", str(cores or os.cpu_count() or 1))
     errors = folder / "stderr.log"
     with errors.open("wb") as stream, _python_path():
@@ -103,13 +106,18 @@ def _java(name: str, cores: int | None, folder: Path) -> Iterator[tuple[SparkCon
             with _utf8_names():
                 gateway = launch_gateway(conf=conf, popen_kwargs={"stderr": stream})  # type: ignore[no-untyped-call]
         except PySparkRuntimeError as error:
-            last = errors.read_text(errors="replace").strip().splitlines()[-1:]
-            raise ConfigError(f"Java does not start: {''.join(last) or error}") from error
+            raise ConfigError(f"Java does not start: {_last_words(errors) or error}") from error
     try:
         yield conf, gateway
     finally:
         SparkContext._gateway = SparkContext._jvm = None
         _end(gateway)
+
+
+def _last_words(errors: Path) -> str:
+    """The last line that a process wrote, other than the places of a Java trace, which are set in."""
+    lines = errors.read_text(errors="replace").splitlines()
+    return next((line for line in reversed(lines) if line.strip() and not line[0].isspace()), "")
 
 
 @contextmanager

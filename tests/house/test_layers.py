@@ -73,6 +73,7 @@ OPTIONAL = {
     "pyspark": ("mtosi_jms.spark",),
     "pyarrow": ("mtosi_jms.spark",),
     "pandas": ("mtosi_jms.spark",),
+    "delta": ("mtosi_jms.spark.delta",),
     "opentelemetry": ("mtosi_jms.telemetry",),
     "pytest": ("mtosi_jms.testing",),
 }

@@ -1,0 +1,146 @@
+"""Alarms as a table: from notifications and from answers, with their last state."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from mtosi_jms.cli import main
+from mtosi_jms.errors import ConfigError, SpoolError
+from mtosi_jms.spark import session
+from mtosi_jms.spark.alarms import AlarmOptions, alarm_table, latest_alarms, parse_alarms, read_alarms, run_alarms
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+
+MTOP = "http://www.tmforum.org/mtop/"
+NAMESPACES = {"alm": "nra", "cei": "fmw", "ei": "fmw", "prc": "nra", "notmsg": "fmw", "ar": "rtm"}
+SPACES = " ".join(f'xmlns:{name}="{MTOP}{part}/xsd/{name}/v1"' for name, part in NAMESPACES.items())
+
+
+def alarm(element: str, me: str | None, cause: str, severity: str, time: str) -> str:
+    """An alarm as text; the time of day of 2024-01-01."""
+    name = ""
+    if me is not None:
+        steps = "".join(
+            f"<nam:rdn><nam:type>{kind}</nam:type><nam:value>{value}</nam:value></nam:rdn>"
+            for kind, value in (("MD", "M"), ("ME", me))
+        )
+        name = f"<ei:objectName>{steps}</ei:objectName>"
+    return (
+        f"<{element}><cei:notificationId>{time}</cei:notificationId><cei:sourceTime>2024-01-01T{time}Z</cei:sourceTime>"
+        f"<ei:objectType>ME</ei:objectType>{name}<alm:probableCause extension='own'>"
+        f"<prc:probableCause>{cause}</prc:probableCause></alm:probableCause>"
+        f"<alm:perceivedSeverity>{severity}</alm:perceivedSeverity></{element}>"
+    )
+
+
+def notification(envelopes: Any, *alarms: str) -> str:
+    inner = "".join(alarms)
+    body = f"<notmsg:notify {SPACES}><notmsg:topic>fault</notmsg:topic><notmsg:message>{inner}</notmsg:message>"
+    return str(envelopes.envelope(envelopes.header(msgType="NOTIFICATION"), f"{body}</notmsg:notify>"))
+
+
+def answer(envelopes: Any, *alarms: str) -> str:
+    inner = "".join(alarms)
+    header = envelopes.header(
+        msgType="RESPONSE", correlationId="c", batchSequenceNumber=1, batchSequenceEndOfReply=True
+    )
+    body = f"<ar:getActiveAlarmsResponse {SPACES}>{inner}</ar:getActiveAlarmsResponse>"
+    return str(envelopes.envelope(header, body.replace("ar:alarm", "alm:alarm")))
+
+
+@pytest.fixture
+def landed(put: Any, envelopes: Any, landing: Path) -> Path:
+    """One alarm of `a` that ends, one of `a` with another cause, one of `b` that was asked for and told again."""
+    put("1.xml", notification(envelopes, alarm("alm:alarm", "a", "LOS", "MAJOR", "10:00:00")))
+    put("2.xml", notification(envelopes, alarm("alm:alarm", "a", "LOS", "CLEARED", "12:00:00")))
+    put("3.xml", notification(envelopes, alarm("alm:alarm", "a", "VENDOR_EXT", "MINOR", "11:00:00")))
+    put("4.xml", answer(envelopes, alarm("alm:alarm", "b", "LOS", "CRITICAL", "09:00:00")))
+    put("5.xml", notification(envelopes, alarm("alm:alarm", "b", "LOS", "WARNING", "08:00:00")))
+    put("6.xml", envelopes.batch("d", 1, True, envelopes.me("a")))
+    return landing
+
+
+def facts(row: Any) -> tuple[str, str, str, bool]:
+    return row.object_name_text, row.cause, row.perceived_severity, row.active
+
+
+def test_alarms_that_were_notified_and_asked_for(spark: Any, landed: Path) -> None:
+    rows = read_alarms(spark, landed).orderBy("source_file").collect()
+    assert [facts(row) for row in rows] == [
+        ("MD=M/ME=a", "LOS", "MAJOR", True),
+        ("MD=M/ME=a", "LOS", "CLEARED", False),
+        ("MD=M/ME=a", "own", "MINOR", True),
+        ("MD=M/ME=b", "LOS", "CRITICAL", True),
+        ("MD=M/ME=b", "LOS", "WARNING", True),
+    ]
+    assert [row.header_msg_type for row in rows].count("NOTIFICATION") == 4
+    assert rows[0].alarm_key == rows[1].alarm_key == '["MD=M/ME=a","","","LOS","own","","false","false"]'
+    assert rows[0].source_time.astimezone(dt.UTC) == dt.datetime(2024, 1, 1, 10, tzinfo=dt.UTC)
+    assert rows[0].object_type == "ME"
+    assert not {"name_text", "parent_names", "related", "quality"} & set(rows[0].asDict())
+
+
+def test_the_last_state_of_each_alarm(spark: Any, landed: Path, put: Any, envelopes: Any) -> None:
+    for number in (7, 8):
+        put(f"{number}.xml", notification(envelopes, alarm("alm:alarm", None, "LOS", "MAJOR", f"0{number}:00:00")))
+    rows = latest_alarms(read_alarms(spark, landed)).collect()
+    assert sorted(facts(row) for row in rows if row.alarm_key) == [
+        ("MD=M/ME=a", "LOS", "CLEARED", False),
+        ("MD=M/ME=a", "own", "MINOR", True),
+        ("MD=M/ME=b", "LOS", "CRITICAL", True),
+    ]
+    assert [row.object_name_text for row in rows if row.alarm_key is None] == [None, None]
+
+
+def test_alarms_of_envelopes_in_a_frame(spark: Any, envelopes: Any) -> None:
+    text = notification(
+        envelopes,
+        alarm("alm:alarm", "a", "LOS", "MAJOR", "10:00:00"),
+        alarm("alm:alarm", "b", "LOS", "CLEARED", "10:00:01"),
+    )
+    frame = spark.createDataFrame([(5, text)], "offset int, value string")
+    rows = parse_alarms(frame, "value", keep=("offset",)).orderBy("object_name_text").collect()
+    assert [(row.offset, *facts(row)) for row in rows] == [
+        (5, "MD=M/ME=a", "LOS", "MAJOR", True),
+        (5, "MD=M/ME=b", "LOS", "CLEARED", False),
+    ]
+    with pytest.raises(ConfigError, match="these are no alarms"):
+        alarm_table(frame)
+
+
+def test_the_command(
+    spark: Any, landed: Path, put: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(session, "local_session", lambda *args, **options: nullcontext(spark))
+    monkeypatch.chdir(landed.parent)
+    put("9.xml", "<x/>")
+    assert main(["alarms", "landing", "--out", "out", "--latest", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["severities"] == {"CLEARED": 1, "CRITICAL": 1, "MAJOR": 1, "MINOR": 1, "WARNING": 1}
+    assert (document["rows"], document["latest"], document["active"]) == (5, 3, 2)
+    assert document["messages"] == {"notification": 4, "response": 2}
+    assert [reject["reason"] for reject in document["rejected"]] == ["not SOAP: the root element is x"]
+    assert sorted(path.name for path in Path("out").iterdir()) == ["_report", "alarms", "latest"]
+    assert main(["alarms", "landing", "--out", "out"]) == 0
+    assert "5 rows" in capsys.readouterr().out
+    assert sorted(path.name for path in Path("out").iterdir()) == ["_report", "alarms"]
+    assert main(["alarms", "no", "--out", "out"]) == 1
+    assert main(["alarms", "landing", "--out", "out", "--object", "NoSuch"]) == 1
+    assert "no such class in the stubs" in capsys.readouterr().err
+    assert main(["alarms"]) == 2
+
+
+def test_a_landing_that_does_not_exist(spark: Any, tmp_path: Path) -> None:
+    with pytest.raises(SpoolError):
+        run_alarms(AlarmOptions(landing=tmp_path / "no", out=tmp_path / "out"), spark=spark)
