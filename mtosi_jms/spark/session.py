@@ -21,14 +21,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mtosi_jms.errors import ConfigError, MissingExtraError
+from mtosi_jms.spark import check_version
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
 JAVA_MINIMUM: Final = 17
-SPARK_MINIMUM: Final = (4, 0)
-"""The Python data source API, `DataSourceReader.read` that yields Arrow batches among it, came with Spark 4.0."""
 
 _LOGGING: Final = """\
 rootLogger.level = warn
@@ -220,10 +219,7 @@ def check_pyspark() -> None:
     except ImportError as error:
         raise MissingExtraError(error.name or "pyspark", "spark") from error
     del pa
-    found = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
-    if found < SPARK_MINIMUM:
-        least = ".".join(map(str, SPARK_MINIMUM))
-        raise ConfigError(f"PySpark {pyspark.__version__} is too old: pip install 'pyspark>={least}'")
+    check_version(pyspark.__version__)
 
 
 def check_java() -> None:
