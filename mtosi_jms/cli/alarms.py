@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mtosi_jms.cli import console
-from mtosi_jms.cli.arguments import processors
+from mtosi_jms.cli.arguments import processors, words
+from mtosi_jms.errors import ConfigError
 
 if TYPE_CHECKING:
     from mtosi_jms.spark.alarms import AlarmResult
@@ -38,8 +39,15 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         MtosiError: it could not, for the reasons that `mtosi_jms.spark.alarms.run_alarms` lists.
     """
+    from mtosi_jms.inventory.objects import class_for, load_stubs
     from mtosi_jms.spark.alarms import ALARM, AlarmOptions, run_alarms
 
+    try:
+        load_stubs(words(args.stubs) if args.stubs else ())
+        class_for(args.object or ALARM)
+    except ConfigError as error:
+        console.problem(str(error))
+        return 2
     options = AlarmOptions(
         landing=args.landing,
         out=args.out,

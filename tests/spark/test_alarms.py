@@ -136,7 +136,7 @@ def test_the_command(
     assert "5 rows" in capsys.readouterr().out
     assert sorted(path.name for path in Path("out").iterdir()) == ["_report", "alarms"]
     assert main(["alarms", "no", "--out", "out"]) == 1
-    assert main(["alarms", "landing", "--out", "out", "--object", "NoSuch"]) == 1
+    assert main(["alarms", "landing", "--out", "out", "--object", "NoSuch"]) == 2
     assert "no such class in the stubs" in capsys.readouterr().err
     assert main(["alarms"]) == 2
 
