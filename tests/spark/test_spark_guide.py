@@ -1,6 +1,7 @@
 """docs/spark.md: its code runs in the order of the page, its commands are understood, and it names all there is.
 
-The job for a cluster, a file of its own on the page, runs on one in test_cluster.py.
+The job for a cluster, a file of its own on the page, runs on one in test_cluster.py; the sections on snapshots and
+alarms run in test_jobs_guide.py, that on remote sessions in test_connect.py.
 """
 
 from __future__ import annotations
@@ -32,9 +33,15 @@ def page(root: Path) -> str:
     return (root / "docs" / "spark.md").read_text(encoding="utf-8")
 
 
+ELSEWHERE = ("What changed between two snapshots", "The network as nodes and edges", "Alarms", "Spark Connect")
+
+
 def blocks(page: str) -> list[str]:
     """The code of the page, without files of their own: those begin with their name."""
-    found = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    sections = re.split(r"^## ", page, flags=re.MULTILINE)
+    assert all(any(section.startswith(f"{title}\n") for section in sections) for title in ELSEWHERE)
+    kept = "".join(section for section in sections if section.partition("\n")[0] not in ELSEWHERE)
+    found = re.findall(r"^```python\n(.*?)^```", kept, re.DOTALL | re.MULTILINE)
     return [block for block in found if not re.match(r"# \w+\.py\n", block)]
 
 
