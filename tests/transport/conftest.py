@@ -10,7 +10,6 @@ from typing import Any, Protocol
 
 import pytest
 
-from mtosi_jms.errors import IllegalStateError
 from mtosi_jms.jms.destinations import Queue, Topic
 from mtosi_jms.transport.base import Connection, Session
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
@@ -30,8 +29,20 @@ class ProviderUnderTest(Protocol):
     def pass_time(self, seconds: float) -> None:
         """Lets the provider's clock go on: at once where it is injected, by waiting where it is real."""
 
+    def until_blocked(self, session: Session) -> None:
+        """Returns once another thread waits in a session, for a message or for room."""
+
     def close(self) -> None:
         """Ends what the test left open."""
+
+
+def until_memory_blocks(session: Any) -> None:
+    """Returns once another thread waits in a session of an embedded provider."""
+    for _ in range(5_000_000):
+        with session.provider.lock:
+            if session.blocked:
+                return
+    pytest.fail("no thread is blocked in the session")
 
 
 class MemoryUnderTest:
@@ -47,6 +58,9 @@ class MemoryUnderTest:
 
     def pass_time(self, seconds: float) -> None:
         self.seconds += seconds
+
+    def until_blocked(self, session: Any) -> None:
+        until_memory_blocks(session)
 
     def close(self) -> None:
         for connection in self._connections:
@@ -108,15 +122,12 @@ def patience() -> float:
 
 
 @pytest.fixture
-def until_blocked() -> Callable[[Session], None]:
-    """Returns once another thread is blocked in a session: the session then refuses everybody else."""
+def until_blocked(provider: ProviderUnderTest) -> Callable[[Session], None]:
+    """Returns once another thread is blocked in a session."""
+    return provider.until_blocked
 
-    def wait(session: Session) -> None:
-        for _ in range(5_000_000):
-            try:
-                session.recover()
-            except IllegalStateError:
-                return
-        pytest.fail("no thread is blocked in the session")
 
-    return wait
+@pytest.fixture
+def until_memory_blocked() -> Callable[[Session], None]:
+    """The same for a session of any embedded provider."""
+    return until_memory_blocks
