@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mtosi_jms.errors import ConfigError, SelectorError
+from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.destinations import Queue, TemporaryQueue, Topic
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.jms.naming import NamingContext
@@ -95,10 +95,6 @@ class TestConnect:
 
     def test_every_scheme_has_its_module(self) -> None:
         assert dict(PROVIDERS) == {"memory": "mtosi_jms.transport.memory"}
-
-    def test_selectors_are_refused_and_not_overlooked(self, provider: MemoryProvider) -> None:
-        with pytest.raises(SelectorError, match="no selectors"):
-            started(provider).session().consumer(QUEUE, "MTOSI_msgType = 'REQUEST'")
 
 
 def message(priority: int, expiration_ms: int = 0) -> JmsMessage:

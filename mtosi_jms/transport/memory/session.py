@@ -6,9 +6,10 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from mtosi_jms.errors import ConfigError, IllegalStateError, InvalidDestinationError, ResourceLimitError, SelectorError
+from mtosi_jms.errors import ConfigError, IllegalStateError, InvalidDestinationError, ResourceLimitError
 from mtosi_jms.jms.destinations import Destination, TemporaryQueue, TemporaryTopic
 from mtosi_jms.jms.message import JmsMessage
+from mtosi_jms.jms.selector import parse
 from mtosi_jms.transport.base import AckMode, Consumer, Delivery, Session
 from mtosi_jms.transport.listening import ListenerPump, SessionUse
 from mtosi_jms.transport.memory.consumer import MemoryConsumer, MemoryDelivery
@@ -28,7 +29,7 @@ def _selector(text: str | None) -> tuple[str | None, Selector | None]:
     """A selector as it is kept, and parsed; None where it is blank."""
     if text is None or not text.strip():
         return None, None
-    raise SelectorError("the embedded provider evaluates no selectors")
+    return text.strip(), parse(text)
 
 
 class MemorySession(Session):
