@@ -21,10 +21,16 @@ _numbers = itertools.count(1)
 
 
 class ProviderUnderTest(Protocol):
-    """What the suite wants of a provider."""
+    """What the suite wants of a provider.
 
-    def connect(self) -> Connection:
-        """A new connection, stopped."""
+    Attributes:
+        quiet: seconds after which a message that did not come does not come; 0 where nothing is ever under way.
+    """
+
+    quiet: float
+
+    def connect(self, **options: Any) -> Connection:
+        """A new connection, stopped; options are those of `connect` that every transport takes, and DEAD_LETTER's."""
 
     def pass_time(self, seconds: float) -> None:
         """Lets the provider's clock go on: at once where it is injected, by waiting where it is real."""
@@ -46,13 +52,16 @@ def until_memory_blocks(session: Any) -> None:
 
 
 class MemoryUnderTest:
+    quiet = 0.0
+
     def __init__(self) -> None:
         self.seconds = 1_700_000_000.0
         self.provider = MemoryProvider("contract", clock=lambda: self.seconds)
         self._connections: list[Connection] = []
 
-    def connect(self) -> Connection:
-        connection = MemoryConnection(self.provider)
+    def connect(self, *, client_id: str = "", **limits: Any) -> Connection:
+        self.provider.limits = self.provider.limits.changed(**limits)
+        connection = MemoryConnection(self.provider, client_id=client_id)
         self._connections.append(connection)
         return connection
 
