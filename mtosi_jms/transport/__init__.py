@@ -8,6 +8,7 @@ from typing import Final
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.naming import NamesSource, NamingContext
+from mtosi_jms.jms.uri import JmsUri, is_jms_uri
 from mtosi_jms.transport.base import AckMode, Connection, Consumer, Delivery, Session
 
 __all__ = ["PROVIDERS", "AckMode", "Connection", "Consumer", "Delivery", "Session", "connect"]
@@ -20,20 +21,37 @@ def connect(url: str, *, names: NamesSource = None, **options: object) -> Connec
     """Opens a connection to a JMS provider; it is stopped, as JMS has it.
 
     Args:
-        url: `memory:` or `memory:NAME`: a provider inside this process, the same for the same name.
+        url: `memory:` or `memory:NAME`: a provider inside this process, the same for the same name. `jndi:NAME`: the
+            URL of a connection factory in `names` (P17), which a JMS URI names in `jndiConnectionFactoryName`.
         names: a naming context, a mapping of name to destination, or a file: `jndi.properties` or TOML.
         options: what the provider takes besides; `memory:` takes `clock`, a callable that returns seconds since 1970;
             `capacity`, messages that a destination holds before its senders wait; and `send_timeout`, how long.
 
     Raises:
         ConfigError: the URL has a scheme that no provider serves, the names are at fault, or an option is unknown.
+        NamingError: no such connection factory.
         TransportError: the provider cannot be reached.
     """
+    context = NamingContext.of(names)
+    if (factory := _factory_name(url)) is not None:
+        url = context.factory(factory)
     scheme, colon, rest = url.partition(":")
     module = PROVIDERS.get(scheme.lower())
     if module is None or not colon:
         shown = f"scheme {scheme!r}" if colon else "a URL without a scheme"  # the rest may hold a password
         raise ConfigError(f"{shown}: no provider serves it; there are {', '.join(f'{name}:' for name in PROVIDERS)}")
-    context = NamingContext.of(names)
     connection: Connection = import_module(module).connect(rest, context, options)
     return connection
+
+
+def _factory_name(url: str) -> str | None:
+    """The name of the connection factory that a URL asks for; None where it is a provider's own URL."""
+    scheme, _, name = url.partition(":")
+    if scheme.lower() == "jndi":
+        return name
+    if not is_jms_uri(url):
+        return None
+    found = JmsUri.parse(url).connection_factory
+    if found is None:
+        raise ConfigError("a JMS URI opens a connection only with the parameter jndiConnectionFactoryName")
+    return found
