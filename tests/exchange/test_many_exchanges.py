@@ -47,6 +47,7 @@ class Equipment(EquipmentInventoryRetrieval.Supplier):
         return eir.GetEquipmentResponse()
 
 
+@pytest.mark.obligation("R3a", "F8")
 def test_fifty_requests_to_two_suppliers_before_any_reply_is_looked_at() -> None:
     """R3a."""
     names = NamingContext({"jms/OS": "queue:OS", "jms/A": "queue:A", "jms/B": "queue:B"})
@@ -102,6 +103,7 @@ class Shuffler:
             self.scripted.send(replies)
 
 
+@pytest.mark.obligation("R3e", "R3f")
 def test_sixteen_threads_on_one_requestor(background: Background, patience: float) -> None:
     """R3f: 3200 requests, their replies shuffled: no loss, no cross-talk, strangers to the hook."""
     threads, calls = 16, 200
@@ -123,6 +125,7 @@ def test_sixteen_threads_on_one_requestor(background: Background, patience: floa
         assert 0 < len(orphans) == pair.requestor.orphans <= shuffler.strays + shuffler.doubled
 
 
+@pytest.mark.obligation("R3f")
 def test_batches_from_many_threads(background: Background, patience: float) -> None:
     with exchange([Echo()], threads=3) as pair:
         stub = pair.stub(ManagedElementRetrieval)
@@ -228,6 +231,7 @@ def test_several_threads_of_one_supplier_share_the_work(patience: float) -> None
         assert [len(list(batches)) for batches in both] == [1, 1]
 
 
+@pytest.mark.obligation("O13b", "O13d")
 def test_a_reply_that_is_there_before_the_message_id_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """O13d: a fault that pairs by message id alone may overtake the return of `send`."""
     with exchange() as pair:
