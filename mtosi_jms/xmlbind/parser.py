@@ -140,8 +140,8 @@ def _without_odd_prefixes(
 ) -> tuple[etree._Element, list[str]] | None:
     """The tree of a document whose one fault are declarations of unused prefixes for what is no URI, and the prefixes.
 
-    Figure 12 writes xmlns:schemaLocation for xsi:schemaLocation. To XML such a document is well-formed: libxml2 reads it
-    to the end, and in its recovery mode makes the whole tree of it. Any other entry in either log means that it does not.
+    Figure 12 writes xmlns:schemaLocation for xsi:schemaLocation. To XML such a document is well-formed, and libxml2 in
+    its recovery mode makes the whole tree of it. Any other entry in either log means that something else is wrong.
     """
     told = [_ODD_PREFIX.match(entry.message or "") for entry in log]
     if not told or None in told:

@@ -47,12 +47,7 @@ NEVER = ["originatorURI", "correlationId", "iteratorReferenceURI", "fileLocation
 
 def read(**fields: str) -> Envelope:
     """An envelope with these header fields, in the order of the schema."""
-    texts = (
-        {**fields, "vendorExtensions": f'<v xmlns="urn:v">{fields["vendorExtensions"][3:]}'}
-        if ("vendorExtensions" in fields)
-        else fields
-    )
-    content = "".join(f"<h:{name}>{texts[name]}</h:{name}>" for name in FIELD_NAMES if name in texts)
+    content = "".join(f"<h:{name}>{fields[name]}</h:{name}>" for name in FIELD_NAMES if name in fields)
     return parse(
         f'<s:Envelope xmlns:s="{SOAP}"><s:Header><h:header xmlns:h="{HDR}">{content}</h:header></s:Header>'
         "<s:Body><x/></s:Body></s:Envelope>"
