@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
+from mtosi_jms.cli import main
 from mtosi_jms.errors import MalformedXmlError
 from mtosi_jms.jms import BindingProfile, NamingContext, Queue
 from mtosi_jms.jms.binding import map_header, to_jms
@@ -92,6 +96,17 @@ def test_the_slip_with_schemalocation_is_told_and_otherwise_ignored() -> None:
     assert (slipped.header, slipped.body) == (plain.header, plain.body)
     assert slipped.to_bytes() == figure(slip=SLIP).encode()
     assert b"schemaLocation" not in slipped.encode(), "what we write has none"
+
+
+@pytest.mark.obligation("C09")
+@pytest.mark.parametrize("command", ["map", "inspect"])
+def test_the_commands_read_it_too(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "figure.xml"
+    file.write_text(figure(slip=SLIP).replace(">MSG<", ">MGS<"), encoding="utf-8")
+    assert main([command, str(file), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "C09" in {warning["rule"] for warning in json.loads(out)["warnings"]}
 
 
 @pytest.mark.obligation("C09")
