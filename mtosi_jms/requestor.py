@@ -251,9 +251,8 @@ class Requestor:
             header = Header(**{**fields, **options.header})
         except TypeError as error:
             raise ConfigError(f"header: {error}") from None
-        if header.destination_uri != destination_uri:
-            said = header.destination_uri
-            log.warning("C53: the header's destinationURI is %s, the request goes to %s", said, destination_uri)
+        if (said := header.destination_uri) != target.uri:
+            log.warning("C53: the header's destinationURI is %s, the request goes to %s", said, target.uri)
         return header
 
     def _message(

@@ -2,9 +2,9 @@
 
 Usage: python tests/conformance/page.py
 
-`obligations/` lists the lines, one file a document; tests name those that they hold, functions and classes alike, with
-`@pytest.mark.obligation("R3a")`. The markers are read from the sources: no test is imported or run. Writes
-docs/conformance.md.
+`obligations/` lists the lines, one file a document; tests name those that they hold with
+`@pytest.mark.obligation("R3a")`, for a function, some of its parameters, a class or, as `pytestmark`, a file. The
+markers are read from the sources: no test is imported or run. Writes docs/conformance.md.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Markers:
 
     Attributes:
         tests: by id the tests that hold it, each as `path::name`.
-        misplaced: `path:line` of each marker that counts for nothing, since it is no decorator or names no plain texts.
+        misplaced: `path:line` of each marker that counts for nothing, since it marks no test or names no plain texts.
     """
 
     tests: dict[str, list[str]] = field(default_factory=dict)
@@ -115,29 +115,33 @@ def markers(folder: Path = ROOT / "tests") -> Markers:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         name = path.relative_to(folder.parent).as_posix()
         counted = set()
-        for test, decorator in _decorators(tree, ""):
-            if not _is_marker(decorator):
-                continue
-            ids = [one.value for one in decorator.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-            if len(ids) == len(decorator.args) and ids:
-                counted.add(decorator)
+        for test, marker in _markers(tree, name):
+            ids = [one.value for one in marker.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+            if len(ids) == len(marker.args) and ids:
+                counted.add(marker)
                 for identifier in ids:
-                    found.tests.setdefault(identifier, []).append(f"{name}::{test}")
-        every = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_marker(node))
-        found.misplaced.extend(f"{name}:{node.lineno}" for node in every if node not in counted)
-    return found
+                    found.tests.setdefault(identifier, []).append(test)
+        found.misplaced.extend(f"{name}:{call.lineno}" for call in _calls(tree) if call not in counted)
+    return Markers(
+        {identifier: list(dict.fromkeys(tests)) for identifier, tests in found.tests.items()}, found.misplaced
+    )
 
 
-def _decorators(parent: ast.AST, prefix: str) -> Iterator[tuple[str, ast.Call]]:
-    """The calls that decorate the tests and test classes of a module."""
+def _markers(parent: ast.AST, name: str) -> Iterator[tuple[str, ast.Call]]:
+    """The markers in a module or class with what they mark: a test, its parameters counting for it, a class, a file."""
     for node in ast.iter_child_nodes(parent):
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            continue
-        name = f"{prefix}{node.name}"
-        if node.name.startswith(("test", "Test")):
-            yield from ((name, decorator) for decorator in node.decorator_list if isinstance(decorator, ast.Call))
-        if isinstance(node, ast.ClassDef):
-            yield from _decorators(node, f"{name}::")
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inside = f"{name}::{node.name}"
+            if node.name.startswith(("test", "Test")):
+                yield from ((inside, call) for decorator in node.decorator_list for call in _calls(decorator))
+            if isinstance(node, ast.ClassDef):
+                yield from _markers(node, inside)
+        elif isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["pytestmark"]:
+            yield from ((name, call) for call in _calls(node.value))
+
+
+def _calls(parent: ast.AST) -> Iterator[ast.Call]:
+    return (node for node in ast.walk(parent) if isinstance(node, ast.Call) and _is_marker(node))
 
 
 def _is_marker(call: ast.Call) -> bool:
@@ -146,7 +150,7 @@ def _is_marker(call: ast.Call) -> bool:
 
 def problems(known: Sequence[Document], found: Markers) -> list[str]:
     """What must not be: each line names the id or the place, and what is wrong."""
-    told = [f"{place}: a marker decorates a test, and names ids as plain texts" for place in found.misplaced]
+    told = [f"{place}: a marker marks a test, and names ids as plain texts" for place in found.misplaced]
     obligations = [one for document in known for one in document.obligations.values()]
     ids = [one.id for one in obligations]
     told += [f"{identifier}: in two documents" for identifier in sorted({one for one in ids if ids.count(one) > 1})]
@@ -198,8 +202,7 @@ def _row(one: Obligation, tests: Sequence[str]) -> str:
 
 
 def _link(test: str) -> str:
-    path, _, name = test.partition("::")
-    return f"[`{path.removeprefix('tests/')}::{name}`](../{path})"
+    return f"[`{test.removeprefix('tests/')}`](../{test.partition('::')[0]})"
 
 
 def main() -> int:
