@@ -251,8 +251,7 @@ class Requestor:
             header = Header(**{**fields, **options.header})
         except TypeError as error:
             raise ConfigError(f"header: {error}") from None
-        if header.destination_uri != target.uri:
-            said = header.destination_uri
+        if (said := header.destination_uri) != target.uri:
             log.warning("C53: the header's destinationURI is %s, the request goes to %s", said, target.uri)
         return header
 

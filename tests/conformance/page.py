@@ -3,8 +3,8 @@
 Usage: python tests/conformance/page.py
 
 `obligations/` lists the lines, one file a document; tests name those that they hold with
-`@pytest.mark.obligation("R3a")`: functions, classes, single parameters, and with `pytestmark` whole modules. Markers are
-read from the sources: no test is imported or run. Writes docs/conformance.md.
+`@pytest.mark.obligation("R3a")`, for a function, some of its parameters, a class or, as `pytestmark`, a file. The
+markers are read from the sources: no test is imported or run. Writes docs/conformance.md.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class Markers:
     """What the tests say.
 
     Attributes:
-        tests: by id the tests that hold it, each as `path::name`, or `path` where a whole module does.
-        misplaced: `path:line` of each marker that counts for nothing: it stands at no test, or names no plain texts.
+        tests: by id the tests that hold it, each as `path::name`.
+        misplaced: `path:line` of each marker that counts for nothing, since it marks no test or names no plain texts.
     """
 
     tests: dict[str, list[str]] = field(default_factory=dict)
@@ -115,40 +115,33 @@ def markers(folder: Path = ROOT / "tests") -> Markers:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         name = path.relative_to(folder.parent).as_posix()
         counted = set()
-        for test, marker in _placed(tree):
+        for test, marker in _markers(tree, name):
             ids = [one.value for one in marker.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
             if len(ids) == len(marker.args) and ids:
                 counted.add(marker)
                 for identifier in ids:
-                    held = found.tests.setdefault(identifier, [])
-                    held += [] if (place := f"{name}::{test}" if test else name) in held else [place]
-        every = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_marker(node)]
-        found.misplaced.extend(f"{name}:{node.lineno}" for node in every if node not in counted)
-    return found
+                    found.tests.setdefault(identifier, []).append(test)
+        found.misplaced.extend(f"{name}:{call.lineno}" for call in _calls(tree) if call not in counted)
+    return Markers(
+        {identifier: list(dict.fromkeys(tests)) for identifier, tests in found.tests.items()}, found.misplaced
+    )
 
 
-def _placed(module: ast.Module) -> Iterator[tuple[str, ast.Call]]:
-    """The markers of a module, each with the name of its test; without one where it is the whole module's."""
-    for node in module.body:
-        if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["pytestmark"]:
-            yield from (("", marker) for marker in _markers_in(node.value))
-    yield from _decorating(module, "")
-
-
-def _decorating(parent: ast.AST, prefix: str) -> Iterator[tuple[str, ast.Call]]:
-    """The markers among the decorators of tests and test classes, those of single parameters too."""
+def _markers(parent: ast.AST, name: str) -> Iterator[tuple[str, ast.Call]]:
+    """The markers in a module or class with what they mark: a test, its parameters counting for it, a class, a file."""
     for node in ast.iter_child_nodes(parent):
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            continue
-        name = f"{prefix}{node.name}"
-        if node.name.startswith(("test", "Test")):
-            yield from ((name, marker) for decorator in node.decorator_list for marker in _markers_in(decorator))
-        if isinstance(node, ast.ClassDef):
-            yield from _decorating(node, f"{name}::")
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inside = f"{name}::{node.name}"
+            if node.name.startswith(("test", "Test")):
+                yield from ((inside, call) for decorator in node.decorator_list for call in _calls(decorator))
+            if isinstance(node, ast.ClassDef):
+                yield from _markers(node, inside)
+        elif isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["pytestmark"]:
+            yield from ((name, call) for call in _calls(node.value))
 
 
-def _markers_in(expression: ast.expr) -> list[ast.Call]:
-    return [node for node in ast.walk(expression) if isinstance(node, ast.Call) and _is_marker(node)]
+def _calls(parent: ast.AST) -> Iterator[ast.Call]:
+    return (node for node in ast.walk(parent) if isinstance(node, ast.Call) and _is_marker(node))
 
 
 def _is_marker(call: ast.Call) -> bool:
@@ -157,7 +150,7 @@ def _is_marker(call: ast.Call) -> bool:
 
 def problems(known: Sequence[Document], found: Markers) -> list[str]:
     """What must not be: each line names the id or the place, and what is wrong."""
-    told = [f"{place}: a marker stands at a test, and names ids as plain texts" for place in found.misplaced]
+    told = [f"{place}: a marker marks a test, and names ids as plain texts" for place in found.misplaced]
     obligations = [one for document in known for one in document.obligations.values()]
     ids = [one.id for one in obligations]
     told += [f"{identifier}: in two documents" for identifier in sorted({one for one in ids if ids.count(one) > 1})]
@@ -209,9 +202,7 @@ def _row(one: Obligation, tests: Sequence[str]) -> str:
 
 
 def _link(test: str) -> str:
-    path, _, name = test.partition("::")
-    shown = path.removeprefix("tests/")
-    return f"[`{shown}{'::' if name else ''}{name}`](../{path})"
+    return f"[`{test.removeprefix('tests/')}`](../{test.partition('::')[0]})"
 
 
 def main() -> int:

@@ -59,31 +59,35 @@ def test_texts_are_short(page: ModuleType) -> None:
 SOURCE = """
 import pytest
 
-pytestmark = [pytest.mark.obligation("R4")]
-
 @pytest.mark.obligation("R1", "R2")
-@pytest.mark.parametrize("x", [1, pytest.param(2, marks=pytest.mark.obligation("R2", "R5"))])
+@pytest.mark.parametrize("x", [1])
 def test_one(x): ...
 
 @pytest.mark.obligation("R3")
 class TestTwo:
     @pytest.mark.obligation("R1")
     def test_three(self): ...
+
+@pytest.mark.parametrize("x", [1, *(pytest.param(n, marks=pytest.mark.obligation("R4", "R5")) for n in (2, 3))])
+async def test_four(x): ...
 """
+FILE = "import pytest\npytestmark = [pytest.mark.slow, pytest.mark.obligation('R6', 'R1')]\n"
 
 
-def test_markers_of_functions_classes_and_methods(page: ModuleType, tmp_path: Path) -> None:
+def test_markers_of_functions_parameters_classes_and_files(page: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_b.py").write_text(FILE)
     (tmp_path / "tests" / "test_a.py").write_text(SOURCE)
     (tmp_path / "tests" / "helper.py").write_text(SOURCE)
     found = page.markers(tmp_path / "tests")
-    one, two = "tests/test_a.py::test_one", "tests/test_a.py::TestTwo"
+    one, two, four = (f"tests/test_a.py::{name}" for name in ("test_one", "TestTwo", "test_four"))
     assert found.tests == {
-        "R1": [one, f"{two}::test_three"],
+        "R1": [one, f"{two}::test_three", "tests/test_b.py"],
         "R2": [one],
         "R3": [two],
-        "R4": ["tests/test_a.py"],
-        "R5": [one],
+        "R4": [four],
+        "R5": [four],
+        "R6": ["tests/test_b.py"],
     }
     assert found.misplaced == []
 
@@ -91,7 +95,6 @@ def test_markers_of_functions_classes_and_methods(page: ModuleType, tmp_path: Pa
 @pytest.mark.parametrize(
     "source",
     [
-        'OTHER = pytest.mark.obligation("R1")',
         'CASES = [pytest.param(1, marks=pytest.mark.obligation("R1"))]',
         '@pytest.mark.obligation("R1")\ndef helper(): ...',
         "@pytest.mark.obligation(*IDS)\ndef test_one(): ...",
