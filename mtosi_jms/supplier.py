@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -82,7 +83,7 @@ class Supplier:
         self._rules = ReplyRules(sender_uri=self.sender_uri, profile=profile, names=names, allows=self._allows)
         self._eager = eager
         self._on_error = on_error
-        self._bulk_folders = bulk_folders
+        self._bulk_folders = (bulk_folders,) if isinstance(bulk_folders, str | Path) else tuple(bulk_folders)
         self._operations = _operations(services)
         self._package = services[0].__service__.root if services else None
         self._sessions: set[Session] = set()

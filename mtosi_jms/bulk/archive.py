@@ -159,9 +159,15 @@ class Archive:
         stream = BoundedStream(unpacked, self.path, self._bounds.allowed(self._packed))
         with ExitStack() as stack:
             spool = stack.enter_context(tempfile.TemporaryFile(prefix="mtosi-bulk-"))
-            spool.write(head)
-            while data := stream.read(CHUNK):
-                spool.write(data)
+            data = head
+            while data:
+                try:
+                    spool.write(data)
+                except OSError as error:
+                    raise SpoolError(
+                        self.path, f"cannot be unpacked into a temporary file: {error.strerror}"
+                    ) from error
+                data = stream.read(CHUNK)
             spool.seek(0)
             stack.pop_all()
         return cast("IO[bytes]", spool)

@@ -142,7 +142,11 @@ class CarefulFile(io.RawIOBase):
             ArchiveError: more than 64 MiB at once.
         """
         wanted = _AT_ONCE + 1 if size is None or size < 0 else min(size, _AT_ONCE + 1)
-        data = self._stream.read(wanted)
+        parts: list[bytes] = []
+        while wanted > 0 and (part := self._stream.read(min(wanted, CHUNK))):  # no large buffer for nothing
+            parts.append(part)
+            wanted -= len(part)
+        data = b"".join(parts)
         if len(data) > _AT_ONCE:
             raise ArchiveError(self._name, "damaged archive: a header or table of contents of more than 64 MiB")
         return data

@@ -6,6 +6,8 @@ import gzip
 import io
 import struct
 import tarfile
+import tempfile
+import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -15,14 +17,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mtosi_jms.bulk import Archive, BulkFile, Compression, Packing, UnpackBounds
+from mtosi_jms.bulk import Archive, BulkFile, BulkReply, Compression, Packing, UnpackBounds
 from mtosi_jms.bulk.bounds import CarefulFile
 from mtosi_jms.errors import ArchiveError, ConfigError, SpoolError
+from mtosi_jms.stubs.nrf.me import ManagedElementType
 
 pytestmark = pytest.mark.obligation("C18")
 
 A, B = b"<a>" + b"x" * 1000 + b"</a>", b"<b/>"
 BOUNDS = UnpackBounds(free_bytes=100_000, max_ratio=100)
+MTOP = "http://www.tmforum.org/mtop/"
 Save = Callable[[bytes], Path]
 
 
@@ -199,6 +203,35 @@ def test_a_zip_that_lies_about_sizes_gives_no_more_than_it_says(save: Save) -> N
         data[place : place + 4] = struct.pack("<I", 50)
     with pytest.raises(ArchiveError, match="damaged"):
         texts(save(bytes(data)))
+
+
+def test_a_disk_without_room_is_not_taken_for_a_damaged_archive(save: Save, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(io.BytesIO):
+        def write(self, data: Any, /) -> int:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **options: Full())
+    with pytest.raises(SpoolError, match="temporary file: No space left") as caught:
+        texts(save(tarred(("1.xml", A), mode="w:gz")))
+    assert not isinstance(caught.value, ArchiveError)
+
+
+@pytest.mark.parametrize("pack", [zipped, tarred, lambda member: tarred(member, mode="w:gz")])
+def test_memory_does_not_grow_with_the_file(save: Save, pack: Callable[..., bytes]) -> None:
+    label = "<coi:userLabel>" + "x" * 300 + "</coi:userLabel>"
+    spaces = f'xmlns:mer="urn:x" xmlns:me="{MTOP}nrf/xsd/me/v1" xmlns:coi="{MTOP}fmw/xsd/coi/v1"'
+    document = f"<mer:x {spaces}>" + f"<me:me>{label}</me:me>" * 10_000 + "</mer:x>"
+    path = save(pack(("1.xml", document.encode())))
+    uri = path.as_uri()
+    reply = BulkReply(response=None, envelope=None, file_location_uri=uri, compression="", packing="")
+    tracemalloc.start()
+    try:
+        count = sum(1 for _ in reply.objects(ManagedElementType, allowed=path.parent))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert count == 10_000
+    assert peak < len(document) / 3
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:

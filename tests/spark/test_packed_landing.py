@@ -161,7 +161,7 @@ def test_a_member_that_is_damaged_where_planning_did_not_look(
     assert "damaged archive" in row[CORRUPT]
 
 
-def test_gzip_may_become_a_fiftieth_and_a_file_of_any_name_is_looked_into(landing: Path, save: Any) -> None:
+def test_a_file_that_is_named_outright_is_looked_into_whatever_its_name(landing: Path, save: Any) -> None:
     save("x.dat", zipped({"1.xml": b"<a/>"}))
     save("plain.xml", b"<a/>")
     assert [path for path, _ in find_files([str(landing)]).files] == [str(landing / "plain.xml")]
@@ -349,9 +349,7 @@ def test_the_option_is_a_path_or_a_list() -> None:
 
 
 @pytest.mark.spark
-def test_spark_reads_what_a_supplier_wrote(
-    spark: Any, landing: Path, tmp_path: Path, put: Put, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_spark_reads_what_a_supplier_wrote(spark: Any, landing: Path, tmp_path: Path, put: Put) -> None:
     from mtosi_jms.simulator import ManagedElementEms, Network
     from mtosi_jms.spark.source import InventorySource
     from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
@@ -388,8 +386,17 @@ def test_the_source_warns_of_what_it_does_not_follow(
 
 @pytest.mark.spark
 def test_the_command_takes_packed_files_and_tells_of_replies(
-    spark: Any, landing: Path, save: Any, put: Put, reply: Any, members: Any, transfer: Path, tmp_path: Path
+    spark: Any,
+    landing: Path,
+    save: Any,
+    put: Put,
+    reply: Any,
+    members: Any,
+    transfer: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    from mtosi_jms.cli.ingest import show
     from mtosi_jms.spark.ingest import IngestOptions, ingest
 
     put("reply.xml", reply((transfer / "data.zip").as_uri()))
@@ -399,6 +406,10 @@ def test_the_command_takes_packed_files_and_tells_of_replies(
     assert result.rows == {"ME": 0}
     assert [found.file for found in result.unfollowed] == [str(landing / "reply.xml")]
     assert [found.file for found in result.rejected] == [str(landing / "bad.zip")]
+    show(result)
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"warning: {landing}/reply.xml names a file that is not read" in told
+    assert "1 bulk responses" in told
     summary = json.loads((tmp_path / "out" / "_report" / "summary.json").read_text())
     assert summary["unfollowed"][0]["file"] == str(landing / "reply.xml")
     assert "1 replies name files" in (tmp_path / "out" / "_report" / "report.html").read_text()
