@@ -33,6 +33,7 @@ _TAR_MAGIC: Final = b"ustar"
 _TAR_MAGIC_AT: Final = 257
 _HEAD: Final = 512
 _ENCRYPTED: Final = 0x1
+_READS_A_MEMBER: Final = 10
 _METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
@@ -109,7 +110,6 @@ class Archive:
             ArchiveError: there is no such member, or, while it is read, it is damaged or too large.
         """
         if not member and not self.is_archive:
-            self._file.seek(0)
             return self._unpacked(cast("IO[bytes]", _Window(self._file, 0, self._packed)), self.path, self._packed)
         name = f"{self.path}{SEPARATOR}{member}"
         if member not in self.members:
@@ -140,13 +140,14 @@ class Archive:
                 if not _is_archive(head):
                     return
                 self._file = stack.enter_context(self._spooled(head, cast("IO[bytes]", unpacked)))
-        careful = cast("IO[bytes]", CarefulFile(self._file, self.path))
         if head.startswith(_ZIP_MAGIC):
-            self._file.seek(0)
+            careful = cast("IO[bytes]", CarefulFile(self._file, self.path))
             self._zip = stack.enter_context(zipfile.ZipFile(careful))
             self._list_zip(self._zip)
         elif _is_archive(head):
             self._file.seek(0)
+            reads = _READS_A_MEMBER * (self._bounds.max_members + _READS_A_MEMBER)
+            careful = cast("IO[bytes]", CarefulFile(self._file, self.path, reads))
             with tarfile.open(fileobj=careful, mode="r:", errors="strict") as tar:
                 self._list_tar(tar)
         else:
@@ -164,9 +165,7 @@ class Archive:
                 try:
                     spool.write(data)
                 except OSError as error:
-                    raise SpoolError(
-                        self.path, f"cannot be unpacked into a temporary file: {error.strerror}"
-                    ) from error
+                    raise SpoolError(self.path, f"no room to unpack it: {error.strerror}") from error
                 data = stream.read(CHUNK)
             spool.seek(0)
             stack.pop_all()
@@ -193,6 +192,9 @@ class Archive:
             if info.isreg() and is_document_name(info.name):
                 self.members[info.name] = info.size
                 self._offsets[info.name] = info.offset_data
+        self._file.seek(archive.offset)
+        if self._file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):  # else a bad header looks like the end
+            raise ArchiveError(self.path, "damaged archive: it ends early, or a header is damaged")
 
     def close(self) -> None:
         """Close the file, and whatever was unpacked of it is gone."""
@@ -225,6 +227,8 @@ class _Listing:
         """
         if _is_unsafe(name):
             raise ArchiveError(self._path, f"member {name!r} has an unsafe name")
+        if size < 0:
+            raise ArchiveError(self._path, f"member {name!r} has a negative size")
         if name in self._names:
             raise ArchiveError(self._path, f"several members are called {name!r}")
         self._names.add(name)

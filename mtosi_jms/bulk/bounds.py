@@ -113,11 +113,19 @@ class BoundedStream(io.RawIOBase):
 
 
 class CarefulFile(io.RawIOBase):
-    """A file for the archive modules, which read in one piece whatever length a header names."""
+    """A file for the archive modules, which read in one piece whatever length a header names, and go wherever it leads.
 
-    def __init__(self, stream: IO[bytes], name: str) -> None:
+    Args:
+        stream: the file.
+        name: for errors.
+        most_reads: how often may be read from it, None for any number: headers that lead back never end.
+    """
+
+    def __init__(self, stream: IO[bytes], name: str, most_reads: int | None = None) -> None:
         self._stream = stream
         self._name = name
+        self._most_reads = most_reads
+        self._reads = 0
 
     def readable(self) -> bool:
         """Always."""
@@ -139,8 +147,11 @@ class CarefulFile(io.RawIOBase):
         """As any file.
 
         Raises:
-            ArchiveError: more than 64 MiB at once.
+            ArchiveError: more than 64 MiB at once, or too often.
         """
+        self._reads += 1
+        if self._most_reads is not None and self._reads > self._most_reads:
+            raise ArchiveError(self._name, "damaged archive: headers without end")
         wanted = _AT_ONCE + 1 if size is None or size < 0 else min(size, _AT_ONCE + 1)
         parts: list[bytes] = []
         while wanted > 0 and (part := self._stream.read(min(wanted, CHUNK))):  # no large buffer for nothing
