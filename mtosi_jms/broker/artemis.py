@@ -139,9 +139,7 @@ def _fetch(scratch: Path) -> Path:
         raise ConfigError(f"Artemis is fetched with Maven, and there is no mvn on PATH; {_INSTEAD}")
     command = [maven, "-q", "-B", "dependency:copy", f"-Dartifact={ARTIFACT}", f"-DoutputDirectory={scratch}"]
     try:
-        done = subprocess.run(
-            command, cwd=scratch, capture_output=True, text=True, timeout=_FETCH_SECONDS, check=False
-        )
+        done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, timeout=_FETCH_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ConfigError(f"mvn could not fetch {ARTIFACT}: {type(error).__name__}; {_INSTEAD}") from error
     fetched = scratch / f"{NAME}-bin.zip"
