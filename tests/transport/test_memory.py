@@ -94,7 +94,11 @@ class TestConnect:
             connect("memory:connect-clock", clock=ManualClock())
 
     def test_every_scheme_has_its_module(self) -> None:
-        assert dict(PROVIDERS) == {"memory": "mtosi_jms.transport.memory"}
+        assert dict(PROVIDERS) == {
+            "memory": "mtosi_jms.transport.memory",
+            "stomp": "mtosi_jms.transport.stomp",
+            "stomp+ssl": "mtosi_jms.transport.stomp",
+        }
 
 
 def message(priority: int, expiration_ms: int = 0) -> JmsMessage:

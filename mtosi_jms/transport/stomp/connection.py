@@ -47,6 +47,7 @@ Received: TypeAlias = tuple[dict[str, str], bytes]
 _T = TypeVar("_T", TemporaryQueue, TemporaryTopic)
 _TOPIC_WINDOW: Final = 32_766
 """Messages on the way to a subscriber: what a topic does not keep must not wait at the broker for room."""
+_REMEMBERED: Final = 10_000
 _MILLISECONDS: Final = 1000
 
 
@@ -81,6 +82,7 @@ class StompConnection(Connection):
         self._sessions: dict[StompSession, None] = {}
         self._subscriptions: dict[str, Subscription] = {}
         self._collecting: dict[str, queue.SimpleQueue[Received | None]] = {}
+        self._returned: dict[str, None] = {}
         self._numbers = itertools.count(1)
         self._temporaries = Temporaries(self)
         self._keeper = Keeper(addresses, options, self)
@@ -153,6 +155,12 @@ class StompConnection(Connection):
                 closed = subscription.consumer.closed
                 why = "messages of it are not acknowledged" if closed else "a consumer has it"
                 raise IllegalStateError(f"durable subscription {durable!r}: {why}")
+
+    def note_returned(self, entries: Iterable[Entry]) -> None:
+        """Messages that were handed out go back to the broker: Artemis does not mark them when they come again."""
+        self._returned.update((entry.message.message_id, None) for entry in entries if entry.message.message_id)
+        for oldest in list(itertools.islice(self._returned, max(len(self._returned) - _REMEMBERED, 0))):
+            del self._returned[oldest]
 
     def wake_all(self) -> None:
         """Delivery was started, or something has failed: whoever waits looks again."""
@@ -377,6 +385,9 @@ class StompConnection(Connection):
             elif subscription is not None and subscription.link is link and not subscription.consumer.closed:
                 consumer = subscription.consumer
                 message = self._message(headers, body, consumer.destination)
+                if message.message_id in self._returned:
+                    del self._returned[message.message_id]
+                    message = message if message.redelivered else message.again()
                 consumer.buffer.append(Entry(subscription, link, headers.get("ack", ""), message))
                 consumer.signal()
 
@@ -386,6 +397,8 @@ class StompConnection(Connection):
             for subscription in self._subscriptions.values():
                 if subscription.link is link:
                     subscription.link = None
+            for session in self._sessions:
+                self.note_returned(session.unsettled())
             for coming in self._collecting.values():
                 coming.put(None)
             self._keeper.notify()

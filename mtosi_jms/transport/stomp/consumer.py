@@ -66,6 +66,8 @@ class StompConsumer(Consumer):
         session = self._session
         with session.use:
             while True:
+                if self.held and not self.buffer:
+                    session.connection.widen(self)
                 with session.connection.lock:
                     delivery = self._await(deadline)
                 if delivery is None or session.accept(delivery.entry):

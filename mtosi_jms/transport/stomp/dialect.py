@@ -229,7 +229,8 @@ class Artemis(Dialect):
         """See `Dialect.subscribing`."""
         headers = {
             "subscription-type": _routing(destination),
-            "consumer-window-size": str(window * self._bytes_a_message),
+            # Bytes; as long as any are left, one more message is sent, so that 1 is one message at a time.
+            "consumer-window-size": str((window - 1) * self._bytes_a_message + 1),
         }
         if selector is not None:
             headers["selector"] = f"convert_string_expressions:{artemis_selector(selector)}"

@@ -217,8 +217,8 @@ class StompSession(Session):
             self._return([entry])
         elif not self.transacted and (self.ack_mode is AckMode.AUTO or self._closed_lazily()):
             self._acknowledge([entry])
-        else:
-            self.accept(entry)
+        elif self.accept(entry):
+            self.connection.widen(entry.subscription.consumer)
         if self._closed:
             self.leave_all()
 
@@ -232,8 +232,8 @@ class StompSession(Session):
             spent, self.spent = self.spent, []
             self._tell(spent)
         if self.transacted or self.ack_mode is AckMode.CLIENT:
-            self.connection.widen(entry.subscription.consumer)
-        elif self.ack_mode is AckMode.DUPS_OK:
+            return True
+        if self.ack_mode is AckMode.DUPS_OK:
             if len(self._unsettled) >= _LAZY:
                 self._acknowledge([one for one in self._unsettled if one is not self._listened])
         else:
@@ -257,13 +257,16 @@ class StompSession(Session):
         """Ends all subscriptions of a closed session; what a listener holds, that acknowledges as it returns, stays."""
         if self.ack_mode is AckMode.DUPS_OK and not self.transacted:
             self._tell_quietly([one for one in self._unsettled if one is not self._listened])
+        with self.connection.lock:
+            returned = [one for one in self._unsettled if one is not self._listened]
+            self.connection.note_returned(returned)
         for consumer in list(self._consumers):
             if self._listened is None or self._listened.subscription.consumer is not consumer:
                 self.connection.unsubscribe(consumer)
                 with self.connection.lock:
                     self._consumers.pop(consumer, None)
         with self.connection.lock:
-            for entry in [one for one in self._unsettled if one is not self._listened]:
+            for entry in returned:
                 self._unsettled.pop(entry).held -= 1
             if not self._consumers:
                 self.connection.forget(self)
@@ -312,6 +315,10 @@ class StompSession(Session):
         self._unsettled[entry] = consumer
         consumer.held += 1
         return StompDelivery(self, entry)
+
+    def unsettled(self) -> Iterable[Entry]:
+        """What was handed out and is not settled."""
+        return self._unsettled
 
     def wake_readers(self) -> None:
         """The connection was started or stopped, or has failed."""
@@ -394,6 +401,7 @@ class StompSession(Session):
                 consumer = self._unsettled.pop(entry)
                 consumer.held -= 1
                 if consumer.closed:
+                    self.connection.note_returned([entry])
                     closed[consumer] = None
                 elif not entry.comes_again:
                     again = Entry(entry.subscription, entry.link, entry.ack, entry.message.again())

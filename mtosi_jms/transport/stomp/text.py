@@ -17,9 +17,7 @@ _SURROGATES: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
 _BEYOND: Final = re.compile(rb"[\xf0-\xf4][\x80-\xbf]{3}")
 _REFERENCE: Final = re.compile(rb"&#x(10[0-9A-F]{4}|[1-9A-F][0-9A-F]{4});")
 _SET_APART: Final = re.compile(rb"<!\[CDATA\[.*?\]\]>|<!--.*?-->|<\?.*?\?>", re.DOTALL)
-_BEYOND_IN_NAME: Final = re.compile(
-    rb"</?[^\s<>\"'=/&]*[\xf0-\xf4]|[\xf0-\xf4][\x80-\xbf]{3}[^\s<>\"'=/&]*\s*=\s*[\"']"
-)
+_BEYOND_IN_NAME: Final = re.compile(rb"</?[^\s<>\"'=/&]*[\xf0-\xf4]")
 _CONTROLS: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 """What neither XML nor a header may hold; tabulators and ends of lines are allowed."""
