@@ -260,10 +260,12 @@ class SelectorError(MtosiError, ValueError):
     """A selector that does not parse or may not be used.
 
     Attributes:
+        message: what is wrong, without the place.
         position: offset in the selector text, from 0.
     """
 
     def __init__(self, message: str, position: int = 0) -> None:
+        self.message = message
         self.position = position
         super().__init__(f"{message} at position {position}")
 

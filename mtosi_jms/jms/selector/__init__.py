@@ -1,0 +1,7 @@
+"""Message selectors: the conditions of JMS 1.1, section 3.8.1, on headers and properties (P15, R10)."""
+
+from __future__ import annotations
+
+from mtosi_jms.jms.selector.selector import Selector, parse
+
+__all__ = ["Selector", "parse"]
