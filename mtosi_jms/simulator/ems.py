@@ -101,7 +101,7 @@ class InventoryEms(ResourceInventoryRetrieval.Supplier):
         wanted = self._wanted(request)
         size = context.batch_size or max(len(wanted), 1)
         for first in range(0, max(len(wanted), 1), size):
-            data = self._data(wanted[first : first + size])
+            data = self.data(wanted[first : first + size])
             if isinstance(wanted, range) and first == 0:  # asked for as a whole
                 self._add_what_is_shared(data)
             yield rir.GetInventoryResponse(inventory_data=data)
@@ -119,8 +119,12 @@ class InventoryEms(ResourceInventoryRetrieval.Supplier):
             found[index] = None
         return list(found)
 
-    def _data(self, wanted: Sequence[int]) -> invdata.InventoryDataType:
-        """The domain with some elements and the links that start at them."""
+    def data(self, wanted: Sequence[int]) -> invdata.InventoryDataType:
+        """The domain with some elements and the links that start at them.
+
+        Args:
+            wanted: numbers of the elements, from 0.
+        """
         elements = [self._element(index) for index in wanted]
         links = [
             invdata.TopologicalLinkInventoryType(tl_nm=_last_value(link.name), tl_attrs=link)
