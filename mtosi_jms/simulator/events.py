@@ -57,6 +57,8 @@ _ELEMENTS: Final[dict[type[Resource], tuple[str, type[Resource]]]] = {
     TopologicalLinkType: ("TL", Tl),
 }
 """Class of an object to its type's name and the class of its element, which events carry."""
+_VALUES: Final = ("user_label", "software_version")
+"""Attributes that change: of an element both, of other objects the first."""
 _SEVERITIES: Final = (PerceivedSeverityType.CRITICAL, PerceivedSeverityType.MAJOR, PerceivedSeverityType.MINOR)
 _KINDS: Final = {"raise": 28, "clear": 22, "value": 18, "state": 12, "link": 6, "create": 5, "delete": 3, "beat": 6}
 """How often each kind is told, in parts of 100."""
@@ -85,7 +87,17 @@ def _stream(network: Network, count: int, seed: int, start: dt.datetime) -> Iter
 
 
 class _Story:
-    """What has happened so far: little beside the network itself, which is made anew from its numbers."""
+    """What has happened so far: little beside the network itself, which is made anew from its numbers.
+
+    Attributes:
+        chance: decides all that is open.
+        created: elements that were not there at the start, and are there.
+        gone: elements that were there at the start, and are not.
+        cut: links that are not there.
+        alarms: those that last, by their identity.
+        values: what was last told of an object's attribute.
+        pending: events that must come next, since the last one was their beginning.
+    """
 
     def __init__(self, network: Network, chance: random.Random) -> None:
         self.network = network
@@ -175,9 +187,7 @@ class _Story:
         found = self._resource()
         if found is None:
             return None
-        field = self.chance.choice(
-            ("software_version", "user_label") if isinstance(found, ManagedElementType) else _LABEL
-        )
+        field = self.chance.choice(_VALUES if isinstance(found, ManagedElementType) else _VALUES[:1])
         number = self.chance.randrange(1000)
         value = f"{number // 100}.{number % 100}.1" if field == "software_version" else f"label {number}"
         changed = self._changed(found, field, value)
@@ -255,9 +265,6 @@ class _Story:
 
     def _beat(self) -> EventInformationType:
         return Heartbeat(object_type="OS", object_name=self.network.system_name())
-
-
-_LABEL: Final = ("user_label",)
 
 
 def _of(found: Resource | None) -> dict[str, Any]:
