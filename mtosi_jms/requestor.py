@@ -248,9 +248,12 @@ class Requestor:
                 "requested_batch_size": batch_size,
             }
         try:
-            return Header(**{**fields, **options.header})
+            header = Header(**{**fields, **options.header})
         except TypeError as error:
             raise ConfigError(f"header: {error}") from None
+        if (said := header.destination_uri) != target.uri:
+            log.warning("C53: the header's destinationURI is %s, the request goes to %s", said, target.uri)
+        return header
 
     def _message(
         self, header: Header, request: XmlObject, options: CallOptions, *, one_way: bool = False
