@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mtosi_jms.errors import ConfigError, SelectorError
+from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.destinations import Queue, TemporaryQueue, Topic
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.jms.naming import NamingContext
 from mtosi_jms.transport import PROVIDERS, AckMode, Delivery, connect, memory
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
-from mtosi_jms.transport.memory.provider import MessageQueue
+from mtosi_jms.transport.memory.queue import MessageQueue, View
 from mtosi_jms.transport.memory.store import Entry, ExpiryIndex, MessageStore
 
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
@@ -95,10 +95,6 @@ class TestConnect:
 
     def test_every_scheme_has_its_module(self) -> None:
         assert dict(PROVIDERS) == {"memory": "mtosi_jms.transport.memory"}
-
-    def test_selectors_are_refused_and_not_overlooked(self, provider: MemoryProvider) -> None:
-        with pytest.raises(SelectorError, match="no selectors"):
-            started(provider).session().consumer(QUEUE, "MTOSI_msgType = 'REQUEST'")
 
 
 def message(priority: int, expiration_ms: int = 0) -> JmsMessage:
@@ -198,7 +194,8 @@ class TestStore:
 
 
 class FakeReader:
-    def __init__(self, able: bool) -> None:
+    def __init__(self, view: View, able: bool) -> None:
+        self.view = view
         self.able = able
         self.signals = 0
 
@@ -212,11 +209,12 @@ class FakeReader:
 class TestWakeUps:
     def test_readers_that_may_not_take_are_passed_over(self) -> None:
         """The wake-up for a message must not be spent on a reader whose connection is stopped."""
-        queue, readers = MessageQueue(QUEUE, threading.Lock()), [FakeReader(False), FakeReader(True), FakeReader(True)]
+        queue = MessageQueue(QUEUE, threading.Lock())
+        readers = [FakeReader(queue.all, able) for able in (False, True, True)]
         queue.waiting = dict.fromkeys(readers)
         queue.wake()
         assert [reader.signals for reader in readers] == [0, 0, 0]
-        queue.store.put(Entry(1, message(4)))
+        queue.put(Entry(1, message(4)))
         queue.wake()
         assert [reader.signals for reader in readers] == [0, 1, 0]
         assert list(queue.waiting) == [readers[0], readers[2]]
@@ -224,7 +222,11 @@ class TestWakeUps:
         assert [reader.signals for reader in readers] == [0, 1, 1]
 
     def test_a_closed_reader_passes_its_wake_up_on(
-        self, provider: MemoryProvider, background: Background, until_blocked: Callable[..., None], patience: float
+        self,
+        provider: MemoryProvider,
+        background: Background,
+        until_memory_blocked: Callable[..., None],
+        patience: float,
     ) -> None:
         """Two readers wait; the message wakes one, which is closed before it runs: the other must get the message."""
         connection = started(provider)
@@ -232,11 +234,11 @@ class TestWakeUps:
         consumers = [session.consumer(QUEUE) for session in sessions]
         futures = [background(consumer.receive) for consumer in consumers]
         for session in sessions:
-            until_blocked(session)
+            until_memory_blocked(session)
         entry = Entry(0, JmsMessage(body=b"x"))
         with provider.lock:  # as `send` does, and the close before the woken thread can have the lock
             queue = consumers[0].queue
-            queue.store.put(entry)
+            queue.put(entry)
             queue.wake()
             woken = next(consumer for consumer in consumers if consumer not in queue.waiting)
             woken.shut()
@@ -245,17 +247,21 @@ class TestWakeUps:
         assert next(delivery for delivery in got if delivery is not None).message.body == b"x"
 
     def test_a_stopped_connection_passes_its_wake_up_on(
-        self, provider: MemoryProvider, background: Background, until_blocked: Callable[..., None], patience: float
+        self,
+        provider: MemoryProvider,
+        background: Background,
+        until_memory_blocked: Callable[..., None],
+        patience: float,
     ) -> None:
         connections = [started(provider), started(provider)]
         sessions = [connection.session() for connection in connections]
         consumers = [session.consumer(QUEUE) for session in sessions]
         futures = [background(consumer.receive) for consumer in consumers]
         for session in sessions:
-            until_blocked(session)
+            until_memory_blocked(session)
         with provider.lock:
             queue = consumers[0].queue
-            queue.store.put(Entry(0, JmsMessage(body=b"x")))
+            queue.put(Entry(0, JmsMessage(body=b"x")))
             queue.wake()
             woken = next(n for n in range(2) if consumers[n] not in queue.waiting)
             connections[woken].halt()
@@ -308,7 +314,7 @@ class TestWakeUps:
         provider: MemoryProvider,
         monkeypatch: pytest.MonkeyPatch,
         background: Background,
-        until_blocked: Callable[..., None],
+        until_memory_blocked: Callable[..., None],
         patience: float,
     ) -> None:
         """An interrupt may strike after the signal: whoever else waits must be woken instead."""
@@ -316,12 +322,12 @@ class TestWakeUps:
         patient, struck = connection.session(), connection.session()
         waiting = patient.consumer(QUEUE)
         future = background(waiting.receive)
-        until_blocked(patient)
+        until_memory_blocked(patient)
         consumer = struck.consumer(QUEUE)
 
         def interrupted(timeout: float | None = None) -> bool:
             waiting.queue.waiting.pop(waiting)  # the signal went to us alone
-            consumer.queue.store.put(Entry(0, JmsMessage(body=b"x")))
+            consumer.queue.put(Entry(0, JmsMessage(body=b"x")))
             waiting.queue.waiting[waiting] = None
             raise KeyboardInterrupt
 
@@ -363,7 +369,7 @@ class TestMemory:
         assert provider.depth(QUEUE) == 500
         clock.seconds += 1
         session.send(Queue("another"), JmsMessage())
-        assert len(provider._queues[QUEUE].store) == 0
+        assert len(provider._queues[QUEUE]) == 0
         assert provider.held() == 1
 
     def test_queues_that_nobody_uses_are_forgotten(self, provider: MemoryProvider) -> None:
@@ -397,7 +403,7 @@ class TestMemory:
         assert consumer.receive(0) is not None
         consumer.close()
         session.close()
-        assert len(consumer.queue.store) == 0
+        assert len(consumer.queue) == 0
         assert provider.held() == 0
 
     def test_depth_of_what_is_not_there(self, provider: MemoryProvider) -> None:

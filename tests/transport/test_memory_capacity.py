@@ -35,13 +35,13 @@ def numbered(number: int) -> JmsMessage:
 
 
 def test_a_sender_waits_until_a_message_is_taken(
-    bounded: MemoryConnection, background: Background, until_blocked: Callable[..., None], patience: float
+    bounded: MemoryConnection, background: Background, until_memory_blocked: Callable[..., None], patience: float
 ) -> None:
     sender = bounded.session()
     sender.send(QUEUE, numbered(1))
     sender.send(QUEUE, numbered(2))
     third = background(lambda: sender.send(QUEUE, numbered(3)))
-    until_blocked(sender)
+    until_memory_blocked(sender)
     assert bounded.provider.depth(QUEUE) == 2
     consumer = bounded.session().consumer(QUEUE)
     assert [consumer.receive(patience).message.body for _ in range(3)] == [b"1", b"2", b"3"]
@@ -90,13 +90,13 @@ def test_expiry_makes_room() -> None:
 
 
 def test_closing_wakes_a_sender_that_waits(
-    bounded: MemoryConnection, background: Background, until_blocked: Callable[..., None], patience: float
+    bounded: MemoryConnection, background: Background, until_memory_blocked: Callable[..., None], patience: float
 ) -> None:
     sender = bounded.session()
     for number in range(2):
         sender.send(QUEUE, numbered(number))
     waiting = background(lambda: sender.send(QUEUE, numbered(2)))
-    until_blocked(sender)
+    until_memory_blocked(sender)
     sender.close()
     with pytest.raises(IllegalStateError, match="closed"):
         waiting.result(patience)
@@ -104,7 +104,7 @@ def test_closing_wakes_a_sender_that_waits(
 
 
 def test_a_slow_subscription_holds_its_publishers_until_it_is_closed(
-    bounded: MemoryConnection, background: Background, until_blocked: Callable[..., None], patience: float
+    bounded: MemoryConnection, background: Background, until_memory_blocked: Callable[..., None], patience: float
 ) -> None:
     topic = Topic("bounded")
     slow = bounded.session().consumer(topic)
@@ -112,7 +112,7 @@ def test_a_slow_subscription_holds_its_publishers_until_it_is_closed(
     for number in range(2):
         publisher.send(topic, numbered(number))
     third = background(lambda: publisher.send(topic, numbered(2)))
-    until_blocked(publisher)
+    until_memory_blocked(publisher)
     slow.close()
     assert third.result(patience).body == b"2"
 

@@ -8,6 +8,7 @@ from typing import assert_type
 
 import mtosi_jms as mtosi
 from mtosi_jms import errors, soap, xmlbind
+from mtosi_jms.deployment import Deployment, read_deployment
 from mtosi_jms.inventory.place import place_of
 from mtosi_jms.jms.binding import from_jms, to_jms
 from mtosi_jms.jms.selector import Finding, P, Selector, lint, parse
@@ -56,6 +57,14 @@ def first_batch(mer: ManagedElementRetrieval) -> str:
         assert_type(next(batches), GetAllManagedElementsResponse)
         assert_type(batches.held, Mapping[int, GetAllManagedElementsResponse])
         return batches.correlation_id
+
+
+def in_a_file(mer: ManagedElementRetrieval, folder: Path) -> Iterator[ManagedElementType]:
+    """The answer in a file (experimental)."""
+    reply = mer.get_all_managed_elements.bulk(file_location_uri=(folder / "all.zip").as_uri(), packing="ZIP")
+    assert_type(reply.response, GetAllManagedElementsResponse)
+    assert_type(reply.files(allowed=folder), list[Path])
+    yield from reply.objects(ManagedElementType, allowed=folder)
 
 
 class Inventory(ResourceInventoryRetrieval.Supplier):
@@ -144,3 +153,14 @@ def selecting(message: mtosi.JmsMessage) -> bool:
     assert_type(built.selector(), Selector)
     assert_type(lint(written, mode="strict", filters=["EventType"]), list[Finding])
     return written.accepts(message) and (P["color"] == "blue").selector().accepts(message)
+
+
+def deployed(path: Path) -> None:
+    """A stub keeps its type when a deployment makes it."""
+    deployment = read_deployment(path)
+    assert_type(deployment, Deployment)
+    with (
+        mtosi.connect("jndi:jms/ConnectionFactory", names=deployment.names) as connection,
+        deployment.open_requestors(connection, limits=mtosi.Limits(gap=5)) as requestors,
+    ):
+        assert_type(requestors.stub(ManagedElementRetrieval), ManagedElementRetrieval)
