@@ -54,9 +54,8 @@ def differing(spark: Any, texts: list[str], rows: list[dict[str, Any]]) -> list[
 def test_random_selectors_have_the_same_verdicts(spark: Any, selector_maker: Any) -> None:
     maker = selector_maker(4, portable=False)
     rows = [{}, *(maker.properties() for _ in range(60))]
-    for _ in range(2):
-        texts = [render(maker.condition()) for _ in range(60)]
-        assert differing(spark, texts, rows) == []
+    texts = [render(maker.condition()) for _ in range(80)]
+    assert differing(spark, texts, rows) == []
 
 
 EDGES = [
