@@ -200,7 +200,8 @@ def test_an_id_in_use_is_refused(mtosi_exchange: Any, ne1: Any) -> None:
 
 
 def test_call_options_are_honoured(mtosi_exchange: Any, ne1: Any) -> None:
-    pair = mtosi_exchange(profile=BindingProfile(delivery_mode=DeliveryMode.PERSISTENT))
+    standing = {"clock": lambda: 1_700_000_000.0}  # a millisecond to live must not run out on the way
+    pair = mtosi_exchange(profile=BindingProfile(delivery_mode=DeliveryMode.PERSISTENT), provider=standing)
     stub = pair.stub(ManagedElementRetrieval)
 
     def sent(**options: Any) -> JmsMessage:
