@@ -13,6 +13,7 @@ from mtosi_jms.jms.destinations import Queue, Topic
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport import AckMode, connect
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
+from mtosi_jms.transport.memory import session as sessions
 
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
 QUEUE = Queue("bounded")
@@ -22,6 +23,12 @@ def opened(provider: MemoryProvider) -> MemoryConnection:
     connection = MemoryConnection(provider)
     connection.start()
     return connection
+
+
+@pytest.fixture(autouse=True)
+def _no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sender that waits is woken when there is room: it must not need its look at what expired meanwhile."""
+    monkeypatch.setattr(sessions, "_EXPIRY_LOOK", 600.0)
 
 
 @pytest.fixture
@@ -87,6 +94,21 @@ def test_expiry_makes_room() -> None:
         now[0] += 1
         session.send(QUEUE, numbered(2))
         assert connection.session().consumer(QUEUE).receive(0).message.body == b"2"
+
+
+def test_expiry_lets_a_sender_go_on_that_waits(
+    monkeypatch: pytest.MonkeyPatch, background: Background, until_memory_blocked: Callable[..., None], patience: float
+) -> None:
+    """Nobody tells it: it looks again."""
+    monkeypatch.setattr(sessions, "_EXPIRY_LOOK", 0.01)
+    now = [1000.0]
+    with opened(MemoryProvider(clock=lambda: now[0], capacity=1)) as connection:
+        session = connection.session()
+        session.send(QUEUE, JmsMessage(time_to_live_ms=500))
+        waiting = background(lambda: session.send(QUEUE, numbered(2)))
+        until_memory_blocked(session)
+        now[0] += 1
+        assert waiting.result(patience).message_id
 
 
 def test_closing_wakes_a_sender_that_waits(

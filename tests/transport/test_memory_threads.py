@@ -13,7 +13,7 @@ import pytest
 from mtosi_jms.errors import IllegalStateError
 from mtosi_jms.jms.destinations import Queue
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.transport import Delivery
+from mtosi_jms.transport import AckMode, Delivery
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 from mtosi_jms.transport.memory.queue import MessageQueue, View
 from mtosi_jms.transport.memory.store import Entry
@@ -217,3 +217,45 @@ class TestOneThread:
         answer.set()
         assert sending.result(patience).message_id
         assert len(session.browse(QUEUE)) == 1
+
+
+class TestListeners:
+    def test_a_flooded_consumer_leaves_the_others_their_turn(self, provider: MemoryProvider, patience: float) -> None:
+        connection = MemoryConnection(provider)
+        session, sender = connection.session(), connection.session()
+        heard: list[str] = []
+        done = threading.Event()
+        for name in ("flooded", "quiet"):
+            for _ in range(20 if name == "flooded" else 2):
+                sender.send(Queue(name), JmsMessage(body=name.encode()))
+
+        def on_message(delivery: Delivery) -> None:
+            heard.append(delivery.message.body.decode())
+            delivery.acknowledge()
+            if len(heard) == 22:
+                done.set()
+
+        for name in ("flooded", "quiet"):
+            session.consumer(Queue(name)).listen(on_message)
+        connection.start()
+        assert done.wait(patience)
+        assert heard[:5] == ["flooded", "quiet", "flooded", "quiet", "flooded"]
+        connection.close()
+
+    @pytest.mark.parametrize("mode", list(AckMode))
+    def test_nothing_is_held_after_a_close_from_within(
+        self, provider: MemoryProvider, mode: AckMode, patience: float
+    ) -> None:
+        connection = started(provider)
+        session, ended = connection.session(mode), threading.Event()
+
+        def on_message(delivery: Delivery) -> None:
+            delivery.acknowledge()
+            session.close()
+            ended.set()
+
+        session.consumer(QUEUE).listen(on_message)
+        connection.session().send(QUEUE, JmsMessage())
+        assert ended.wait(patience)
+        session.close()
+        assert provider.held() == 0

@@ -45,19 +45,32 @@ class TestClosing:
         assert ear.errors == []
         assert bodies(connection.session().consumer(queue)) == ["1"]
 
+    @pytest.mark.parametrize("what", ["consumer", "session"])
+    @pytest.mark.parametrize("mode", [AckMode.AUTO, AckMode.DUPS_OK])
     def test_a_failure_after_it_brings_the_message_back(
-        self, started: Any, connection: Connection, queue: Queue, patience: float, text: Any, bodies: Any, listener: Any
+        self,
+        started: Any,
+        connection: Connection,
+        queue: Queue,
+        what: str,
+        mode: AckMode,
+        patience: float,
+        text: Any,
+        bodies: Any,
+        listener: Any,
     ) -> None:
-        session = started().session(AckMode.AUTO)
+        session = started().session(mode)
+        consumer = session.consumer(queue)
 
         def close_and_fail(delivery: Delivery, count: int) -> None:
-            session.close()
+            (session if what == "session" else consumer).close()
             raise RuntimeError("after the end")
 
         ear = listener(1, close_and_fail)
         connection.session().send(queue, text(1))
-        session.consumer(queue).listen(ear, ear.on_error)
+        consumer.listen(ear, ear.on_error)
         assert ear.done.wait(patience)
+        session.close()
         (thread,) = ear.threads
         thread.join(patience)
         assert [str(error) for error, _ in ear.errors] == ["after the end"]
