@@ -21,7 +21,7 @@ from typing import Any, Self
 from mtosi_jms.errors import ConfigError, HeaderError, IncompleteBatchError, MtosiError, MtosiFault, ProtocolError
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, to_jms
-from mtosi_jms.messages import in_package, stamped
+from mtosi_jms.messages import Target, in_package, stamped, target_of
 from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, Limits, SimpleExchange, Strategy
 from mtosi_jms.replies import Landing, Orphans, ReplyPump, Ticket
 from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
@@ -83,8 +83,8 @@ class Requestor:
         self.sender_uri = sender_uri
         self.profile = profile
         self.limits = limits or Limits()
-        self._reply_to = reply_to
-        self._failure_reply_to = failure_reply_to
+        self._reply_to = reply_to and connection.names.uri_of(reply_to)
+        self._failure_reply_to = failure_reply_to and connection.names.uri_of(failure_reply_to)
         self._expect_ack = expect_ack
         self._new_id = new_id
         self._clock = clock
@@ -97,7 +97,8 @@ class Requestor:
             if temporary_reply:
                 self._temporary = receiving.temporary_queue()
                 named = [self._temporary]
-            self._pump = self._make_pump(receiving, [*dict.fromkeys(named + failures)], landing, on_orphan)
+            self._receives = [*dict.fromkeys(named + failures)]
+            self._pump = self._make_pump(receiving, self._receives, landing, on_orphan)
             connection.start()
         except BaseException:
             self._session.close()
@@ -182,14 +183,14 @@ class Requestor:
         options: CallOptions,
     ) -> Ticket:
         """Send a request whose replies will be waited for."""
-        target = self.connection.names.lookup(destination)
-        header = self._header(operation, self._uri(destination), batch_size, options)
-        message = self._message(header, request, options)
+        target = target_of(self.connection.names, destination, options)
+        header = self._header(operation, target, batch_size)
+        message = self._message(header, request, target.options)
         now = self._clock()
         exchange = self._exchange(correlation_id(header) or "", now, options, simple=batch_size is None)
         ticket = self._pump.open(exchange, service.root, now)
         try:
-            sent = self._send(target, message)
+            sent = self._send(target.destination, message)
         except BaseException:
             self._pump.close_ticket(ticket)
             raise
@@ -207,24 +208,24 @@ class Requestor:
     def _send_one_way(
         self, operation: OperationInfo, destination: Any, request: XmlObject, options: CallOptions
     ) -> None:
-        target = self.connection.names.lookup(destination)
-        header = self._header(operation, self._uri(destination), None, options)
-        self._send(target, self._message(header, request, options, one_way=True))
+        target = target_of(self.connection.names, destination, options)
+        message = self._message(self._header(operation, target, None), request, target.options, one_way=True)
+        self._send(target.destination, message)
 
-    def _uri(self, destination: Any) -> str:
-        """How the header names a destination (C53)."""
-        if isinstance(destination, Destination):
-            return self.connection.names.name_of(destination) or str(destination)
-        return str(destination)
+    def _reply_name(self, target: Target) -> str | None:
+        """The header's replyToURI: what the call's address says, if replies come in there, else the requestor's own."""
+        name = target.reply_to
+        if name is not None and self.connection.names.lookup(name) not in self._receives:
+            raise ConfigError(f"the address has replies sent to {name}, where this requestor does not receive")
+        return name or self._reply_to
 
-    def _header(
-        self, operation: OperationInfo, destination_uri: str, batch_size: int | None, options: CallOptions
-    ) -> Header:
+    def _header(self, operation: OperationInfo, target: Target, batch_size: int | None) -> Header:
+        options = target.options
         fields: dict[str, Any] = {
             "activity_name": operation.name,
             "msg_name": operation.request_message or f"{operation.name}Request",
             "sender_uri": self.sender_uri,
-            "destination_uri": destination_uri,
+            "destination_uri": target.uri,
             "priority": None if options.priority is None else str(options.priority),
             "communication_style": CommunicationStyleType.MSG,
             "timestamp": dt.datetime.now(dt.UTC).replace(microsecond=0),
@@ -241,15 +242,18 @@ class Requestor:
             fields |= {
                 "msg_type": MessageTypeType.REQUEST,
                 "communication_pattern": pattern.MultipleBatchResponse if batches else pattern.SimpleResponse,
-                "reply_to_uri": self._reply_to,
+                "reply_to_uri": self._reply_name(target),
                 "failure_replyto_uri": self._failure_reply_to,
                 "correlation_id": self._new_id() if options.correlation_id is None else options.correlation_id,
                 "requested_batch_size": batch_size,
             }
         try:
-            return Header(**{**fields, **options.header})
+            header = Header(**{**fields, **options.header})
         except TypeError as error:
             raise ConfigError(f"header: {error}") from None
+        if (said := header.destination_uri) != target.uri:
+            log.warning("C53: the header's destinationURI is %s, the request goes to %s", said, target.uri)
+        return header
 
     def _message(
         self, header: Header, request: XmlObject, options: CallOptions, *, one_way: bool = False

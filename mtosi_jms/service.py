@@ -247,7 +247,8 @@ class Service:
 
     Args:
         caller: who carries the calls: a `Requestor`.
-        destination: where the supplier listens: a name of the naming context, or a destination object.
+        destination: where the supplier listens: a name of the naming context, a destination object, or a JMS URI, whose
+            delivery mode, time to live, priority and reply name hold for each request (C42).
     """
 
     __service__: ClassVar[ServiceInfo]

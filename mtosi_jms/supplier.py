@@ -68,8 +68,7 @@ class Supplier:
         self.destination = names.lookup(destination)
         if self.destination.is_temporary:
             raise ConfigError("a supplier is served from an administered destination (R2a)")
-        given = destination if isinstance(destination, str) else names.name_of(destination) or str(destination)
-        self.sender_uri = sender_uri or given
+        self.sender_uri = sender_uri or names.uri_of(destination)
         if profile.reply_to_on == "all":
             names.lookup(self.sender_uri)  # every reply will need it: better now than then
         self.profile = profile

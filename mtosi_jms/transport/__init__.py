@@ -8,6 +8,7 @@ from typing import Final
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.naming import NamesSource, NamingContext
+from mtosi_jms.jms.uri import JmsUri, is_jms_uri
 from mtosi_jms.transport.base import AckMode, Connection, Consumer, Delivery, ErrorHook, Listener, Session
 from mtosi_jms.transport.descriptor import Capability, ConnectionMetadata, check_jms_version
 from mtosi_jms.transport.producer import Producer
@@ -35,7 +36,8 @@ def connect(url: str, *, names: NamesSource = None, **options: object) -> Connec
     """Opens a connection to a JMS provider; it is stopped, as JMS has it.
 
     Args:
-        url: `memory:` or `memory:NAME`: a provider inside this process, the same for the same name.
+        url: `memory:` or `memory:NAME`: a provider inside this process, the same for the same name. `jndi:NAME`: the
+            URL of a connection factory in `names` (P17), which a JMS URI names in `jndiConnectionFactoryName`.
         names: a naming context, a mapping of name to destination, or a file: `jndi.properties` or TOML.
         options: what the provider takes besides. All take `client_id`, which durable subscriptions are known by, and
             `jms_version`, the level of the provider's JMS API, 1.1 or later (R1). `memory:` takes `clock`, a callable
@@ -46,8 +48,12 @@ def connect(url: str, *, names: NamesSource = None, **options: object) -> Connec
     Raises:
         ConfigError: the URL has a scheme that no provider serves, the JMS version is too old, the names are at fault,
             or an option is unknown.
+        NamingError: no such connection factory.
         TransportError: the provider cannot be reached.
     """
+    context = NamingContext.of(names)
+    if (factory := _factory_name(url)) is not None:
+        url = context.factory(factory)
     scheme, colon, rest = url.partition(":")
     module = PROVIDERS.get(scheme.lower())
     if module is None or not colon:
@@ -55,6 +61,18 @@ def connect(url: str, *, names: NamesSource = None, **options: object) -> Connec
         raise ConfigError(f"{shown}: no provider serves it; there are {', '.join(f'{name}:' for name in PROVIDERS)}")
     if options.get("jms_version") is not None:
         check_jms_version(options["jms_version"])
-    context = NamingContext.of(names)
     connection: Connection = import_module(module).connect(rest, context, options)
     return connection
+
+
+def _factory_name(url: str) -> str | None:
+    """The name of the connection factory that a URL asks for; None where it is a provider's own URL."""
+    scheme, _, name = url.partition(":")
+    if scheme.lower() == "jndi":
+        return name
+    if not is_jms_uri(url):
+        return None
+    found = JmsUri.parse(url).connection_factory
+    if found is None:
+        raise ConfigError("a JMS URI opens a connection only with the parameter jndiConnectionFactoryName")
+    return found

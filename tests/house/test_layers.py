@@ -24,7 +24,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("jms",),
     ("patterns",),
     ("transport",),
-    ("requestor", "replies", "messages", "supplier", "answers", "notifications"),
+    ("requestor", "replies", "messages", "supplier", "answers", "notifications", "deployment"),
     ("spool", "simulator", "spark", "cli", "testing", "validation", "report", "__init__", "__main__"),
 )
 RANK = {unit: rank for rank, cell in enumerate(LAYERS) for unit in cell}

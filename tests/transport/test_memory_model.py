@@ -17,6 +17,8 @@ from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport.base import AckMode, Consumer, Delivery, Session
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 
+pytestmark = pytest.mark.obligation("P7", "P8", "P12", "P18", "P19", "T1.6", "T1.10")
+
 QUEUE, TOPIC, DEAD = Queue("queue"), Topic("topic"), Queue("DLQ")
 MOST = 4
 KINDS = ("auto", "client", "dups", "transacted")
@@ -303,6 +305,4 @@ def _number(consumer: Consumer) -> int | None:
 
 
 ProviderAndModel.TestCase.settings = settings(max_examples=80, stateful_step_count=50, deadline=None)
-TestProviderAndModel = pytest.mark.obligation("P7", "P8", "P12", "P18", "P19", "T1.6", "T1.10")(
-    ProviderAndModel.TestCase
-)
+TestProviderAndModel = ProviderAndModel.TestCase

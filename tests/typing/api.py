@@ -8,6 +8,7 @@ from typing import assert_type
 
 import mtosi_jms as mtosi
 from mtosi_jms import errors, soap, xmlbind
+from mtosi_jms.deployment import Deployment, read_deployment
 from mtosi_jms.inventory.place import place_of
 from mtosi_jms.jms.binding import from_jms, to_jms
 from mtosi_jms.service import RequestContext
@@ -133,3 +134,14 @@ def carry(data: bytes, profile: mtosi.BindingProfile) -> bytes:
     back = from_jms(message)
     assert_type(back, soap.Envelope)
     return back.to_bytes()
+
+
+def deployed(path: Path) -> None:
+    """A stub keeps its type when a deployment makes it."""
+    deployment = read_deployment(path)
+    assert_type(deployment, Deployment)
+    with (
+        mtosi.connect("jndi:jms/ConnectionFactory", names=deployment.names) as connection,
+        deployment.open_requestors(connection, limits=mtosi.Limits(gap=5)) as requestors,
+    ):
+        assert_type(requestors.stub(ManagedElementRetrieval), ManagedElementRetrieval)
