@@ -208,3 +208,26 @@ class TestPump:
         with source.lock:
             source.pump.await_idle("busy")
         assert source.settled == [("a", False)]
+
+    def test_several_may_wait_for_one_listener(self, source: Any, background: Any, patience: float) -> None:
+        entered, release = threading.Event(), threading.Event()
+
+        def on_message(delivery: Any) -> None:
+            entered.set()
+            assert release.wait(patience)
+
+        def await_idle() -> None:
+            with source.lock:
+                waiting.release()
+                source.pump.await_idle()
+
+        waiting = threading.Semaphore(0)
+        listen(source, "busy", on_message)
+        source.put(("busy", Given("a")))
+        assert entered.wait(patience)
+        closers = [background(await_idle) for _ in range(3)]
+        assert all(waiting.acquire(timeout=patience) for _ in closers)
+        with source.lock:
+            release.set()
+        for one in closers:
+            one.result(patience)

@@ -6,22 +6,15 @@ import pytest
 
 from mtosi_jms.jms.destinations import Queue, TemporaryQueue, Topic
 from mtosi_jms.jms.message import JmsMessage
+from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 
 QUEUE = Queue("memory.queue")
 
 
-class ManualClock:
-    def __init__(self) -> None:
-        self.seconds = 1_000.0
-
-    def __call__(self) -> float:
-        return self.seconds
-
-
 @pytest.fixture
 def clock() -> ManualClock:
-    return ManualClock()
+    return ManualClock(1_000)
 
 
 @pytest.fixture
@@ -65,7 +58,7 @@ class TestMemory:
         for _ in range(500):
             session.send(QUEUE, JmsMessage(time_to_live_ms=1000))
         assert provider.depth(QUEUE) == 500
-        clock.seconds += 1
+        clock.advance(1)
         session.send(Queue("another"), JmsMessage())
         assert len(provider._queues[QUEUE]) == 0
         assert provider.held() == 1
@@ -110,7 +103,7 @@ class TestMemory:
         consumer = session.consumer(QUEUE, "n = 1")
         for _ in range(100):
             session.send(QUEUE, JmsMessage(properties={"n": 1}, time_to_live_ms=1000))
-        clock.seconds += 1
+        clock.advance(1)
         session.send(Queue("another"), JmsMessage())
         assert (len(consumer.view.store), len(consumer.queue)) == (0, 0)
 

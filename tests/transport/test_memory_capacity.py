@@ -11,6 +11,7 @@ import pytest
 from mtosi_jms.errors import ConfigError, IllegalStateError, InvalidDestinationError, ResourceLimitError
 from mtosi_jms.jms.destinations import Queue, Topic
 from mtosi_jms.jms.message import JmsMessage
+from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport import AckMode, connect
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 from mtosi_jms.transport.memory import session as sessions
@@ -87,11 +88,11 @@ def test_a_full_destination_refuses_after_the_send_timeout() -> None:
 
 
 def test_expiry_makes_room() -> None:
-    now = [1000.0]
-    with opened(MemoryProvider(clock=lambda: now[0], capacity=1, send_timeout=0)) as connection:
+    clock = ManualClock(1_000)
+    with opened(MemoryProvider(clock=clock, capacity=1, send_timeout=0)) as connection:
         session = connection.session()
         session.send(QUEUE, JmsMessage(body=b"old", time_to_live_ms=500))
-        now[0] += 1
+        clock.advance(1)
         session.send(QUEUE, numbered(2))
         assert connection.session().consumer(QUEUE).receive(0).message.body == b"2"
 
@@ -101,13 +102,13 @@ def test_expiry_lets_a_sender_go_on_that_waits(
 ) -> None:
     """Nobody tells it: it looks again."""
     monkeypatch.setattr(sessions, "_EXPIRY_LOOK", 0.01)
-    now = [1000.0]
-    with opened(MemoryProvider(clock=lambda: now[0], capacity=1)) as connection:
+    clock = ManualClock(1_000)
+    with opened(MemoryProvider(clock=clock, capacity=1)) as connection:
         session = connection.session()
         session.send(QUEUE, JmsMessage(time_to_live_ms=500))
         waiting = background(lambda: session.send(QUEUE, numbered(2)))
         until_memory_blocked(session)
-        now[0] += 1
+        clock.advance(1)
         assert waiting.result(patience).message_id
 
 

@@ -9,6 +9,7 @@ import pytest
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.destinations import Queue, TemporaryQueue, Topic
 from mtosi_jms.jms.message import JmsMessage, is_property_name
+from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport import connect
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 from mtosi_jms.transport.memory.deadletter import DELIVERIES, ORIGINAL_DESTINATION, REASON
@@ -72,12 +73,12 @@ def test_by_default_a_message_comes_again_for_ever() -> None:
 
 
 def test_an_expired_message_is_not_parked() -> None:
-    now = [1000.0]
-    with opened(max_deliveries=1, clock=lambda: now[0]) as connection:
+    clock = ManualClock(1_000)
+    with opened(max_deliveries=1, clock=clock) as connection:
         session = connection.session()
         session.send(QUEUE, JmsMessage(time_to_live_ms=500))
         assert session.consumer(QUEUE).receive(0) is not None
-        now[0] += 1
+        clock.advance(1)
         session.recover()
         assert session.browse(DLQ) == []
         session.close()
