@@ -116,8 +116,8 @@ class TestOptions:
         limits: dict[str, Any] = {"capacity": 7, "send_timeout": 0.5, "max_deliveries": 3, "dead_letter": Queue("D")}
         with connect("memory:limits", **limits), connect("memory:limits"):
             pass
-        with connect("memory:limits", capacity=None, jms_version=None, clock=None):
-            pass
+        with connect("memory:limits", capacity=None, jms_version=None, clock=None, client_id=None) as connection:
+            assert connection.client_id == ""
         found = memory.provider("limits").limits
         assert {name: getattr(found, name) for name in limits} == limits
         with connect("memory:limits", max_deliveries=9):

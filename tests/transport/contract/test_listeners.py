@@ -287,6 +287,24 @@ class TestRules:
         session.send(queue, text(1))
         assert other.receive(0) is None
 
+    @pytest.mark.obligation("P4")
+    def test_what_a_listener_was_given_is_its_threads_too(
+        self, connection: Connection, queue: Queue, patience: float, text: Any, listener: Any, bodies: Any
+    ) -> None:
+        """Kept and acknowledged elsewhere: refused while the connection runs, and good when it is stopped."""
+        ear = listener()
+        session = connection.session(AckMode.CLIENT)
+        session.consumer(queue).listen(ear)
+        connection.session().send(queue, text(1))
+        assert ear.done.wait(patience)
+        with pytest.raises(IllegalStateError, match="P4"):
+            ear.heard[0].acknowledge()
+        connection.stop()
+        ear.heard[0].acknowledge()
+        session.close()
+        connection.start()
+        assert bodies(connection.session().consumer(queue)) == []
+
     def test_a_stopped_one_may_be_set_up(self, provider: Any, queue: Queue, topic: Topic, listener: Any) -> None:
         session = provider.connect().session()
         consumer = session.consumer(queue)
