@@ -11,6 +11,7 @@ from mtosi_jms import errors, soap, xmlbind
 from mtosi_jms.deployment import Deployment, read_deployment
 from mtosi_jms.inventory.place import place_of
 from mtosi_jms.jms.binding import from_jms, to_jms
+from mtosi_jms.jms.selector import Finding, P, Selector, lint, parse
 from mtosi_jms.service import RequestContext
 from mtosi_jms.stubs.fmw.nam import NamingAttributeType, name
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
@@ -160,6 +161,16 @@ def carry(data: bytes, profile: mtosi.BindingProfile) -> bytes:
     back = from_jms(message)
     assert_type(back, soap.Envelope)
     return back.to_bytes()
+
+
+def selecting(message: mtosi.JmsMessage) -> bool:
+    """Selectors as text and in Python."""
+    written = parse("MTOSI_EventType = 'ObjectCreation' AND JMSPriority > 4")
+    assert_type(written.matches({"JMSPriority": 5}), bool | None)
+    built = (P.EventType.in_("ObjectCreation") & (P.JMSPriority + 1 > 4)) | ~P.isEdgePointRelated
+    assert_type(built.selector(), Selector)
+    assert_type(lint(written, mode="strict", filters=["EventType"]), list[Finding])
+    return written.accepts(message) and (P["color"] == "blue").selector().accepts(message)
 
 
 def deployed(path: Path) -> None:
