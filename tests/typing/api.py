@@ -25,7 +25,7 @@ from mtosi_jms.stubs.mri.resource_inventory_retrieval import ResourceInventoryRe
 from mtosi_jms.stubs.mri.rir import GetInventoryRequest, GetInventoryResponse
 from mtosi_jms.stubs.nrf.invdata import ManagementDomainInventoryType
 from mtosi_jms.stubs.nrf.me import ManagedElementType, Me
-from mtosi_jms.transport import Connection
+from mtosi_jms.transport import AckMode, Capability, Connection, Delivery
 
 
 def ask(connection: Connection) -> str | xmlbind.Nil | None:
@@ -92,6 +92,24 @@ class Ems(ManagedElementRetrieval.Supplier):
         if request.me_ref is None:
             raise errors.MtosiFault("meRef is missing", kind="invalidInput")
         return GetManagedElementResponse(me=ManagedElementType(name=request.me_ref))
+
+
+def talk(connection: Connection, destination: mtosi.Queue) -> list[mtosi.JmsMessage]:
+    """JMS itself: a producer, a consumer, a listener, a browser."""
+
+    def on_message(delivery: Delivery) -> None:
+        delivery.acknowledge()
+
+    def on_error(error: BaseException, delivery: Delivery | None) -> None:
+        print(error, delivery and delivery.message.message_id)
+
+    with connection.session(AckMode.DUPS_OK) as session:
+        sent = session.producer(destination, priority=6).send(mtosi.JmsMessage(body=b"x"), time_to_live_ms=1000)
+        assert_type(sent, mtosi.JmsMessage)
+        consumer = session.consumer(destination, "MTOSI_msgType = 'REQUEST'")
+        assert_type(consumer.receive(1), Delivery | None)
+        consumer.listen(on_message, on_error)
+        return session.browse(destination) if Capability.BROWSE in connection.capabilities else []
 
 
 def serve() -> None:
