@@ -12,8 +12,18 @@ from mtosi_jms.broker.activemq import start as start_activemq
 from mtosi_jms.broker.artemis import start as start_artemis
 from mtosi_jms.broker.process import BrokerProcess, Endpoints, free_ports
 from mtosi_jms.errors import ConfigError
+from mtosi_jms.testing import fixtures
+
+from .java_tools import JavaTools
+from .selector_maker import SelectorMaker
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The SDK's fixtures: pytest has them where this checkout is installed; elsewhere, and with `-p no:`, from here."""
+    if not config.pluginmanager.has_plugin(fixtures.__name__):
+        config.pluginmanager.register(fixtures, "fixtures of the checkout")
 
 
 @pytest.fixture(scope="session")
@@ -56,3 +66,15 @@ def activemq(request: pytest.FixtureRequest) -> Iterator[BrokerProcess]:
 def artemis(request: pytest.FixtureRequest) -> Iterator[BrokerProcess]:
     """ActiveMQ Artemis, the same way."""
     yield from _running(request, start_artemis)
+
+
+@pytest.fixture(scope="session")
+def java(tmp_path_factory: pytest.TempPathFactory) -> JavaTools:
+    """Compiles and runs Java programs of the suite; skips where there is no compiler."""
+    return JavaTools(tmp_path_factory.mktemp("java"))
+
+
+@pytest.fixture(scope="session")
+def selector_maker() -> type[SelectorMaker]:
+    """The maker of random selectors."""
+    return SelectorMaker

@@ -29,7 +29,7 @@ from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieva
 from mtosi_jms.stubs.mri.resource_inventory_retrieval import ResourceInventoryRetrieval
 from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.supplier import Supplier
-from mtosi_jms.testing import SUPPLIER, Tamper, duplicate, exchange, gap, reorder
+from mtosi_jms.testing import SUPPLIER, ManualClock, Tamper, duplicate, exchange, gap, reorder
 
 Numbers = Callable[[Any], list[int]]
 SHORT = Limits(gap=0.02)
@@ -284,40 +284,30 @@ def test_a_response_is_forgotten_when_its_reader_is_done(mtosi_exchange: Any, sm
         assert living(ManagedElementType, Envelope) == before
 
 
-class Ticking:
-    """A clock that goes only when a test says so."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_a_slow_caller_is_not_timed_out_by_itself(mtosi_exchange: Any, small_ems: Any, numbers: Numbers) -> None:
     """The time that a caller takes for a batch is not the peer's; neither for the gap nor in all."""
-    clock = Ticking()
+    clock = ManualClock()
     pair = mtosi_exchange([small_ems(6)], clock=clock, limits=Limits(first_reply=5, gap=5, total=9))
     batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=2)
     found = []
-    clock.now += 100
+    clock.advance(100)
     for batch in batches:
         found += numbers(batch)
-        clock.now += 100
+        clock.advance(100)
     assert found == [1, 2, 3, 4, 5, 6]
 
 
 def test_what_has_arrived_is_used_before_a_clock_is_looked_at(
     mtosi_exchange: Any, small_ems: Any, numbers: Numbers
 ) -> None:
-    clock = Ticking()
+    clock = ManualClock()
     pair = mtosi_exchange(clock=clock, limits=Limits(first_reply=1, gap=1))
     stub = pair.stub(ManagedElementRetrieval)
     batches = stub.get_all_managed_elements.batches(batch_size=1)
     pair.scripted.send(pair.scripted.take().replies([small_ems(3)]))
 
     def passing() -> float:  # every look at the clock takes an hour
-        clock.now += 3600
+        clock.advance(3600)
         return clock.now
 
     pair.requestor._pump._clock = passing

@@ -37,7 +37,7 @@ from mtosi_jms.stubs.nrb.rscoc import ResourceObjectCreation
 from mtosi_jms.stubs.nrb.rscodel import ResourceObjectDeletion
 from mtosi_jms.stubs.nrb.rscodis import ResourceObjectDiscovery
 from mtosi_jms.stubs.nrb.rscsc import ResourceStateChange
-from mtosi_jms.testing import connect_privately
+from mtosi_jms.testing import ManualClock, connect_privately
 from mtosi_jms.validation import SchemaSet, Validator
 
 TOPICS = {"Inventory": "jms/InventoryTopic", "Fault": "jms/FaultTopic", "Protection": "jms/ProtectionTopic"}
@@ -270,14 +270,14 @@ def test_late_subscribers_of_a_topic_miss_what_was_before(connection: Any, publi
 
 
 def test_what_has_expired_does_not_arrive() -> None:
-    now = [1_700_000_000.0]
-    with connect_privately(NAMES, clock=lambda: now[0]) as connection:
+    clock = ManualClock(1_700_000_000)
+    with connect_privately(NAMES, clock=clock) as connection:
         subscriber = subscribe(connection, "jms/FaultTopic")
         other = subscribe(connection, "jms/InventoryTopic")
         publisher = Publisher(connection, TOPICS, sender_uri="jms/EmsOS")
         publisher.publish(alarm())
         publisher.publish(ResourceObjectCreation(object_type="ME"))
-        now[0] += 3600
+        clock.advance(3600)
         assert list(subscriber) == []
         assert len(list(other)) == 1
 
