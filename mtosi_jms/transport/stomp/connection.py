@@ -131,7 +131,7 @@ class StompConnection(Connection):
                 session.shut()
         for session in sessions:
             session.leave_all()
-        self._keeper.close()
+        self.finish()
 
     # What follows holds the lock already.
 
@@ -176,6 +176,14 @@ class StompConnection(Connection):
             raise IllegalStateError("the connection is closed")
 
     # What follows does not hold the lock: it talks to the broker.
+
+    def finish(self) -> None:
+        """Ends a connection that was closed, once no listener has a message in hand that it acknowledges as it
+        returns."""
+        with self.lock:
+            ended = self._closed and not self._sessions
+        if ended:
+            self._keeper.close()
 
     def prepare(self, destination: Destination, message: JmsMessage) -> tuple[JmsMessage, Frame]:
         """A message as it is sent, and its frame.
@@ -281,7 +289,7 @@ class StompConnection(Connection):
                 self._subscriptions.pop(subscription.number, None)
             ended, consumer.subscriptions = consumer.subscriptions, []
             consumer.buffer.clear()
-        for subscription in ended:
+        for subscription in reversed(ended):  # what is returned last comes first again
             link = subscription.link
             if link is not None and link.lost is None:
                 try:

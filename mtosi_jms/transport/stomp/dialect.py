@@ -104,6 +104,7 @@ class ActiveMQ(Dialect):
         {
             Capability.BROWSE,
             Capability.DURABLE,
+            Capability.DURABLE_RULES,
             Capability.NO_LOCAL,
             Capability.SELECTORS,
             Capability.TEMPORARY_CHECKED,

@@ -221,6 +221,7 @@ class StompSession(Session):
             self.connection.widen(entry.subscription.consumer)
         if self._closed:
             self.leave_all()
+            self.connection.finish()
 
     def accept(self, entry: Entry) -> bool:
         """Does what a message that was handed out asks for; the lock is not held.
