@@ -26,7 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("patterns",),
     ("transport",),
     ("requestor", "outcomes", "replies", "messages", "supplier", "answers", "filing", "notifications", "deployment"),
-    ("spool", "simulator", "spark", "cli", "testing", "validation", "report", "__init__", "__main__"),
+    ("broker", "spool", "simulator", "spark", "cli", "testing", "validation", "report", "__init__", "__main__"),
 )
 RANK = {unit: rank for rank, cell in enumerate(LAYERS) for unit in cell}
 

@@ -196,14 +196,21 @@ class StompConnection(Connection):
         headers, body = outgoing(self.dialect, self.address_of(destination), sent, reply)
         return sent, ("SEND", headers, body)
 
-    def transmit(self, frames: Sequence[Frame], *, confirmed: bool) -> None:
-        """Sends frames, waiting for a connection where it was lost, and for the broker's answer where that is asked."""
+    def transmit(self, frame: Frame, *, confirmed: bool) -> None:
+        """Sends a frame; waits for a connection where it was lost, and for the broker's answer if so wanted."""
         deadline = time.monotonic() + self.options.send_timeout
-        link = self._keeper.link(deadline)
-        if confirmed:
-            link.request(frames, deadline - time.monotonic())
-        else:
-            link.post(frames)
+        while True:
+            link = self._keeper.link(deadline)
+            try:
+                if confirmed:
+                    link.request([frame], deadline - time.monotonic())
+                else:
+                    link.post([frame])
+            except WriteError:  # the broker has not got it, so that it may be sent on another link
+                if time.monotonic() >= deadline:
+                    raise
+            else:
+                return
 
     def transact(self, sends: Sequence[Frame], entries: Sequence[Entry]) -> None:
         """Sends and acknowledges as one transaction.

@@ -58,6 +58,8 @@ class Proxy:
     def close(self) -> None:
         """Ends it."""
         self.flow()
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # or the thread that accepts keeps it open
         self._listener.close()
         self.cut()
 

@@ -30,6 +30,17 @@ def everything(consumer: Any, quiet: float = 0.4) -> list[bytes]:
     return taken
 
 
+def send_surely(session: Any, queue: Queue, message: JmsMessage) -> None:
+    """What an application does that can bear a message twice."""
+    for _ in range(5):
+        try:
+            session.send(queue, message)
+        except UnknownOutcomeError:
+            continue
+        return
+    pytest.fail("five connections were lost")
+
+
 class TestUnknownOutcome:
     def test_a_receipt_that_never_comes(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
         """The broker has the message; the sender is told that it may have it, and it is not sent twice."""
@@ -51,9 +62,13 @@ class TestUnknownOutcome:
     def test_a_broker_that_takes_nothing(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
         session = by_proxy(send_timeout=0.3).session()
         proxy.stall(to_broker=True)
-        with pytest.raises(TransportError, match="took nothing"):
+
+        def send_on() -> None:
             for _ in range(50):
                 session.send(queue, JmsMessage(body=b"x" * 1_000_000))
+
+        with pytest.raises(TransportError, match="took nothing"):
+            send_on()
 
     def test_a_commit_that_is_not_confirmed(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
         session = by_proxy().session(transacted=True)
@@ -83,7 +98,7 @@ class TestReconnect:
         replies = session.consumer(temporary)
         proxy.cut()
         sender = connection.session()
-        sender.send(queue, JmsMessage(body=b"<ask/>", delivery_mode=PERSISTENT, reply_to=temporary))
+        send_surely(sender, queue, JmsMessage(body=b"<ask/>", delivery_mode=PERSISTENT, reply_to=temporary))
         request = consumer.receive(10)
         assert request is not None
         other = by_proxy()
@@ -107,12 +122,14 @@ class TestReconnect:
         second.acknowledge()
         session.send(queue, persistent(9))  # confirmed, so that the acknowledgement before it has arrived
         proxy.cut()
-        again = consumer.receive(10)
-        assert (again.message.body, again.message.redelivered) == (b"<n>0</n>", True)
+        marks: dict[bytes, bool] = {}
+        while len(marks) < 3:  # what was here before the loss was noticed may come twice
+            message = consumer.receive(10).message
+            marks[message.body] = message.redelivered
         with pytest.raises(TransportError, match="again"):
             first.acknowledge()
-        again.acknowledge()
-        assert sorted(everything(consumer)) == [b"<n>2</n>", b"<n>9</n>"]
+        assert set(marks) == {b"<n>0</n>", b"<n>2</n>", b"<n>9</n>"}
+        assert marks[b"<n>0</n>"]
 
     def test_a_transaction_that_received_is_rolled_back(
         self, activemq: Any, open_stomp: Any, queue: Queue, request: pytest.FixtureRequest
@@ -130,11 +147,10 @@ class TestReconnect:
         assert consumer.receive(10) is not None
         session.send(queue, persistent(2))
         proxy.cut()
-        connection.session().send(queue, persistent(3))  # waits for the new connection
+        send_surely(connection.session(), queue, persistent(3))
         with pytest.raises(TransportError, match="rolled back"):
             session.commit()
-        bodies = {consumer.receive(10).message.body for _ in range(2)}
-        assert bodies == {b"<n>1</n>", b"<n>3</n>"}
+        assert consumer.receive(10).message.body in (b"<n>1</n>", b"<n>3</n>")
         session.commit()
 
     def test_listeners_go_on(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
@@ -150,7 +166,7 @@ class TestReconnect:
         connection.session(AckMode.AUTO).consumer(queue).listen(on_message)
         connection.session().send(queue, persistent(1))
         proxy.cut()
-        connection.session().send(queue, persistent(2))
+        send_surely(connection.session(), queue, persistent(2))
         assert done.wait(20)
         assert {b"<n>1</n>", b"<n>2</n>"} >= set(heard)
 
@@ -184,13 +200,8 @@ class TestReconnect:
         session = by_proxy().session()
         for number in range(5):
             proxy.cut()
-            try:
-                session.send(queue, persistent(number))
-            except UnknownOutcomeError:
-                pass
-            except TransportError:  # the frame was not written to its end
-                session.send(queue, persistent(number))
-        assert set(everything(session.consumer(queue))) <= {b"<n>%d</n>" % number for number in range(5)}
+            send_surely(session, queue, persistent(number))
+        assert set(everything(session.consumer(queue))) == {b"<n>%d</n>" % number for number in range(5)}
 
 
 class TestSignsOfLife:
@@ -334,13 +345,16 @@ class TestKill:
             session.send(queue, persistent(number))
         consumer = session.consumer(queue)
         taken = []
-        for number in range(30):
+        for _ in range(30):
             delivery = consumer.receive(10)
             delivery.acknowledge()
             taken.append(delivery.message.body)
         process.kill()
         own_broker()
-        taken += everything(consumer, 8.0)
+        while len(set(taken)) < 60:
+            delivery = consumer.receive(30)
+            delivery.acknowledge()
+            taken.append(delivery.message.body)
         assert set(taken) == {b"<n>%d</n>" % number for number in range(60)}
 
 
