@@ -225,7 +225,7 @@ def _check_login(url: str) -> Check:
     from mtosi_jms.transport import ALL_CAPABILITIES, connect
 
     try:
-        with connect(url, connect_timeout=CONNECT_SECONDS) as connection:
+        with connect(url, reconnect=False) as connection:
             told, capabilities = connection.metadata, connection.capabilities
     except MtosiError as error:
         return Check("login", "fault", str(error), "see the guide to STOMP, docs/stomp.md")

@@ -89,7 +89,8 @@ class TestWhereItCannotBeHad:
         assert "apt-get install activemq" in str(caught.value)
 
     def test_another_file_is_not_used(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        script = f'for word in "$@"; do case $word in -DoutputDirectory=*) echo x > ${{word#*=}}/{artemis.NAME}-bin.zip;; esac; done'
+        write = f"echo x > ${{word#*=}}/{artemis.NAME}-bin.zip"
+        script = f'for word in "$@"; do case $word in -DoutputDirectory=*) {write};; esac; done'
         self.fake_maven(monkeypatch, tmp_path, script)
         with pytest.raises(ConfigError, match="another one"):
             artemis.distribution()

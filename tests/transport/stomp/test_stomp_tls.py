@@ -15,11 +15,15 @@ from mtosi_jms.broker import artemis as artemis_module
 from mtosi_jms.broker.artemis import KeyStores
 from mtosi_jms.broker.process import BrokerProcess, Endpoints, free_ports
 from mtosi_jms.errors import ConfigError, TransportError
-from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue
+from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.transport.base import AckMode
 
 pytestmark = pytest.mark.broker
 SECRET = "of-the-stores"
+
+
+def _files(name: str, kind: str) -> list[str]:
+    return ["-keyout", f"{name}.key", "-out", f"{name}.{kind}"]
 
 
 class Certificates:
@@ -28,23 +32,16 @@ class Certificates:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         for name in ("ca", "other"):
-            self._openssl(
-                *f"req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN={name} -keyout {name}.key -out {name}.pem".split()
-            )
+            self._openssl(*f"req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN={name}".split(), *_files(name, "pem"))
         (folder / "san").write_text("subjectAltName=IP:127.0.0.1\n")
         for name, extra in (("broker", ["-extfile", "san"]), ("client", [])):
-            self._openssl(*f"req -newkey rsa:2048 -nodes -subj /CN={name} -keyout {name}.key -out {name}.csr".split())
+            self._openssl(*f"req -newkey rsa:2048 -nodes -subj /CN={name}".split(), *_files(name, "csr"))
             sign = f"x509 -req -days 2 -in {name}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out {name}.pem".split()
             self._openssl(*sign, *extra)
         store = f"pkcs12 -export -in broker.pem -inkey broker.key -out broker.p12 -passout pass:{SECRET}".split()
         self._openssl(*store)
-        subprocess.run(
-            ["keytool", "-importcert", "-noprompt", "-alias", "ca", "-file", "ca.pem", "-keystore", "trust.p12"]
-            + ["-storetype", "PKCS12", "-storepass", SECRET],
-            cwd=folder,
-            check=True,
-            capture_output=True,
-        )
+        trust = "keytool -importcert -noprompt -alias ca -file ca.pem -keystore trust.p12 -storetype PKCS12 -storepass"
+        subprocess.run([*trust.split(), SECRET], cwd=folder, check=True, capture_output=True)
         self.stores = KeyStores(folder / "broker.p12", folder / "trust.p12", SECRET)
 
     def __call__(self, name: str) -> str:
@@ -95,7 +92,7 @@ def test_many_messages_both_ways(tls_broker: BrokerProcess, open_stomp: Any, kno
     session, answers = connection.session(AckMode.AUTO), Queue(f"{queue.name}.answers")
     for number in range(2_000):
         session.send(queue, JmsMessage(body=b"%d" % number))
-    session.send(queue, JmsMessage(body=b"x" * 3_000_000, delivery_mode=DeliveryMode.PERSISTENT))
+    session.send(queue, JmsMessage(body=b"x" * 3_000_000))
     consumer = session.consumer(queue)
     for number in range(2_000):
         assert consumer.receive(10).message.body == b"%d" % number
@@ -121,7 +118,7 @@ def test_a_killed_broker_is_noticed(certificates: Certificates, open_stomp: Any,
 def test_an_authority_that_is_not_ours(
     tls_broker: BrokerProcess, open_stomp: Any, known: Any, certificates: Any
 ) -> None:
-    with pytest.raises(TransportError, match="certificate is refused.*ca_file"):
+    with pytest.raises(TransportError, match=r"certificate is refused.*ca_file"):
         open_stomp(tls_broker.endpoints.url("stomp+ssl"), **known | {"ca_file": certificates("other.pem")})
 
 
