@@ -19,6 +19,7 @@ from mtosi_jms.errors import (
 )
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage, NamingContext
 from mtosi_jms.jms.binding import to_jms
+from mtosi_jms.jms.table2 import MAX_INTEGER
 from mtosi_jms.messages import stamped, whole_number
 from mtosi_jms.patterns import Batch, BatchPosition, ReplyRoute, RouteSource, parse_pattern, reply_ids, reply_route
 from mtosi_jms.service import OperationInfo, ServiceInfo
@@ -147,7 +148,8 @@ class Replies:
 
     def _number(self, header: Header, position: BatchPosition) -> None:
         size = whole_number(self.request.requested_batch_size)
-        header.requested_batch_size = size if size is None or size >= 0 else None
+        # Echoing it is a courtesy: what cannot become a property (C25) must not cost the requestor the answer.
+        header.requested_batch_size = size if size is None or 0 <= size <= MAX_INTEGER else None
         header.batch_sequence_number = position.number
         header.batch_sequence_end_of_reply = position.end_of_reply
 
