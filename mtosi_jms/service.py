@@ -366,7 +366,7 @@ def services_of(package: str) -> tuple[ServiceInfo, ...]:
         return tuple(
             getattr(importlib.import_module(f"{package}.{module}"), name).__service__ for module, name in places
         )
-    except ImportError as error:
+    except (ImportError, TypeError, ValueError) as error:  # a relative name is a TypeError, an empty one a ValueError
         raise ConfigError(f"stubs package {package!r} cannot be imported: {error}") from error
 
 
