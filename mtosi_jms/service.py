@@ -361,11 +361,9 @@ def services_of(package: str) -> tuple[ServiceInfo, ...]:
         ConfigError: the package cannot be imported.
     """
     try:
-        paths: Mapping[str, str] = getattr(importlib.import_module(package), "__services__", {})
-        places = [path.split(":") for path in paths]
-        return tuple(
-            getattr(importlib.import_module(f"{package}.{module}"), name).__service__ for module, name in places
-        )
+        load = importlib.import_module
+        places = [path.split(":") for path in getattr(load(package), "__services__", {})]
+        return tuple(getattr(load(f"{package}.{module}"), name).__service__ for module, name in places)
     except (ImportError, TypeError, ValueError) as error:  # a relative name is a TypeError, an empty one a ValueError
         raise ConfigError(f"stubs package {package!r} cannot be imported: {error}") from error
 
