@@ -16,12 +16,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from mtosi_jms.errors import ConfigError, EnvelopeError, XmlError
+from mtosi_jms.incoming import Landing
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, from_jms, to_jms
 from mtosi_jms.jms.events import logical_name
 from mtosi_jms.jms.profile import TopicCategory
 from mtosi_jms.messages import have_again, stamped
-from mtosi_jms.replies import Landing
 from mtosi_jms.soap import Envelope, Header, correlation_id
 from mtosi_jms.stubs.fmw.cei import CommonEventInformationType
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType

@@ -2,35 +2,37 @@
 
 It has no thread of its own. Whoever waits for a reply receives for all: one caller at a time pumps the reply
 destination and gives each reply to the exchange it belongs to. So nothing is taken from the provider before somebody
-wants it, and a failure surfaces where somebody waits.
+wants it, and a failure surfaces where somebody waits. For callers on event loops there is `Requestor.aio`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import logging
 import threading
 import time
 import uuid
-import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from mtosi_jms.errors import ConfigError, HeaderError, IncompleteBatchError, MtosiError, MtosiFault, ProtocolError
+from mtosi_jms.errors import ConfigError, HeaderError
+from mtosi_jms.incoming import Landing, Orphans
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, to_jms
-from mtosi_jms.messages import in_package, stamped
+from mtosi_jms.messages import stamped
 from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, Limits, SimpleExchange, Strategy
-from mtosi_jms.replies import Landing, Orphans, ReplyPump, Ticket
+from mtosi_jms.replies import ReplyPump
+from mtosi_jms.responses import Batches, the_response
 from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
+from mtosi_jms.tickets import Ticket
 from mtosi_jms.transport import Connection, Session
 from mtosi_jms.xmlbind import XmlObject
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from mtosi_jms.aio.requestor import AsyncRequestor
 
 _STRATEGIES = {"both": Strategy.BOTH, "xml": Strategy.XML, "jms": Strategy.MESSAGE_ID}
 
@@ -47,7 +49,8 @@ class Requestor:
         profile: the switches of the binding.
         limits: how long exchanges wait; a call may set its own time. Time counts while a caller waits.
         landing: keeps each received message durably before it is acknowledged.
-        on_orphan: called with each reply that belongs to no exchange, by a thread that waits for another.
+        on_orphan: called with each reply that belongs to no exchange, by a thread that waits for another; once there
+            were asynchronous callers, by a thread of its own.
         expect_ack: take a reply without body and batch fields for an acknowledgement, not for the answer (C61).
         new_id: makes correlation ids.
         clock: seconds, not running backwards.
@@ -89,6 +92,8 @@ class Requestor:
         self._new_id = new_id
         self._clock = clock
         self._sending = threading.Lock()
+        self._making = threading.Lock()
+        self._aio: AsyncRequestor | None = None
         named = [] if temporary_reply else [connection.names.lookup(reply_to or sender_uri)]
         failures = [connection.names.lookup(failure_reply_to)] if failure_reply_to else []
         self._temporary: Destination | None = None
@@ -127,6 +132,16 @@ class Requestor:
         """How many exchanges wait for replies."""
         return self._pump.pending
 
+    @property
+    def aio(self) -> AsyncRequestor:
+        """The same requestor for coroutines; blocking callers and any number of event loops may share it."""
+        from mtosi_jms.aio.requestor import AsyncRequestor  # asyncio is not there for who does not use it
+
+        with self._making:
+            if self._aio is None:
+                self._aio = AsyncRequestor(self._pump, self._begin, self._send_one_way, self.close)
+            return self._aio
+
     def call(
         self, service: ServiceInfo, operation: OperationInfo, destination: Any, request: XmlObject, options: CallOptions
     ) -> Any:
@@ -148,9 +163,7 @@ class Requestor:
             envelope = self._pump.next(ticket)
         finally:
             self._pump.close_ticket(ticket)
-        if envelope is None:
-            raise ProtocolError("the exchange ended without an answer", ticket.correlation_id)
-        return _heard(envelope, options, service, operation)
+        return the_response(envelope, ticket, options, service, operation)
 
     def call_batches(
         self,
@@ -282,6 +295,9 @@ class Requestor:
         """Ends the sessions; callers that wait get an IllegalStateError. The connection stays open."""
         self._pump.close()
         self._session.close()
+        with self._making:
+            if self._aio is not None:
+                self._aio.stop_sending()
 
     def __enter__(self) -> Self:
         return self
@@ -290,105 +306,3 @@ class Requestor:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-class Batches(Iterator[Any]):
-    """The responses of one MultipleBatchResponse call: in order, each once, as soon as order allows.
-
-    Iteration raises, when the turn of the fault has come, `MtosiFault` (C59), `IncompleteBatchError` with the missing
-    numbers (P32), `ReplyTimeoutError`, or the `XmlError` of a reply that cannot be read. It is for one thread at a
-    time. What nobody refers to any more is given up.
-
-    Attributes:
-        correlation_id: the request's correlationId.
-    """
-
-    def __init__(
-        self, pump: ReplyPump, ticket: Ticket, service: ServiceInfo, operation: OperationInfo, options: CallOptions
-    ) -> None:
-        self.correlation_id = ticket.correlation_id
-        self._pump = pump
-        self._ticket = ticket
-        self._service = service
-        self._operation = operation
-        self._options = options
-        self._end = weakref.finalize(self, pump.drop, ticket)
-        self._end.atexit = False
-
-    def __next__(self) -> Any:
-        try:
-            envelope = self._pump.next(self._ticket)
-            if envelope is not None:
-                return _heard(envelope, self._options, self._service, self._operation)
-        except IncompleteBatchError as error:
-            self.close()
-            error.batches = dict(self.held)
-            raise
-        except BaseException:
-            self.close()
-            raise
-        self.close()
-        raise StopIteration
-
-    @property
-    def held(self) -> Mapping[int, Any]:
-        """What had arrived by the time that the exchange ended badly and never had its turn, by batch number.
-
-        Responses; in place of one that is none, its envelope.
-        """
-        return {number: self._held(envelope) for number, envelope in self._ticket.held.items()}
-
-    def _held(self, envelope: Envelope) -> Any:
-        try:
-            return _response_of(in_package(envelope, self._service.root), self._service, self._operation)
-        except MtosiError:
-            return envelope
-
-    @property
-    def counts(self) -> Any:
-        """What came so far: replies, released, duplicates, conflicts, strays."""
-        exchange: Any = self._ticket.exchange
-        return exchange.counts
-
-    def close(self) -> None:
-        """Give up what has not come; its replies will be orphans."""
-        if self._end.detach() is not None:
-            self._pump.close_ticket(self._ticket)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-def _heard(envelope: Envelope, options: CallOptions, service: ServiceInfo, operation: OperationInfo) -> Any:
-    """The response object of a reply whose turn has come; the call's hook sees its envelope first."""
-    envelope = in_package(envelope, service.root)
-    if options.on_reply is not None:
-        options.on_reply(envelope)
-    elif envelope.warnings:
-        count, first = len(envelope.warnings), envelope.warnings[0]
-        log.warning("a reply of %s with %d warnings, the first: %s", operation.name, count, first)
-    return _response_of(envelope, service, operation)
-
-
-def _response_of(envelope: Envelope, service: ServiceInfo, operation: OperationInfo) -> Any:
-    """The response object of a reply.
-
-    Raises:
-        MtosiFault: it is a fault.
-        ProtocolError: its body is not the operation's response.
-    """
-    header = envelope.header
-    if envelope.fault is not None:
-        raise envelope.fault
-    if header is not None and header_text(header, "msgType") == "ERROR":
-        raise MtosiFault("the reply has msgType ERROR and no fault", detail=envelope.body, header=header)
-    expected = service.load(operation.response)
-    if isinstance(envelope.body, expected):
-        return envelope.body
-    got = type(envelope.body).__name__ if envelope.body is not None else "an empty body"
-    raise ProtocolError(f"{operation.name}: {expected.__name__} was expected, {got} came", correlation_id(header) or "")

@@ -185,6 +185,11 @@ class Caller(Protocol):
         """Send a request and return its responses in order, each once (MultipleBatchResponse)."""
         ...
 
+    @property
+    def aio(self) -> Any:
+        """The same for coroutines: an `mtosi_jms.awaited.AsyncCaller`."""
+        ...
+
 
 class BoundOperation(Generic[Request, Response]):
     """An operation of a service at a destination; generated subclasses give it its signature."""

@@ -17,14 +17,25 @@ ROOT = Path(__file__).resolve().parents[2]
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "namespaces"),
     ("xmlbind",),
-    ("service",),
+    ("service", "awaited"),
     ("stubs",),
     ("inventory",),
     ("soap",),
     ("jms",),
     ("patterns",),
     ("transport",),
-    ("requestor", "replies", "messages", "supplier", "answers", "notifications"),
+    (
+        "requestor",
+        "responses",
+        "replies",
+        "incoming",
+        "tickets",
+        "messages",
+        "supplier",
+        "answers",
+        "notifications",
+        "aio",
+    ),
     ("spool", "simulator", "spark", "cli", "testing", "validation", "report", "__init__", "__main__"),
 )
 RANK = {unit: rank for rank, cell in enumerate(LAYERS) for unit in cell}
