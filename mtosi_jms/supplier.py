@@ -6,12 +6,14 @@ and nothing of a request is kept after its last reply (P33). A request is acknow
 
 from __future__ import annotations
 
+import copy
+import inspect
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from mtosi_jms.answers import ProviderError, Replies, ReplyRules, ResponseMaker, Sender, WithheldError
 from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiError, MtosiFault, ProtocolError
@@ -24,9 +26,13 @@ from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
 from mtosi_jms.transport import Connection, Consumer, Session
 from mtosi_jms.xmlbind import RawXml, XmlObject
 
+if TYPE_CHECKING:
+    from mtosi_jms.aio.supplier import AsyncSupplier
+
 log = logging.getLogger(__name__)
 
 ReplyPolicy = Callable[[Destination], bool]
+ServiceChange = Callable[[SupplierBase], SupplierBase]
 _NO_REQUEST = ("RESPONSE", "ERROR")
 
 
@@ -82,7 +88,10 @@ class Supplier:
         self._sessions: set[Session] = set()
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
+        self._busy: set[Session] = set()
         self._stopped = threading.Event()
+        self._ended: Callable[[MtosiError | None], object] | None = None
+        self._aio: AsyncSupplier | None = None
 
     def _known_or_own(self, destination: Destination) -> bool:
         names = self.connection.names
@@ -97,10 +106,28 @@ class Supplier:
             log.exception("the reply policy failed: no reply to %s", destination)
             return False
 
+    @property
+    def aio(self) -> AsyncSupplier:
+        """The same supplier on an event loop, for handlers that are coroutines or asynchronous generators too."""
+        from mtosi_jms.aio.supplier import AsyncSupplier  # asyncio is not there for who does not use it
+
+        with self._lock:
+            if self._aio is None:
+                self._aio = AsyncSupplier(self._with_services, eager=self._eager)
+            return self._aio
+
+    def _with_services(self, change: ServiceChange, ended: Callable[[MtosiError | None], object]) -> Supplier:
+        """The same supplier, its sessions and its end, with changed services; `ended` hears of each thread's end."""
+        other = copy.copy(self)
+        other._operations = {tag: (change(one), operation) for tag, (one, operation) in self._operations.items()}
+        other._ended = ended
+        return other
+
     def run(self) -> None:
         """Answer requests until `stop`; several threads may run one supplier.
 
         Raises:
+            ConfigError: a handler is asynchronous.
             TransportError: the provider failed.
         """
         self._serve(*self._open())
@@ -111,6 +138,7 @@ class Supplier:
         The consumers exist when this returns: a request that is sent from now on is received, on a topic too.
 
         Raises:
+            ConfigError: a handler is asynchronous.
             TransportError: the provider failed.
         """
         for session, consumer in [self._open() for _ in range(threads)]:
@@ -123,6 +151,10 @@ class Supplier:
         return self
 
     def _open(self) -> tuple[Session, Consumer]:
+        for supplier, operation in self._operations.values():
+            handler = supplier.handler(operation)
+            if inspect.iscoroutinefunction(handler) or inspect.isasyncgenfunction(handler):
+                raise ConfigError(f"the handler of {operation.name} is asynchronous: serve it by `supplier.aio`")
         session = self.connection.session()
         with self._lock:
             if self._stopped.is_set():
@@ -149,11 +181,17 @@ class Supplier:
 
     def _serve_one(self, session: Session, consumer: Consumer) -> bool:
         delivery = consumer.receive()
-        if delivery is None:
-            return False
-        self.answer(delivery.message, session)
-        delivery.acknowledge()
-        return True
+        with self._lock:
+            if delivery is None or self._stopped.is_set():  # in the latter case it is delivered again
+                return False
+            self._busy.add(session)
+        try:
+            self.answer(delivery.message, session)
+            delivery.acknowledge()
+        finally:
+            with self._lock:
+                self._busy.discard(session)
+        return not self._stopped.is_set()
 
     def _end(self, session: Session) -> None:
         with self._lock:
@@ -161,10 +199,28 @@ class Supplier:
         session.close()
 
     def _run_logged(self, session: Session, consumer: Consumer) -> None:
+        failure: MtosiError | None = None
         try:
             self._serve(session, consumer)
         except MtosiError as error:
+            failure = error
             self._failed("the supplier ends", error)
+        finally:
+            if self._ended is not None:
+                self._ended(failure)
+
+    def drain(self, wait: float | None = None) -> bool:
+        """Take no more requests, and wait for those that are being answered; `stop` ends what is left.
+
+        Returns:
+            Whether all were answered within `wait` seconds; None: as long as they need.
+        """
+        self._stopped.set()
+        with self._lock:
+            idle, threads = self._sessions - self._busy, list(self._threads)
+        for session in idle:
+            session.close()
+        return not _alive(threads, wait)
 
     def stop(self, wait: float | None = 10.0) -> None:
         """End all runs; a request that is being answered is delivered again to whoever comes next.
@@ -178,12 +234,8 @@ class Supplier:
             sessions, threads = list(self._sessions), list(self._threads)
         for session in sessions:
             session.close()
-        deadline = None if wait is None else time.monotonic() + wait
-        for thread in threads:
-            if thread is not threading.current_thread():
-                thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
-                if thread.is_alive():
-                    log.warning("%s still runs a handler", thread.name)
+        for thread in _alive(threads, wait):
+            log.warning("%s still runs a handler", thread.name)
 
     def __enter__(self) -> Self:
         return self if self._threads else self.start()
@@ -314,6 +366,15 @@ class Supplier:
             close = getattr(objects, "close", None)
             if close is not None:  # a handler that is not run to its end has its own `finally` run now
                 close()
+
+
+def _alive(threads: Sequence[threading.Thread], wait: float | None) -> list[threading.Thread]:
+    """The threads, the calling one excepted, that have not ended after so many seconds in all."""
+    deadline = None if wait is None else time.monotonic() + wait
+    for thread in threads:
+        if thread is not threading.current_thread():
+            thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
+    return [thread for thread in threads if thread.is_alive() and thread is not threading.current_thread()]
 
 
 def _operations(services: Sequence[SupplierBase]) -> dict[str, tuple[SupplierBase, OperationInfo]]:
