@@ -155,6 +155,8 @@ class Incoming:
                 warn(found.reply.payload, "R3c", "the reply does not carry the request's correlationId")
             ticket = found.exchange
             self._act(ticket, ticket.exchange.receive(found.reply, ticket.time(now)), found.reply)
+            if not ticket.inbox:
+                ticket.wake()  # not for what it got, but its time may run out sooner now
 
     def _act(self, ticket: Ticket, actions: Sequence[Any], reply: Reply[Any] | None) -> None:
         for action in actions:

@@ -150,6 +150,7 @@ class ReplyPump(Incoming):
                 self._leave(ticket)
             elif self._receiver is None:
                 woken = threading.Condition(self._lock)
+                self._idle_since = time.monotonic()
                 threading.Thread(target=self._receive, args=(woken,), name="mtosi-receive", daemon=True).start()
                 self._receiver = woken
             return action, left

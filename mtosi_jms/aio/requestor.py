@@ -11,6 +11,7 @@ Whoever is cancelled drops the ticket, which takes no lock: late replies are orp
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from types import TracebackType
@@ -177,22 +178,25 @@ class AsyncBatches(BatchCall, AsyncIterator[Any]):
 
 
 class _Bell:
-    """Wakes one coroutine, from any thread.
+    """Wakes one coroutine, from any thread."""
 
-    Args:
-        gone: called when its loop is closed, so that nobody can be woken any more.
-    """
-
-    def __init__(self, gone: Callable[[], object]) -> None:
+    def __init__(self) -> None:
         self._loop: Final = asyncio.get_running_loop()
-        self._gone = gone
         self._rung: asyncio.Future[None] | None = None
 
-    def ring(self) -> None:
-        try:
-            self._loop.call_soon_threadsafe(self._ring)
-        except RuntimeError:
-            self._gone()
+    def cord(self) -> Callable[[], None]:
+        """What to pull for it to ring. It does not keep the coroutine alive: its loop may be gone without a word."""
+        found = weakref.ref(self)
+
+        def pull() -> None:
+            bell = found()
+            try:
+                if bell is not None:
+                    bell._loop.call_soon_threadsafe(bell._ring)
+            except RuntimeError:  # the loop is closed
+                pass
+
+        return pull
 
     def _ring(self) -> None:
         if self._rung is not None and not self._rung.done():
@@ -211,8 +215,8 @@ class _Bell:
 
 async def _next(pump: ReplyPump, ticket: Ticket) -> Envelope | None:
     """The next reply of an exchange when its turn has come, None at the end; see `ReplyPump.next`."""
-    bell = _Bell(partial(pump.drop, ticket))
-    pump.listen(ticket, bell.ring)
+    bell = _Bell()
+    pump.listen(ticket, bell.cord())
     try:
         while True:
             action, left = pump.taken(ticket)
