@@ -31,12 +31,15 @@ class LoopHandlers:
     Args:
         loop: the loop.
         eager: whether a batch is sent without a look at the object after it; see `Supplier`.
+        ending: whether `cancel` is going to be called: a loop that ends cancels all its tasks, handlers among them.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, *, eager: bool) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, eager: bool, ending: Callable[[], bool]) -> None:
         self._loop = loop
+        self._ending = ending
         self._ahead = 0 if eager else 1
         self._tasks: set[asyncio.Task[None]] = set()
+        self._lost: list[_Run] = []
         self._stopped = False
 
     def over(self, service: SupplierBase) -> SupplierBase:
@@ -89,13 +92,15 @@ class LoopHandlers:
         self._stopped = True
         for task in self._tasks:
             task.cancel()
+        for run in self._lost:
+            run.end(None, _stopped())
 
     def _go_on(self, run: _Run, answer: Future[Any], wanted: int, work: Coroutine[Any, Any, Any] | None) -> None:
         run.answer, run.wanted = answer, wanted
         if run.over or self._stopped:
             if work is not None:
                 work.close()
-            run.end(None, self._lost())
+            self._cancelled(run)
         elif work is None:
             run.again.set()
         else:
@@ -108,12 +113,17 @@ class LoopHandlers:
             run.end(await work, None)
         except Exception as error:  # noqa: BLE001 - raised in the thread that answers
             run.end(None, error)
-        except BaseException:  # cancelled; or the loop is gone
-            run.end(None, self._lost())
+        except BaseException:
+            self._cancelled(run)
             raise
 
-    def _lost(self) -> Exception:
-        return _stopped() if self._stopped else concurrent.futures.CancelledError()
+    def _cancelled(self, run: _Run) -> None:
+        """By us; by the loop, and then we are about to; or by anybody else, which is a failure like any other."""
+        if not self._stopped and self._ending():
+            run.over = True
+            self._lost.append(run)
+        else:
+            run.end(None, _stopped() if self._stopped else concurrent.futures.CancelledError())
 
 
 class _Run:
@@ -160,17 +170,26 @@ class _Feed(_Run):
         """Give one lot after another, as they are asked for, and return the last one."""
         lot: list[Any] = []
         async with _closed_at_the_end(self._source) as objects:
-            async for item in objects:
-                lot.append(item)
-                if len(lot) < self.wanted and not isinstance(item, self._whole):
-                    continue
-                self.again.clear()
-                self.answer.set_result((lot, True))
-                lot = []
-                await self.again.wait()
-                if not self.wanted:
-                    break
+            try:
+                async for item in objects:
+                    lot.append(item)
+                    if len(lot) >= self.wanted or isinstance(item, self._whole):
+                        lot = await self._give(lot)
+                        if not self.wanted:
+                            break
+            except Exception:
+                if lot:  # they were yielded before
+                    lot = await self._give(lot)
+                if self.wanted:
+                    raise
         return lot, False
+
+    async def _give(self, lot: list[Any]) -> list[Any]:
+        """Hand a lot over and wait to be asked again, for the next one."""
+        self.again.clear()
+        self.answer.set_result((lot, True))
+        await self.again.wait()
+        return []
 
 
 @asynccontextmanager

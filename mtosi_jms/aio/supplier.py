@@ -121,7 +121,7 @@ class _Serving:
 
     def __init__(self, with_services: _WithServices, limit: int, *, eager: bool) -> None:
         self._loop = asyncio.get_running_loop()
-        self._handlers = LoopHandlers(self._loop, eager=eager)
+        self._handlers = LoopHandlers(self._loop, eager=eager, ending=self._ending)
         self._supplier = with_services(self._handlers.over, self._thread_ended)
         self._limit = limit
         self._running = limit
@@ -131,25 +131,37 @@ class _Serving:
 
     async def begin(self) -> None:
         """Start the threads."""
+        started: asyncio.Future[None] = self._loop.create_future()
+        self.task = self._loop.create_task(self._serve(started))
+        either: list[asyncio.Future[Any]] = [self.task, started]
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self.task.cancel()
+            await asyncio.wait([self.task])
+            raise
+        if not started.done():
+            await self.task
+
+    def _ending(self) -> bool:
+        return self.task.cancelling() > 0
+
+    async def _serve(self, started: asyncio.Future[None]) -> MtosiError | None:
         try:
             await self._controller.run(partial(self._supplier.start, self._limit))
-        except BaseException:
-            stopping = self._controller.submit(partial(self._supplier.stop, 0.0))
-            stopping.add_done_callback(lambda _: self._controller.close())
-            raise
-        self.task = self._loop.create_task(self._serve())
-
-    async def _serve(self) -> MtosiError | None:
-        try:
+            started.set_result(None)
             await self._over.wait()
         finally:
-            try:
-                await self._controller.run(partial(self._supplier.drain, 0.0))
-                self._handlers.cancel()
-                await self._controller.run(partial(self._supplier.stop, _PATIENCE))
-            finally:
-                self._controller.close()
+            await self._hand_back()
         return self._failure
+
+    async def _hand_back(self) -> None:
+        try:
+            await self._controller.run(partial(self._supplier.drain, 0.0))
+            self._handlers.cancel()
+            await self._controller.run(partial(self._supplier.stop, _PATIENCE))
+        finally:
+            self._controller.close()
 
     async def end(self, wait: float | None) -> None:
         """Drain, then hand back."""

@@ -1,4 +1,4 @@
-"""What the tests of asynchronous exchanges share: a run with a time limit, and ways to wait for what happens elsewhere."""
+"""What the tests of asynchronous exchanges share: a run with a time limit, and waiting for what happens elsewhere."""
 
 from __future__ import annotations
 

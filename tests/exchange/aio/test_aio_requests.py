@@ -78,7 +78,9 @@ def test_the_hook_of_a_call_runs_in_the_loop(run: Any, small_ems: Any, ne1: Any)
     seen: list[Any] = []
 
     async def ask(mer: ManagedElementRetrieval) -> None:
-        hook = CallOptions(on_reply=lambda envelope: seen.append((threading.current_thread(), envelope.header.msg_name)))
+        hook = CallOptions(
+            on_reply=lambda envelope: seen.append((threading.current_thread(), envelope.header.msg_name))
+        )
         await mer.aio.get_managed_element(me_ref=ne1, options=hook)
 
     with exchange([small_ems()]) as pair:
@@ -168,10 +170,14 @@ def test_cancelled_before_it_is_sent_it_never_is(run: Any, until: Any, ne1: Any,
 
 
 @pytest.mark.parametrize("how", ["cancel", "timeout", "wait_for"])
-def test_whoever_stops_waiting_leaves_an_orphan(
-    run: Any, until: Any, small_ems: Any, ne1: Any, how: str
-) -> None:
+def test_whoever_stops_waiting_leaves_an_orphan(run: Any, until: Any, small_ems: Any, ne1: Any, how: str) -> None:
     orphans: list[Any] = []
+
+    async def impatient(call: Any) -> None:
+        if how == "wait_for":
+            await asyncio.wait_for(call, 0.05)
+        async with asyncio.timeout(0.05):
+            await call
 
     async def ask(pair: Any) -> None:
         call = stub(pair).aio.get_managed_element
@@ -184,11 +190,7 @@ def test_whoever_stops_waiting_leaves_an_orphan(
                 await task
         else:
             with pytest.raises(TimeoutError):
-                if how == "timeout":
-                    async with asyncio.timeout(0.05):
-                        await call(me_ref=ne1)
-                else:
-                    await asyncio.wait_for(call(me_ref=ne1), 0.05)
+                await impatient(call(me_ref=ne1))
             asked = await asyncio.to_thread(pair.scripted.take)
         assert pair.requestor.pending == 0
         pair.scripted.send(asked.replies([small_ems()]))
@@ -342,7 +344,9 @@ def test_the_orphan_hook_may_take_its_time_and_make_calls(run: Any, until: Any, 
     with exchange(on_orphan=hook) as pair:
         once = [True]
         pair.scripted.start(
-            lambda asked: duplicate(asked.replies([small_ems()]), at=0) if once and once.pop() else asked.replies([small_ems()])
+            lambda asked: (
+                duplicate(asked.replies([small_ems()]), at=0) if once and once.pop() else asked.replies([small_ems()])
+            )
         )
         pair_stub = stub(pair)
         run(ask())
@@ -375,7 +379,8 @@ async def _later(pair: Any, small_ems: Any, ne1: Any) -> Any:
 def test_requests_leave_in_the_order_of_the_calls(run: Any) -> None:
     async def ask(pair: Any) -> None:
         calls = [
-            asyncio.create_task(stub(pair).aio.get_managed_element(me_ref=name(f"ME={number}"))) for number in range(200)
+            asyncio.create_task(stub(pair).aio.get_managed_element(me_ref=name(f"ME={number}")))
+            for number in range(200)
         ]
         asked = [await asyncio.to_thread(pair.scripted.take) for _ in calls]
         assert [str(one.envelope.body.me_ref) for one in asked] == [f"ME={number}" for number in range(200)]
