@@ -1,4 +1,4 @@
-"""Beside the peers: decode, encode, request and reply, batches, XML to Parquet, generation. Prints tables, writes JSON.
+"""Beside the peers: decode, encode, messaging, selectors, XML to Parquet, generation. Prints tables, writes JSON.
 
 `make bench` runs it; `make bench ARGS="--only decode,encode --quick"` a part of it. What each line means:
 `docs/benchmarks.md`. Nothing here judges a figure.
@@ -32,6 +32,7 @@ BENCHMARKS = {
     "asyncio-1": ("concurrency", "in_flight_1"),
     "asyncio-100": ("concurrency", "in_flight_100"),
     "asyncio-10000": ("concurrency", "in_flight_10000"),
+    "selectors": ("selection", "selectors"),
     "parquet": ("parquet", "xml_to_parquet"),
     "nested": ("nested", "nested_inventory"),
     "generate": ("generation", "generation"),

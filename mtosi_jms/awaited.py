@@ -11,6 +11,7 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Itera
 from types import TracebackType
 from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Protocol, Self, TypeAlias, TypeVar, overload
 
+from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.service import Batches, BoundOperation, CallOptions, OperationInfo, Service, ServiceInfo
 from mtosi_jms.xmlbind import XmlObject
 
@@ -85,6 +86,18 @@ class AsyncCaller(Protocol):
         """See `mtosi_jms.service.Caller.call_batches`."""
         ...
 
+    async def call_bulk(
+        self,
+        service: ServiceInfo,
+        operation: OperationInfo,
+        destination: Any,
+        request: XmlObject,
+        terms: BulkTerms,
+        options: CallOptions,
+    ) -> BulkReply[Any]:
+        """See `mtosi_jms.service.Caller.call_bulk`."""
+        ...
+
 
 class AsyncView:
     """Base of what generated service stubs have as `aio`.
@@ -142,6 +155,30 @@ class AsyncOperation(AsyncCall[Call, Response], Generic[Call, Many, Response]):
         """Carry out one call with several answers, each with `batch_size` objects at most."""
         batches: Any = self._many(self._bound, *args, **kwargs)
         return batches  # type: ignore[no-any-return]
+
+    def bulk(
+        self,
+        request: Any = None,
+        /,
+        *,
+        file_location_uri: str,
+        compression: str = "NO_COMPRESSION",
+        packing: str = "NO_PACKING",
+        batch_size: int | None = None,
+        options: CallOptions | None = None,
+        **fields: Any,
+    ) -> Coroutine[Any, Any, BulkReply[Response]]:
+        """Ask for the answer in a file; see `BoundOperation.bulk`. Experimental."""
+        coroutine: Any = self._bound.bulk(
+            request,
+            file_location_uri=file_location_uri,
+            compression=compression,
+            packing=packing,
+            batch_size=batch_size,
+            options=options,
+            **fields,
+        )
+        return coroutine  # type: ignore[no-any-return]
 
 
 class _OneWay(Generic[Call, Response]):

@@ -22,6 +22,8 @@ MtosiError
 │   ├── IllegalStateError               closed, or the wrong thread
 │   └── ResourceLimitError              a bounded destination is full
 ├── SpoolError (OSError)                a landing that cannot be written or read
+│   └── ArchiveError                        a packed file that is damaged or may not be unpacked
+├── FileLocationError (ValueError)      a fileLocationURI that may not be followed, or leads to nothing (C18)
 └── SchemaError (ValueError)            WSDL or XSD that cannot be used: file, line, rule
 
 Each error carries its facts as attributes and builds its own sentence. No text holds a credential.
@@ -260,10 +262,12 @@ class SelectorError(MtosiError, ValueError):
     """A selector that does not parse or may not be used.
 
     Attributes:
+        message: what is wrong, without the place.
         position: offset in the selector text, from 0.
     """
 
     def __init__(self, message: str, position: int = 0) -> None:
+        self.message = message
         self.position = position
         super().__init__(f"{message} at position {position}")
 
@@ -298,6 +302,25 @@ class SpoolError(MtosiError, OSError):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}"
+
+
+class ArchiveError(SpoolError):
+    """A packed file that is damaged, or that may not be unpacked: unsafe names, links, more than its bounds allow."""
+
+
+class FileLocationError(MtosiError, ValueError):
+    """A fileLocationURI that may not be followed, or that leads to nothing (C18).
+
+    Attributes:
+        scheme: of the URI, in small letters, empty where it has none. The rest of an address elsewhere is not kept: it
+            may hold a password.
+        path: the file or folder on this machine, empty where the URI names none.
+    """
+
+    def __init__(self, reason: str, *, scheme: str = "", path: str = "") -> None:
+        self.scheme = scheme
+        self.path = path
+        super().__init__(f"fileLocationURI: {path}: {reason}" if path else f"fileLocationURI: {reason}")
 
 
 class SchemaError(MtosiError, ValueError):

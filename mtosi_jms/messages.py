@@ -7,13 +7,17 @@ import logging
 import math
 import re
 import uuid
+from dataclasses import dataclass
+from decimal import Decimal
 from hashlib import blake2b
 from typing import Any, Final
 
 from mtosi_jms.errors import MtosiError, TransportError
-from mtosi_jms.jms import DeliveryMode, JmsMessage
+from mtosi_jms.jms import DeliveryMode, Destination, JmsMessage, NamingContext
 from mtosi_jms.jms.binding import from_jms
+from mtosi_jms.jms.uri import JmsUri, is_jms_uri
 from mtosi_jms.patterns import Reply, ReplyType
+from mtosi_jms.service import CallOptions
 from mtosi_jms.soap import Envelope, correlation_id, header_text, parse
 from mtosi_jms.transport import Session
 from mtosi_jms.xmlbind import XmlWarning
@@ -24,6 +28,43 @@ DUPLICATE_ID = "MTOSIX_messageId"
 """Property by which a resent PERSISTENT message can be told from a new one; ours, in no MTOSI header."""
 
 _BODY: Final = re.compile(rb"<(?:[\w.-]+:)?Body[\s/>]")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a call goes, and how, as its address and its options have it.
+
+    Attributes:
+        destination: where the request goes.
+        uri: the header's destinationURI.
+        options: the call's, with the address's delivery mode, time to live and priority where they say none.
+        reply_to: the name that the address gives for replies, None where it gives none.
+    """
+
+    destination: Destination
+    uri: str
+    options: CallOptions
+    reply_to: str | None = None
+
+
+def target_of(names: NamingContext, address: str | Destination, options: CallOptions) -> Target:
+    """The target of a call: an address is a name, a destination, or a JMS URI with parameters.
+
+    Raises:
+        NamingError: the address cannot be resolved, or it has a wrong parameter.
+    """
+    destination, uri = names.lookup(address), names.uri_of(address)
+    if not isinstance(address, str) or uri == address or not is_jms_uri(address):
+        return Target(destination, uri, options)
+    said = JmsUri.parse(address)
+    changes: dict[str, Any] = {}
+    if options.priority is None:
+        changes["priority"] = said.priority
+    if options.time_to_live is None and said.time_to_live_ms is not None:
+        changes["time_to_live"] = said.time_to_live_ms / 1000
+    if options.persistent is None and said.delivery_mode is not None:
+        changes["persistent"] = said.delivery_mode is DeliveryMode.PERSISTENT
+    return Target(destination, uri, dataclasses.replace(options, **changes), said.reply_to)
 
 
 def stamped(message: JmsMessage, persistent: bool | None, time_to_live: float | None) -> JmsMessage:
@@ -38,7 +79,8 @@ def stamped(message: JmsMessage, persistent: bool | None, time_to_live: float | 
     if persistent is not None:
         changes["delivery_mode"] = DeliveryMode.PERSISTENT if persistent else DeliveryMode.NON_PERSISTENT
     if time_to_live is not None:
-        changes["time_to_live_ms"] = math.ceil(time_to_live * 1000)  # no fraction becomes 0, which is for ever
+        # No fraction becomes 0, which is for ever; 16.1 * 1000 is a little more than 16100, its decimal is not.
+        changes["time_to_live_ms"] = math.ceil(Decimal(repr(time_to_live)) * 1000)
     if changes.get("delivery_mode", message.delivery_mode) is DeliveryMode.PERSISTENT:
         changes["properties"] = {**message.properties, DUPLICATE_ID: str(uuid.uuid4())}
     return dataclasses.replace(message, **changes) if changes else message

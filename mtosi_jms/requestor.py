@@ -9,22 +9,25 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.errors import ConfigError, HeaderError
 from mtosi_jms.incoming import Landing, Orphans
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, to_jms
-from mtosi_jms.messages import stamped
+from mtosi_jms.messages import Target, stamped, target_of
+from mtosi_jms.outcomes import Batches, bulk_reply, heard, only_reply
 from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, Limits, SimpleExchange, Strategy
 from mtosi_jms.replies import ReplyPump
-from mtosi_jms.responses import Batches, the_response
 from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
+from mtosi_jms.shapes import batch_shape, bulk_shape, has_batches, simple_shape
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.tickets import Ticket
@@ -33,6 +36,8 @@ from mtosi_jms.xmlbind import XmlObject
 
 if TYPE_CHECKING:
     from mtosi_jms.aio.requestor import AsyncRequestor
+
+log = logging.getLogger(__name__)
 
 _STRATEGIES = {"both": Strategy.BOTH, "xml": Strategy.XML, "jms": Strategy.MESSAGE_ID}
 
@@ -86,8 +91,8 @@ class Requestor:
         self.sender_uri = sender_uri
         self.profile = profile
         self.limits = limits or Limits()
-        self._reply_to = reply_to
-        self._failure_reply_to = failure_reply_to
+        self._reply_to = reply_to and connection.names.uri_of(reply_to)
+        self._failure_reply_to = failure_reply_to and connection.names.uri_of(failure_reply_to)
         self._expect_ack = expect_ack
         self._new_id = new_id
         self._clock = clock
@@ -102,7 +107,8 @@ class Requestor:
             if temporary_reply:
                 self._temporary = receiving.temporary_queue()
                 named = [self._temporary]
-            self._pump = self._make_pump(receiving, [*dict.fromkeys(named + failures)], landing, on_orphan)
+            self._receives = [*dict.fromkeys(named + failures)]
+            self._pump = self._make_pump(receiving, self._receives, landing, on_orphan)
             connection.start()
         except BaseException:
             self._session.close()
@@ -158,12 +164,34 @@ class Requestor:
         if operation.mep == "one-way":
             self._send_one_way(operation, destination, request, options)
             return None
-        ticket = self._begin(service, operation, destination, request, None, options)
+        envelope = self._only_reply(self._begin(service, operation, destination, request, simple_shape(), options))
+        return heard(envelope, options, service, operation)
+
+    def call_bulk(
+        self,
+        service: ServiceInfo,
+        operation: OperationInfo,
+        destination: Any,
+        request: XmlObject,
+        terms: BulkTerms,
+        options: CallOptions,
+    ) -> BulkReply[Any]:
+        """Carry out one call in the pattern BulkResponse: one reply, the data in a file (C18). Experimental.
+
+        Raises:
+            As `call`; ConfigError for a one-way operation.
+        """
+        shape = bulk_shape(operation, terms)
+        envelope = self._only_reply(self._begin(service, operation, destination, request, shape, options))
+        return bulk_reply(envelope, heard(envelope, options, service, operation), terms)
+
+    def _only_reply(self, ticket: Ticket) -> Envelope:
+        """Wait for the one reply of an exchange."""
         try:
             envelope = self._pump.next(ticket)
         finally:
             self._pump.close_ticket(ticket)
-        return the_response(envelope, ticket, options, service, operation)
+        return only_reply(envelope, ticket)
 
     def call_batches(
         self,
@@ -180,9 +208,7 @@ class Requestor:
             HeaderError, NamingError, EncodeError: the request cannot be sent; nothing was.
             TransportError: the provider failed.
         """
-        if operation.mep == "one-way":
-            raise ConfigError(f"{operation.name} is one-way: it has no batches")
-        ticket = self._begin(service, operation, destination, request, batch_size, options)
+        ticket = self._begin(service, operation, destination, request, batch_shape(operation, batch_size), options)
         return Batches(self._pump, ticket, service, operation, options)
 
     def _begin(
@@ -191,18 +217,18 @@ class Requestor:
         operation: OperationInfo,
         destination: Any,
         request: XmlObject,
-        batch_size: int | None,
+        shape: Mapping[str, Any],
         options: CallOptions,
     ) -> Ticket:
-        """Send a request whose replies will be waited for."""
-        target = self.connection.names.lookup(destination)
-        header = self._header(operation, self._uri(destination), batch_size, options)
-        message = self._message(header, request, options)
+        """Send a request whose replies will be waited for; `shape` is what its header says of the pattern."""
+        target = target_of(self.connection.names, destination, options)
+        header = self._header(operation, target, shape)
+        message = self._message(header, request, target.options)
         now = self._clock()
-        exchange = self._exchange(correlation_id(header) or "", now, options, simple=batch_size is None)
+        exchange = self._exchange(correlation_id(header) or "", now, options, simple=not has_batches(shape))
         ticket = self._pump.open(exchange, service.root, now)
         try:
-            sent = self._send(target, message)
+            sent = self._send(target.destination, message)
         except BaseException:
             self._pump.close_ticket(ticket)
             raise
@@ -220,24 +246,24 @@ class Requestor:
     def _send_one_way(
         self, operation: OperationInfo, destination: Any, request: XmlObject, options: CallOptions
     ) -> None:
-        target = self.connection.names.lookup(destination)
-        header = self._header(operation, self._uri(destination), None, options)
-        self._send(target, self._message(header, request, options, one_way=True))
+        target = target_of(self.connection.names, destination, options)
+        message = self._message(self._header(operation, target, {}), request, target.options, one_way=True)
+        self._send(target.destination, message)
 
-    def _uri(self, destination: Any) -> str:
-        """How the header names a destination (C53)."""
-        if isinstance(destination, Destination):
-            return self.connection.names.name_of(destination) or str(destination)
-        return str(destination)
+    def _reply_name(self, target: Target) -> str | None:
+        """The header's replyToURI: what the call's address says, if replies come in there, else the requestor's own."""
+        name = target.reply_to
+        if name is not None and self.connection.names.lookup(name) not in self._receives:
+            raise ConfigError(f"the address has replies sent to {name}, where this requestor does not receive")
+        return name or self._reply_to
 
-    def _header(
-        self, operation: OperationInfo, destination_uri: str, batch_size: int | None, options: CallOptions
-    ) -> Header:
+    def _header(self, operation: OperationInfo, target: Target, shape: Mapping[str, Any]) -> Header:
+        options = target.options
         fields: dict[str, Any] = {
             "activity_name": operation.name,
             "msg_name": operation.request_message or f"{operation.name}Request",
             "sender_uri": self.sender_uri,
-            "destination_uri": destination_uri,
+            "destination_uri": target.uri,
             "priority": None if options.priority is None else str(options.priority),
             "communication_style": CommunicationStyleType.MSG,
             "timestamp": dt.datetime.now(dt.UTC).replace(microsecond=0),
@@ -249,20 +275,20 @@ class Requestor:
                 "correlation_id": options.correlation_id,
             }
         else:
-            batches = batch_size is not None
-            pattern = CommunicationPatternType
             fields |= {
                 "msg_type": MessageTypeType.REQUEST,
-                "communication_pattern": pattern.MultipleBatchResponse if batches else pattern.SimpleResponse,
-                "reply_to_uri": self._reply_to,
+                "reply_to_uri": self._reply_name(target),
                 "failure_replyto_uri": self._failure_reply_to,
                 "correlation_id": self._new_id() if options.correlation_id is None else options.correlation_id,
-                "requested_batch_size": batch_size,
+                **shape,
             }
         try:
-            return Header(**{**fields, **options.header})
+            header = Header(**{**fields, **options.header})
         except TypeError as error:
             raise ConfigError(f"header: {error}") from None
+        if (said := header.destination_uri) != target.uri:
+            log.warning("C53: the header's destinationURI is %s, the request goes to %s", said, target.uri)
+        return header
 
     def _message(
         self, header: Header, request: XmlObject, options: CallOptions, *, one_way: bool = False

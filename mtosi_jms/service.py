@@ -7,15 +7,15 @@ operation's descriptor, to a `Caller`. Which pattern answers is decided by each 
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
+from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.errors import ConfigError, MtosiFault
-from mtosi_jms.xmlbind import XmlObject, find_element, find_type, register_package, registered_packages
+from mtosi_jms.xmlbind import XmlObject, find_element, find_type, register_package
 from mtosi_jms.xmlbind.refs import resolve_class
 
 __all__ = [
@@ -28,20 +28,15 @@ __all__ = [
     "Service",
     "ServiceInfo",
     "SupplierBase",
-    "Usage",
     "find_element",
-    "find_operations",
     "find_type",
     "register_package",
-    "services_of",
 ]
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
 Response_co = TypeVar("Response_co", covariant=True)
 Mep = Literal["request-response", "one-way"]
-Role = Literal["request", "response", "fault"]
-_ROLES: tuple[Role, ...] = ("request", "response", "fault")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +180,18 @@ class Caller(Protocol):
         """Send a request and return its responses in order, each once (MultipleBatchResponse)."""
         ...
 
+    def call_bulk(
+        self,
+        service: ServiceInfo,
+        operation: OperationInfo,
+        destination: Any,
+        request: XmlObject,
+        terms: BulkTerms,
+        options: CallOptions,
+    ) -> BulkReply[Any]:
+        """Send a request whose answer lies in a file, and return the one reply (BulkResponse)."""
+        ...
+
     @property
     def aio(self) -> Any:
         """The same for coroutines: an `mtosi_jms.awaited.AsyncCaller`."""
@@ -210,6 +217,15 @@ class BoundOperation(Generic[Request, Response]):
         except TypeError as error:
             raise ConfigError(f"{self.info.python_name}: {error}") from None
 
+    @property
+    def _caller(self) -> Caller:
+        return self._service.caller
+
+    def _call(self, request: Any, fields: Mapping[str, Any]) -> tuple[ServiceInfo, OperationInfo, Any, Any]:
+        """What every pattern of call begins with."""
+        service = self._service
+        return service.__service__, self.info, service.destination, self._request(request, fields)
+
     def invoke(self, request: Request | None, options: CallOptions | None, /, **fields: Any) -> Response:
         """Carry out one call with one answer.
 
@@ -218,14 +234,7 @@ class BoundOperation(Generic[Request, Response]):
             MtosiFault: the supplier answered with a fault.
             ReplyTimeoutError: no answer in time.
         """
-        service = self._service
-        response: Response = service.caller.call(
-            service.__service__,
-            self.info,
-            service.destination,
-            self._request(request, fields),
-            options or CallOptions(),
-        )
+        response: Response = self._caller.call(*self._call(request, fields), options or CallOptions())
         return response
 
     def invoke_batches(
@@ -236,15 +245,35 @@ class BoundOperation(Generic[Request, Response]):
         Raises:
             As `invoke`, and IncompleteBatchError when batches are missing at the end or when time runs out.
         """
-        service = self._service
-        return service.caller.call_batches(
-            service.__service__,
-            self.info,
-            service.destination,
-            self._request(request, fields),
-            batch_size,
-            options or CallOptions(),
-        )
+        return self._caller.call_batches(*self._call(request, fields), batch_size, options or CallOptions())
+
+    def bulk(
+        self,
+        request: Request | None = None,
+        /,
+        *,
+        file_location_uri: str,
+        compression: str = "NO_COMPRESSION",
+        packing: str = "NO_PACKING",
+        batch_size: int | None = None,
+        options: CallOptions | None = None,
+        **fields: Any,
+    ) -> BulkReply[Response]:
+        """Ask for the answer in a file: the pattern BulkResponse (P2, C18). Experimental.
+
+        Args:
+            request: the request, or its fields by name instead.
+            file_location_uri: the file that the supplier is to write.
+            compression, packing: values of `Compression` and `Packing`.
+            batch_size: objects in one document of a packed file at most; None or 0: all in one.
+            options: what this call sets.
+            **fields: of the request.
+
+        Raises:
+            As `invoke`; ConfigError also for other ways to compress or pack, and for a one-way operation.
+        """
+        terms = BulkTerms.of(file_location_uri, compression, packing, batch_size)
+        return self._caller.call_bulk(*self._call(request, fields), terms, options or CallOptions())
 
 
 class Service:
@@ -252,7 +281,8 @@ class Service:
 
     Args:
         caller: who carries the calls: a `Requestor`.
-        destination: where the supplier listens: a name of the naming context, or a destination object.
+        destination: where the supplier listens: a name of the naming context, a destination object, or a JMS URI, whose
+            delivery mode, time to live, priority and reply name hold for each request (C42).
     """
 
     __service__: ClassVar[ServiceInfo]
@@ -274,6 +304,8 @@ class RequestContext:
         header: the request's MTOSI header object.
         message: the JMS message it came in.
         batch_size: objects wanted in one response; 0 for one response with all (C24).
+        bulk: in the pattern BulkResponse what the requestor wants of the file, which the supplier makes of what the
+            handler gives; None in any other pattern.
         reply_fields: header fields to add to the responses, by Python name; the handler may fill it.
     """
 
@@ -281,6 +313,7 @@ class RequestContext:
     header: Any
     message: Any
     batch_size: int = 0
+    bulk: BulkTerms | None = None
     reply_fields: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -303,65 +336,3 @@ class SupplierBase:
         """The method that answers an operation."""
         method: Callable[[Any, RequestContext], Any] = getattr(self, operation.python_name)
         return method
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """What an element is to an operation.
-
-    Attributes:
-        service: the service interface.
-        operation: the operation of it.
-        role: whether the element is its request, its response or its fault.
-    """
-
-    service: ServiceInfo
-    operation: OperationInfo
-    role: Role
-
-
-def services_of(package: str) -> tuple[ServiceInfo, ...]:
-    """The service interfaces of a generated package, which is imported for it.
-
-    Raises:
-        ConfigError: the package cannot be imported.
-    """
-    try:
-        paths: Mapping[str, str] = getattr(importlib.import_module(package), "__services__", {})
-        places = [path.split(":") for path in paths]
-        return tuple(
-            getattr(importlib.import_module(f"{package}.{module}"), name).__service__ for module, name in places
-        )
-    except ImportError as error:
-        raise ConfigError(f"stubs package {package!r} cannot be imported: {error}") from error
-
-
-@lru_cache(maxsize=16)
-def _usages(package: str) -> Mapping[str, tuple[Usage, ...]]:
-    """Usages by path of the element's class, all of one package."""
-    found: dict[str, tuple[Usage, ...]] = {}
-    for service in services_of(package):
-        for operation in service.operations:
-            for role in _ROLES:
-                if path := getattr(operation, role):
-                    usage = Usage(service=service, operation=operation, role=role)
-                    found[path] = (*found.get(path, ()), usage)
-    return found
-
-
-def find_operations(tag: str) -> tuple[Usage, ...]:
-    """The operations whose request, response or fault an element is.
-
-    Several where services share an element, as the notification services do; those of the package that was
-    registered last come alone. Empty for an element that no registered service uses.
-
-    Args:
-        tag: Clark name of the element.
-    """
-    for package in registered_packages():
-        cls = find_element(tag, package)
-        if cls is not None and cls.__module__.startswith(f"{package}."):
-            path = f"{cls.__module__.removeprefix(package + '.')}:{cls.__name__}"
-            if usages := _usages(package).get(path):
-                return usages
-    return ()

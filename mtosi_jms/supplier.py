@@ -7,16 +7,29 @@ and nothing of a request is kept after its last reply (P33). A request is acknow
 from __future__ import annotations
 
 import copy
-import inspect
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
-from mtosi_jms.answers import ProviderError, Replies, ReplyRules, ResponseMaker, Sender, WithheldError
+from mtosi_jms.answers import (
+    ProviderError,
+    Replies,
+    ReplyRules,
+    ResponseMaker,
+    Sender,
+    WithheldError,
+    internal_error,
+    operations_by_tag,
+    refuse_asynchronous,
+    tag_of,
+)
+from mtosi_jms.bulk import Folders
 from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiError, MtosiFault, ProtocolError
+from mtosi_jms.filing import BulkAnswer
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, from_jms
 from mtosi_jms.messages import in_package, whole_number
@@ -24,7 +37,6 @@ from mtosi_jms.patterns import CommunicationPattern, cut_batches, parse_pattern
 from mtosi_jms.service import OperationInfo, RequestContext, SupplierBase
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
 from mtosi_jms.transport import Connection, Consumer, Session
-from mtosi_jms.xmlbind import RawXml, XmlObject
 
 if TYPE_CHECKING:
     from mtosi_jms.aio.supplier import AsyncSupplier
@@ -32,7 +44,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 ReplyPolicy = Callable[[Destination], bool]
-ServiceChange = Callable[[SupplierBase], SupplierBase]
 _NO_REQUEST = ("RESPONSE", "ERROR")
 
 
@@ -51,6 +62,8 @@ class Supplier:
         eager: send each batch as soon as it is full. Otherwise it waits for the next object, which shows that it is not
             the last; with it, a number of objects that is a multiple of the size makes an empty last batch.
         on_error: called with each failure that no requestor hears of.
+        bulk_folders: folders below which files of BulkResponse requests may be written, since the requestor names the
+            file; none: such a request is answered by a fault (C18). Experimental.
 
     Raises:
         ConfigError: a temporary destination, or two services with the same request element.
@@ -68,14 +81,14 @@ class Supplier:
         reply_policy: ReplyPolicy | None = None,
         eager: bool = False,
         on_error: Callable[[Exception], object] | None = None,
+        bulk_folders: Folders = (),
     ) -> None:
         names = connection.names
         self.connection = connection
         self.destination = names.lookup(destination)
         if self.destination.is_temporary:
             raise ConfigError("a supplier is served from an administered destination (R2a)")
-        given = destination if isinstance(destination, str) else names.name_of(destination) or str(destination)
-        self.sender_uri = sender_uri or given
+        self.sender_uri = sender_uri or names.uri_of(destination)
         if profile.reply_to_on == "all":
             names.lookup(self.sender_uri)  # every reply will need it: better now than then
         self.profile = profile
@@ -83,7 +96,8 @@ class Supplier:
         self._rules = ReplyRules(sender_uri=self.sender_uri, profile=profile, names=names, allows=self._allows)
         self._eager = eager
         self._on_error = on_error
-        self._operations = _operations(services)
+        self._bulk_folders = (bulk_folders,) if isinstance(bulk_folders, str | Path) else tuple(bulk_folders)
+        self._operations = operations_by_tag(services)
         self._package = services[0].__service__.root if services else None
         self._sessions: set[Session] = set()
         self._threads: list[threading.Thread] = []
@@ -109,14 +123,16 @@ class Supplier:
     @property
     def aio(self) -> AsyncSupplier:
         """The same supplier on an event loop, for handlers that are coroutines or asynchronous generators too."""
-        from mtosi_jms.aio.supplier import AsyncSupplier  # asyncio is not there for who does not use it
+        from mtosi_jms.aio.supplier import AsyncSupplier
 
         with self._lock:
             if self._aio is None:
                 self._aio = AsyncSupplier(self._with_services, eager=self._eager)
             return self._aio
 
-    def _with_services(self, change: ServiceChange, ended: Callable[[MtosiError | None], object]) -> Supplier:
+    def _with_services(
+        self, change: Callable[[SupplierBase], SupplierBase], ended: Callable[[MtosiError | None], object]
+    ) -> Supplier:
         """The same supplier, its sessions and its end, with changed services; `ended` hears of each thread's end."""
         other = copy.copy(self)
         other._operations = {tag: (change(one), operation) for tag, (one, operation) in self._operations.items()}
@@ -151,10 +167,7 @@ class Supplier:
         return self
 
     def _open(self) -> tuple[Session, Consumer]:
-        for supplier, operation in self._operations.values():
-            handler = supplier.handler(operation)
-            if inspect.iscoroutinefunction(handler) or inspect.isasyncgenfunction(handler):
-                raise ConfigError(f"the handler of {operation.name} is asynchronous: serve it by `supplier.aio`")
+        refuse_asynchronous(self._operations.values())
         session = self.connection.session()
         with self._lock:
             if self._stopped.is_set():
@@ -210,11 +223,7 @@ class Supplier:
                 self._ended(failure)
 
     def drain(self, wait: float | None = None) -> bool:
-        """Take no more requests, and wait for those that are being answered; `stop` ends what is left.
-
-        Returns:
-            Whether all were answered within `wait` seconds; None: as long as they need.
-        """
+        """Take no more requests; whether those that are being answered end within `wait` seconds, None: as they need."""
         self._stopped.set()
         with self._lock:
             idle, threads = self._sessions - self._busy, list(self._threads)
@@ -289,7 +298,7 @@ class Supplier:
     def _answer_envelope(self, envelope: Envelope, message: JmsMessage, replies: Replies, *, one_way: bool) -> None:
         if envelope.warnings:
             log.warning("a request with %d warnings, the first: %s", len(envelope.warnings), envelope.warnings[0])
-        tag = _tag_of(envelope.body)
+        tag = tag_of(envelope.body)
         found = self._operations.get(tag)
         if found is None:
             what = f"no operation here takes {tag.rpartition('}')[2] or 'an empty body'}"
@@ -311,7 +320,7 @@ class Supplier:
             self._tell(fault, supplier, operation, replies)
         except Exception as error:  # noqa: BLE001 - whatever a handler raises is told, but not what it says
             self._failed(f"the handler of {operation.name} failed", error, trace=True)
-            self._tell(_internal(operation, error), supplier, operation, replies)
+            self._tell(internal_error(operation, error), supplier, operation, replies)
 
     def _tell(self, fault: MtosiFault, supplier: SupplierBase, operation: OperationInfo, replies: Replies) -> None:
         """Answer with a fault; with another one that says less where this one cannot be sent."""
@@ -322,7 +331,7 @@ class Supplier:
         problem: Exception = fault
         for one, place, interface in attempts:
             try:
-                replies.fault(one or _internal(operation, problem), place, interface)
+                replies.fault(one or internal_error(operation, problem), place, interface)
             except (WithheldError, ProviderError):
                 raise
             except Exception as error:  # noqa: BLE001 - the requestor must not be left without any answer
@@ -347,7 +356,17 @@ class Supplier:
             log.warning("%s: %s", flag.rule, flag.reason)
         batches = pattern is CommunicationPattern.MULTIPLE_BATCH_RESPONSE
         size = max(whole_number(replies.request.requested_batch_size) or 0, 0) if batches else 0
-        context = RequestContext(operation=operation, header=replies.request, message=message, batch_size=size)
+        bulk = None
+        if pattern is CommunicationPattern.BULK_RESPONSE and operation.mep != "one-way":
+            bulk = BulkAnswer(supplier.__service__, operation, replies.request, self._bulk_folders)
+            size = bulk.terms.batch_size or 0
+        context = RequestContext(
+            operation=operation,
+            header=replies.request,
+            message=message,
+            batch_size=size,
+            bulk=bulk.terms if bulk else None,
+        )
         result = supplier.handler(operation)(envelope.body, context)
         if operation.mep == "one-way":
             for _ in result if isinstance(result, Iterator) else ():
@@ -359,6 +378,9 @@ class Supplier:
             raise ConfigError(f"the handler of {operation.name} returned {type(result).__name__}, no response")
         try:
             first = self.profile.first_batch_sent
+            if bulk is not None:
+                bulk.write(objects, replies, first, context.reply_fields)
+                return
             for batch in cut_batches(objects, size, first=first, eager=self._eager, whole=maker.is_response):
                 position = batch.position if batches else None
                 replies.response(maker.response(batch), operation, position, context.reply_fields)
@@ -375,23 +397,3 @@ def _alive(threads: Sequence[threading.Thread], wait: float | None) -> list[thre
         if thread is not threading.current_thread():
             thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
     return [thread for thread in threads if thread.is_alive() and thread is not threading.current_thread()]
-
-
-def _operations(services: Sequence[SupplierBase]) -> dict[str, tuple[SupplierBase, OperationInfo]]:
-    found: dict[str, tuple[SupplierBase, OperationInfo]] = {}
-    for supplier in services:
-        for tag, operation in supplier.__service__.by_request_tag.items():
-            if tag in found:
-                raise ConfigError(f"two services on one destination take {tag}")
-            found[tag] = supplier, operation
-    return found
-
-
-def _internal(operation: OperationInfo, error: Exception) -> MtosiFault:
-    return MtosiFault(f"{operation.name} failed with {type(error).__name__}", kind="internalError")
-
-
-def _tag_of(body: Any) -> str:
-    if isinstance(body, RawXml):
-        return body.tag
-    return str(body.__xml__.tag) if isinstance(body, XmlObject) else ""

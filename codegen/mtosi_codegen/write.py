@@ -50,6 +50,27 @@ def write(package: Path, files: Mapping[str, str]) -> None:
         ) from None
 
 
+def write_files(folder: Path, files: Mapping[str, bytes], originals: Mapping[str, Path]) -> None:
+    """Write files below a folder, each whole or not at all; other files are left alone.
+
+    Args:
+        folder: made if it does not exist.
+        files: bytes by path below it, with `/`.
+        originals: files that must not be overwritten, by the same paths.
+
+    Raises:
+        SchemaError: the folder cannot be written, or is that of the originals.
+    """
+    try:
+        for path, original in originals.items():
+            if (folder / path).exists() and (folder / path).samefile(original):
+                raise SchemaError("is a source; choose another folder", file=str(folder / path))
+        for path, data in files.items():
+            _replace(folder / path, data)
+    except OSError as error:
+        raise SchemaError(f"cannot be written: {error.strerror or error}", file=str(error.filename or folder)) from None
+
+
 def compare(package: Path, files: Mapping[str, str]) -> list[Difference]:
     """Every file that is missing, extra or changed; empty where the folder is what `write` would leave.
 

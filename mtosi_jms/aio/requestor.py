@@ -12,16 +12,18 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
 from mtosi_jms.aio.worker import Worker
-from mtosi_jms.errors import ConfigError, IllegalStateError
+from mtosi_jms.bulk import BulkReply, BulkTerms
+from mtosi_jms.errors import IllegalStateError
+from mtosi_jms.outcomes import BatchCall, bulk_reply, heard, only_reply
 from mtosi_jms.replies import ReplyPump
-from mtosi_jms.responses import BatchCall, the_response
 from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
+from mtosi_jms.shapes import batch_shape, bulk_shape, simple_shape
 from mtosi_jms.soap import Envelope
 from mtosi_jms.tickets import Ticket, reply_of
 from mtosi_jms.xmlbind import XmlObject
@@ -34,7 +36,7 @@ class _Begin(Protocol):
         operation: OperationInfo,
         destination: Any,
         request: XmlObject,
-        batch_size: int | None,
+        shape: Mapping[str, Any],
         options: CallOptions,
         /,
     ) -> Ticket: ...
@@ -70,13 +72,31 @@ class AsyncRequestor:
         if operation.mep == "one-way":
             await self._sender.run(partial(self._one_way, operation, destination, request, options))
             return None
-        begin = partial(self._begin, service, operation, destination, request, None, options)
+        begin = partial(self._begin, service, operation, destination, request, simple_shape(), options)
+        return heard(await self._only_reply(begin), options, service, operation)
+
+    async def call_bulk(
+        self,
+        service: ServiceInfo,
+        operation: OperationInfo,
+        destination: Any,
+        request: XmlObject,
+        terms: BulkTerms,
+        options: CallOptions,
+    ) -> BulkReply[Any]:
+        """Carry out one call in the pattern BulkResponse; see `Requestor.call_bulk` for what is raised."""
+        shape = bulk_shape(operation, terms)
+        begin = partial(self._begin, service, operation, destination, request, shape, options)
+        envelope = await self._only_reply(begin)
+        return bulk_reply(envelope, heard(envelope, options, service, operation), terms)
+
+    async def _only_reply(self, begin: Callable[[], Ticket]) -> Envelope:
+        """Send a request and wait for its one reply."""
         ticket = await self._sender.run(begin, undo=self._pump.drop)
         try:
-            envelope = await _next(self._pump, ticket)
+            return only_reply(await _next(self._pump, ticket), ticket)
         finally:
             self._pump.drop(ticket)
-        return the_response(envelope, ticket, options, service, operation)
 
     def call_batches(
         self,
@@ -92,9 +112,8 @@ class AsyncRequestor:
         Raises:
             ConfigError: the operation has no response.
         """
-        if operation.mep == "one-way":
-            raise ConfigError(f"{operation.name} is one-way: it has no batches")
-        begin = partial(self._begin, service, operation, destination, request, batch_size, options)
+        shape = batch_shape(operation, batch_size)
+        begin = partial(self._begin, service, operation, destination, request, shape, options)
         send = partial(self._sender.run, begin, undo=self._pump.drop)
         return AsyncBatches(self._pump, send, service, operation, options)
 

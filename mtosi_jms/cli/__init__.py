@@ -36,6 +36,7 @@ COMMANDS: Final = (
     "topology",
     "alarms",
     "doctor",
+    "deployment",
     "serve",
     "request",
     "publish",

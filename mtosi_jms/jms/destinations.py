@@ -84,3 +84,6 @@ class TemporaryTopic(Destination):
 
 
 KINDS: dict[str, type[Destination]] = {cls.kind: cls for cls in (Queue, Topic, TemporaryQueue, TemporaryTopic)}
+
+ADMINISTERED: dict[str, type[Destination]] = {cls.kind: cls for cls in (Queue, Topic)}
+"""The kinds that a name can stand for, by the word that says so."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 K = TypeVar("K")
 V_co = TypeVar("V_co", covariant=True)
+T = TypeVar("T")
 
 
 class FrozenMap(Mapping[K, V_co]):
@@ -23,6 +24,14 @@ class FrozenMap(Mapping[K, V_co]):
 
     def __getitem__(self, key: K) -> V_co:
         return self._items[key]
+
+    @overload
+    def get(self, key: K, /) -> V_co | None: ...
+    @overload
+    def get(self, key: K, /, default: V_co | T) -> V_co | T: ...
+    def get(self, key: K, /, default: Any = None) -> Any:
+        """The value, without the exception by which a Mapping learns that there is none."""
+        return self._items.get(key, default)
 
     def __iter__(self) -> Iterator[K]:
         return iter(self._items)

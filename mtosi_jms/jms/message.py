@@ -22,7 +22,11 @@ INT_MAX: Final = 2**31 - 1
 LONG_MIN: Final = -(2**63)
 LONG_MAX: Final = 2**63 - 1
 
-_RESERVED: Final = frozenset(["NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"])
+RESERVED_WORDS: Final = frozenset(
+    {"NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"}
+)
+"""The words of selectors, in any letter case: no property has such a name."""
+
 _SECRET: Final = re.compile("security|password|passwd|secret|credential|token", re.IGNORECASE)
 _BODY_SHOWN: Final = 24
 
@@ -59,7 +63,7 @@ def is_property_name(name: str) -> bool:
     Transports use it to tell what a peer sent from what a message can hold. `JMSX...` and `JMS_...` are allowed: the
     standard's and the provider's properties.
     """
-    if not name.replace("$", "_").isidentifier() or name.upper() in _RESERVED:
+    if not name.replace("$", "_").isidentifier() or name.upper() in RESERVED_WORDS:
         return False
     return not name.startswith("JMS") or name.startswith(("JMSX", "JMS_"))
 

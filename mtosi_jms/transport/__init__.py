@@ -8,9 +8,25 @@ from typing import Final
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.naming import NamesSource, NamingContext
-from mtosi_jms.transport.base import AckMode, Connection, Consumer, Delivery, Session
+from mtosi_jms.jms.uri import JmsUri, is_jms_uri
+from mtosi_jms.transport.base import AckMode, Connection, Consumer, Delivery, ErrorHook, Listener, Session
+from mtosi_jms.transport.descriptor import Capability, ConnectionMetadata, check_jms_version
+from mtosi_jms.transport.producer import Producer
 
-__all__ = ["PROVIDERS", "AckMode", "Connection", "Consumer", "Delivery", "Session", "connect"]
+__all__ = [
+    "PROVIDERS",
+    "AckMode",
+    "Capability",
+    "Connection",
+    "ConnectionMetadata",
+    "Consumer",
+    "Delivery",
+    "ErrorHook",
+    "Listener",
+    "Producer",
+    "Session",
+    "connect",
+]
 
 PROVIDERS: Final = MappingProxyType({"memory": "mtosi_jms.transport.memory"})
 """URL scheme to the module that serves it; it is imported at the first use, so that its library may be absent."""
@@ -20,20 +36,43 @@ def connect(url: str, *, names: NamesSource = None, **options: object) -> Connec
     """Opens a connection to a JMS provider; it is stopped, as JMS has it.
 
     Args:
-        url: `memory:` or `memory:NAME`: a provider inside this process, the same for the same name.
+        url: `memory:` or `memory:NAME`: a provider inside this process, the same for the same name. `jndi:NAME`: the
+            URL of a connection factory in `names` (P17), which a JMS URI names in `jndiConnectionFactoryName`.
         names: a naming context, a mapping of name to destination, or a file: `jndi.properties` or TOML.
-        options: what the provider takes besides; `memory:` takes `clock`, a callable that returns seconds since 1970;
-            `capacity`, messages that a destination holds before its senders wait; and `send_timeout`, how long.
+        options: what the provider takes besides. All take `client_id`, which durable subscriptions are known by, and
+            `jms_version`, the level of the provider's JMS API, 1.1 or later (R1). `memory:` takes `clock`, a callable
+            that returns seconds since 1970; `capacity`, messages that a destination holds before its senders wait, and
+            `send_timeout`, how long; `max_deliveries` of a message that is not acknowledged, and `dead_letter`, the
+            queue where it is parked then.
 
     Raises:
-        ConfigError: the URL has a scheme that no provider serves, the names are at fault, or an option is unknown.
+        ConfigError: the URL has a scheme that no provider serves, the JMS version is too old, the names are at fault,
+            or an option is unknown.
+        NamingError: no such connection factory.
         TransportError: the provider cannot be reached.
     """
+    context = NamingContext.of(names)
+    if (factory := _factory_name(url)) is not None:
+        url = context.factory(factory)
     scheme, colon, rest = url.partition(":")
     module = PROVIDERS.get(scheme.lower())
     if module is None or not colon:
         shown = f"scheme {scheme!r}" if colon else "a URL without a scheme"  # the rest may hold a password
         raise ConfigError(f"{shown}: no provider serves it; there are {', '.join(f'{name}:' for name in PROVIDERS)}")
-    context = NamingContext.of(names)
+    if options.get("jms_version") is not None:
+        check_jms_version(options["jms_version"])
     connection: Connection = import_module(module).connect(rest, context, options)
     return connection
+
+
+def _factory_name(url: str) -> str | None:
+    """The name of the connection factory that a URL asks for; None where it is a provider's own URL."""
+    scheme, _, name = url.partition(":")
+    if scheme.lower() == "jndi":
+        return name
+    if not is_jms_uri(url):
+        return None
+    found = JmsUri.parse(url).connection_factory
+    if found is None:
+        raise ConfigError("a JMS URI opens a connection only with the parameter jndiConnectionFactoryName")
+    return found

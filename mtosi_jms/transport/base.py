@@ -1,39 +1,54 @@
 """The seam: what every JMS provider looks like from this side. Messages and destinations; nothing of what they carry.
 
 A connection makes sessions, a session sends and makes consumers, a consumer hands out deliveries. A connection begins
-stopped: sending works at once (C44), receiving waits for `start`. A session, with its consumers and deliveries, is a
-single-threaded context (P4): one thread at a time, except `close`, which any thread may call and which wakes a receiver
-that is blocked. Connections may be shared by threads. What is left unacknowledged when a session ends is delivered
-again.
+stopped: sending works at once (C44), receiving waits for `start`. Connections may be shared by threads.
+
+A session, with its producers, consumers and deliveries, is a single-threaded context (P4): a call that comes while
+another thread is in one raises IllegalStateError, whatever the two are. `close` is the exception: any thread may call
+it, and it wakes a receiver or sender that is blocked. A session whose consumers have listeners belongs to the thread
+that runs them, as long as its connection is started. What is left unacknowledged when a session ends is delivered
+again, by DUPS_OK excepted.
+
+What a wire cannot do, its transport lacks (`Connection.capabilities`), and asking for it is a ConfigError; it is never
+made up for in part.
 """
 
 from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeAlias
 
 from mtosi_jms.jms.destinations import Destination, TemporaryQueue, TemporaryTopic
-from mtosi_jms.jms.message import JmsMessage
+from mtosi_jms.jms.message import DeliveryMode, JmsMessage
 from mtosi_jms.jms.naming import NamingContext
+from mtosi_jms.transport.descriptor import Capability, ConnectionMetadata
+from mtosi_jms.transport.producer import Producer
 
 
 class AckMode(enum.Enum):
     """Who acknowledges what a session receives (P19).
 
-    AUTO: the session, as it hands a message out. CLIENT: the application, each message by itself, with
-        `Delivery.acknowledge`.
+    AUTO: the session, as it hands a message out, or when the listener has returned.
+    CLIENT: the application, each message by itself, with `Delivery.acknowledge`.
+    DUPS_OK: the session, now and then and when it or the consumer is closed; after `recover` or a failure messages
+        come again that were done with.
     """
 
     AUTO = "AUTO"
     CLIENT = "CLIENT"
+    DUPS_OK = "DUPS_OK"
 
 
 class _Closeable(ABC):
     @abstractmethod
     def close(self) -> None:
-        """Ends it. Any thread may call it, more than once, but no signal handler; a blocked receiver gets None."""
+        """Ends it, and returns when listeners that are running have; a blocked receiver gets None.
+
+        Any thread may call it, more than once, but no signal handler. From within a listener it waits for none.
+        """
 
     def __enter__(self) -> Self:
         return self
@@ -57,12 +72,19 @@ class Delivery(ABC):
 
     @abstractmethod
     def acknowledge(self) -> None:
-        """Tells the provider that the message is done with; without effect in AUTO and transacted sessions, or again.
+        """Tells the provider that the message is done with; of no effect in other modes than CLIENT, or again.
 
         Raises:
             IllegalStateError: the session was closed or recovered since, so the message will be delivered again.
             TransportError: the provider cannot be told; the message may be delivered again.
         """
+
+
+Listener: TypeAlias = Callable[[Delivery], object]
+"""Takes a message; what it raises is reported, and has the message delivered again (P6)."""
+
+ErrorHook: TypeAlias = Callable[[BaseException, Delivery | None], object]
+"""Takes what a listener raised, with its delivery; without one: the provider failed, and no more messages come."""
 
 
 class Consumer(_Closeable):
@@ -71,14 +93,16 @@ class Consumer(_Closeable):
     Attributes:
         destination: what it receives from.
         selector: the selector it was made with, or None.
+        durable: name of its durable subscription, or None.
     """
 
     destination: Destination
     selector: str | None
+    durable: str | None
 
     @abstractmethod
     def receive(self, timeout: float | None = None) -> Delivery | None:
-        """The next message, waited for.
+        """The next message, waited for (P10).
 
         Args:
             timeout: seconds of real time to wait at most; 0 does not wait; None waits until there is one.
@@ -87,8 +111,25 @@ class Consumer(_Closeable):
             The delivery, or None: the time ran out, or consumer, session or connection were closed meanwhile.
 
         Raises:
-            IllegalStateError: it is closed already, or another thread is using the session.
+            IllegalStateError: it is closed already, another thread is using the session, or the session has a listener.
             TransportError: the provider failed.
+        """
+
+    @abstractmethod
+    def listen(self, on_message: Listener, on_error: ErrorHook | None = None) -> None:
+        """Has its messages handed to a listener from now on, by the one thread that serves all listeners of a session.
+
+        Messages come one at a time and in order. When `on_message` raises, `on_error` is told, or the log where there
+        is none, and then, in the modes AUTO, DUPS_OK and CLIENT, the message is delivered again at once, unless it was
+        acknowledged. In a transacted session it stays part of the transaction, for the listener or `on_error` to roll
+        back. Once the connection is started, no other thread may use the session but to close it.
+
+        Args:
+            on_message: called with each delivery.
+            on_error: called in the same thread with what `on_message` raised.
+
+        Raises:
+            IllegalStateError: it has a listener, it is closed, or another thread is using the session.
         """
 
 
@@ -116,17 +157,82 @@ class Session(_Closeable):
             TransportError: the provider failed; whether it has the message may be unknown.
         """
 
+    def producer(
+        self,
+        destination: Destination,
+        *,
+        delivery_mode: DeliveryMode | None = None,
+        priority: int | None = None,
+        time_to_live_ms: int | None = None,
+    ) -> Producer:
+        """A producer for a destination; nothing is sent by making it (R7).
+
+        Args:
+            destination: where its messages go.
+            delivery_mode: default of its messages; None: as each message says.
+            priority: the same, 0 to 9.
+            time_to_live_ms: the same, milliseconds; 0: never expires.
+
+        Raises:
+            ConfigError: a setting out of its range.
+        """
+        return Producer(
+            self, destination, delivery_mode=delivery_mode, priority=priority, time_to_live_ms=time_to_live_ms
+        )
+
     @abstractmethod
-    def consumer(self, destination: Destination, selector: str | None = None) -> Consumer:
-        """A consumer for a queue, or a new subscription to a topic.
+    def consumer(
+        self,
+        destination: Destination,
+        selector: str | None = None,
+        *,
+        durable: str | None = None,
+        no_local: bool = False,
+    ) -> Consumer:
+        """A consumer for a queue, a new subscription to a topic, or one that comes back to a durable subscription (P8).
+
+        A durable subscription keeps messages while no consumer has it. It is known by the connection's client id and
+        its name; another topic or selector makes a new one in its place.
 
         Args:
             destination: an administered destination, or a temporary one of this connection.
             selector: SQL-92 condition on headers and properties; None or blank takes every message.
+            durable: name of a durable subscription, for an administered topic.
+            no_local: leave out what was sent by this connection, for a topic.
 
         Raises:
             InvalidDestinationError: the temporary destination is gone or another connection's (R2c).
-            SelectorError: the selector does not parse, or the provider has none.
+            SelectorError: the selector does not parse.
+            ConfigError: `durable` or `no_local` for what is no topic, `durable` for a temporary one; or the transport
+                lacks what was asked for.
+            IllegalStateError: the durable subscription has a consumer; the session is closed or in use by another
+                thread.
+        """
+
+    @abstractmethod
+    def unsubscribe(self, durable: str) -> None:
+        """Ends a durable subscription, with all that it kept.
+
+        Raises:
+            InvalidDestinationError: there is none of this name.
+            IllegalStateError: a consumer has it, or messages of it are not acknowledged; the session is closed or in
+                use by another thread.
+        """
+
+    @abstractmethod
+    def browse(self, queue: Destination, selector: str | None = None) -> list[JmsMessage]:
+        """The messages that wait at a queue, in the order of delivery, without taking them.
+
+        Messages handed out and not acknowledged are not among them.
+
+        Args:
+            queue: an administered queue, or a temporary one of this connection.
+            selector: as for a consumer.
+
+        Raises:
+            ConfigError: it is a topic, or the transport lacks BROWSE.
+            InvalidDestinationError: the temporary queue is gone or another connection's.
+            SelectorError: the selector does not parse.
             IllegalStateError: the session is closed, or another thread is using it.
         """
 
@@ -153,6 +259,7 @@ class Session(_Closeable):
         Raises:
             IllegalStateError: the session is not transacted, closed, or in use by another thread.
             InvalidDestinationError: a destination is gone meanwhile; all is rolled back.
+            ResourceLimitError: a destination has no room; all is rolled back.
         """
 
     @abstractmethod
@@ -170,10 +277,16 @@ class Connection(_Closeable):
     Attributes:
         names: the naming context that it was opened with; empty where there was none.
         id: tells it from the provider's other connections; owner of its temporary destinations.
+        client_id: whose durable subscriptions it has; empty where none was given.
+        capabilities: what of JMS it can do.
+        metadata: what is at the other end (R1).
     """
 
     names: NamingContext
     id: str
+    client_id: str
+    capabilities: frozenset[Capability]
+    metadata: ConnectionMetadata
 
     @abstractmethod
     def start(self) -> None:
@@ -186,6 +299,8 @@ class Connection(_Closeable):
     @abstractmethod
     def stop(self) -> None:
         """Holds delivery until `start`; a receiver that is blocked stays so, its time running on.
+
+        Returns when listeners that are running have, save from within a listener.
 
         Raises:
             IllegalStateError: it is closed.

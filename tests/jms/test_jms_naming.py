@@ -60,8 +60,13 @@ def names() -> NamingContext:
         ("jms:queue:A%20B?timeToLive=1000", Queue("A B")),
         ("jms:jndi:jms/RtoNMSQA", Queue("PHYS.Q1")),
         ("jms:jndi:jms/RtoNMSQA?jndiURL=tcp://x", Queue("PHYS.Q1")),
+        ("dynamicQueues/A.B", Queue("A.B")),
+        ("dynamicTopics/A/B", Topic("A/B")),
+        ("dynamicQueues/A?consumer.prefetchSize=1", Queue("A")),
+        ("jms:jndi:dynamicQueues/A", Queue("A")),
     ],
 )
+@pytest.mark.obligation("C42", "O3", "R16c", "P9")
 def test_every_form_of_an_address_resolves(names: NamingContext, text: str, found: Destination) -> None:
     """C42: the exact name first, whatever its form; then the forms that say what they are."""
     assert names.lookup(text) == found
@@ -79,8 +84,12 @@ def test_every_form_of_an_address_resolves(names: NamingContext, text: str, foun
         "queue:",
         "jms:queue:",
         "queue:\x01",
+        "dynamicQueues/",
+        "dynamicqueues/X",
+        "jms:vnd.example:X",
     ],
 )
+@pytest.mark.obligation("C42")
 def test_what_no_form_decides_is_never_guessed(names: NamingContext, text: str) -> None:
     with pytest.raises(NamingError) as caught:
         names.lookup(text)
@@ -96,6 +105,7 @@ def test_an_unknown_name_lists_near_ones(names: NamingContext) -> None:
     assert names.near("zzzzzzzz") == []
 
 
+@pytest.mark.obligation("R2d")
 @pytest.mark.parametrize("temporary", [TemporaryQueue("t", "c"), TemporaryTopic("t", "c")])
 def test_temporary_destinations_have_no_name(names: NamingContext, temporary: Destination) -> None:
     """R2d, P5: they cannot be bound, nor found by what they print as."""
@@ -124,6 +134,7 @@ def test_reverse_look_up(names: NamingContext) -> None:
     assert len(names.names()) == 5
 
 
+@pytest.mark.obligation("O3", "P9")
 def test_jndi_properties() -> None:
     names = NamingContext.from_properties(JNDI)
     assert names.lookup("jms/EmsOS") == Queue("MTOSI.EMS")
@@ -135,6 +146,118 @@ def test_jndi_properties() -> None:
     assert "hunter2" not in repr(names)
     with pytest.raises(NamingError, match="did you mean qpid"):
         names.factory("qpit")
+
+
+ACTIVEMQ = """
+java.naming.factory.initial = org.apache.activemq.jndi.ActiveMQInitialContextFactory
+java.naming.provider.url = tcp://broker:61616
+java.naming.security.credentials = hunter2
+connectionFactoryNames = jms/CF, jms/Other,
+connection.jms/Other.brokerURL = tcp://other:61616
+queue.jms/EmsOS = MTOSI.EMS?consumer.prefetchSize=10&consumer.exclusive=true
+queue.jms/Odd = what?
+topic.jms/FaultTopic = MTOSI.FAULT
+"""
+
+
+@pytest.mark.obligation("O3")
+def test_activemq_names_factories_over_one_url_and_has_destination_options() -> None:
+    names = NamingContext.from_properties(ACTIVEMQ)
+    assert names.factory("jms/CF") == "tcp://broker:61616"
+    assert names.factory("jms/Other") == "tcp://other:61616"
+    assert names.lookup("jms/EmsOS") == Queue("MTOSI.EMS")
+    assert names.options == {"jms/EmsOS": {"consumer.prefetchSize": "10", "consumer.exclusive": "true"}}
+    assert names.lookup("jms/Odd") == Queue("what?")
+    assert names.environment["java.naming.security.credentials"] == "hunter2"
+    assert "hunter2" not in repr(names)
+
+
+@pytest.mark.obligation("O3")
+def test_activemq_has_three_factories_where_none_is_named() -> None:
+    names = NamingContext.from_properties(ACTIVEMQ.replace("connectionFactoryNames", "other"))
+    assert names.factory("QueueConnectionFactory") == "tcp://broker:61616"
+    with pytest.raises(NamingError):
+        NamingContext.from_properties("java.naming.provider.url=tcp://a").factory("ConnectionFactory")
+
+
+@pytest.mark.parametrize(
+    ("address", "found"),
+    [
+        ("queue:X", Queue("X")),
+        ("topic:X", Topic("X")),
+        ("X; {create: always, node: {type: queue}}", Queue("X")),
+        ("ADDR:X/key; {node: {'type': 'topic', durable: True}}", Topic("X/key")),
+        ("direct://amq.direct//message_queue?routingkey='key'", Queue("message_queue")),
+        ("BURL:direct://amq.direct/key/message_queue", Queue("message_queue")),
+        ("topic://amq.topic/news.uk", Topic("news.uk")),
+        ("topic://amq.topic/news.uk/own?exclusive='true'", Topic("news.uk")),
+    ],
+)
+@pytest.mark.obligation("O3", "C42")
+def test_qpid_addresses_that_say_what_they_name(address: str, found: Destination) -> None:
+    assert NamingContext.from_properties(f"destination.jms/X = {address}").lookup("jms/X") == found
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["X", "X; {create: always}", "amq.topic/x", "direct://amq.direct/key", "topic://amq.topic", "fanout://f//q"],
+)
+@pytest.mark.obligation("C42")
+def test_qpid_addresses_that_do_not_say_it_are_refused(address: str) -> None:
+    with pytest.raises(ConfigError, match=r"line 2: destination 'jms/X': .* neither queue nor topic"):
+        NamingContext.from_properties(f"# one\ndestination.jms/X = {address}")
+
+
+def test_what_is_no_destination_is_not_shown() -> None:
+    with pytest.raises(ConfigError) as caught:
+        NamingContext({"jms/CF": "tcp://oss:hunter2@broker:61616"})
+    assert "hunter2" not in str(caught.value)
+
+
+class Directory:
+    """A back-end as a user writes one."""
+
+    def __init__(self, *entries: tuple[str, Destination], listed: bool = True) -> None:
+        self.entries = dict(entries)
+        self.listed = listed
+        self.asked: list[str] = []
+
+    def lookup(self, name: str) -> Destination | None:
+        self.asked.append(name)
+        return self.entries.get(name)
+
+    def names(self) -> dict[str, Destination]:
+        return self.entries if self.listed else {}
+
+
+@pytest.mark.obligation("O3", "R2d")
+def test_back_ends_are_asked_in_their_order_for_what_is_not_registered() -> None:
+    first = Directory(("jms/A", Queue("FIRST")), ("jms/T", TemporaryQueue("t")))
+    second = Directory(("jms/A", Queue("SECOND")), ("jms/B", Topic("B")), ("jms/Own", Queue("HIDDEN")))
+    unlisted = Directory(("jms/C", Queue("C")), listed=False)
+    names = NamingContext({"jms/Own": "queue:OWN"}, backends=[first, second, unlisted])
+    assert names.lookup("jms/A") == Queue("FIRST")
+    assert names.lookup("jms:jndi:jms/B") == Topic("B")
+    assert names.lookup(" jms/C ") == Queue("C")
+    assert names.lookup("jms/Own") == Queue("OWN")
+    assert "jms/Own" not in first.asked
+    assert names.knows(Topic("B"))
+    assert not names.knows(Queue("HIDDEN"))
+    assert not names.knows(Queue("C")), "not listed"
+    assert names.name_of(Queue("FIRST")) == "jms/A"
+    assert names.near("jms/a")[0] == "jms/A"
+    with pytest.raises(NamingError, match="R2d"):
+        names.lookup("jms/T")
+    with pytest.raises(NamingError, match="did you mean"):
+        names.lookup("jms/BB")
+
+
+def test_headers_name_a_destination_without_the_parameters() -> None:
+    names = NamingContext({"jms/A": "queue:A", "jms:queue:X?own=1": "queue:Y"})
+    assert names.uri_of(Queue("A")) == "jms/A"
+    assert names.uri_of(Queue("B")) == "queue:B"
+    assert names.uri_of("jms:queue:X?jndiURL=secret") == "jms:queue:X"
+    assert names.uri_of("jms:queue:X?own=1") == "jms:queue:X?own=1", "a registered name is a name"
 
 
 def test_toml() -> None:

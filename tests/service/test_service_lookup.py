@@ -7,7 +7,7 @@ import pytest
 import mtosi_jms.stubs
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.namespaces import clark
-from mtosi_jms.service import find_operations, services_of
+from mtosi_jms.usages import find_operations, services_of
 
 MER = "http://www.tmforum.org/mtop/mri/xsd/mer/v1"
 NOTIFY = clark("http://www.tmforum.org/mtop/fmw/xsd/notmsg/v1", "notify")
@@ -42,6 +42,7 @@ def test_an_element_of_one_operation_has_one_use() -> None:
     )
 
 
+@pytest.mark.obligation("P24")
 def test_an_element_that_services_share_has_several() -> None:
     uses = find_operations(NOTIFY)
     assert {use.service.name for use in uses} == {"NotificationBroker", "NotificationConsumer"}

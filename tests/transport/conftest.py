@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 import pytest
 
-from mtosi_jms.errors import IllegalStateError
 from mtosi_jms.jms.destinations import Queue, Topic
+from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport.base import Connection, Session
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 
@@ -22,31 +22,55 @@ _numbers = itertools.count(1)
 
 
 class ProviderUnderTest(Protocol):
-    """What the suite wants of a provider."""
+    """What the suite wants of a provider.
 
-    def connect(self) -> Connection:
-        """A new connection, stopped."""
+    Attributes:
+        quiet: seconds after which a message that did not come does not come; 0 where nothing is ever under way.
+    """
+
+    quiet: float
+
+    def connect(self, **options: Any) -> Connection:
+        """A new connection, stopped; options are those of `connect` that every transport takes, and DEAD_LETTER's."""
 
     def pass_time(self, seconds: float) -> None:
         """Lets the provider's clock go on: at once where it is injected, by waiting where it is real."""
+
+    def until_blocked(self, session: Session) -> None:
+        """Returns once another thread waits in a session, for a message or for room."""
 
     def close(self) -> None:
         """Ends what the test left open."""
 
 
+def until_memory_blocks(session: Any) -> None:
+    """Returns once another thread waits in a session of an embedded provider."""
+    for _ in range(5_000_000):
+        with session.provider.lock:
+            if session.blocked:
+                return
+    pytest.fail("no thread is blocked in the session")
+
+
 class MemoryUnderTest:
+    quiet = 0.0
+
     def __init__(self) -> None:
-        self.seconds = 1_700_000_000.0
-        self.provider = MemoryProvider("contract", clock=lambda: self.seconds)
+        self._clock = ManualClock(1_700_000_000)
+        self.provider = MemoryProvider("contract", clock=self._clock)
         self._connections: list[Connection] = []
 
-    def connect(self) -> Connection:
-        connection = MemoryConnection(self.provider)
+    def connect(self, *, client_id: str = "", **limits: Any) -> Connection:
+        self.provider.limits = self.provider.limits.changed(**limits)
+        connection = MemoryConnection(self.provider, client_id=client_id)
         self._connections.append(connection)
         return connection
 
     def pass_time(self, seconds: float) -> None:
-        self.seconds += seconds
+        self._clock.advance(seconds)
+
+    def until_blocked(self, session: Any) -> None:
+        until_memory_blocks(session)
 
     def close(self) -> None:
         for connection in self._connections:
@@ -108,15 +132,12 @@ def patience() -> float:
 
 
 @pytest.fixture
-def until_blocked() -> Callable[[Session], None]:
-    """Returns once another thread is blocked in a session: the session then refuses everybody else."""
+def until_blocked(provider: ProviderUnderTest) -> Callable[[Session], None]:
+    """Returns once another thread is blocked in a session."""
+    return provider.until_blocked
 
-    def wait(session: Session) -> None:
-        for _ in range(5_000_000):
-            try:
-                session.recover()
-            except IllegalStateError:
-                return
-        pytest.fail("no thread is blocked in the session")
 
-    return wait
+@pytest.fixture
+def until_memory_blocked() -> Callable[[Session], None]:
+    """The same for a session of any embedded provider."""
+    return until_memory_blocks

@@ -13,7 +13,7 @@ from typing import Final, Literal
 from lxml import etree
 
 from mtosi_codegen.findings import Findings
-from mtosi_jms.errors import XmlError
+from mtosi_jms.errors import SchemaError, XmlError
 from mtosi_jms.namespaces import WSDL, XSD
 from mtosi_jms.xmlbind.parser import HARDENED, refuse_doctype, refuse_dtd, syntax_error
 
@@ -186,6 +186,34 @@ class Reader:
             self._findings.add("not-xml", name, 1, str(error), _FILE_LEFT_OUT)
             return None
         return root
+
+
+def source_bytes(document: Document) -> bytes:
+    """The bytes that a document was parsed from, read once more.
+
+    Raises:
+        SchemaError: the file cannot be read any more, or has changed meanwhile.
+    """
+    try:
+        data = document.path.read_bytes()
+    except OSError as error:
+        raise SchemaError(f"cannot be read: {error.strerror or error}", file=document.name) from None
+    if hashlib.sha256(data).hexdigest() != document.digest:
+        raise SchemaError("has changed while it was read", file=document.name)
+    return data
+
+
+def parse_again(document: Document, data: bytes) -> Document:
+    """A document with other bytes in its place.
+
+    Raises:
+        SchemaError: they are no WSDL and no XML Schema.
+    """
+    root = Reader(document.path.parent, Findings())._root(data, document.name)
+    if root is None:
+        raise SchemaError("is not well-formed any more", file=document.name)
+    digest = hashlib.sha256(data).hexdigest()
+    return Document(document.path, document.name, root, digest, document.kind, aliases=document.aliases)
 
 
 def is_file(path: Path) -> bool:

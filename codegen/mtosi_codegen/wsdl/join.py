@@ -38,7 +38,7 @@ def services_of(sources: Sources, findings: Findings, bindings: Bindings = "jms"
     for root in sources.roots:
         scope = sources.scope(root)
         definitions = read_definitions(scope, findings)
-        definitions.ports += read_definitions(_outer(sources, root), findings).ports
+        definitions.ports += read_definitions(outer_documents(sources, root), findings).ports
         for binding in definitions.bindings:
             if binding.place.file == root.name and wanted_transport(binding.transport, bindings):
                 service = _Joiner(definitions, binding, findings).service()
@@ -47,7 +47,7 @@ def services_of(sources: Sources, findings: Findings, bindings: Bindings = "jms"
     return found
 
 
-def _outer(sources: Sources, root: Document) -> list[Document]:
+def outer_documents(sources: Sources, root: Document) -> list[Document]:
     """The WSDLs that hold no binding and import this one, near or far: its ports may stand there."""
     candidates = [document for document in sources.documents if document.kind == "wsdl"]
     return [other for other in candidates if has_ports_only(other.root) and root in sources.scope(other)]

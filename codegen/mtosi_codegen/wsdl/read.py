@@ -37,11 +37,13 @@ def read_definitions(documents: Iterable[Document], findings: Findings) -> Defin
     found = Definitions()
     for document in documents:
         if document.kind == "wsdl":
-            _Reader(document, findings).read(found)
+            WsdlReader(document, findings).read(found)
     return found
 
 
-class _Reader:
+class WsdlReader:
+    """Reads one WSDL document; what is spelled wrongly is mended and reported."""
+
     def __init__(self, document: Document, findings: Findings) -> None:
         self._document = document
         self._namespace = document.namespace
@@ -49,6 +51,7 @@ class _Reader:
         self._names = QNameReader(document.name, findings, aliases=aliases)
 
     def read(self, found: Definitions) -> None:
+        """Add the document's definitions to those found before."""
         found.aliases[self._document.name] = self._document.aliases
         for element in self._children(self._document.root, "message"):
             message = Message(self._own_name(element), self._place(element), tuple(self._parts(element)))
@@ -61,11 +64,20 @@ class _Reader:
             soap = self._soap(element, "binding")
             if soap is not None:
                 found.bindings.append(self._binding(element, soap))
+        for service, port in self._port_elements():
+            address = self._soap(port, "address")
+            location = (address.get("location") or "").strip() if address is not None else ""
+            found.ports.append(Port(self._names.qname(port, "binding"), location, self._names.name(service)))
+
+    def ports_of(self, binding: QName) -> Iterator[tuple[etree._Element, etree._Element | None]]:
+        """The ports of a binding in this document, each with its SOAP address, None where it has none."""
+        for _, port in self._port_elements():
+            if self._names.qname(port, "binding") == binding:
+                yield port, self._soap(port, "address")
+
+    def _port_elements(self) -> Iterator[tuple[etree._Element, etree._Element]]:
         for service in self._children(self._document.root, "service"):
-            for port in self._children(service, "port"):
-                address = self._soap(port, "address")
-                location = (address.get("location") or "").strip() if address is not None else ""
-                found.ports.append(Port(self._names.qname(port, "binding"), location, self._names.name(service)))
+            yield from ((service, port) for port in self._children(service, "port"))
 
     def _children(self, element: etree._Element, name: str) -> Iterator[etree._Element]:
         yield from element.iterchildren(f"{{{WSDL}}}{name}")

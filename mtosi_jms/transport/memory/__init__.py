@@ -7,48 +7,41 @@ mode.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Mapping
 from typing import Any
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.naming import NamingContext
-from mtosi_jms.transport.memory.provider import Clock, MemoryProvider
-from mtosi_jms.transport.memory.session import MemoryConnection
+from mtosi_jms.transport.memory.connection import MemoryConnection
+from mtosi_jms.transport.memory.options import SYSTEM_CLOCK, Clock, Limits, Options
+from mtosi_jms.transport.memory.provider import MemoryProvider
 
-__all__ = ["Clock", "MemoryConnection", "MemoryProvider", "connect", "provider"]
+__all__ = ["Clock", "Limits", "MemoryConnection", "MemoryProvider", "connect", "provider"]
 
 _lock = threading.Lock()
 _providers: dict[str, MemoryProvider] = {}
 
 
-def provider(
-    name: str = "",
-    *,
-    clock: Clock | None = None,
-    capacity: int | None = None,
-    send_timeout: float | None = None,
-) -> MemoryProvider:
+def provider(name: str = "", *, clock: Clock | None = None, **limits: Any) -> MemoryProvider:
     """The provider that `memory:NAME` reaches, made at the first call; the empty name is that of `memory:`.
 
     Args:
         name: tells it from others; of any form.
         clock: returns seconds since 1970, for timestamps and expiry; the first caller decides, by default the system's.
-        capacity: messages that wait at a destination before senders have to; given later, it holds from then on.
-        send_timeout: seconds that a sender waits for room at most; 0 refuses at once; None waits.
+        limits: fields of `Limits`: `capacity`, `send_timeout`, `max_deliveries`, `dead_letter`; given later, they hold
+            from then on.
 
     Raises:
-        ConfigError: the provider exists and goes by another clock.
+        ConfigError: the provider exists and goes by another clock, or a limit is of the wrong kind.
     """
     with _lock:
         found = _providers.get(name)
         if found is None:
-            found = _providers[name] = MemoryProvider(name, clock=clock or time.time)
+            found = _providers[name] = MemoryProvider(name, clock=clock or SYSTEM_CLOCK)
         elif clock is not None and clock is not found.clock:
             raise ConfigError(f"memory:{name} is there already and goes by another clock")
-    if capacity is not None:
-        with found.lock:
-            found.capacity, found.send_timeout = capacity, send_timeout
+    with found.lock:
+        found.limits = found.limits.changed(**limits)
     return found
 
 
@@ -56,18 +49,8 @@ def connect(address: str, names: NamingContext, options: Mapping[str, Any]) -> M
     """Serves `connect("memory:...")`; `address` is what follows the scheme.
 
     Raises:
-        ConfigError: an option other than `clock`, `capacity` and `send_timeout`, or one of the wrong kind.
+        ConfigError: an option that there is not, or one of the wrong kind; the client id is in use.
     """
-    unknown = sorted(set(options) - {"clock", "capacity", "send_timeout"})
-    if unknown:
-        raise ConfigError(f"memory: takes no option {', '.join(unknown)}; there are clock, capacity and send_timeout")
-    clock = options.get("clock")
-    if clock is not None and not callable(clock):
-        raise ConfigError("option clock: a callable that returns seconds since 1970 is wanted")
-    capacity = options.get("capacity")
-    if capacity is not None and (type(capacity) is not int or capacity < 1):
-        raise ConfigError("option capacity: a whole number of messages, 1 or more, is wanted")
-    found = provider(
-        address.removeprefix("//"), clock=clock, capacity=capacity, send_timeout=options.get("send_timeout")
-    )
-    return MemoryConnection(found, names)
+    given = Options.of(options)
+    found = provider(address.removeprefix("//"), clock=given.clock, **given.limits)
+    return MemoryConnection(found, names, client_id=given.client_id)

@@ -1,106 +1,52 @@
-"""The provider itself: destinations, who reads them, and the one lock under which everything happens.
-
-A receiver that finds nothing registers as waiting and sleeps on a condition of its own. The rule that no wake-up is
-lost: whenever messages are added, or a reader may no longer take what it was woken for, `MessageQueue.wake` wakes as
-many waiting readers as there are messages, and each takes its message itself, under the lock.
-"""
+"""The provider itself: destinations, subscriptions, and the one lock under which everything happens."""
 
 from __future__ import annotations
 
 import itertools
 import threading
-import time
 import uuid
-from collections.abc import Callable, Iterable
-from typing import Protocol, TypeAlias
+from collections.abc import Iterable
+from typing import Any
 
-from mtosi_jms.errors import InvalidDestinationError
+from mtosi_jms.errors import ConfigError, IllegalStateError, InvalidDestinationError
 from mtosi_jms.jms.destinations import Destination
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.transport.memory.store import Entry, ExpiryIndex, MessageStore
-
-Clock: TypeAlias = Callable[[], float]
-
-
-class Reader(Protocol):
-    """What a queue knows of a consumer."""
-
-    def may_take(self) -> bool:
-        """Whether its connection is started."""
-        ...
-
-    def signal(self) -> None:
-        """Wakes its thread."""
-        ...
-
-
-class MessageQueue:
-    """The messages of one queue, or of one subscription to a topic, and the readers that wait for them.
-
-    Attributes:
-        destination: what its readers receive from.
-        store: messages that nobody was handed.
-        waiting: readers asleep, the longest first.
-        readers: how many consumers it has.
-        unsettled: how many messages are handed out and not acknowledged.
-        deleted: it went with its connection or subscription; what comes back to it is dropped.
-        room: notified when a sender that waits for room should look again.
-    """
-
-    __slots__ = ("deleted", "destination", "readers", "room", "store", "unsettled", "waiting")
-
-    def __init__(self, destination: Destination, lock: threading.Lock) -> None:
-        self.destination = destination
-        self.room = threading.Condition(lock)
-        self.store = MessageStore()
-        self.waiting: dict[Reader, None] = {}
-        self.readers = 0
-        self.unsettled = 0
-        self.deleted = False
-
-    def wake(self) -> None:
-        """Wakes one waiting reader for each message there is."""
-        if not self.waiting or not self.store:
-            return
-        able = (reader for reader in self.waiting if reader.may_take())
-        for reader in list(itertools.islice(able, len(self.store))):
-            del self.waiting[reader]
-            reader.signal()
+from mtosi_jms.transport.memory.deadletter import parked
+from mtosi_jms.transport.memory.options import SYSTEM_CLOCK, Clock, Limits
+from mtosi_jms.transport.memory.queue import MessageQueue, Subscription
+from mtosi_jms.transport.memory.store import Entry, ExpiryIndex
 
 
 class MemoryProvider:
-    """Queues and topics inside one process; `connection` is the way in. Safe for any number of threads.
+    """Queues and topics inside one process; `MemoryConnection` is the way in. Safe for any number of threads.
 
     Args:
         name: shown in message ids and errors.
         clock: returns seconds since 1970: what timestamps and expiry go by. Waiting goes by real time.
-        capacity: messages that wait at a queue or subscription before senders have to; None: no bound.
-        send_timeout: seconds that a sender waits for room at most; 0 refuses at once; None waits.
+        limits: the fields of `Limits`, which see.
 
     Attributes:
-        clock, capacity, send_timeout: the same.
+        name, clock: the same.
+        limits: what bounds its messages.
         lock: held for every look at, and change of, what is in here.
+
+    Raises:
+        ConfigError: a limit of the wrong kind.
     """
 
-    def __init__(
-        self,
-        name: str = "",
-        *,
-        clock: Clock = time.time,
-        capacity: int | None = None,
-        send_timeout: float | None = None,
-    ) -> None:
+    def __init__(self, name: str = "", *, clock: Clock = SYSTEM_CLOCK, **limits: Any) -> None:
         self.name = name
         self.clock = clock
-        self.capacity = capacity
-        self.send_timeout = send_timeout
+        self.limits = Limits().changed(**limits)
         self.lock = threading.Lock()
         self._prefix = f"ID:memory-{uuid.uuid4().hex[:12]}"
         self._ids = itertools.count(1)
         self._sequences = itertools.count(1)
         self._queues: dict[Destination, MessageQueue] = {}
-        self._subscriptions: dict[Destination, dict[MessageQueue, None]] = {}
+        self._subscriptions: dict[Destination, dict[Subscription, None]] = {}
+        self._durable: dict[tuple[str, str], Subscription] = {}
         self._owners: dict[Destination, str] = {}
+        self._clients: set[str] = set()
         self._expiry = ExpiryIndex()
 
     def depth(self, destination: Destination) -> int:
@@ -108,14 +54,14 @@ class MemoryProvider:
         with self.lock:
             self._expiry.purge(self.now_ms())
             queue = self._queues.get(destination)
-            return len(queue.store) if queue else 0
+            return len(queue) if queue is not None else 0
 
     def held(self) -> int:
         """How many messages the provider holds in all, those handed out and not acknowledged included."""
         with self.lock:
             self._expiry.purge(self.now_ms())
             subscriptions = itertools.chain.from_iterable(self._subscriptions.values())
-            return sum(len(queue.store) + queue.unsettled for queue in (*self._queues.values(), *subscriptions))
+            return sum(len(queue) + queue.unsettled for queue in (*self._queues.values(), *subscriptions))
 
     # What follows is for connections and sessions, which hold the lock.
 
@@ -131,93 +77,163 @@ class MemoryProvider:
         """The message with what a provider sets on sending (C45)."""
         return message.stamped(destination, message_id=f"{self._prefix}-{next(self._ids)}", timestamp_ms=self.now_ms())
 
-    def own(self, destination: Destination, connection_id: str) -> None:
-        """Notes a new temporary destination."""
-        self._owners[destination] = connection_id
+    def admit(self, client_id: str) -> None:
+        """Notes a connection's client id; the empty one is nobody's own.
 
-    def disown(self, connection_id: str) -> None:
-        """Deletes the temporary destinations of a connection, with what is in them."""
+        Raises:
+            ConfigError: an open connection has it.
+        """
+        if client_id in self._clients:
+            raise ConfigError(f"client id {client_id!r}: an open connection has it")
+        if client_id:
+            self._clients.add(client_id)
+
+    def dismiss(self, connection_id: str, client_id: str) -> None:
+        """A connection was closed: deletes its temporary destinations, with what is in them."""
+        self._clients.discard(client_id)
         for destination in [one for one, owner in self._owners.items() if owner == connection_id]:
             del self._owners[destination]
             self._subscriptions.pop(destination, None)
             queue = self._queues.pop(destination, None)
             if queue is not None:
-                queue.deleted = True
-                queue.room.notify_all()
+                queue.delete()
+
+    def own(self, destination: Destination, connection_id: str) -> None:
+        """Notes a new temporary destination."""
+        self._owners[destination] = connection_id
 
     def check(self, destination: Destination) -> None:
         """Raises InvalidDestinationError where a temporary destination is gone."""
         if destination.is_temporary and destination not in self._owners:
             raise InvalidDestinationError(f"{destination}: it went with its connection")
 
-    def full(self, destination: Destination) -> MessageQueue | None:
-        """A queue or subscription of a destination that has no room; None if all have."""
-        if self.capacity is None:
-            return None
-        self._expiry.purge(self.now_ms())
-        crowded = (queue for queue in self._targets(destination) if len(queue.store) >= self.capacity)
-        return next(crowded, None)
-
-    def _targets(self, destination: Destination) -> Iterable[MessageQueue]:
-        if destination.is_topic:
-            return self._subscriptions.get(destination, ())
-        return (self._queue(destination),)
-
-    def publish(self, destination: Destination, message: JmsMessage) -> None:
-        """Puts a stamped message where it goes: one queue, or every current subscription."""
-        self._expiry.purge(message.timestamp_ms or 0)
-        for queue in self._targets(destination):
-            entry = Entry(next(self._sequences), message)
-            queue.store.put(entry)
-            self._expiry.add(entry, queue.store)
-            queue.wake()
-
-    def put_back(self, queue: MessageQueue, entries: Iterable[Entry]) -> None:
-        """Has messages that were handed out delivered again, at their old places and marked so."""
-        again = [Entry(entry.sequence, entry.message.again()) for entry in entries]
-        queue.unsettled -= len(again)
-        if queue.deleted:
-            return
-        queue.store.put_back(again)
-        for entry in again:
-            self._expiry.add(entry, queue.store)
-        queue.wake()
-        self.release(queue)
-
-    def attach(self, destination: Destination, connection_id: str) -> MessageQueue:
-        """The queue that a new consumer reads, for a topic a new subscription."""
+    def check_reader(self, destination: Destination, connection_id: str) -> None:
+        """Raises InvalidDestinationError where a connection may not receive from a destination."""
         self.check(destination)
         if destination.is_temporary and self._owners[destination] != connection_id:
             raise InvalidDestinationError(f"{destination}: only the connection that made it may receive from it (R2c)")
-        if destination.is_topic:
-            queue = MessageQueue(destination, self.lock)
-            self._subscriptions.setdefault(destination, {})[queue] = None
-        else:
-            queue = self._queue(destination)
-        queue.readers += 1
-        return queue
 
-    def detach(self, queue: MessageQueue) -> None:
-        """A consumer of the queue was closed; a subscription goes with it."""
-        queue.readers -= 1
-        if queue.destination.is_topic:
-            queue.deleted = True
-            queue.room.notify_all()
-            subscriptions = self._subscriptions.get(queue.destination, {})
-            subscriptions.pop(queue, None)
-            if not subscriptions:
-                self._subscriptions.pop(queue.destination, None)
+    def targets(self, destination: Destination, message: JmsMessage, connection_id: str) -> list[MessageQueue]:
+        """The queue, or the subscriptions, that get a message."""
+        if not destination.is_topic:
+            return [self.queue(destination)]
+        return [one for one in self._subscriptions.get(destination, ()) if one.wants(message, connection_id)]
+
+    def crowded(self, coming: Iterable[tuple[Destination, JmsMessage]], connection_id: str) -> MessageQueue | None:
+        """A queue or subscription without room for what is coming; None if all have, or there is no bound.
+
+        What is more than the capacity goes to where nothing waits.
+        """
+        capacity = self.limits.capacity
+        if capacity is None:
+            return None
+        self._expiry.purge(self.now_ms())
+        more: dict[MessageQueue, int] = {}
+        for destination, message in coming:
+            for queue in self.targets(destination, message, connection_id):
+                more[queue] = more.get(queue, 0) + 1
+        full = (queue for queue, count in more.items() if len(queue) and len(queue) + count > capacity)
+        return next(full, None)
+
+    def publish(self, destination: Destination, message: JmsMessage, connection_id: str) -> None:
+        """Puts a stamped message where it goes: one queue, or every subscription that wants it."""
+        self._expiry.purge(message.timestamp_ms or 0)
+        for queue in self.targets(destination, message, connection_id):
+            self._put(queue, message)
+
+    def put_back(self, queue: MessageQueue, entries: Iterable[Entry]) -> None:
+        """Has messages that were handed out delivered again, at their old places and marked so; or parks them."""
+        returned = list(entries)
+        queue.unsettled -= len(returned)
+        if queue.deleted:
+            return
+        most = self.limits.max_deliveries
+        again, spent = returned, []
+        if most is not None and queue.destination != self.limits.dead_letter:
+            again = [entry for entry in returned if entry.message.delivery_count < most]
+            spent = [entry for entry in returned if entry.message.delivery_count >= most]
+        fresh = [Entry(entry.sequence, entry.message.again()) for entry in again]
+        queue.put_back(fresh)
+        for entry in fresh:
+            self._expiry.add(entry, queue)
+        queue.wake()
+        for entry in spent:
+            self._park(entry.message)
+        self.release(queue)
+
+    def queue(self, destination: Destination) -> MessageQueue:
+        """A queue, made where nobody used it yet."""
+        found = self._queues.get(destination)
+        if found is None:
+            found = self._queues[destination] = MessageQueue(destination, self.lock)
+        return found
+
+    def known_queue(self, destination: Destination) -> MessageQueue | None:
+        """A queue, if anybody uses it."""
+        return self._queues.get(destination)
+
+    def subscribe(self, subscription: Subscription) -> Subscription:
+        """Enters a subscription; a durable one that is there already is taken up again, or replaced.
+
+        Raises:
+            IllegalStateError: the durable subscription has a consumer.
+        """
+        if subscription.durable is not None:
+            there = self._durable.get(subscription.durable)
+            if there is not None:
+                if there.readers:
+                    raise IllegalStateError(f"durable subscription {subscription.durable[1]!r}: a consumer has it")
+                if there.same_as(subscription):
+                    return there
+                self._drop(there)
+            self._durable[subscription.durable] = subscription
+        self._subscriptions.setdefault(subscription.destination, {})[subscription] = None
+        return subscription
+
+    def unsubscribe(self, key: tuple[str, str]) -> None:
+        """Ends a durable subscription.
+
+        Raises:
+            InvalidDestinationError: there is none.
+            IllegalStateError: it is in use.
+        """
+        there = self._durable.get(key)
+        if there is None:
+            raise InvalidDestinationError(f"durable subscription {key[1]!r}: there is none of this name")
+        if there.readers or there.unsettled:
+            why = "a consumer has it" if there.readers else "messages of it are not acknowledged"
+            raise IllegalStateError(f"durable subscription {key[1]!r}: {why}")
+        self._drop(there)
+
+    def left(self, queue: MessageQueue) -> None:
+        """A consumer of the queue was closed; a subscription that is not durable goes with it."""
+        if isinstance(queue, Subscription):
+            if queue.durable is None:
+                self._drop(queue)
         else:
             queue.wake()
             self.release(queue)
 
     def release(self, queue: MessageQueue) -> None:
         """Forgets a queue that nobody reads and nothing is in."""
-        if not (queue.readers or queue.unsettled or queue.store or queue.destination.is_topic):
+        if not (queue.readers or queue.unsettled or len(queue) or queue.destination.is_topic):
             self._queues.pop(queue.destination, None)
 
-    def _queue(self, destination: Destination) -> MessageQueue:
-        queue = self._queues.get(destination)
-        if queue is None:
-            queue = self._queues[destination] = MessageQueue(destination, self.lock)
-        return queue
+    def _put(self, queue: MessageQueue, message: JmsMessage) -> None:
+        entry = Entry(next(self._sequences), message)
+        queue.put(entry)
+        self._expiry.add(entry, queue)
+        queue.wake()
+
+    def _park(self, message: JmsMessage) -> None:
+        if not 0 < message.expiration_ms <= self.now_ms():
+            self._put(self.queue(self.limits.dead_letter), parked(message, self.limits.dead_letter))
+
+    def _drop(self, subscription: Subscription) -> None:
+        subscription.delete()
+        if subscription.durable is not None:
+            self._durable.pop(subscription.durable, None)
+        there = self._subscriptions.get(subscription.destination, {})
+        there.pop(subscription, None)
+        if not there:
+            self._subscriptions.pop(subscription.destination, None)

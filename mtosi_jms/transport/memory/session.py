@@ -1,98 +1,61 @@
-"""Connections, sessions, consumers and deliveries of the embedded provider."""
+"""Sessions of the embedded provider: what is handed out, what is acknowledged, what is sent at commit."""
 
 from __future__ import annotations
 
-import threading
 import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 
-from mtosi_jms.errors import ConfigError, IllegalStateError, InvalidDestinationError, ResourceLimitError, SelectorError
+from mtosi_jms.errors import ConfigError, IllegalStateError, InvalidDestinationError, ResourceLimitError
 from mtosi_jms.jms.destinations import Destination, TemporaryQueue, TemporaryTopic
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.jms.naming import NamingContext
-from mtosi_jms.transport.base import AckMode, Connection, Consumer, Delivery, Session
-from mtosi_jms.transport.memory.provider import MemoryProvider, MessageQueue
+from mtosi_jms.jms.selector import parse
+from mtosi_jms.transport.base import AckMode, Consumer, Delivery, Session
+from mtosi_jms.transport.listening import ListenerPump, SessionUse
+from mtosi_jms.transport.memory.consumer import MemoryConsumer, MemoryDelivery
+from mtosi_jms.transport.memory.queue import MessageQueue, Selector, Subscription
 from mtosi_jms.transport.memory.store import Entry
 
-_EXPIRY_LOOK = 1.0
+if TYPE_CHECKING:
+    from mtosi_jms.transport.memory.connection import MemoryConnection
+
+_EXPIRY_LOOK: Final = 1.0
 """Seconds after which a sender that waits for room looks again: expiry makes room without telling anybody."""
+_LAZY: Final = 16
+"""Messages that a DUPS_OK session hands out before it acknowledges them, all together."""
 
 
-class MemoryConnection(Connection):
-    """A connection to an embedded provider."""
-
-    def __init__(self, provider: MemoryProvider, names: NamingContext | None = None) -> None:
-        self.names = names if names is not None else NamingContext()
-        self.provider = provider
-        self.id = provider.new_id("connection")
-        self.started = False
-        self._closed = False
-        self._sessions: dict[MemorySession, None] = {}
-
-    def start(self) -> None:
-        """See `Connection.start`."""
-        with self.provider.lock:
-            self._check_open()
-            self.started = True
-            for session in self._sessions:
-                session.wake_readers()
-
-    def stop(self) -> None:
-        """See `Connection.stop`."""
-        with self.provider.lock:
-            self._check_open()
-            self.halt()
-
-    def session(self, ack_mode: AckMode = AckMode.CLIENT, *, transacted: bool = False) -> MemorySession:
-        """See `Connection.session`."""
-        with self.provider.lock:
-            self._check_open()
-            session = MemorySession(self, ack_mode, transacted)
-            self._sessions[session] = None
-            return session
-
-    def close(self) -> None:
-        """Closes its sessions and deletes its temporary destinations."""
-        with self.provider.lock:
-            if self._closed:
-                return
-            self._closed = True
-            for session in list(self._sessions):
-                session.shut()
-            self.provider.disown(self.id)
-
-    # What follows holds the lock already.
-
-    def halt(self) -> None:
-        """Holds delivery; what its readers were woken for is there for others."""
-        self.started = False
-        for session in self._sessions:
-            session.wake_readers()
-
-    def forget(self, session: MemorySession) -> None:
-        """A session was closed."""
-        self._sessions.pop(session, None)
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise IllegalStateError("the connection is closed")
+def _selector(text: str | None) -> tuple[str | None, Selector | None]:
+    """A selector as it is kept, and parsed; None where it is blank."""
+    if text is None or not text.strip():
+        return None, None
+    return text.strip(), parse(text)
 
 
 class MemorySession(Session):
     """A session of an embedded provider.
 
-    Overlapping use shows where one thread is blocked in `receive` while another uses the session; that is refused.
+    Attributes:
+        connection, provider: what it belongs to.
+        use: entered by every call but `close`.
+        pump: serves its listeners.
+        blocked: whether a thread waits in it, for a message or for room.
     """
 
-    def __init__(self, connection: MemoryConnection, ack_mode: AckMode, transacted: bool) -> None:
-        self.ack_mode = ack_mode
-        self.transacted = transacted
+    def __init__(self, connection: MemoryConnection, ack_mode: AckMode, *, transacted: bool) -> None:
         self.connection = connection
         self.provider = connection.provider
+        self.ack_mode = ack_mode
+        self.transacted = transacted
+        self.use = SessionUse(self._is_elsewhere)
+        self.pump = ListenerPump(self, self.use, self.provider.lock, f"listeners-{connection.id}")
         self.blocked = False
         self._closed = False
+        self._ending = False
         self._keeps = transacted or ack_mode is not AckMode.AUTO
         self._consumers: dict[MemoryConsumer, None] = {}
         self._unsettled: dict[Entry, MessageQueue] = {}
+        self._listened: Entry | None = None
         self._sends: list[tuple[Destination, JmsMessage]] = []
         self._crowded: MessageQueue | None = None
 
@@ -102,136 +65,210 @@ class MemorySession(Session):
         Raises:
             ResourceLimitError: the destination is full, and had no room within the provider's send timeout.
         """
-        with self.provider.lock:
-            self.check_use()
+        with self.use, self.provider.lock:
+            self.check_open()
             self.provider.check(destination)
-            if self.provider.capacity is not None and not self.transacted:
-                self._await_room(destination)
+            if not self.transacted:
+                self._await_room([(destination, message)])
             sent = self.provider.stamp(destination, message)
             if self.transacted:
                 self._sends.append((destination, sent))
             else:
-                self.provider.publish(destination, sent)
+                self.provider.publish(destination, sent, self.connection.id)
             return sent
 
-    def consumer(self, destination: Destination, selector: str | None = None) -> MemoryConsumer:
+    def consumer(
+        self,
+        destination: Destination,
+        selector: str | None = None,
+        *,
+        durable: str | None = None,
+        no_local: bool = False,
+    ) -> MemoryConsumer:
         """See `Session.consumer`."""
-        if selector is not None and selector.strip():
-            raise SelectorError("the embedded provider evaluates no selectors")
-        with self.provider.lock:
-            self.check_use()
-            consumer = MemoryConsumer(self, self.provider.attach(destination, self.connection.id))
+        _check_subscription(destination, durable, no_local)
+        text, parsed = _selector(selector)
+        with self.use, self.provider.lock:
+            self.check_open()
+            self.provider.check_reader(destination, self.connection.id)
+            queue: MessageQueue
+            if destination.is_topic:
+                key = None if durable is None else (self.connection.client_id, durable)
+                subscription = Subscription(
+                    destination, self.provider.lock, text=text or "", selector=parsed, durable=key, no_local=no_local
+                )
+                queue = self.provider.subscribe(subscription)
+                queue.connection_id = self.connection.id
+                parsed = None  # it is the subscription that selects
+            else:
+                queue = self.provider.queue(destination)
+            consumer = MemoryConsumer(self, queue, text, parsed)
             self._consumers[consumer] = None
             return consumer
 
+    def unsubscribe(self, durable: str) -> None:
+        """See `Session.unsubscribe`."""
+        with self.use, self.provider.lock:
+            self.check_open()
+            self.provider.unsubscribe((self.connection.client_id, durable))
+
+    def browse(self, queue: Destination, selector: str | None = None) -> list[JmsMessage]:
+        """See `Session.browse`."""
+        if queue.is_topic:
+            raise ConfigError(f"{queue}: a queue can be browsed, a topic cannot")
+        _, parsed = _selector(selector)
+        with self.use:
+            with self.provider.lock:
+                self.check_open()
+                self.provider.check_reader(queue, self.connection.id)
+                found = self.provider.known_queue(queue)
+                waiting = [] if found is None else found.live(self.provider.now_ms())
+            return waiting if parsed is None else [message for message in waiting if parsed.accepts(message)]
+
     def temporary_queue(self) -> TemporaryQueue:
         """See `Session.temporary_queue`."""
-        with self.provider.lock:
-            self.check_use()
+        with self.use, self.provider.lock:
+            self.check_open()
             queue = TemporaryQueue(self.provider.new_id("queue"), self.connection.id)
             self.provider.own(queue, self.connection.id)
             return queue
 
     def temporary_topic(self) -> TemporaryTopic:
         """See `Session.temporary_topic`."""
-        with self.provider.lock:
-            self.check_use()
+        with self.use, self.provider.lock:
+            self.check_open()
             topic = TemporaryTopic(self.provider.new_id("topic"), self.connection.id)
             self.provider.own(topic, self.connection.id)
             return topic
 
     def recover(self) -> None:
         """See `Session.recover`."""
-        with self.provider.lock:
-            self.check_use()
+        with self.use, self.provider.lock:
+            self.check_open()
             if self.transacted:
                 raise IllegalStateError("a transacted session is rolled back, not recovered")
-            self._return_unsettled()
+            self._return(list(self._unsettled))
 
     def commit(self) -> None:
-        """See `Session.commit`."""
-        with self.provider.lock:
+        """See `Session.commit`.
+
+        Where there is no room it waits, as `send` does in other sessions: then everything goes at once.
+        """
+        with self.use, self.provider.lock:
             self._check_transacted()
-            sends, self._sends = self._sends, []
             try:
-                for destination, _ in sends:
+                for destination, _ in self._sends:
                     self.provider.check(destination)
-            except InvalidDestinationError:
-                self._return_unsettled()
+                self._await_room(self._sends)
+            except (InvalidDestinationError, ResourceLimitError):
+                self._roll_back()
                 raise
+            sends, self._sends = self._sends, []
             for entry in list(self._unsettled):
                 self._settled(entry)
             for destination, message in sends:
-                self.provider.publish(destination, message)
+                self.provider.publish(destination, message, self.connection.id)
 
     def rollback(self) -> None:
         """See `Session.rollback`."""
-        with self.provider.lock:
+        with self.use, self.provider.lock:
             self._check_transacted()
-            self._sends.clear()
-            self._return_unsettled()
+            self._roll_back()
 
     def close(self) -> None:
         """Closes its consumers; what was not acknowledged or committed is delivered again, elsewhere."""
         with self.provider.lock:
+            self.begin_end()
+            self.await_listener()
             self.shut()
-
-    def _await_room(self, destination: Destination) -> None:
-        """Waits, the lock released meanwhile, until a bounded destination has room."""
-        patience = self.provider.send_timeout
-        deadline = None if patience is None else time.monotonic() + patience
-        while (crowded := self.provider.full(destination)) is not None:
-            left = _EXPIRY_LOOK if deadline is None else min(deadline - time.monotonic(), _EXPIRY_LOOK)
-            if left <= 0:
-                raise ResourceLimitError(f"{destination}: full with {self.provider.capacity} messages")
-            self.blocked, self._crowded = True, crowded
-            try:
-                crowded.room.wait(left)
-            finally:
-                self.blocked, self._crowded = False, None
-            self.check_use()
-            self.provider.check(destination)
-
-    # What follows holds the lock already, `acknowledge` excepted.
-
-    def shut(self) -> None:
-        """Closes the session."""
-        if self._closed:
-            return
-        self._closed = True
-        if self._crowded is not None:
-            self._crowded.room.notify_all()
-        for consumer in list(self._consumers):
-            consumer.shut()
-        self._sends.clear()
-        self._return_unsettled()
-        self.connection.forget(self)
-
-    def check_use(self) -> None:
-        """Raises IllegalStateError where the session is closed, or another thread is blocked in it."""
-        if self._closed:
-            raise IllegalStateError("the session is closed")
-        if self.blocked:
-            raise IllegalStateError("the session is in use: another thread waits in it, and a session is for one (P4)")
-
-    def hand_out(self, entry: Entry, queue: MessageQueue) -> MemoryDelivery:
-        """A delivery of an entry that was taken from a queue; kept until settled, where the mode says so."""
-        if self._keeps:
-            self._unsettled[entry] = queue
-            queue.unsettled += 1
-        return MemoryDelivery(self, entry)
 
     def acknowledge(self, entry: Entry) -> None:
         """See `Delivery.acknowledge`."""
-        if self.transacted or not self._keeps:
+        if self.transacted or self.ack_mode is not AckMode.CLIENT:
             return
-        with self.provider.lock:
-            if entry.settled:
-                return
-            self.check_use()
+        if entry.settled:
+            return
+        with self.use, self.provider.lock:
+            self.check_open()
             if entry not in self._unsettled:
                 raise IllegalStateError("the session was recovered: the message will be delivered again")
             self._settled(entry)
+
+    def settle(self, delivery: Delivery, *, failed: bool) -> None:
+        """See `listening.Source.settle`."""
+        with self.provider.lock:
+            entry, self._listened = self._listened, None
+            if entry is None or entry not in self._unsettled or self.transacted:
+                return
+            if failed:
+                self._return([entry])
+            elif self.ack_mode is AckMode.AUTO or self._closed:
+                self._settled(entry)
+
+    def _is_elsewhere(self) -> bool:
+        return bool(self.pump) and self.connection.started and not self.pump.in_thread()
+
+    # What follows holds the lock already.
+
+    def poll(self) -> tuple[Consumer, Delivery] | None:
+        """See `listening.Source.poll`."""
+        consumers = [consumer for consumer in self._consumers if consumer in self.pump]
+        for consumer in consumers:
+            consumer.queue.waiting.pop(consumer, None)
+        for consumer in consumers:
+            delivery = consumer.take(listened=True)
+            if delivery is not None:
+                self._listened = delivery.entry
+                self._consumers[consumer] = self._consumers.pop(consumer)  # the others have their turn first
+                for other in consumers:  # what woke us for more than one message must wake somebody else for them
+                    other.queue.wake()
+                return consumer, delivery
+        for consumer in consumers:
+            consumer.queue.waiting[consumer] = None
+        return None
+
+    def begin_end(self) -> None:
+        """It is being closed: no listener gets anything more, and who waits for room gives up."""
+        self._ending = True
+        self.pump.end()
+        if self._crowded is not None:
+            self._crowded.room.notify_all()
+
+    def await_listener(self) -> None:
+        """Waits until a listener that is running has returned."""
+        self.pump.await_idle()
+
+    def shut(self) -> None:
+        """Closes the session; a running listener's message waits for its return where that acknowledges it."""
+        if self._closed:
+            return
+        self._closed = True
+        for consumer in list(self._consumers):
+            consumer.shut()
+        self._sends.clear()
+        self._settle_lazily()
+        stays = self._listened if self.ack_mode is not AckMode.CLIENT and not self.transacted else None
+        self._return([entry for entry in self._unsettled if entry is not stays])
+        self.connection.forget(self)
+
+    def check_open(self) -> None:
+        """Raises IllegalStateError where the session is closed."""
+        if self._closed:
+            raise IllegalStateError("the session is closed")
+
+    def check_receive(self) -> None:
+        """Raises IllegalStateError where messages go to listeners."""
+        if self.pump:
+            raise IllegalStateError("the session has a listener: its messages are handed to that, not received")
+
+    def hand_out(self, entry: Entry, queue: MessageQueue, *, listened: bool) -> MemoryDelivery:
+        """A delivery of an entry that was taken from a queue; kept until settled, where the mode says so."""
+        if self._keeps or listened:
+            if len(self._unsettled) >= _LAZY:
+                self._settle_lazily()
+            self._unsettled[entry] = queue
+            queue.unsettled += 1
+        return MemoryDelivery(self, entry)
 
     def wake_readers(self) -> None:
         """The connection was started or stopped."""
@@ -241,6 +278,32 @@ class MemorySession(Session):
     def forget(self, consumer: MemoryConsumer) -> None:
         """A consumer was closed."""
         self._consumers.pop(consumer, None)
+        self._settle_lazily()
+
+    def _await_room(self, coming: Iterable[tuple[Destination, JmsMessage]]) -> None:
+        """Waits, the lock released meanwhile, until bounded destinations have room."""
+        patience = self.provider.limits.send_timeout
+        deadline = None if patience is None else time.monotonic() + patience
+        while (crowded := self.provider.crowded(coming, self.connection.id)) is not None:
+            left = _EXPIRY_LOOK if deadline is None else min(deadline - time.monotonic(), _EXPIRY_LOOK)
+            if left <= 0:
+                raise ResourceLimitError(f"{crowded.destination}: full with {len(crowded)} messages")
+            self.blocked, self._crowded = True, crowded
+            try:
+                crowded.room.wait(left)
+            finally:
+                self.blocked, self._crowded = False, None
+            if self._ending or self._closed:
+                raise IllegalStateError("the session is closed")
+            for destination, _ in coming:
+                self.provider.check(destination)
+
+    def _settle_lazily(self) -> None:
+        if self.transacted or self.ack_mode is not AckMode.DUPS_OK:
+            return
+        for entry in list(self._unsettled):
+            if entry is not self._listened:
+                self._settled(entry)
 
     def _settled(self, entry: Entry) -> None:
         entry.settled = True
@@ -248,107 +311,29 @@ class MemorySession(Session):
         queue.unsettled -= 1
         self.provider.release(queue)
 
-    def _return_unsettled(self) -> None:
+    def _roll_back(self) -> None:
+        self._sends.clear()
+        self._return(list(self._unsettled))
+
+    def _return(self, entries: Iterable[Entry]) -> None:
         by_queue: dict[MessageQueue, list[Entry]] = {}
-        for entry, queue in self._unsettled.items():
-            by_queue.setdefault(queue, []).append(entry)
-        self._unsettled.clear()
-        for queue, entries in by_queue.items():
-            self.provider.put_back(queue, entries)
+        for entry in entries:
+            by_queue.setdefault(self._unsettled.pop(entry), []).append(entry)
+        for queue, returned in by_queue.items():
+            self.provider.put_back(queue, returned)
 
     def _check_transacted(self) -> None:
-        self.check_use()
+        self.check_open()
         if not self.transacted:
             raise IllegalStateError("the session is not transacted")
 
 
-class MemoryConsumer(Consumer):
-    """A consumer of an embedded provider."""
-
-    def __init__(self, session: MemorySession, queue: MessageQueue) -> None:
-        self.destination = queue.destination
-        self.selector = None
-        self.queue = queue
-        self._session = session
-        self._closed = False
-        self._wake = threading.Condition(session.provider.lock)
-
-    def receive(self, timeout: float | None = None) -> MemoryDelivery | None:
-        """See `Consumer.receive`.
-
-        Raises:
-            ConfigError: the timeout is negative or not a number.
-        """
-        if timeout is not None and not timeout >= 0:
-            raise ConfigError(f"timeout {timeout!r}: seconds to wait, 0 or more, or None")
-        deadline = None if timeout is None else time.monotonic() + timeout
-        provider = self._session.provider
-        with provider.lock:
-            self._session.check_use()
-            if self._closed:
-                raise IllegalStateError("the consumer is closed")
-            while True:
-                entry = self.queue.store.take(provider.now_ms()) if self.may_take() else None
-                if entry is not None:
-                    self.queue.room.notify()
-                    return self._session.hand_out(entry, self.queue)
-                remaining = None if deadline is None else deadline - time.monotonic()
-                if remaining is not None and remaining <= 0:
-                    return None
-                if not self._sleep(remaining):
-                    return None
-
-    def close(self) -> None:
-        """Ends it; messages that it handed out stay with the session."""
-        with self._session.provider.lock:
-            self.shut()
-
-    # What follows holds the lock already.
-
-    def may_take(self) -> bool:
-        """See `Reader.may_take`."""
-        return self._session.connection.started
-
-    def signal(self) -> None:
-        """See `Reader.signal`."""
-        self._wake.notify()
-
-    def shut(self) -> None:
-        """Closes the consumer and lets another reader have what it was woken for."""
-        if self._closed:
-            return
-        self._closed = True
-        self.queue.waiting.pop(self, None)
-        self._session.provider.detach(self.queue)
-        self._session.forget(self)
-        self.signal()
-
-    def _sleep(self, seconds: float | None) -> bool:
-        """Waits to be woken; False where the consumer was closed meanwhile."""
-        self.queue.waiting[self] = None
-        self._session.blocked = True
-        try:
-            self._wake.wait(None if seconds is None else min(seconds, threading.TIMEOUT_MAX))
-        except BaseException:  # an interrupt may come after the wake-up that was meant for us
-            self.queue.waiting.pop(self, None)
-            self.queue.wake()
-            raise
-        finally:
-            self._session.blocked = False
-            self.queue.waiting.pop(self, None)
-        return not self._closed
-
-
-class MemoryDelivery(Delivery):
-    """A delivery of an embedded provider."""
-
-    __slots__ = ("_entry", "_session")
-
-    def __init__(self, session: MemorySession, entry: Entry) -> None:
-        self.message = entry.message
-        self._session = session
-        self._entry = entry
-
-    def acknowledge(self) -> None:
-        """See `Delivery.acknowledge`."""
-        self._session.acknowledge(self._entry)
+def _check_subscription(destination: Destination, durable: str | None, no_local: bool) -> None:
+    if no_local and not destination.is_topic:
+        raise ConfigError(f"{destination}: no_local is for topics")
+    if durable is None:
+        return
+    if not destination.is_topic or destination.is_temporary:
+        raise ConfigError(f"{destination}: a durable subscription is to an administered topic")
+    if not durable.strip():
+        raise ConfigError("a durable subscription needs a name")

@@ -12,7 +12,7 @@ import itertools
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from mtosi_jms.jms.message import JmsMessage
 
@@ -93,33 +93,45 @@ class MessageStore:
             bucket.move_to_end(one.sequence, last=False)
 
 
+class Holder(Protocol):
+    """What holds entries: a store, or a queue with all its stores."""
+
+    def holds(self, priority: int, sequence: int) -> bool:
+        """Whether the entry is waiting here."""
+        ...
+
+    def discard(self, priority: int, sequence: int) -> None:
+        """Removes an entry, if it is here."""
+        ...
+
+
 class ExpiryIndex:
-    """Which entries of which stores expire when. What was consumed meanwhile is skipped, and cleared out in time."""
+    """Which entries expire when, and who holds them. What was consumed since is skipped, and cleared out in time."""
 
     __slots__ = ("_heap", "_limit", "_tie")
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, int, int, MessageStore]] = []
+        self._heap: list[tuple[int, int, int, int, Holder]] = []
         self._limit = _SLACK
         self._tie = itertools.count()
 
     def __len__(self) -> int:
         return len(self._heap)
 
-    def add(self, entry: Entry, store: MessageStore) -> None:
-        """Notes an entry that was put into a store, if it expires at all."""
+    def add(self, entry: Entry, holder: Holder) -> None:
+        """Notes an entry that was put somewhere, if it expires at all."""
         message = entry.message
         if not message.expiration_ms:
             return
         if len(self._heap) >= self._limit:
             self._clear_out()
-        heapq.heappush(self._heap, (message.expiration_ms, next(self._tie), entry.sequence, message.priority, store))
+        heapq.heappush(self._heap, (message.expiration_ms, next(self._tie), entry.sequence, message.priority, holder))
 
     def purge(self, now_ms: int) -> None:
         """Drops what has expired."""
         while self._heap and self._heap[0][0] <= now_ms:
-            _, _, sequence, priority, store = heapq.heappop(self._heap)
-            store.discard(priority, sequence)
+            _, _, sequence, priority, holder = heapq.heappop(self._heap)
+            holder.discard(priority, sequence)
 
     def _clear_out(self) -> None:
         self._heap = [item for item in self._heap if item[4].holds(item[3], item[2])]

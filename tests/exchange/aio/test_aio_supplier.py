@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -361,6 +362,18 @@ def test_the_same_replies_as_from_a_plain_generator(
     with exchange([Script(steps)], supplier={"eager": eager}) as pair:
         plain = run(heard(pair.stub(ManagedElementRetrieval)))
     assert run(work()) == plain
+
+
+def test_bulk_response(run: Any, numbers: Any, tmp_path: Path) -> None:
+    async def work() -> None:
+        with ends(Ems(5), bulk_folders=tmp_path) as both:
+            async with both.supplier.aio:
+                target = (tmp_path / "all.xml").as_uri()
+                reply = await both.stub.aio.get_all_managed_elements.bulk(file_location_uri=target)
+                found = await asyncio.to_thread(lambda: list(reply.objects(ManagedElementType, allowed=tmp_path)))
+                assert [str(one.name) for one in found] == [f"MD=EMS1/ME=NE-{number}" for number in range(1, 6)]
+
+    run(work())
 
 
 def test_a_provider_that_fails_ends_it(run: Any, until: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What a caller gets of the replies to its request: response objects, one or a sequence, or what went wrong."""
+"""What a caller gets: the response of a reply whose turn has come, an error, or the iterator of several responses."""
 
 from __future__ import annotations
 
@@ -9,28 +9,15 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
+from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.errors import IncompleteBatchError, MtosiError, MtosiFault, ProtocolError
 from mtosi_jms.messages import in_package
 from mtosi_jms.replies import ReplyPump
 from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
-from mtosi_jms.soap import Envelope, correlation_id, header_text
+from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
 from mtosi_jms.tickets import Ticket
 
 log = logging.getLogger(__name__)
-
-
-def the_response(
-    envelope: Envelope | None, ticket: Ticket, options: CallOptions, service: ServiceInfo, operation: OperationInfo
-) -> Any:
-    """The response object of the one reply of an exchange; the call's hook sees its envelope first.
-
-    Raises:
-        MtosiFault: it is a fault.
-        ProtocolError: there is none, or its body is not the operation's response.
-    """
-    if envelope is None:
-        raise ProtocolError("the exchange ended without an answer", ticket.correlation_id)
-    return _heard(envelope, options, service, operation)
 
 
 class BatchCall:
@@ -67,7 +54,7 @@ class BatchCall:
             raise
 
     def _heard(self, envelope: Envelope) -> Any:
-        return _heard(envelope, self._options, self._service, self._operation)
+        return heard(envelope, self._options, self._service, self._operation)
 
     @property
     def correlation_id(self) -> str:
@@ -85,7 +72,7 @@ class BatchCall:
 
     def _held(self, envelope: Envelope) -> Any:
         try:
-            return _response_of(in_package(envelope, self._service.root), self._service, self._operation)
+            return response_of(in_package(envelope, self._service.root), self._service, self._operation)
         except MtosiError:
             return envelope
 
@@ -138,7 +125,18 @@ class Batches(BatchCall, Iterator[Any]):
         self.close()
 
 
-def _heard(envelope: Envelope, options: CallOptions, service: ServiceInfo, operation: OperationInfo) -> Any:
+def only_reply(envelope: Envelope | None, ticket: Ticket) -> Envelope:
+    """The one reply of an exchange.
+
+    Raises:
+        ProtocolError: there is none.
+    """
+    if envelope is None:
+        raise ProtocolError("the exchange ended without an answer", ticket.correlation_id)
+    return envelope
+
+
+def heard(envelope: Envelope, options: CallOptions, service: ServiceInfo, operation: OperationInfo) -> Any:
     """The response object of a reply whose turn has come; the call's hook sees its envelope first."""
     envelope = in_package(envelope, service.root)
     if options.on_reply is not None:
@@ -146,10 +144,10 @@ def _heard(envelope: Envelope, options: CallOptions, service: ServiceInfo, opera
     elif envelope.warnings:
         count, first = len(envelope.warnings), envelope.warnings[0]
         log.warning("a reply of %s with %d warnings, the first: %s", operation.name, count, first)
-    return _response_of(envelope, service, operation)
+    return response_of(envelope, service, operation)
 
 
-def _response_of(envelope: Envelope, service: ServiceInfo, operation: OperationInfo) -> Any:
+def response_of(envelope: Envelope, service: ServiceInfo, operation: OperationInfo) -> Any:
     """The response object of a reply.
 
     Raises:
@@ -166,3 +164,15 @@ def _response_of(envelope: Envelope, service: ServiceInfo, operation: OperationI
         return envelope.body
     got = type(envelope.body).__name__ if envelope.body is not None else "an empty body"
     raise ProtocolError(f"{operation.name}: {expected.__name__} was expected, {got} came", correlation_id(header) or "")
+
+
+def bulk_reply(envelope: Envelope, response: Any, terms: BulkTerms) -> BulkReply[Any]:
+    """The reply of a BulkResponse exchange; what its header leaves out is taken to be as the request wanted it."""
+    header = envelope.header or Header()
+    return BulkReply(
+        response=response,
+        envelope=envelope,
+        file_location_uri=header_text(header, "fileLocationURI") or terms.file_location_uri,
+        compression=header_text(header, "compressionType") or terms.compression,
+        packing=header_text(header, "packingType") or terms.packing,
+    )

@@ -1,0 +1,83 @@
+"""`mtosi-codegen deploy`: writes WSDLs with the addresses of a deployment (P22)."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from mtosi_codegen.deploy import deploy
+from mtosi_codegen.write import write_files
+from mtosi_jms.errors import MtosiError
+from mtosi_jms.jms import NamingContext
+from mtosi_jms.jms.uri import shown
+
+
+def add_parser(commands: Any) -> None:
+    """Add the parser of this command."""
+    about = "write WSDLs with the chosen addresses, and all files that they reach"
+    command: argparse.ArgumentParser = commands.add_parser(
+        "deploy", help=about, description=f"{about[0].upper()}{about[1:]}. All else of the files stays as it is."
+    )
+    command.set_defaults(run=_run)
+    command.add_argument("sources", nargs="+", metavar="SOURCE", help="a WSDL, or a folder of them")
+    command.add_argument(
+        "--address", type=_pair, action="append", default=[], metavar="SERVICE=ADDRESS", help="may be repeated"
+    )
+    command.add_argument("--deployment", type=Path, metavar="FILE", help="take the addresses of its suppliers, TOML")
+    command.add_argument("--names", metavar="FILE", help="addresses must be names of this jndi.properties or TOML")
+    command.add_argument("--out", type=Path, required=True, help="folder that the files go to")
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _pair(text: str) -> tuple[str, str]:
+    service, equals, address = text.partition("=")
+    if not (equals and service.strip() and address.strip()):
+        raise argparse.ArgumentTypeError(f"{shown(text)!r} does not read SERVICE=ADDRESS")
+    return service.strip(), address.strip()
+
+
+def _run(args: argparse.Namespace) -> int:
+    addresses, names = _addresses(args)
+    if not addresses:
+        print("mtosi-codegen: no address: give --address SERVICE=ADDRESS, or --deployment FILE", file=sys.stderr)
+        return 2
+    for source in map(Path, args.sources):
+        if source.is_dir() and args.out.resolve().is_relative_to(source.resolve()):
+            raise MtosiError(f"{args.out}: lies inside a source, and would be one; choose another folder")
+    places = {service: str(names.lookup(address)) for service, address in addresses.items()} if names else {}
+    deployed = deploy(args.sources, addresses)
+    for finding in deployed.findings:
+        print(finding, file=sys.stderr)
+    write_files(args.out, deployed.files, deployed.originals)
+    if args.json:
+        ports = [
+            {"service": port.service, "wsdl": port.wsdl, "address": port.address, "added": port.added}
+            | ({"destination": places[port.service]} if names else {})
+            for port in deployed.ports
+        ]
+        print(json.dumps({"out": str(args.out), "ports": ports, "files": sorted(deployed.files)}))
+        return 0
+    for port in deployed.ports:
+        where = f" ({places[port.service]})" if names else ""
+        port_added = ", port added" if port.added else ""
+        print(f"{args.out / port.wsdl}: {port.service} at {shown(port.address)}{where}{port_added}")
+    print(f"{args.out}: {len(deployed.files)} files")
+    return 0
+
+
+def _addresses(args: argparse.Namespace) -> tuple[dict[str, str], NamingContext | None]:
+    """The addresses asked for, and the naming context that they must be known to."""
+    names = NamingContext.of(args.names) if args.names is not None else None
+    if args.deployment is None:
+        return dict(args.address), names
+    from mtosi_jms.deployment import read_deployment  # needs the stubs, which the other commands make
+
+    deployment = read_deployment(args.deployment)
+    served = {service: str(address) for service, address in deployment.suppliers.items()}
+    if not served and not args.address:
+        raise MtosiError(f"{args.deployment}: it has no suppliers, so no addresses")
+    own = deployment.names if deployment.names.names() else None
+    return {**served, **dict(args.address)}, names or own

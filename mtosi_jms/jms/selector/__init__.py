@@ -1,0 +1,9 @@
+"""Message selectors: the conditions of JMS 1.1, section 3.8.1, on headers and properties (P15, R10)."""
+
+from __future__ import annotations
+
+from mtosi_jms.jms.selector.builder import P
+from mtosi_jms.jms.selector.lint import Finding, lint
+from mtosi_jms.jms.selector.selector import Selector, parse
+
+__all__ = ["Finding", "P", "Selector", "lint", "parse"]

@@ -1,0 +1,164 @@
+"""JMS URIs after RFC 6167: `jms:jndi:NAME`, `jms:queue:NAME`, `jms:topic:NAME`, with parameters (C42).
+
+    jms:queue:MTOSI.EMS?deliveryMode=PERSISTENT&timeToLive=60000&priority=6&replyToName=MTOSI.OS
+
+The name is one of the naming context (`jndi`) or a physical name (`queue`, `topic`). So is `replyToName`; with `queue`
+and `topic` it names a queue, and `topicReplyToName` a topic. Parameters that nobody knows are kept.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import quote, unquote
+
+from mtosi_jms.errors import NamingError
+from mtosi_jms.jms.destinations import ADMINISTERED, Destination
+from mtosi_jms.jms.frozen import FrozenMap
+from mtosi_jms.jms.message import LONG_MAX, DeliveryMode
+
+_VARIANTS: Final = ("jndi", *ADMINISTERED)
+_NAME_SAFE: Final = "/:@!$&'()*+,;=~"
+_VARIANT: Final = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=@-]+")
+_BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class JmsUri:
+    """A URI of the scheme `jms`, taken apart; `str` puts it together, with what must be escaped escaped.
+
+    Only `str` shows the parameters' values: `jndiURL` and the parameters of a vendor may hold credentials.
+
+    Attributes:
+        variant: `jndi`, `queue`, `topic`, or a vendor's.
+        name: the destination's name, unescaped, not empty.
+        parameters: by name, both unescaped, in the order given.
+
+    Raises:
+        NamingError: no variant, no name, or a value that a known parameter does not have.
+    """
+
+    variant: str
+    name: str
+    parameters: FrozenMap[str, str] = field(default=FrozenMap())
+
+    def __post_init__(self) -> None:
+        if not _VARIANT.fullmatch(self.variant):
+            raise NamingError(self.address, "a JMS URI reads jms:queue:X, jms:topic:X or jms:jndi:NAME")
+        if not self.name:
+            raise NamingError(self.address, "a JMS URI names a destination")
+        if "" in self.parameters:
+            raise NamingError(self.address, "a parameter without a name")
+        self._check("deliveryMode", DeliveryMode.__members__, "PERSISTENT or NON_PERSISTENT")
+        self._check("priority", [str(priority) for priority in range(10)], "0 to 9")
+        life = self.parameters.get("timeToLive", "0")
+        if not (life.isascii() and life.isdigit()) or len(life.lstrip("0")) > 19 or int(life) > LONG_MAX:
+            raise NamingError(self.address, "parameter timeToLive: whole milliseconds, 0 for ever")
+        if self.variant in ADMINISTERED and {"replyToName", "topicReplyToName"} <= set(self.parameters):
+            raise NamingError(self.address, "replyToName and topicReplyToName exclude each other")
+
+    def _check(self, parameter: str, allowed: object, words: str) -> None:
+        value = self.parameters.get(parameter)
+        if value is not None and value not in allowed:  # type: ignore[operator]
+            raise NamingError(self.address, f"parameter {parameter}: {words}")
+
+    @classmethod
+    def parse(cls, text: str) -> JmsUri:
+        """The URI in a text. The scheme and the three known variants are taken in any case; of a parameter that comes
+        twice the last value counts.
+
+        Raises:
+            NamingError: the text is no JMS URI, or a parameter has a wrong value. It does not show the parameters.
+        """
+        path, mark, query = text.strip().partition("?")
+        scheme, _, rest = path.partition(":")
+        variant, colon, name = rest.partition(":")
+        if scheme.lower() != "jms" or not colon or not _VARIANT.fullmatch(variant):
+            raise NamingError(path, "a JMS URI reads jms:queue:X, jms:topic:X or jms:jndi:NAME")
+        parameters: dict[str, str] = {}
+        for pair in query.split("&") if mark else ():
+            key, equals, value = pair.partition("=")
+            if not equals:
+                raise NamingError(path, "a parameter reads name=value")
+            parameters[_unescaped(key, path)] = _unescaped(value, path)
+        folded = variant.lower()
+        return cls(folded if folded in _VARIANTS else variant, _unescaped(name, path), FrozenMap(parameters))
+
+    def __str__(self) -> str:
+        pairs = "&".join(f"{quote(key, safe='~')}={quote(value, safe='~')}" for key, value in self.parameters.items())
+        return f"{self.address}?{pairs}" if pairs else self.address
+
+    @property
+    def address(self) -> str:
+        """The URI without its parameters: what others may see."""
+        name = quote(self.name, safe=_NAME_SAFE)
+        return f"jms:{self.variant}:{'%2F' + name[1:] if name.startswith('/') else name}"
+
+    @property
+    def destination(self) -> Destination | None:
+        """What the variants `queue` and `topic` name; None for the others.
+
+        Raises:
+            ConfigError: the name holds a control character.
+        """
+        kind = ADMINISTERED.get(self.variant)
+        return None if kind is None else kind(self.name)
+
+    @property
+    def delivery_mode(self) -> DeliveryMode | None:
+        """The parameter `deliveryMode`."""
+        mode = self.parameters.get("deliveryMode")
+        return None if mode is None else DeliveryMode[mode]
+
+    @property
+    def time_to_live_ms(self) -> int | None:
+        """The parameter `timeToLive`, in milliseconds; 0 for ever."""
+        life = self.parameters.get("timeToLive")
+        return None if life is None else int(life)
+
+    @property
+    def priority(self) -> int | None:
+        """The parameter `priority`, 0 to 9."""
+        priority = self.parameters.get("priority")
+        return None if priority is None else int(priority)
+
+    @property
+    def reply_to(self) -> str | None:
+        """What to look up for where replies go: a name, `queue:X` or `topic:X`; None where nothing is said."""
+        name = self.parameters.get("replyToName")
+        if self.variant not in ADMINISTERED:
+            return name
+        if name is not None:
+            return f"queue:{name}"
+        topic = self.parameters.get("topicReplyToName")
+        return None if topic is None else f"topic:{topic}"
+
+    @property
+    def connection_factory(self) -> str | None:
+        """The parameter `jndiConnectionFactoryName`: a name for `NamingContext.factory`."""
+        return self.parameters.get("jndiConnectionFactoryName")
+
+    def __repr__(self) -> str:
+        more = f" with {', '.join(self.parameters)}" if self.parameters else ""
+        return f"<JmsUri {self.address}{more}>"
+
+
+def is_jms_uri(text: str) -> bool:
+    """Whether a text has the form of RFC 6167: not so a name such as `jms://host/mtosi/X` or `jms/X`."""
+    scheme, _, rest = text.strip().partition(":")
+    return scheme.lower() == "jms" and not rest.startswith("/") and ":" in rest.partition("?")[0]
+
+
+def shown(text: str) -> str:
+    """A name as errors, logs and headers may show it: a JMS URI loses its parameters."""
+    return text.partition("?")[0] if is_jms_uri(text) else text
+
+
+def _unescaped(text: str, path: str) -> str:
+    if _BAD_ESCAPE.search(text):
+        raise NamingError(path, "a percent sign that begins no escape; write %25")
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        raise NamingError(path, "escapes that are not UTF-8") from None

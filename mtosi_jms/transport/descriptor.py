@@ -1,0 +1,80 @@
+"""What a provider is and can do: its level of the JMS API, and what a way to it may lack."""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from mtosi_jms.errors import ConfigError
+
+_VERSION: Final = re.compile(r"(\d+)\.(\d+)((\.\d+)*[a-z]?)")
+_LEAST: Final = (1, 1)
+
+
+class Capability(enum.Enum):
+    """What JMS has and a transport may lack, as its wire does. What is not here, every transport has.
+
+    BROWSE: `Session.browse`.
+    DEAD_LETTER: the connection itself takes `max_deliveries` and `dead_letter`; others have it set up at the broker.
+    DELIVERY_COUNT: `JmsMessage.delivery_count` counts over sessions and connections; elsewhere `redelivered` alone
+        tells.
+    DURABLE: durable subscriptions.
+    MESSAGE_IDS: the message that `send` returns has its message id and timestamp as the receiver will see them.
+    NO_LOCAL: `no_local` on topics.
+    PRIORITY: a message of higher priority overtakes those that wait; JMS asks only for a best effort.
+    SELECTORS: consumers with a selector.
+    TRANSACTED_RECEIVE: what a transacted session receives is part of its transaction, and not its sends alone.
+    TYPED_PROPERTIES: every property arrives with the JMS type that it was sent with; elsewhere those that MTOSI knows
+        do (R15).
+    """
+
+    BROWSE = "browse"
+    DEAD_LETTER = "dead letters"
+    DELIVERY_COUNT = "delivery count"
+    DURABLE = "durable subscriptions"
+    MESSAGE_IDS = "message ids at sending"
+    NO_LOCAL = "no local"
+    PRIORITY = "order by priority"
+    SELECTORS = "selectors"
+    TRANSACTED_RECEIVE = "transacted receiving"
+    TYPED_PROPERTIES = "typed properties"
+
+
+ALL_CAPABILITIES: Final = frozenset(Capability)
+
+
+def check_jms_version(version: object) -> str:
+    """The version as it came, if it is a level of the JMS API that MTOSI may go over.
+
+    Raises:
+        ConfigError: it is below 1.1 (R1), or no version.
+    """
+    found = _VERSION.fullmatch(version) if isinstance(version, str) else None
+    if found is None or not isinstance(version, str):
+        raise ConfigError(f"JMS version {version!r}: two numbers are wanted, such as 1.1, 2.0 or 3.1")
+    if (int(found[1]), int(found[2])) < _LEAST:
+        raise ConfigError(f"JMS version {version}: MTOSI goes over JMS 1.1 or later (R1)")
+    return version
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionMetadata:
+    """What is at the other end (R1).
+
+    Attributes:
+        provider: the provider's name.
+        provider_version: its version, empty where the wire does not tell it.
+        jms_version: the level of the JMS API that it serves.
+
+    Raises:
+        ConfigError: the level is below 1.1.
+    """
+
+    provider: str
+    provider_version: str
+    jms_version: str
+
+    def __post_init__(self) -> None:
+        check_jms_version(self.jms_version)

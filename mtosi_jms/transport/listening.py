@@ -1,0 +1,230 @@
+"""What keeps a session to one thread (P4), and the thread that serves its listeners (P6). The same for every transport.
+
+A transport's session has a `SessionUse` and enters it in every call but `close`. For listeners it makes a
+`ListenerPump` and says how the next message is found and settled (`Source`); the pump knows no wire.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, NamedTuple, Protocol
+
+from mtosi_jms.errors import IllegalStateError, TransportError
+from mtosi_jms.transport.base import Consumer, Delivery, ErrorHook, Listener
+
+log = logging.getLogger(__name__)
+
+_here: Final = threading.local()
+
+
+def in_listener() -> bool:
+    """Whether the thread is one that runs listeners; such a thread waits for no other one's (no deadlock)."""
+    return getattr(_here, "runs_listeners", False)
+
+
+class SessionUse:
+    """Lets one thread at a time into a session and refuses the others; the same thread may enter again.
+
+    Args:
+        dedicated: whether the session belongs to a thread other than the one that asks.
+    """
+
+    __slots__ = ("_dedicated", "_lock")
+
+    def __init__(self, dedicated: Callable[[], bool]) -> None:
+        self._lock = threading.RLock()
+        self._dedicated = dedicated
+
+    def __enter__(self) -> None:
+        """Enters for one call.
+
+        Raises:
+            IllegalStateError: another thread is in, or the session belongs to the thread of its listeners.
+        """
+        if not self._lock.acquire(blocking=False):
+            raise IllegalStateError("the session is in use by another thread, and a session is for one at a time (P4)")
+        if self._dedicated():
+            self._lock.release()
+            raise IllegalStateError("the session belongs to the thread of its listeners while its connection runs (P4)")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._lock.release()
+
+    def wait(self) -> None:
+        """Enters for a listener, as soon as who is in has left."""
+        self._lock.acquire()
+
+    def leave(self) -> None:
+        """Leaves what `wait` entered."""
+        self._lock.release()
+
+
+class Source(Protocol):
+    """What the pump wants of a session."""
+
+    def poll(self) -> tuple[Consumer, Delivery] | None:
+        """The next message for a consumer with a listener; None where there is none now, or delivery is held.
+
+        The lock is held. What comes later is told with `ListenerPump.signal`.
+
+        Raises:
+            TransportError: the provider failed.
+        """
+        ...
+
+    def settle(self, delivery: Delivery, *, failed: bool) -> None:
+        """The listener has returned, or raised. The lock is not held, the session is entered.
+
+        Raises:
+            TransportError: the provider cannot be told.
+        """
+        ...
+
+
+class _Entry(NamedTuple):
+    consumer: Consumer
+    delivery: Delivery
+    on_message: Listener
+    on_error: ErrorHook | None
+
+
+class ListenerPump:
+    """The thread that hands a session's messages to its listeners, one at a time and in order.
+
+    All methods but `in_thread` are called with the lock held; `await_idle` lets go of it while it waits.
+
+    Args:
+        source: the session.
+        use: of the session; entered while a listener runs.
+        lock: guards the session's messages.
+        name: for the thread.
+    """
+
+    def __init__(self, source: Source, use: SessionUse, lock: threading.Lock, name: str) -> None:
+        self._source = source
+        self._use = use
+        self._lock = lock
+        self._name = name
+        self._listeners: dict[Consumer, tuple[Listener, ErrorHook | None]] = {}
+        self._wake = threading.Condition(lock)
+        self._idle = threading.Condition(lock)
+        self._running: Consumer | None = None
+        self._thread: threading.Thread | None = None
+        self._ended = False
+
+    @property
+    def consumers(self) -> tuple[Consumer, ...]:
+        """Those with a listener, in the order in which they got it."""
+        return tuple(self._listeners)
+
+    def __bool__(self) -> bool:
+        """Whether there is a listener at all."""
+        return bool(self._listeners)
+
+    def __contains__(self, consumer: Consumer) -> bool:
+        """Whether the consumer has a listener."""
+        return consumer in self._listeners
+
+    def in_thread(self) -> bool:
+        """Whether the caller is a listener of this session."""
+        return self._thread is threading.current_thread()
+
+    def add(self, consumer: Consumer, on_message: Listener, on_error: ErrorHook | None) -> None:
+        """Gives a consumer its listener.
+
+        Raises:
+            IllegalStateError: it has one.
+        """
+        if consumer in self._listeners:
+            raise IllegalStateError("the consumer has a listener")
+        self._listeners[consumer] = on_message, on_error
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            self._thread.start()
+        self.signal()
+
+    def remove(self, consumer: Consumer) -> None:
+        """The consumer is being closed: its listener gets nothing more."""
+        self._listeners.pop(consumer, None)
+
+    def signal(self) -> None:
+        """There may be a message now, or delivery was resumed."""
+        self._wake.notify()
+
+    def end(self) -> None:
+        """The session is being closed: no listener gets anything more."""
+        self._ended = True
+        self._listeners.clear()
+        self._wake.notify()
+
+    def await_idle(self, consumer: Consumer | None = None) -> None:
+        """Waits until the listener that is running has returned; at once where a listener asks.
+
+        Args:
+            consumer: wait for its listener alone.
+        """
+        if in_listener():
+            return
+        while self._running is not None and (consumer is None or self._running is consumer):
+            self._idle.wait()
+
+    def _run(self) -> None:
+        _here.runs_listeners = True
+        try:
+            while (entry := self._next()) is not None:
+                self._serve(entry)
+        except TransportError as error:
+            with self._lock:
+                hooks = dict.fromkeys(on_error for _, on_error in self._listeners.values())
+                self.end()
+            for hook in hooks:
+                _tell(hook, error, None)
+
+    def _next(self) -> _Entry | None:
+        with self._lock:
+            while not self._ended:
+                found = self._source.poll()
+                if found is not None:
+                    self._running = found[0]
+                    return _Entry(*found, *self._listeners[found[0]])
+                self._wake.wait()
+            return None
+
+    def _serve(self, entry: _Entry) -> None:
+        self._use.wait()
+        try:
+            self._deliver(entry)
+        finally:
+            self._use.leave()
+            with self._lock:
+                self._running = None
+                self._idle.notify_all()
+
+    def _deliver(self, entry: _Entry) -> None:
+        failed = False
+        try:
+            entry.on_message(entry.delivery)
+        except BaseException as error:  # noqa: BLE001 - a thread has nobody else to raise to: the hook gets it
+            failed = True
+            _tell(entry.on_error, error, entry.delivery)
+        try:
+            self._source.settle(entry.delivery, failed=failed)
+        except TransportError as error:
+            _tell(entry.on_error, error, entry.delivery)
+
+
+def _tell(hook: ErrorHook | None, error: BaseException, delivery: Delivery | None) -> None:
+    message = delivery.message.message_id if delivery is not None else None
+    what = f"the listener failed on message {message}" if delivery is not None else "no more messages for listeners"
+    if hook is None:
+        log.error("%s: %s", what, type(error).__name__, exc_info=error)
+        return
+    try:
+        hook(error, delivery)
+    except BaseException:
+        log.exception("on_error failed; %s: %s", what, type(error).__name__)

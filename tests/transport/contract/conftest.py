@@ -1,0 +1,157 @@
+"""What the contract suite shares: it knows the seam alone. What a transport lacks is skipped, and never made up for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mtosi_jms.jms.message import JmsMessage
+from mtosi_jms.transport.base import Connection, Consumer, Delivery
+
+SOON = 5.0
+"""Seconds that a message which must come may take."""
+
+
+@pytest.fixture(autouse=True)
+def _capabilities(request: pytest.FixtureRequest) -> None:
+    """Skips a test marked `capability` where the transport lacks one."""
+    wanted = {one for marker in request.node.iter_markers("capability") for one in marker.args}
+    if wanted:
+        made = request.getfixturevalue("provider").connect()
+        lacking = sorted(one.value for one in wanted - made.capabilities)
+        if lacking:
+            pytest.skip(f"{made.metadata.provider} lacks {', '.join(lacking)}")
+
+
+@pytest.fixture
+def text() -> Callable[..., JmsMessage]:
+    """Makes a message that a number, or a word, tells from others."""
+
+    def make(number: int | str, **fields: Any) -> JmsMessage:
+        return JmsMessage(body=f"<n>{number}</n>".encode(), **fields)
+
+    return make
+
+
+def _take(consumer: Consumer) -> Delivery:
+    delivery = consumer.receive(SOON)
+    assert delivery is not None, "no message came"
+    return delivery
+
+
+@pytest.fixture
+def take() -> Callable[[Consumer], Delivery]:
+    """The next message, which must come."""
+    return _take
+
+
+@pytest.fixture
+def nothing(provider: Any) -> Callable[[Consumer], bool]:
+    """Whether no message comes."""
+    return lambda consumer: consumer.receive(provider.quiet) is None
+
+
+@pytest.fixture
+def drain(provider: Any) -> Callable[[Consumer], list[JmsMessage]]:
+    """What is there, each acknowledged."""
+
+    def all_of(consumer: Consumer) -> list[JmsMessage]:
+        taken = []
+        while (delivery := consumer.receive(provider.quiet)) is not None:
+            delivery.acknowledge()
+            taken.append(delivery.message)
+        return taken
+
+    return all_of
+
+
+@pytest.fixture
+def bodies(drain: Callable[[Consumer], list[JmsMessage]]) -> Callable[[Consumer], list[str]]:
+    """What tells the messages that are there, each acknowledged."""
+
+    def all_of(consumer: Consumer) -> list[str]:
+        return [named(message) for message in drain(consumer)]
+
+    return all_of
+
+
+def named(message: JmsMessage) -> str:
+    """What `text` was called with."""
+    return message.body.decode().removeprefix("<n>").removesuffix("</n>")
+
+
+@pytest.fixture
+def name_of() -> Callable[[JmsMessage], str]:
+    """What a message of `text` was made with, as text."""
+    return named
+
+
+@pytest.fixture
+def started(provider: Any) -> Callable[..., Connection]:
+    """Opens one more connection, started; it takes the options of `connect`."""
+
+    def open_one(**options: Any) -> Connection:
+        made: Connection = provider.connect(**options)
+        made.start()
+        return made
+
+    return open_one
+
+
+class Ear:
+    """A listener that remembers, and tells when it has heard enough.
+
+    Args:
+        enough: how many messages.
+        reaction: what it does with each, given how many it has heard.
+    """
+
+    def __init__(self, enough: int = 1, reaction: Callable[[Delivery, int], object] = lambda _, __: None) -> None:
+        self.heard: list[Delivery] = []
+        self.errors: list[tuple[BaseException, Delivery | None]] = []
+        self.threads: set[threading.Thread] = set()
+        self.done = threading.Event()
+        self._enough = enough
+        self._reaction = reaction
+
+    def __call__(self, delivery: Delivery) -> None:
+        self.heard.append(delivery)
+        self.threads.add(threading.current_thread())
+        try:
+            self._reaction(delivery, len(self.heard))
+        finally:
+            if len(self.heard) >= self._enough:
+                self.done.set()
+
+    def on_error(self, error: BaseException, delivery: Delivery | None) -> None:
+        self.errors.append((error, delivery))
+        self.threads.add(threading.current_thread())
+
+
+class Holding:
+    """A listener in the middle of its work until it is let go."""
+
+    def __init__(self, patience: float, last: Callable[[Delivery], object] = lambda _: None) -> None:
+        self.entered, self.release, self.left = threading.Event(), threading.Event(), threading.Event()
+        self._patience, self._last = patience, last
+
+    def __call__(self, delivery: Delivery) -> None:
+        self.entered.set()
+        assert self.release.wait(self._patience)
+        self._last(delivery)
+        self.left.set()
+
+
+@pytest.fixture
+def listener() -> type[Ear]:
+    """Makes listeners that remember."""
+    return Ear
+
+
+@pytest.fixture
+def slow_listener() -> type[Holding]:
+    """Makes listeners that stay in the middle of their work."""
+    return Holding

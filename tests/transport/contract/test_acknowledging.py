@@ -1,0 +1,147 @@
+"""What is acknowledged is gone, what is not comes again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from mtosi_jms.errors import IllegalStateError
+from mtosi_jms.jms.destinations import Queue
+from mtosi_jms.transport.base import AckMode, Connection, Session
+from mtosi_jms.transport.descriptor import Capability
+
+Background = Callable[[Callable[[], Any]], "Future[Any]"]
+UntilBlocked = Callable[[Session], None]
+
+
+class TestAcknowledging:
+    @pytest.mark.obligation("P19")
+    def test_auto_needs_no_acknowledgement(
+        self, connection: Connection, queue: Queue, text: Any, take: Any, nothing: Any
+    ) -> None:
+        """P19."""
+        with connection.session(AckMode.AUTO) as session:
+            session.send(queue, text(1))
+            delivery = take(session.consumer(queue))
+            delivery.acknowledge()
+        assert nothing(connection.session().consumer(queue))
+        delivery.acknowledge()
+
+    @pytest.mark.obligation("P19", "F1")
+    def test_what_is_acknowledged_is_gone(
+        self, connection: Connection, queue: Queue, text: Any, take: Any, nothing: Any
+    ) -> None:
+        with connection.session() as session:
+            session.send(queue, text(1))
+            delivery = take(session.consumer(queue))
+            delivery.acknowledge()
+            delivery.acknowledge()
+        delivery.acknowledge()
+        assert nothing(connection.session().consumer(queue))
+
+    @pytest.mark.parametrize("what", ["session", "connection"])
+    @pytest.mark.capability(Capability.DELIVERY_COUNT)
+    @pytest.mark.obligation("T1.10")
+    def test_what_is_not_comes_again_after_close(
+        self, provider: Any, queue: Queue, what: str, text: Any, take: Any
+    ) -> None:
+        """T1.10: marked, and counted."""
+        first = provider.connect()
+        first.start()
+        session = first.session()
+        session.send(queue, text(1))
+        delivery = take(session.consumer(queue))
+        (session if what == "session" else first).close()
+        with pytest.raises(IllegalStateError):
+            delivery.acknowledge()
+        second = provider.connect()
+        second.start()
+        again = take(second.session().consumer(queue)).message
+        assert (again.redelivered, again.delivery_count) == (True, 2)
+        assert again.message_id == delivery.message.message_id
+        assert not delivery.message.redelivered
+
+    @pytest.mark.obligation("P19")
+    def test_each_message_is_acknowledged_by_itself(
+        self, connection: Connection, queue: Queue, text: Any, take: Any, drain: Any
+    ) -> None:
+        """CLIENT here is individual: the second alone, and the first and third come again, in order."""
+        with connection.session() as session:
+            for number in range(3):
+                session.send(queue, text(number))
+            consumer = session.consumer(queue)
+            _, second, _ = take(consumer), take(consumer), take(consumer)
+            second.acknowledge()
+        assert [m.body for m in drain(connection.session().consumer(queue))] == [text(0).body, text(2).body]
+
+    @pytest.mark.capability(Capability.DELIVERY_COUNT)
+    @pytest.mark.obligation("T1.10")
+    def test_recover_delivers_again_in_order(
+        self, connection: Connection, queue: Queue, text: Any, take: Any, drain: Any
+    ) -> None:
+        session = connection.session()
+        for number in range(4):
+            session.send(queue, text(number))
+        consumer = session.consumer(queue)
+        stale = [take(consumer) for _ in range(3)]
+        session.recover()
+        with pytest.raises(IllegalStateError, match="again"):
+            stale[0].acknowledge()
+        again = drain(consumer)
+        assert [m.body for m in again] == [text(n).body for n in range(4)]
+        assert [m.delivery_count for m in again] == [2, 2, 2, 1]
+
+    @pytest.mark.capability(Capability.DELIVERY_COUNT)
+    def test_every_delivery_is_counted(self, connection: Connection, queue: Queue, text: Any, take: Any) -> None:
+        session = connection.session()
+        session.send(queue, text(1))
+        consumer = session.consumer(queue)
+        counts = []
+        for _ in range(4):
+            counts.append(take(consumer).message.delivery_count)
+            session.recover()
+        assert counts == [1, 2, 3, 4]
+
+    def test_closing_a_consumer_keeps_what_it_handed_out(
+        self, connection: Connection, queue: Queue, text: Any, take: Any, nothing: Any
+    ) -> None:
+        with connection.session() as session:
+            session.send(queue, text(1))
+            with session.consumer(queue) as consumer:
+                delivery = take(consumer)
+            assert nothing(session.consumer(queue))
+            delivery.acknowledge()
+        assert nothing(connection.session().consumer(queue))
+
+    def test_an_expired_message_does_not_come_again(
+        self, provider: Any, connection: Connection, queue: Queue, text: Any, take: Any, nothing: Any
+    ) -> None:
+        session = connection.session()
+        session.send(queue, text(1, time_to_live_ms=500))
+        consumer = session.consumer(queue)
+        take(consumer)
+        provider.pass_time(0.75)
+        session.recover()
+        assert nothing(consumer)
+
+    def test_what_comes_again_wakes_a_blocked_receiver(
+        self,
+        connection: Connection,
+        queue: Queue,
+        background: Background,
+        until_blocked: UntilBlocked,
+        patience: float,
+        text: Any,
+        take: Any,
+    ) -> None:
+        holder, waiter = connection.session(), connection.session()
+        holder.send(queue, text(1))
+        take(holder.consumer(queue))
+        consumer = waiter.consumer(queue)
+        future = background(consumer.receive)
+        until_blocked(waiter)
+        holder.close()
+        assert future.result(patience).message.redelivered

@@ -1,0 +1,209 @@
+"""Which message comes next, to whom, and how it is waited for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from mtosi_jms.errors import ConfigError, SelectorError
+from mtosi_jms.jms.destinations import Queue
+from mtosi_jms.jms.message import JmsMessage
+from mtosi_jms.transport.base import Connection, Session
+from mtosi_jms.transport.descriptor import Capability
+
+Background = Callable[[Callable[[], Any]], "Future[Any]"]
+UntilBlocked = Callable[[Session], None]
+
+
+class TestOrder:
+    @pytest.mark.obligation("P7")
+    def test_first_in_first_out(self, connection: Connection, queue: Queue, text: Any, drain: Any) -> None:
+        session = connection.session()
+        for number in range(50):
+            session.send(queue, text(number))
+        assert [m.body for m in drain(session.consumer(queue))] == [text(n).body for n in range(50)]
+
+    @pytest.mark.capability(Capability.PRIORITY)
+    @pytest.mark.obligation("T1.6")
+    def test_high_priority_first(self, connection: Connection, queue: Queue, text: Any, drain: Any) -> None:
+        """T1.6: ten priorities, and order inside each."""
+        session = connection.session()
+        for number, priority in enumerate([4, 0, 9, 4, 9, 1]):
+            session.send(queue, text(number, priority=priority))
+        taken = drain(session.consumer(queue))
+        assert [m.priority for m in taken] == [9, 9, 4, 4, 1, 0]
+        assert [m.body for m in taken] == [text(n).body for n in (2, 4, 0, 3, 5, 1)]
+
+
+class TestExpiry:
+    @pytest.mark.obligation("P7", "P13")
+    def test_an_expired_message_is_not_delivered(
+        self, provider: Any, connection: Connection, queue: Queue, text: Any, drain: Any
+    ) -> None:
+        """P7, P13: the time to live is in milliseconds."""
+        session = connection.session()
+        session.send(queue, text("short", time_to_live_ms=500))
+        session.send(queue, text("long", time_to_live_ms=3_600_000))
+        session.send(queue, text("ever"))
+        provider.pass_time(0.75)
+        assert [m.body for m in drain(session.consumer(queue))] == [text("long").body, text("ever").body]
+
+    def test_it_is_delivered_until_then(
+        self, provider: Any, connection: Connection, queue: Queue, text: Any, take: Any
+    ) -> None:
+        session = connection.session()
+        session.send(queue, text(1, time_to_live_ms=60_000))
+        provider.pass_time(0.1)
+        assert take(session.consumer(queue)).message.expiration_ms > 0
+
+    @pytest.mark.obligation("T1.5")
+    def test_no_time_to_live_means_no_expiration(self, connection: Connection, queue: Queue, text: Any) -> None:
+        """T1.5: 0 never expires."""
+        assert connection.session().send(queue, text(1)).expiration_ms == 0
+
+
+class TestReceiving:
+    @pytest.mark.obligation("P10")
+    def test_no_message_no_wait(self, connection: Connection, queue: Queue) -> None:
+        assert connection.session().consumer(queue).receive(0) is None
+
+    @pytest.mark.obligation("P10")
+    def test_a_timeout_waits_and_returns_nothing(self, connection: Connection, queue: Queue) -> None:
+        """P10."""
+        consumer = connection.session().consumer(queue)
+        begun = time.monotonic()
+        assert consumer.receive(0.05) is None
+        assert time.monotonic() - begun >= 0.05
+
+    @pytest.mark.parametrize("timeout", [-1, float("nan")])
+    def test_a_timeout_is_seconds(self, connection: Connection, queue: Queue, timeout: float) -> None:
+        with pytest.raises(ConfigError, match="timeout"):
+            connection.session().consumer(queue).receive(timeout)
+
+    @pytest.mark.parametrize("timeout", [None, 15.0, 1e12])
+    @pytest.mark.obligation("P10", "O5")
+    def test_a_blocked_receiver_gets_what_is_sent(
+        self,
+        connection: Connection,
+        queue: Queue,
+        timeout: float | None,
+        background: Background,
+        until_blocked: UntilBlocked,
+        patience: float,
+        text: Any,
+    ) -> None:
+        session = connection.session()
+        consumer = session.consumer(queue)
+        future = background(lambda: consumer.receive(timeout))
+        until_blocked(session)
+        connection.session().send(queue, text(1))
+        assert future.result(patience).message.body == b"<n>1</n>"
+
+    @pytest.mark.parametrize("what", ["consumer", "session", "connection"])
+    def test_close_wakes_a_blocked_receiver(
+        self,
+        connection: Connection,
+        queue: Queue,
+        what: str,
+        background: Background,
+        until_blocked: UntilBlocked,
+        patience: float,
+    ) -> None:
+        session = connection.session()
+        consumer = session.consumer(queue)
+        future = background(consumer.receive)
+        until_blocked(session)
+        {"consumer": consumer, "session": session, "connection": connection}[what].close()
+        assert future.result(patience) is None
+
+    @pytest.mark.obligation("P17")
+    def test_stop_holds_delivery_and_start_resumes_it(
+        self,
+        connection: Connection,
+        queue: Queue,
+        background: Background,
+        until_blocked: UntilBlocked,
+        patience: float,
+        text: Any,
+        nothing: Any,
+    ) -> None:
+        session = connection.session()
+        consumer = session.consumer(queue)
+        connection.stop()
+        connection.session().send(queue, text(1))
+        assert nothing(consumer)
+        future = background(consumer.receive)
+        until_blocked(session)
+        connection.start()
+        assert future.result(patience).message.body == b"<n>1</n>"
+
+    def test_selectors(self, connection: Connection, queue: Queue, text: Any, take: Any) -> None:
+        """A selector is obeyed or refused, never overlooked; a blank one takes everything."""
+        session = connection.session()
+        session.send(queue, text(1))
+        with pytest.raises(SelectorError):
+            session.consumer(queue, "MTOSI_msgType = = 'REQUEST'")
+        assert take(session.consumer(queue, "  ")).message.body == b"<n>1</n>"
+
+
+class TestSharing:
+    @pytest.mark.obligation("P7", "F1", "P3")
+    def test_each_message_goes_to_one_consumer(
+        self, provider: Any, connection: Connection, queue: Queue, text: Any, take: Any, nothing: Any
+    ) -> None:
+        """P7: two consumers of two connections share a queue, the union is all, nothing comes twice."""
+        other = provider.connect()
+        other.start()
+        sender, consumers = (
+            connection.session(),
+            [connection.session().consumer(queue), other.session().consumer(queue)],
+        )
+        for number in range(40):
+            sender.send(queue, text(number))
+        taken: list[bytes] = []
+        for number in range(40):
+            delivery = take(consumers[number % 2])
+            delivery.acknowledge()
+            taken.append(delivery.message.body)
+        assert sorted(taken) == sorted(text(n).body for n in range(40))
+        assert all(nothing(consumer) for consumer in consumers)
+
+    @pytest.mark.obligation("P7", "P12")
+    def test_many_threads_lose_and_double_nothing(
+        self,
+        connection: Connection,
+        queue: Queue,
+        background: Background,
+        patience: float,
+        text: Any,
+        take: Any,
+        nothing: Any,
+    ) -> None:
+        def send(first: int) -> None:
+            with connection.session() as session:
+                for number in range(first, first + 200):
+                    session.send(queue, text(number, priority=number % 10))
+
+        def receive() -> list[bytes]:
+            taken: list[bytes] = []
+            with connection.session() as session, session.consumer(queue) as consumer:
+                while True:
+                    delivery = take(consumer)
+                    delivery.acknowledge()
+                    if delivery.message.body == b"end":
+                        return taken
+                    taken.append(delivery.message.body)
+
+        receivers = [background(receive) for _ in range(8)]
+        for future in [background(lambda first=first: send(first)) for first in range(0, 1600, 200)]:
+            future.result(patience)
+        session = connection.session()
+        for _ in receivers:
+            session.send(queue, JmsMessage(body=b"end", priority=0))
+        taken = [body for future in receivers for body in future.result(patience)]
+        assert sorted(taken) == sorted(text(n).body for n in range(1600))
+        assert nothing(session.consumer(queue))

@@ -1,0 +1,129 @@
+"""Connections and sessions from beginning to end, and which thread may use them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from mtosi_jms.errors import IllegalStateError
+from mtosi_jms.jms.destinations import Queue
+from mtosi_jms.transport.base import Connection, Session
+
+Background = Callable[[Callable[[], Any]], "Future[Any]"]
+UntilBlocked = Callable[[Session], None]
+
+
+class TestLifeCycle:
+    def test_close_may_be_repeated(self, connection: Connection, queue: Queue) -> None:
+        session = connection.session()
+        consumer = session.consumer(queue)
+        for closeable in (consumer, consumer, session, session, connection, connection):
+            closeable.close()
+        with pytest.raises(IllegalStateError):
+            connection.start()
+
+    @pytest.mark.obligation("P17")
+    def test_what_is_closed_refuses(self, connection: Connection, queue: Queue, text: Any) -> None:
+        session = connection.session()
+        consumer = session.consumer(queue)
+        consumer.close()
+        with pytest.raises(IllegalStateError, match="consumer is closed"):
+            consumer.receive(0)
+        session.close()
+        for action in (session.temporary_queue, session.temporary_topic, session.recover, lambda: consumer.receive(0)):
+            with pytest.raises(IllegalStateError, match="session is closed"):
+                action()
+        with pytest.raises(IllegalStateError, match="session is closed"):
+            session.send(queue, text(1))
+        with pytest.raises(IllegalStateError, match="session is closed"):
+            session.consumer(queue)
+        connection.close()
+        for action in (connection.start, connection.stop, connection.session):
+            with pytest.raises(IllegalStateError, match="connection is closed"):
+                action()
+
+    def test_start_and_stop_may_be_repeated(
+        self, connection: Connection, queue: Queue, text: Any, take: Any, nothing: Any
+    ) -> None:
+        session = connection.session()
+        consumer = session.consumer(queue)
+        connection.stop()
+        connection.stop()
+        session.send(queue, text(1))
+        assert nothing(consumer)
+        connection.start()
+        connection.start()
+        assert take(consumer).message.body == b"<n>1</n>"
+
+    def test_with_closes(self, provider: Any, queue: Queue) -> None:
+        with provider.connect() as made, made.session() as session, session.consumer(queue) as consumer:
+            assert consumer.destination == queue
+        with pytest.raises(IllegalStateError):
+            made.session()
+
+    @pytest.mark.obligation("P4")
+    def test_a_session_is_for_one_thread(
+        self,
+        connection: Connection,
+        queue: Queue,
+        background: Background,
+        until_blocked: UntilBlocked,
+        patience: float,
+        text: Any,
+    ) -> None:
+        """P4: a second thread is told, and the first is not disturbed."""
+        session = connection.session()
+        consumer = session.consumer(queue)
+        future = background(consumer.receive)
+        until_blocked(session)
+        for action in (lambda: session.send(queue, text(1)), session.temporary_queue, lambda: consumer.receive(0)):
+            with pytest.raises(IllegalStateError, match="P4"):
+                action()
+        connection.session().send(queue, text(2))
+        delivery = future.result(patience)
+        delivery.acknowledge()
+        assert delivery.message.body == b"<n>2</n>"
+
+    @pytest.mark.obligation("P4")
+    def test_threads_share_a_connection(
+        self, connection: Connection, queue: Queue, background: Background, patience: float, text: Any, drain: Any
+    ) -> None:
+        ready = threading.Barrier(8)
+
+        def work() -> bool:
+            ready.wait(patience)
+            with connection.session() as session:
+                temporary = session.temporary_queue()
+                consumer = session.consumer(temporary)
+                for number in range(50):
+                    session.send(temporary, text(number))
+                return [m.body for m in drain(consumer)] == [text(n).body for n in range(50)]
+
+        assert [future.result(patience) for future in [background(work) for _ in range(8)]] == [True] * 8
+
+    @pytest.mark.obligation("P4")
+    def test_misuse_by_many_threads_is_told_and_harms_nothing(
+        self, connection: Connection, queue: Queue, background: Background, patience: float, text: Any, drain: Any
+    ) -> None:
+        """Eight threads in one session: each call either does its work or is refused, and nothing else happens."""
+        session = connection.session()
+        ready = threading.Barrier(8)
+
+        def send(number: int) -> tuple[int, int]:
+            ready.wait(patience)
+            sent = refused = 0
+            for _ in range(200):
+                try:
+                    session.send(queue, text(number))
+                    sent += 1
+                except IllegalStateError:
+                    refused += 1
+            return sent, refused
+
+        results = [one.result(patience) for one in [background(lambda n=n: send(n)) for n in range(8)]]
+        assert sum(sent + refused for sent, refused in results) == 8 * 200
+        assert len(drain(session.consumer(queue))) == sum(sent for sent, _ in results) > 0

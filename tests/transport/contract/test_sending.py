@@ -1,0 +1,130 @@
+"""What a message is on its way: as it was sent, with the headers of the provider."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mtosi_jms.jms.destinations import Destination, Queue, Topic
+from mtosi_jms.jms.message import INT_MAX, INT_MIN, LONG_MAX, DeliveryMode, JmsMessage, Long, MessageType
+from mtosi_jms.transport.base import Connection
+from mtosi_jms.transport.descriptor import Capability
+
+
+class TestSending:
+    @pytest.mark.capability(Capability.TYPED_PROPERTIES)
+    @pytest.mark.obligation("P14")
+    def test_properties_keep_their_types(self, connection: Connection, queue: Queue, take: Any) -> None:
+        properties = {
+            "flag": False,
+            "low": INT_MIN,
+            "high": INT_MAX,
+            "long": Long(LONG_MAX),
+            "ratio": 0.1,
+            "empty": "",
+            "number": "17",
+        }
+        session = connection.session()
+        session.send(queue, JmsMessage(properties=properties))
+        received = take(session.consumer(queue)).message
+        assert dict(received.properties) == properties
+        assert [type(v) for v in received.properties.values()] == [type(v) for v in properties.values()]
+
+    @pytest.mark.obligation("T1.3", "T1.7", "T1.9", "P14")
+    def test_a_message_arrives_as_it_was_sent(self, connection: Connection, queue: Queue, take: Any) -> None:
+        """P37, R15: body, types of the properties that MTOSI has, correlation id, JMSType and delivery mode."""
+        properties = {
+            "MTOSI_msgType": "REQUEST",
+            "MTOSI_requestedBatchSize": 200,
+            "MTOSI_batchSequenceEndOfReply": True,
+        }
+        message = JmsMessage(
+            body="<größe>\U0001f600</größe>".encode(),
+            properties=properties,
+            correlation_id="ID:of-the-request",
+            jms_type="kind",
+            delivery_mode=DeliveryMode.PERSISTENT,
+            priority=7,
+        )
+        session = connection.session()
+        session.send(queue, message)
+        received = take(session.consumer(queue)).message
+        assert received.body == message.body
+        assert dict(received.properties) == properties
+        assert [type(v) for v in received.properties.values()] == [type(v) for v in properties.values()]
+        assert (received.correlation_id, received.jms_type) == ("ID:of-the-request", "kind")
+        assert (received.delivery_mode, received.priority) == (DeliveryMode.PERSISTENT, 7)
+        assert (received.message_type, received.destination) == (MessageType.TEXT, queue)
+        assert (received.redelivered, received.delivery_count) == (False, 1)
+
+    @pytest.mark.parametrize("size", [0, 1, 1024, 1_000_000])
+    def test_bodies_of_any_size(self, connection: Connection, queue: Queue, size: int, take: Any) -> None:
+        session = connection.session()
+        session.send(queue, JmsMessage(body=b"x" * size))
+        assert take(session.consumer(queue)).message.body == b"x" * size
+
+    @pytest.mark.obligation("P14")
+    def test_bytes_stay_bytes(self, connection: Connection, queue: Queue, take: Any) -> None:
+        """O1: tolerated, and told apart from text."""
+        session = connection.session()
+        session.send(queue, JmsMessage(body=bytes(range(256)), message_type=MessageType.BYTES))
+        received = take(session.consumer(queue)).message
+        assert (received.message_type, received.body) == (MessageType.BYTES, bytes(range(256)))
+
+    @pytest.mark.capability(Capability.MESSAGE_IDS)
+    @pytest.mark.obligation("C45", "T1.1", "T1.2", "T1.4", "T1.5", "P13")
+    def test_the_provider_sets_its_headers(self, connection: Connection, queue: Queue, text: Any, take: Any) -> None:
+        """C45, T1.1, T1.2, T1.4, T1.5: what the sender had put there does not count."""
+        theirs = text(
+            1,
+            message_id="mine",
+            destination=Queue("elsewhere"),
+            timestamp_ms=1,
+            expiration_ms=2,
+            redelivered=True,
+            delivery_count=9,
+            time_to_live_ms=60_000,
+        )
+        session = connection.session()
+        sent = session.send(queue, theirs)
+        received = take(session.consumer(queue)).message
+        assert sent.message_id is not None
+        assert sent.timestamp_ms is not None
+        assert sent.message_id.startswith("ID:")
+        assert sent.destination == queue
+        assert sent.expiration_ms - sent.timestamp_ms == 60_000
+        assert (sent.redelivered, sent.delivery_count) == (False, 1)
+        assert received.message_id == sent.message_id
+        assert received.timestamp_ms == sent.timestamp_ms
+        assert received.expiration_ms == sent.expiration_ms
+        assert theirs.message_id == "mine"
+
+    @pytest.mark.capability(Capability.MESSAGE_IDS)
+    @pytest.mark.obligation("T1.1")
+    def test_message_ids_are_unique(self, provider: Any, queue: Queue, text: Any) -> None:
+        """T1.1: over connections and sessions."""
+        sessions = [provider.connect().session() for _ in range(4)]
+        ids = {sessions[n % 4].send(queue, text(n)).message_id for n in range(1000)}
+        assert len(ids) == 1000
+
+    @pytest.mark.obligation("C44", "P17")
+    def test_sending_works_before_start(self, provider: Any, queue: Queue, text: Any, take: Any, nothing: Any) -> None:
+        """C44: delivery alone waits."""
+        made = provider.connect()
+        session = made.session()
+        session.send(queue, text(1))
+        consumer = session.consumer(queue)
+        assert nothing(consumer)
+        made.start()
+        assert take(consumer).message.body == b"<n>1</n>"
+
+    @pytest.mark.parametrize("reply_to", [Queue("answers"), Topic("answers")], ids=str)
+    @pytest.mark.obligation("T1.8", "C56")
+    def test_reply_to_is_a_destination(
+        self, connection: Connection, queue: Queue, reply_to: Destination, text: Any, take: Any
+    ) -> None:
+        """R15b: the kind survives."""
+        session = connection.session()
+        session.send(queue, text(1, reply_to=reply_to))
+        assert take(session.consumer(queue)).message.reply_to == reply_to
