@@ -223,7 +223,7 @@ class Supplier:
                 self._ended(failure)
 
     def drain(self, wait: float | None = None) -> bool:
-        """Take no more requests; whether those that are being answered end within `wait` seconds, None: as they need."""
+        """Take no more requests; whether those that are being answered end within `wait` seconds (None: no limit)."""
         self._stopped.set()
         with self._lock:
             idle, threads = self._sessions - self._busy, list(self._threads)
