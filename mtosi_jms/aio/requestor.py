@@ -202,6 +202,7 @@ class _Bell:
     def __init__(self) -> None:
         self._loop: Final = asyncio.get_running_loop()
         self._rung: asyncio.Future[None] | None = None
+        self._pulled = False
 
     def cord(self) -> Callable[[], None]:
         """What to pull for it to ring. It does not keep the coroutine alive: its loop may be gone without a word."""
@@ -209,22 +210,28 @@ class _Bell:
 
         def pull() -> None:
             bell = found()
+            if bell is None or bell._pulled:  # a loop is woken through a socket, which costs
+                return
+            bell._pulled = True
             try:
-                if bell is not None:
-                    bell._loop.call_soon_threadsafe(bell._ring)
+                bell._loop.call_soon_threadsafe(bell._ring)
             except RuntimeError:  # the loop is closed
                 pass
 
         return pull
 
     def _ring(self) -> None:
+        self._pulled = False
+        self._over()
+
+    def _over(self) -> None:
         if self._rung is not None and not self._rung.done():
             self._rung.set_result(None)
 
     async def wait(self, seconds: float | None) -> None:
         """Until it rings, or the time is over."""
         self._rung = self._loop.create_future()
-        timer = self._loop.call_later(seconds, self._ring) if seconds is not None else None
+        timer = self._loop.call_later(seconds, self._over) if seconds is not None else None
         try:
             await self._rung
         finally:
