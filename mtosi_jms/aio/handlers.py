@@ -168,21 +168,24 @@ class _Feed(_Run):
 
     async def work(self) -> _Lot:
         """Give one lot after another, as they are asked for, and return the last one."""
-        lot: list[Any] = []
         async with _closed_at_the_end(self._source) as objects:
-            try:
-                async for item in objects:
-                    lot.append(item)
-                    if len(lot) >= self.wanted or isinstance(item, self._whole):
-                        lot = await self._give(lot)
-                        if not self.wanted:
-                            break
-            except Exception:
-                if lot:  # they were yielded before
+            return await self._lots(objects), False
+
+    async def _lots(self, objects: AsyncIterable[Any]) -> list[Any]:
+        lot: list[Any] = []
+        try:
+            async for item in objects:
+                lot.append(item)
+                if len(lot) >= self.wanted or isinstance(item, self._whole):
                     lot = await self._give(lot)
-                if self.wanted:
-                    raise
-        return lot, False
+                if not self.wanted:
+                    break
+        except Exception:
+            if lot:  # they were yielded before
+                lot = await self._give(lot)
+            if self.wanted:
+                raise
+        return lot
 
     async def _give(self, lot: list[Any]) -> list[Any]:
         """Hand a lot over and wait to be asked again, for the next one."""

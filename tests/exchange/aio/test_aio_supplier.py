@@ -302,6 +302,7 @@ def test_a_generator_is_closed_when_nobody_can_be_answered_any_more(run: Any, un
                     connection.close()
                     break
                 await until(lambda: ems.ended)
+            assert (ems.begun, ems.ended) == (["all"], ["all"])
             other.close()
             asking.close()
 
