@@ -16,8 +16,9 @@ from mtosi_jms.notifications.heartbeats import Heartbeats
 from mtosi_jms.notifications.losses import Loss, LossCause
 from mtosi_jms.notifications.producer import ProducerService
 from mtosi_jms.notifications.publisher import Publisher
-from mtosi_jms.notifications.snapshot import Applied, Change, Effect, Snapshot, apply_notification
+from mtosi_jms.notifications.snapshot import Applied, Change, Effect, Refusal, Snapshot, apply_notification
 from mtosi_jms.notifications.subscriber import Subscriber
+from mtosi_jms.notifications.subscriptions import expression_of, selector_of
 from mtosi_jms.notifications.system import SystemProfile
 from mtosi_jms.notifications.timing import ThreadTimer, Timer
 
@@ -33,6 +34,7 @@ __all__ = [
     "LossCause",
     "ProducerService",
     "Publisher",
+    "Refusal",
     "Snapshot",
     "Subscriber",
     "SystemProfile",
@@ -41,4 +43,6 @@ __all__ = [
     "alarm_key",
     "apply_notification",
     "event_name",
+    "expression_of",
+    "selector_of",
 ]

@@ -126,7 +126,7 @@ class LocalBroker:
         with self._lock:
             found = self._known(request.subscription_id)
             if request.topic is not None and request.topic not in found:
-                raise InvalidTopicFault(f"the subscription has no topic {request.topic}")
+                raise InvalidInputFault(f"the subscription has no topic {request.topic}")
             ended = [request.topic] if request.topic is not None else list(found)
             subscribers = [found.pop(topic) for topic in ended]
             if not found:

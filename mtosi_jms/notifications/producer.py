@@ -94,6 +94,8 @@ class ProducerService(NotificationProducer.Supplier):
         """
         selector = selector_of(request.selector)
         topics = {self._topic(request.topic)} if request.topic is not None else set(self._topics)
+        if not topics <= set(self._topics):
+            raise InvalidTopicFault(f"there is no topic {request.topic}")
         consumer = self._consumer(request.consumer_epr)
         with self._lock:
             identifier = self._new_id()
@@ -104,17 +106,16 @@ class ProducerService(NotificationProducer.Supplier):
         """End a subscription, or one of its topics.
 
         Raises:
-            InvalidInputFault: there is no such subscription.
-            InvalidTopicFault: it has no such topic.
+            InvalidInputFault: there is no such subscription, or it has no such topic.
         """
         with self._lock:
             found = self._subscriptions.get(request.subscription_id)
             if found is None:
                 raise InvalidInputFault(f"there is no subscription {request.subscription_id}")
-            topic = None if request.topic is None else self._topic(request.topic)
-            if topic is not None and topic not in found.topics:
-                raise InvalidTopicFault(f"the subscription has no topic {request.topic}")
-            found.topics.difference_update(found.topics if topic is None else {topic})
+            ended = set(found.topics) if request.topic is None else {self._topic(request.topic)} & found.topics
+            if not ended:
+                raise InvalidInputFault(f"the subscription has no topic {request.topic}")
+            found.topics -= ended
             if not found.topics:
                 del self._subscriptions[request.subscription_id]
         return UnsubscribeResponse()
@@ -129,17 +130,14 @@ class ProducerService(NotificationProducer.Supplier):
         return consumer
 
     def _topic(self, wanted: str) -> str:
-        """The name of a topic that a request names: by its category, its own name, or one of the naming context."""
+        """The name of the topic that a request means: by category, own name or naming context; empty for none."""
         for category, topic in self._publisher.topics.items():
             if wanted in (category.value, topic.name):
                 return str(topic.name)
         try:
-            found = str(self._names.lookup(wanted).name)
+            return str(self._names.lookup(wanted).name)
         except NamingError:
-            found = ""
-        if found not in self._topics:
-            raise InvalidTopicFault(f"there is no topic {wanted}")
-        return found
+            return ""
 
     def publish(self, event: Event, *, category: Category | None = None) -> list[JmsMessage]:
         """Send an event to every subscriber whose topic and filter it meets.
