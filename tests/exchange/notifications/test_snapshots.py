@@ -322,19 +322,21 @@ def test_a_network_followed_by_its_events(technology: Any) -> None:
     assert (dict(snapshot), dict(snapshot.alarms)) == before, "all of it once more changes nothing"
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_values_and_alarms_in_any_order(seed: int) -> None:
     """Events that neither create nor delete may come shuffled and doubled: the newest values win."""
     network = Network(elements=12)
+    there = [*network.objects()]
+    names = {str(found.name) for found in there}
     told = [
         event
         for event in network.events(300, seed=seed)
         if isinstance(event, ResourceAttributeValueChange | ResourceStateChange | Alarm)
-        and str(event.object_name) in {str(found.name) for found in network.objects()}
+        and str(event.object_name) in names
     ]
     shuffled = [*told, *random.Random(seed).sample(told, len(told) // 2)]
     random.Random(seed).shuffle(shuffled)
-    in_order, disordered = Snapshot(network.objects()), Snapshot(network.objects())
+    in_order, disordered = Snapshot(there), Snapshot(there)
     for snapshot, events in ((in_order, told), (disordered, shuffled)):
         for event in events:
             apply_notification(snapshot, event)
