@@ -19,7 +19,6 @@ import mtosi_jms as mtosi
 from mtosi_jms.cli import console
 from mtosi_jms.cli.arguments import positive
 from mtosi_jms.errors import ConfigError, ReplyTimeoutError
-from mtosi_jms.jms import Destination
 from mtosi_jms.jms.profile import TopicCategory
 from mtosi_jms.notifications import Publisher, Subscriber
 from mtosi_jms.report import Event, Fact, Report, write_report
@@ -144,10 +143,7 @@ def _exchange(connection: Connection, network: Network, args: argparse.Namespace
 
 def _notifications(connection: Connection, network: Network, landing: Path) -> int:
     """Publish a few changes of the network, land what two subscribers get, and count it."""
-    topics: dict[TopicCategory | str, str | Destination] = {
-        TopicCategory.INVENTORY: "jms/InventoryTopic",
-        TopicCategory.FAULT: "jms/FaultTopic",
-    }
+    topics = {TopicCategory.INVENTORY: "jms/InventoryTopic", TopicCategory.FAULT: "jms/FaultTopic"}
     events = _changes(network)
     with (
         mtosi.DurableLanding(landing) as kept,

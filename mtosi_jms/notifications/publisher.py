@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
@@ -26,7 +26,10 @@ from mtosi_jms.xmlbind import XmlObject
 
 log = logging.getLogger(__name__)
 
-Category = TopicCategory | str
+Category: TypeAlias = TopicCategory | str
+Address: TypeAlias = str | Destination
+Topics: TypeAlias = Mapping[TopicCategory, Address] | Mapping[str, Address] | Mapping[Category, Address]
+"""Category to the name of its destination, or the destination."""
 EVENTS_PER_MESSAGE: Final = 100
 """Events that `publish_all` puts into one message at most."""
 
@@ -53,7 +56,7 @@ class Publisher:
     def __init__(
         self,
         connection: Connection,
-        topics: Mapping[Category, str | Destination],
+        topics: Topics,
         *,
         sender_uri: str,
         profile: BindingProfile | None = None,
