@@ -54,9 +54,8 @@ def differing(spark: Any, texts: list[str], rows: list[dict[str, Any]]) -> list[
 def test_random_selectors_have_the_same_verdicts(spark: Any, selector_maker: Any) -> None:
     maker = selector_maker(4, portable=False)
     rows = [{}, *(maker.properties() for _ in range(60))]
-    for _ in range(2):
-        texts = [render(maker.condition()) for _ in range(60)]
-        assert differing(spark, texts, rows) == []
+    texts = [render(maker.condition()) for _ in range(80)]
+    assert differing(spark, texts, rows) == []
 
 
 EDGES = [
@@ -171,6 +170,26 @@ def test_messages_of_a_landing_are_asked_by_their_property_names(
     assert found("MTOSI_batchSequenceNumber IS NULL AND MTOSI_activityName LIKE 'getAll%'") == ["request.xml"]
     assert found(str(P.msgType.in_("REQUEST", "ERROR"))) == ["request.xml"]
     assert len(found("")) == 4
+
+
+def test_the_example_of_the_documentation_runs(
+    spark: Any,
+    root: Path,
+    landing: Path,
+    put: Callable[..., Path],
+    envelopes: Any,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from mtosi_jms.spark import InventorySource
+
+    spark.dataSource.register(InventorySource)
+    for number in (1, 2):
+        put(f"{number}.xml", envelopes.batch("c", number, number == 2, envelopes.me("NE")))
+    page = (root / "docs" / "selectors.md").read_text(encoding="utf-8")
+    code = page.split("<!-- spark -->\n```python\n")[1].split("```")[0]
+    exec(code.replace('"landing/"', repr(str(landing))), {"spark": spark})
+    shown = capsys.readouterr().out
+    assert shown.count("|response|") == 1
 
 
 def test_properties_of_text_are_numbers_and_booleans_where_table_2_says_so(spark: Any) -> None:

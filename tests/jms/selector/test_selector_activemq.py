@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import subprocess
 from collections.abc import Callable, Sequence
@@ -13,11 +14,11 @@ import pytest
 
 from mtosi_jms.errors import SelectorError
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage, jms_type_name
-from mtosi_jms.jms.selector import parse
+from mtosi_jms.jms.selector import Selector, parse
 from mtosi_jms.jms.selector.render import render
 
 ACTIVEMQ = "org.apache.activemq:activemq-client:5.18.6"
-DEBIAN = ("activemq-client.jar", "geronimo-jms-1.1-spec.jar", "slf4j-api.jar", "hawtbuf.jar")
+DEBIAN = ("activemq-client.jar", "geronimo-jms_1.1_spec.jar", "slf4j-api.jar", "hawtbuf.jar")
 NAMES = {True: "TRUE", False: "FALSE", None: "NULL"}
 
 Question = tuple[str, dict[str, Any]]
@@ -49,9 +50,14 @@ def encoded(item: tuple[str, Any]) -> str:
     return f"{quote(name)}={kind}:{quote(str(value), safe='')}"
 
 
+@functools.cache
+def parsed(text: str) -> Selector:
+    return parse(text)
+
+
 def ours(text: str, properties: dict[str, Any]) -> str:
     try:
-        return NAMES[parse(text).matches(properties)]
+        return NAMES[parsed(text).matches(properties)]
     except SelectorError:
         return "INVALID"
 
@@ -65,11 +71,11 @@ def differing(ask: Ask, questions: Sequence[Question]) -> list[tuple[str, dict[s
 @pytest.mark.obligation("P15")
 def test_random_selectors_have_the_same_verdicts(ask: Ask, selector_maker: Any) -> None:
     maker = selector_maker(20080501, portable=True)
-    texts = [render(maker.condition()) for _ in range(1500)]
+    texts = [render(maker.condition()) for _ in range(1000)]
     questions = [(text, maker.properties()) for text in texts for _ in range(4)]
     assert differing(ask, questions) == []
     verdicts = [ours(text, given) for text, given in questions]
-    assert min(verdicts.count(verdict) for verdict in ("TRUE", "FALSE", "NULL")) > 500
+    assert min(verdicts.count(verdict) for verdict in ("TRUE", "FALSE", "NULL")) > 400
 
 
 WORDS = """s1 i1 b1 'x' 'it''s' 1 25 1.5 7E3 TRUE FALSE NULL AND OR BETWEEN LIKE IN IS ESCAPE '!' ( ) , = <> < <= >
@@ -163,12 +169,12 @@ DEPARTURES = [
     ("2147483647L + 1 = 2147483648", {}, "TRUE", "FALSE"),
     ("a = 0.5f", {"a": 0.5}, "TRUE", "INVALID"),
     ("größe = 1", {"größe": 1}, "TRUE", "INVALID"),
-    ("a = 5 --3", {"a": 8}, "TRUE", "FALSE"),
+    ("a = 5 --3\n", {"a": 8}, "TRUE", "FALSE"),
     ("a = 1 /* one */", {"a": 1}, "INVALID", "TRUE"),
     ("a = b = TRUE", {"a": 1, "b": 1}, "INVALID", "TRUE"),
     ("JMSReplyTo IS NULL", {}, "INVALID", "TRUE"),
     ("'ab' LIKE 'a%'", {}, "INVALID", "TRUE"),
-    ("a LIKE 'x!y' ESCAPE '!'", {"a": "xy"}, "INVALID", "TRUE"),
+    ("a LIKE 'x!y' ESCAPE '!'", {"a": "x!y"}, "INVALID", "TRUE"),
     ("1 = 'x'", {}, "INVALID", "FALSE"),
     ("a = 9223372036854775808", {"a": 1}, "INVALID", "FALSE"),
 ]
@@ -180,4 +186,4 @@ def test_the_documented_departures_are_there(ask: Ask, root: Path) -> None:
     found = [(*asked[:2], ours(*asked[:2]), answer) for asked, answer in zip(DEPARTURES, theirs, strict=True)]
     assert found == DEPARTURES
     page = (root / "docs" / "selectors.md").read_text(encoding="utf-8")
-    assert [text for text, *_ in DEPARTURES if f"| `{text}` |" not in page] == []
+    assert [text for text, *_ in DEPARTURES if f"| `{text.strip()}` |" not in page] == []
