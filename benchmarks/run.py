@@ -30,6 +30,7 @@ BENCHMARKS = {
     "request-100": ("messaging", "request_reply_100"),
     "batches": ("messaging", "batches"),
     "selectors": ("selection", "selectors"),
+    "notifications": ("notifying", "notifications"),
     "parquet": ("parquet", "xml_to_parquet"),
     "nested": ("nested", "nested_inventory"),
     "generate": ("generation", "generation"),
