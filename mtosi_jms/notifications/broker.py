@@ -90,6 +90,11 @@ class LocalBroker:
 
     call_bulk = call_batches
 
+    @property
+    def aio(self) -> NoReturn:
+        """Refused: nothing is waited for."""
+        raise ConfigError("the operations of a local broker wait for nothing: call them without aio")
+
     def subscribers(self, subscription_id: str) -> Mapping[str, Subscriber]:
         """The subscribers of a subscription, by what the request, or `topics`, calls the topic.
 

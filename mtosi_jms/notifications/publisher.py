@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from types import TracebackType
-from typing import Any, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
@@ -23,6 +23,9 @@ from mtosi_jms.stubs.fmw.elo import EventLossOccured
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.transport import Connection
 from mtosi_jms.xmlbind import XmlObject
+
+if TYPE_CHECKING:
+    from mtosi_jms.aio.notifications import AsyncPublisher
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +77,8 @@ class Publisher:
         self._look_over()
         self._session = connection.session()
         self._lock = threading.Lock()
+        self._making = threading.Lock()
+        self._aio: AsyncPublisher | None = None
 
     def _look_over(self) -> None:
         """Refuse topics that cannot be, and tell of those that should not be (R2a, O2, O10b)."""
@@ -89,6 +94,16 @@ class Publisher:
                 if self.profile.validation == "strict":
                     raise ConfigError(told)
                 log.warning("%s", told)
+
+    @property
+    def aio(self) -> AsyncPublisher:
+        """The same publisher for coroutines."""
+        from mtosi_jms.aio.notifications import AsyncPublisher  # asyncio is not there for who does not use it
+
+        with self._making:
+            if self._aio is None:
+                self._aio = AsyncPublisher(self.publish)
+            return self._aio
 
     @property
     def topics(self) -> Mapping[TopicCategory, Destination]:
@@ -235,6 +250,9 @@ class Publisher:
     def close(self) -> None:
         """End the session."""
         self._session.close()
+        with self._making:
+            if self._aio is not None:
+                self._aio.stop()
 
     def __enter__(self) -> Self:
         return self

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from mtosi_jms.errors import ConfigError, EnvelopeError, IllegalStateError, TransportError, XmlError
+from mtosi_jms.incoming import Landing
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import from_jms, sender_of
 from mtosi_jms.jms.events import logical_name
@@ -19,10 +21,12 @@ from mtosi_jms.messages import have_again
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.notifications.events import events_in
 from mtosi_jms.notifications.losses import Loss, LossHook, LossWatch
-from mtosi_jms.replies import Landing
 from mtosi_jms.soap import Envelope, correlation_id
 from mtosi_jms.transport import Connection, Delivery
 from mtosi_jms.xmlbind import RawXml, XmlObject
+
+if TYPE_CHECKING:
+    from mtosi_jms.aio.notifications import AsyncSubscriber
 
 log = logging.getLogger(__name__)
 
@@ -91,6 +95,8 @@ class Subscriber(Iterator[Any]):
         self._package = package
         self._strict = profile is not None and profile.validation == "strict"
         self._events: deque[Any] = deque()
+        self._making = threading.Lock()
+        self._aio: AsyncSubscriber | None = None
         self._watch = LossWatch(on_loss, clock, heartbeat)
         self.envelope: Envelope | None = None
         self.message: JmsMessage | None = None
@@ -111,6 +117,16 @@ class Subscriber(Iterator[Any]):
             if self._strict:
                 raise ConfigError(f"selector: {finding}")
             log.warning("selector: %s", finding)
+
+    @property
+    def aio(self) -> AsyncSubscriber:
+        """The same subscriber for coroutines, in place of the blocking iteration and not beside it."""
+        from mtosi_jms.aio.notifications import AsyncSubscriber  # asyncio is not there for who does not use it
+
+        with self._making:
+            if self._aio is None:
+                self._aio = AsyncSubscriber(self._receive, self._take, self._events, self.close, self._timeout)
+            return self._aio
 
     @property
     def losses(self) -> tuple[Loss, ...]:
@@ -218,6 +234,9 @@ class Subscriber(Iterator[Any]):
     def close(self) -> None:
         """End the subscription; a durable one goes on keeping notifications."""
         self._session.close()
+        with self._making:
+            if self._aio is not None:
+                self._aio.stop()
 
     def __enter__(self) -> Self:
         return self
