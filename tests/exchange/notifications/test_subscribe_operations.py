@@ -111,6 +111,8 @@ def test_what_a_broker_refuses(local: NotificationBroker, connection: Any) -> No
         local.subscribe(consumer_epr="jms/NocOS", topic="jms/Nowhere")
     with pytest.raises(ConfigError, match="one answer at most"):
         local.subscribe.batches(consumer_epr="jms/NocOS", batch_size=1)
+    with pytest.raises(ConfigError, match="without aio"):
+        _ = local.caller.aio
     with pytest.raises(NotImplementedFault):
         ManagedElementRetrieval(local.caller, "").get_all_managed_elements()
     assert len(connection._sessions) == 1, "that of the publisher"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -254,6 +255,23 @@ def test_who_waits_is_told_when_a_heartbeat_is_overdue(
         assert not events.done()
     assert events.result(patience) == []
     assert told([loss]) == [("HEARTBEAT", "", False)]
+
+
+def test_a_coroutine_is_told_too(publisher: Publisher, connection: Any) -> None:
+    """It waits for an event, in its place a heartbeat becomes overdue, and then the event comes."""
+    losses: list[Loss] = []
+
+    def tell(loss: Loss) -> None:
+        losses.append(loss)
+        publisher.broadcast(Heartbeat())
+
+    async def receive() -> Any:
+        subscriber = Subscriber(connection, "jms/FaultTopic", heartbeat=0.01, on_loss=tell)
+        async with subscriber.aio as events:
+            return await anext(events)
+
+    assert type(asyncio.run(receive())) is Heartbeat
+    assert told(losses)[:2] == [("HEARTBEAT", "", False), ("HEARTBEAT", "", True)]
 
 
 def test_a_subscriber_ends_in_time_whatever_the_heartbeat(connection: Any) -> None:
