@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 import mtosi_jms as mtosi
@@ -27,14 +25,10 @@ def test_an_inventory(broker: BrokerProcess, temporary: bool, request: pytest.Fi
         mtosi.connect(url, names=names) as theirs,
         mtosi.connect(url, names=names) as ours,
         mtosi.Supplier(theirs, "jms/EmsOS", services=[ManagedElementEms(Network(elements=60))]),
-        mtosi.Requestor(ours, sender_uri="jms/InventoryOS", **_reply_to(temporary)) as requestor,
+        mtosi.Requestor(ours, sender_uri="jms/InventoryOS", temporary_reply=temporary) as requestor,
     ):
         retrieval = ManagedElementRetrieval(requestor, "jms/EmsOS")
         sizes = [len(batch.me_list.me) for batch in retrieval.get_all_managed_elements.batches(batch_size=25)]
         assert sizes == [25, 25, 10]
         with pytest.raises(EntityNotFoundFault):
             retrieval.get_managed_element(me_ref=name("MD=EMS1/ME=nobody"))
-
-
-def _reply_to(temporary: bool) -> dict[str, Any]:
-    return {"reply_to": "temporary"} if temporary else {}
