@@ -81,10 +81,7 @@ class MemoryUnderTest:
 
 
 class StompUnderTest:
-    """A real broker over STOMP; its clock and its silence are real.
-
-    A message at a time: the contract shares a burst between readers, and brokers give it to the first who has room.
-    """
+    """A real broker over STOMP; its clock and its silence are real."""
 
     quiet = 0.25
 
@@ -93,7 +90,7 @@ class StompUnderTest:
         self._connections: list[Connection] = []
 
     def connect(self, **options: Any) -> Connection:
-        connection = connect(self._url, prefetch=1, **options)
+        connection = connect(self._url, **options)
         self._connections.append(connection)
         return connection
 

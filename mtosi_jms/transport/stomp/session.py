@@ -268,7 +268,7 @@ class StompSession(Session):
                     self._consumers.pop(consumer, None)
         with self.connection.lock:
             for entry in returned:
-                self._unsettled.pop(entry).held -= 1
+                self._strike(entry)
             if not self._consumers:
                 self.connection.forget(self)
 
@@ -330,6 +330,13 @@ class StompSession(Session):
         """Waits until a listener that is running has returned."""
         self.pump.await_idle()
 
+    def _strike(self, entry: Entry) -> StompConsumer | None:
+        """Strikes a message off; None where another thread, one that closes the session, has done so."""
+        consumer = self._unsettled.pop(entry, None)
+        if consumer is not None:
+            consumer.held -= 1
+        return consumer
+
     def _check_transacted(self) -> None:
         self.check_open()
         if not self.transacted:
@@ -382,9 +389,8 @@ class StompSession(Session):
         left: dict[StompConsumer, None] = {}
         with self.connection.lock:
             for entry in entries:
-                consumer = self._unsettled.pop(entry, None)
+                consumer = self._strike(entry)
                 if consumer is not None:
-                    consumer.held -= 1
                     left[consumer] = None
         for consumer in left:
             if consumer.closed and not consumer.held:
@@ -399,8 +405,9 @@ class StompSession(Session):
         closed: dict[StompConsumer, None] = {}
         with self.connection.lock:
             for entry in reversed(entries):
-                consumer = self._unsettled.pop(entry)
-                consumer.held -= 1
+                consumer = self._strike(entry)
+                if consumer is None:
+                    continue
                 if consumer.closed:
                     self.connection.note_returned([entry])
                     closed[consumer] = None

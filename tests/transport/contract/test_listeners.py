@@ -94,6 +94,7 @@ class TestListening:
         assert most == [1]
 
     @pytest.mark.obligation("P7")
+    @pytest.mark.capability(Capability.UNBUFFERED)
     def test_two_sessions_share_a_queue(
         self,
         connection: Connection,

@@ -124,7 +124,7 @@ class TestReconnect:
         proxy.cut()
         marks: dict[bytes, bool] = {}
         while len(marks) < 3:  # what was here before the loss was noticed may come twice
-            message = consumer.receive(10).message
+            message = consumer.receive(30).message
             marks[message.body] = message.redelivered
         with pytest.raises(TransportError, match="again"):
             first.acknowledge()
@@ -293,6 +293,17 @@ class TestMoreThanMayBeOnTheWay:
         for delivery in held:
             delivery.acknowledge()
         assert everything(consumer) == []
+
+    def test_one_at_a_time_is_shared_fairly(self, broker: Any, open_stomp: Any, queue: Queue) -> None:
+        """prefetch=1: who is busy keeps nothing from others."""
+        connection = open_stomp(broker.endpoints.url("stomp"), prefetch=1)
+        busy, other = connection.session(), connection.session()
+        holding, free = busy.consumer(queue), other.consumer(queue)
+        for number in range(20):
+            busy.send(queue, JmsMessage(body=b"%d" % number))
+        held = holding.receive(10)
+        assert len(everything(free)) == 19
+        held.acknowledge()
 
     def test_a_subscriber_of_a_topic(self, broker: Any, open_stomp: Any) -> None:
         session = open_stomp(broker.endpoints.url("stomp"), prefetch=1).session()
