@@ -9,12 +9,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
-import queue
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, TypeAlias, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeVar
 
 from mtosi_jms.errors import (
     ConfigError,
@@ -30,6 +29,7 @@ from mtosi_jms.jms.naming import NamingContext
 from mtosi_jms.jms.selector import Selector
 from mtosi_jms.transport.base import AckMode, Connection
 from mtosi_jms.transport.descriptor import Capability, ConnectionMetadata
+from mtosi_jms.transport.stomp.collecting import Collector
 from mtosi_jms.transport.stomp.consumer import StompConsumer
 from mtosi_jms.transport.stomp.dialect import Dialect
 from mtosi_jms.transport.stomp.keeper import Keeper
@@ -43,7 +43,6 @@ from mtosi_jms.transport.stomp.wire import WriteError
 
 log = logging.getLogger(__name__)
 
-Received: TypeAlias = tuple[dict[str, str], bytes]
 _T = TypeVar("_T", TemporaryQueue, TemporaryTopic)
 _TOPIC_WINDOW: Final = 32_766
 """Messages on the way to a subscriber: what a topic does not keep must not wait at the broker for room."""
@@ -81,10 +80,10 @@ class StompConnection(Connection):
         self._closed = False
         self._sessions: dict[StompSession, None] = {}
         self._subscriptions: dict[str, Subscription] = {}
-        self._collecting: dict[str, queue.SimpleQueue[Received | None]] = {}
+        self._collector = Collector(self.lock, options.send_timeout)
         self._returned: dict[str, None] = {}
         self._numbers = itertools.count(1)
-        self._temporaries = Temporaries(self)
+        self._temporaries = Temporaries(self, self._collector)
         self._keeper = Keeper(addresses, options, self)
         self.dialect: Dialect = self._keeper.open()
         self.capabilities = self.dialect.capabilities
@@ -106,7 +105,7 @@ class StompConnection(Connection):
             self._check_open()
             self.started = False
             for session in list(self._sessions):
-                session.await_listener()
+                session.pump.await_idle()
 
     def session(self, ack_mode: AckMode = AckMode.CLIENT, *, transacted: bool = False) -> StompSession:
         """See `Connection.session`."""
@@ -125,7 +124,7 @@ class StompConnection(Connection):
             for session in self._sessions:
                 session.begin_end()
             for session in list(self._sessions):
-                session.await_listener()
+                session.pump.await_idle()
             sessions = list(self._sessions)
             for session in sessions:
                 session.shut()
@@ -323,43 +322,10 @@ class StompConnection(Connection):
             raise ConfigError(f"{self.metadata.provider} has no browser over STOMP")
         headers = self.dialect.subscribing(destination, selector, None, False, self.options.prefetch)
         link = self._keeper.link(time.monotonic() + self.options.send_timeout)
-        found = self.collect(
+        found = self._collector.collect(
             link, self.address_of(destination), {**headers, "browser": "true"}, lambda one: "browser" in one
         )
         return [self._message(headers, body, destination) for headers, body in found[:-1]]
-
-    def collect(
-        self, link: Link, address: str, headers: Mapping[str, str], is_last: Callable[[dict[str, str]], bool]
-    ) -> list[Received]:
-        """What comes by a subscription that is made for this, up to a last message.
-
-        Raises:
-            TransportError: it did not come.
-        """
-        number = f"c{next(self._numbers)}"
-        coming: queue.SimpleQueue[Received | None] = queue.SimpleQueue()
-        with self.lock:
-            self._collecting[number] = coming
-        found: list[Received] = []
-        try:
-            subscribe = {"id": number, "destination": address, "ack": "auto", **headers}
-            link.request([("SUBSCRIBE", subscribe, b"")], self.options.send_timeout)
-            while not found or not is_last(found[-1][0]):
-                found.append(self._next(coming))
-            link.request([("UNSUBSCRIBE", {"id": number}, b"")], self.options.send_timeout)
-        finally:
-            with self.lock:
-                del self._collecting[number]
-        return found
-
-    def _next(self, coming: queue.SimpleQueue[Received | None]) -> Received:
-        try:
-            received = coming.get(timeout=self.options.send_timeout)
-        except queue.Empty:
-            received = None
-        if received is None:
-            raise TransportError(f"{self._keeper.address}: what was asked for did not come, or not to its end")
-        return received
 
     def address_of(self, destination: Destination) -> str:
         """A destination's header; temporary ones of our own have a name that outlives the STOMP connection."""
@@ -393,11 +359,10 @@ class StompConnection(Connection):
         """A message came: it goes to its consumer, for another thread to take."""
         number = headers.get("subscription", "")
         with self.lock:
-            collecting = self._collecting.get(number)
             subscription = self._subscriptions.get(number)
-            if collecting is not None:
-                collecting.put((headers, body))
-            elif subscription is not None and subscription.link is link and not subscription.consumer.closed:
+            if self._collector.takes(number, headers, body):
+                return
+            if subscription is not None and subscription.link is link and not subscription.consumer.closed:
                 consumer = subscription.consumer
                 message = self._message(headers, body, consumer.destination)
                 if message.message_id in self._returned:
@@ -414,7 +379,6 @@ class StompConnection(Connection):
                     subscription.link = None
             for session in self._sessions:
                 self.note_returned(session.unsettled())
-            for coming in self._collecting.values():
-                coming.put(None)
+            self._collector.end()
             self._keeper.notify()
             self.wake_all()

@@ -118,6 +118,14 @@ class StompConsumer(Consumer):
         self.closed = True
         self._wake.notify_all()
 
+    def take_over(self, closed: StompConsumer) -> None:
+        """Goes on where another, closed one was kept for the sake of what it had handed out."""
+        for subscription in closed.subscriptions:
+            subscription.consumer = self
+        self.subscriptions, closed.subscriptions = closed.subscriptions, []
+        self.buffer, closed.buffer = closed.buffer, self.buffer
+        self.held, closed.held = closed.held, 0
+
     def _check_open(self) -> None:
         self._session.check_open()
         if self.closed:

@@ -7,6 +7,7 @@ broker is told by the `server` header of its CONNECTED frame.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import ClassVar, Final
 
@@ -26,7 +27,7 @@ STAND_IN: Final = "mtosi-jms.temporary."
 """How the names of destinations begin that stand in for temporary ones."""
 
 
-class Dialect:
+class Dialect(ABC):
     """What all have in common.
 
     Attributes:
@@ -49,30 +50,31 @@ class Dialect:
     def __init__(self, version: str) -> None:
         self.version = version
 
+    @abstractmethod
     def address(self, destination: Destination) -> str:
         """A destination's name in a header."""
-        raise NotImplementedError
 
+    @abstractmethod
     def reply_address(self, destination: Destination) -> str:
         """The same for `reply-to`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def destination(self, text: str, headers: Mapping[str, str]) -> Destination | None:
         """What a header with a destination's name means; None where it means nothing."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sending(self, destination: Destination) -> dict[str, str]:
         """Headers that a SEND to the destination needs besides."""
-        raise NotImplementedError
 
+    @abstractmethod
     def kind_of_body(self, message_type: MessageType, size: int) -> dict[str, str]:
         """Headers that tell text from bytes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def message_type(self, headers: Mapping[str, str]) -> MessageType:
         """The kind of a message that came."""
-        raise NotImplementedError
 
+    @abstractmethod
     def subscribing(
         self, destination: Destination, selector: Selector | None, durable: str | None, no_local: bool, window: int
     ) -> dict[str, str]:
@@ -85,15 +87,14 @@ class Dialect:
             no_local: leave out our own messages.
             window: messages that may be on the way, unacknowledged.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def unsubscribing(self, durable: str) -> dict[str, str]:
         """Headers of the UNSUBSCRIBE that ends a durable subscription."""
-        raise NotImplementedError
 
+    @abstractmethod
     def message_id(self, headers: Mapping[str, str]) -> str | None:
         """JMSMessageID of a message that came; the same when it comes again."""
-        raise NotImplementedError
 
     def connection_id(self, headers: Mapping[str, str], client_id: str) -> str | None:
         """What the broker calls the connection, if its CONNECTED frame tells."""

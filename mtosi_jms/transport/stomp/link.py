@@ -254,22 +254,25 @@ class Link:
     # What follows runs in the thread that reads.
 
     def _frame(self, frame: Any, raw: bytes) -> None:
-        command = frame.cmd
-        if command == "MESSAGE":
-            self._on_message(self, headers_of(frame, raw), frame.body)
-        elif command == "RECEIPT":
-            self._settle(frame.headers.get("receipt-id"), None)
-        elif command == "CONNECTED":
-            self.headers = headers_of(frame, raw)
-            self._connected.settle()
-        elif command == "ERROR":
-            headers = headers_of(frame, raw)
-            refused = self._refusal(headers, frame.body)
-            if not self._settle(headers.get("receipt-id"), refused):
-                with self._lock:  # nobody waits for it: should the broker hang up now, this is why
-                    self._reason = refused if isinstance(refused, TransportError) else TransportError(str(refused))
-                if not self.headers:
-                    self._connected.settle(refused)
+        match frame.cmd:
+            case "MESSAGE":
+                self._on_message(self, headers_of(frame, raw), frame.body)
+            case "RECEIPT":
+                self._settle(frame.headers.get("receipt-id"), None)
+            case "CONNECTED":
+                self.headers = headers_of(frame, raw)
+                self._connected.settle()
+            case "ERROR":
+                self._refused(headers_of(frame, raw), frame.body)
+
+    def _refused(self, headers: Mapping[str, str], body: bytes) -> None:
+        refused = self._refusal(headers, body)
+        if self._settle(headers.get("receipt-id"), refused):
+            return
+        with self._lock:  # nobody waits for it: should the broker hang up now, this is why
+            self._reason = refused if isinstance(refused, TransportError) else TransportError(str(refused))
+        if not self.headers:
+            self._connected.settle(refused)
 
     def _settle(self, number: str | None, refused: MtosiError | None) -> bool:
         with self._lock:

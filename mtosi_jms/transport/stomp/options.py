@@ -173,23 +173,23 @@ def _from_text(name: str, text: str) -> object:
 
 
 def _check(name: str, value: object) -> None:
-    default = StompOptions.__dataclass_fields__[name].default
     if name == "jms_version":
         check_jms_version(value)
-    elif name == "ssl_context":
-        if not isinstance(value, ssl.SSLContext):
-            raise ConfigError("option ssl_context: an ssl.SSLContext is wanted")
+        return
+    default = StompOptions.__dataclass_fields__[name].default
+    if name == "ssl_context":
+        fits, wanted = isinstance(value, ssl.SSLContext), "an ssl.SSLContext is"
     elif isinstance(default, bool):
-        if not isinstance(value, bool):
-            raise ConfigError(f"option {name}: True or False is wanted")
+        fits, wanted = isinstance(value, bool), "True or False is"
     elif isinstance(default, str):
-        if not isinstance(value, str | os.PathLike):
-            raise ConfigError(f"option {name}: text is wanted")
+        fits, wanted = isinstance(value, str | os.PathLike), "text is"
     elif name == "prefetch":
-        if type(value) is not int or value < 1:
-            raise ConfigError("option prefetch: a whole number, 1 or more, is wanted")
-    elif isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        raise ConfigError(f"option {name}: seconds, more than 0, are wanted")
+        fits, wanted = type(value) is int and value > 0, "a whole number, 1 or more, is"
+    else:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        fits, wanted = number and float(str(value)) > 0, "seconds, more than 0, are"
+    if not fits:
+        raise ConfigError(f"option {name}: {wanted} wanted")
 
 
 def _with_environment(asked: dict[str, Any]) -> dict[str, Any]:

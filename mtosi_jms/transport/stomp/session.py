@@ -20,6 +20,7 @@ from mtosi_jms.transport.listening import ListenerPump, SessionUse
 from mtosi_jms.transport.stomp.consumer import StompConsumer, StompDelivery
 from mtosi_jms.transport.stomp.link import Frame
 from mtosi_jms.transport.stomp.subscription import Entry
+from mtosi_jms.transport.stomp.unsettled import Unsettled
 
 if TYPE_CHECKING:
     from mtosi_jms.transport.stomp.connection import StompConnection
@@ -36,7 +37,7 @@ class StompSession(Session):
         use: entered by every call but `close`.
         pump: serves its listeners.
         blocked: whether a thread waits in it for a message.
-        spent: messages that expired here and are to be acknowledged.
+        spent: messages that expired here, to be acknowledged.
     """
 
     def __init__(self, connection: StompConnection, ack_mode: AckMode, *, transacted: bool) -> None:
@@ -49,7 +50,7 @@ class StompSession(Session):
         self.spent: list[Entry] = []
         self._closed = False
         self._consumers: dict[StompConsumer, None] = {}
-        self._unsettled: dict[Entry, StompConsumer] = {}
+        self._unsettled = Unsettled()
         self._listened: Entry | None = None
         self._sends: list[Frame] = []
 
@@ -100,7 +101,8 @@ class StompSession(Session):
                 self.connection.subscribe(consumer)
             with self.connection.lock:
                 if adopted is not None:
-                    self._hand_over(adopted, consumer)
+                    self._unsettled.hand_over(adopted, consumer)
+                    self._consumers.pop(adopted)
                 self._consumers[consumer] = None
             return consumer
 
@@ -247,8 +249,7 @@ class StompSession(Session):
 
     def leave(self, consumer: StompConsumer) -> None:
         """Ends the subscriptions of a closed consumer, unless messages of it are still to be settled."""
-        if self.ack_mode is AckMode.DUPS_OK and not self.transacted:
-            self._tell_quietly([one for one in self._unsettled if one is not self._listened])
+        self._settle_lazily()
         if not consumer.held:
             self.connection.unsubscribe(consumer)
             with self.connection.lock:
@@ -256,8 +257,7 @@ class StompSession(Session):
 
     def leave_all(self) -> None:
         """Ends all subscriptions of a closed session; what a listener holds, that acknowledges as it returns, stays."""
-        if self.ack_mode is AckMode.DUPS_OK and not self.transacted:
-            self._tell_quietly([one for one in self._unsettled if one is not self._listened])
+        self._settle_lazily()
         with self.connection.lock:
             returned = [one for one in self._unsettled if one is not self._listened]
             self.connection.note_returned(returned)
@@ -268,7 +268,7 @@ class StompSession(Session):
                     self._consumers.pop(consumer, None)
         with self.connection.lock:
             for entry in returned:
-                self._strike(entry)
+                self._unsettled.strike(entry)
             if not self._consumers:
                 self.connection.forget(self)
 
@@ -313,8 +313,7 @@ class StompSession(Session):
 
     def hand_out(self, entry: Entry, consumer: StompConsumer) -> StompDelivery:
         """A delivery of a message; kept until it is settled."""
-        self._unsettled[entry] = consumer
-        consumer.held += 1
+        self._unsettled.enter(entry, consumer)
         return StompDelivery(self, entry)
 
     def unsettled(self) -> Iterable[Entry]:
@@ -325,17 +324,6 @@ class StompSession(Session):
         """The connection was started or stopped, or has failed."""
         for consumer in self._consumers:
             consumer.signal()
-
-    def await_listener(self) -> None:
-        """Waits until a listener that is running has returned."""
-        self.pump.await_idle()
-
-    def _strike(self, entry: Entry) -> StompConsumer | None:
-        """Strikes a message off; None where another thread, one that closes the session, has done so."""
-        consumer = self._unsettled.pop(entry, None)
-        if consumer is not None:
-            consumer.held -= 1
-        return consumer
 
     def _check_transacted(self) -> None:
         self.check_open()
@@ -351,17 +339,6 @@ class StompSession(Session):
         )
         return next(alike, None)
 
-    def _hand_over(self, closed: StompConsumer, new: StompConsumer) -> None:
-        for subscription in closed.subscriptions:
-            subscription.consumer = new
-        new.subscriptions, closed.subscriptions = closed.subscriptions, []
-        new.buffer, closed.buffer = closed.buffer, new.buffer
-        new.held, closed.held = closed.held, 0
-        for entry, consumer in self._unsettled.items():
-            if consumer is closed:
-                self._unsettled[entry] = new
-        self._consumers.pop(closed)
-
     # What follows does not hold the lock: it talks to the broker.
 
     def _acknowledge(self, entries: Iterable[Entry]) -> None:
@@ -372,8 +349,12 @@ class StompSession(Session):
     def _tell(self, entries: Iterable[Entry]) -> None:
         self.connection.acknowledge([entry for entry in entries if not entry.is_stale])
 
-    def _tell_quietly(self, entries: list[Entry]) -> None:
-        """Acknowledges at the end, when nobody is there to be told that it failed: then they come again."""
+    def _settle_lazily(self) -> None:
+        """Acknowledges at the end what DUPS_OK has left; nobody is there to be told that it failed: then it comes
+        again."""
+        if self.ack_mode is not AckMode.DUPS_OK or self.transacted:
+            return
+        entries = [one for one in self._unsettled if one is not self._listened]
         try:
             self._acknowledge(entries)
         except TransportError:
@@ -389,7 +370,7 @@ class StompSession(Session):
         left: dict[StompConsumer, None] = {}
         with self.connection.lock:
             for entry in entries:
-                consumer = self._strike(entry)
+                consumer = self._unsettled.strike(entry)
                 if consumer is not None:
                     left[consumer] = None
         for consumer in left:
@@ -405,7 +386,7 @@ class StompSession(Session):
         closed: dict[StompConsumer, None] = {}
         with self.connection.lock:
             for entry in reversed(entries):
-                consumer = self._strike(entry)
+                consumer = self._unsettled.strike(entry)
                 if consumer is None:
                     continue
                 if consumer.closed:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from mtosi_jms.errors import TransportError
 from mtosi_jms.jms.destinations import Destination, TemporaryQueue, TemporaryTopic
+from mtosi_jms.transport.stomp.collecting import Collector
 from mtosi_jms.transport.stomp.dialect import STAND_IN
 from mtosi_jms.transport.stomp.link import Frame, Link
 
@@ -30,10 +31,12 @@ class Temporaries:
 
     Args:
         connection: their owner.
+        collector: receives what the connection sends itself.
     """
 
-    def __init__(self, connection: StompConnection) -> None:
+    def __init__(self, connection: StompConnection, collector: Collector) -> None:
         self._connection = connection
+        self._collector = collector
         self._making = threading.Lock()
         self._addresses: dict[Destination, str] = {}
         self._by_address: dict[str, Destination] = {}
@@ -104,7 +107,7 @@ class Temporaries:
         address = _PREFIXES[TemporaryQueue] + uuid.uuid4().hex
         link.request([("SEND", {"destination": address}, b"?")], self._connection.options.send_timeout)
         self._made += 1
-        ((headers, _),) = self._connection.collect(link, address, {}, lambda headers: True)
+        ((headers, _),) = self._collector.collect(link, address, {}, lambda headers: True)
         name = headers.get("message-id", "").rsplit(":", 3)[0]
         if not name.startswith("ID:"):
             raise TransportError(f"{link.address}: a message id that does not tell the connection's name")
