@@ -20,7 +20,8 @@ MtosiError
 ├── TransportError (ConnectionError)    the provider or the way to it
 │   ├── InvalidDestinationError         no such destination, or not ours to use (R2c)
 │   ├── IllegalStateError               closed, or the wrong thread
-│   └── ResourceLimitError              a bounded destination is full
+│   ├── ResourceLimitError              a bounded destination is full
+│   └── SendTimeoutError (TimeoutError)     an asynchronous send without an outcome in time
 ├── SpoolError (OSError)                a landing that cannot be written or read
 └── SchemaError (ValueError)            WSDL or XSD that cannot be used: file, line, rule
 
@@ -284,6 +285,18 @@ class IllegalStateError(TransportError):
 
 class ResourceLimitError(TransportError):
     """A bounded destination is full."""
+
+
+class SendTimeoutError(TransportError, TimeoutError):
+    """The outcome of an asynchronous send did not come in time; whether the provider has the message is unknown.
+
+    Attributes:
+        seconds: how long it was waited for.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(f"the send was not confirmed within {seconds:g} s; whether the provider has it is unknown")
 
 
 class SpoolError(MtosiError, OSError):
