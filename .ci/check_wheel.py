@@ -52,10 +52,14 @@ def metadata(message: Message, project: dict[str, Any]) -> Iterator[str]:
 
 
 def entry_points(text: str, project: dict[str, Any]) -> Iterator[str]:
-    """Problems of the console scripts."""
+    """Problems of the console scripts and the other entry points."""
     for name, target in project["scripts"].items():
         if f"{name} = {target}" not in text:
             yield f"the command {name} is missing"
+    for group, entries in project.get("entry-points", {}).items():
+        for name, target in entries.items():
+            if f"[{group}]" not in text or f"{name} = {target}" not in text:
+                yield f"the entry point {name} of {group} is missing"
 
 
 def problems(wheel: Path) -> list[str]:

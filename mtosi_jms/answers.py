@@ -121,18 +121,35 @@ class Replies:
             HeaderError, EncodeError: it must not be sent as it is.
         """
         route = self._route(is_error=False)
-        header = self._header(operation, operation.response_message or f"{operation.name}Response", route)
-        header.msg_type = MessageTypeType.RESPONSE
-        header.activity_status = ActivityStatusType(value=ActivityStatusEnumType.SUCCESS)
+        header = self._response_header(operation, route)
         if position is not None:
             header.communication_pattern = CommunicationPatternType.MultipleBatchResponse
-            size = whole_number(self.request.requested_batch_size)
-            header.requested_batch_size = size if size is None or size >= 0 else None
-            header.batch_sequence_number = position.number
-            header.batch_sequence_end_of_reply = position.end_of_reply
+            self._number(header, position)
         if fields:
             header = dataclasses.replace(header, **fields)
         self._send(Envelope(header=header, body=body), route)
+
+    def document(self, body: Any, operation: OperationInfo, position: BatchPosition) -> bytes:
+        """One response as a document of the file of a BulkResponse: an envelope that says which batch it is (C18).
+
+        Raises:
+            HeaderError, EncodeError: it cannot become valid XML.
+        """
+        header = self._response_header(operation, self._route(is_error=False))
+        self._number(header, position)
+        return Envelope(header=header, body=body, version=self.version).to_bytes()
+
+    def _response_header(self, operation: OperationInfo, route: ReplyRoute[Destination]) -> Header:
+        header = self._header(operation, operation.response_message or f"{operation.name}Response", route)
+        header.msg_type = MessageTypeType.RESPONSE
+        header.activity_status = ActivityStatusType(value=ActivityStatusEnumType.SUCCESS)
+        return header
+
+    def _number(self, header: Header, position: BatchPosition) -> None:
+        size = whole_number(self.request.requested_batch_size)
+        header.requested_batch_size = size if size is None or size >= 0 else None
+        header.batch_sequence_number = position.number
+        header.batch_sequence_end_of_reply = position.end_of_reply
 
     def fault(self, fault: MtosiFault, operation: OperationInfo | None, service: ServiceInfo | None) -> None:
         """Send a fault: with the operation's exception where there is one, a bare SOAP fault otherwise.

@@ -23,6 +23,8 @@ MtosiError
 │   ├── ResourceLimitError              a bounded destination is full
 │   └── SendTimeoutError (TimeoutError)     an asynchronous send without an outcome in time
 ├── SpoolError (OSError)                a landing that cannot be written or read
+│   └── ArchiveError                        a packed file that is damaged or may not be unpacked
+├── FileLocationError (ValueError)      a fileLocationURI that may not be followed, or leads to nothing (C18)
 └── SchemaError (ValueError)            WSDL or XSD that cannot be used: file, line, rule
 
 Each error carries its facts as attributes and builds its own sentence. No text holds a credential.
@@ -313,6 +315,25 @@ class SpoolError(MtosiError, OSError):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}"
+
+
+class ArchiveError(SpoolError):
+    """A packed file that is damaged, or that may not be unpacked: unsafe names, links, more than its bounds allow."""
+
+
+class FileLocationError(MtosiError, ValueError):
+    """A fileLocationURI that may not be followed, or that leads to nothing (C18).
+
+    Attributes:
+        scheme: of the URI, in small letters, empty where it has none. The rest of an address elsewhere is not kept: it
+            may hold a password.
+        path: the file or folder on this machine, empty where the URI names none.
+    """
+
+    def __init__(self, reason: str, *, scheme: str = "", path: str = "") -> None:
+        self.scheme = scheme
+        self.path = path
+        super().__init__(f"fileLocationURI: {path}: {reason}" if path else f"fileLocationURI: {reason}")
 
 
 class SchemaError(MtosiError, ValueError):

@@ -13,25 +13,36 @@ import logging
 import threading
 import time
 import uuid
-import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
-from mtosi_jms.errors import ConfigError, HeaderError, IncompleteBatchError, MtosiError, MtosiFault, ProtocolError
+from mtosi_jms.bulk import BulkReply, BulkTerms
+from mtosi_jms.errors import ConfigError, HeaderError, ProtocolError
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, to_jms
-from mtosi_jms.messages import Target, in_package, stamped, target_of
+from mtosi_jms.messages import Target, stamped, target_of
+from mtosi_jms.outcomes import Batches, bulk_reply, heard
 from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, Limits, SimpleExchange, Strategy
 from mtosi_jms.replies import Landing, Orphans, ReplyPump, Ticket
 from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
-from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
+from mtosi_jms.stubs.fmw.hdr import (
+    CommunicationPatternType,
+    CommunicationStyleType,
+    CompressionEnumType,
+    CompressionTypeType,
+    MessageTypeType,
+    PackingEnumType,
+    PackingTypeType,
+)
 from mtosi_jms.transport import Connection, Session
 from mtosi_jms.xmlbind import XmlObject
 
 log = logging.getLogger(__name__)
 
+_Pattern = CommunicationPatternType
+_SIMPLE: Final = {"communication_pattern": _Pattern.SimpleResponse}
 _STRATEGIES = {"both": Strategy.BOTH, "xml": Strategy.XML, "jms": Strategy.MESSAGE_ID}
 
 
@@ -144,14 +155,37 @@ class Requestor:
         if operation.mep == "one-way":
             self._send_one_way(operation, destination, request, options)
             return None
-        ticket = self._begin(service, operation, destination, request, None, options)
+        envelope = self._only_reply(self._begin(service, operation, destination, request, _SIMPLE, options))
+        return heard(envelope, options, service, operation)
+
+    def call_bulk(
+        self,
+        service: ServiceInfo,
+        operation: OperationInfo,
+        destination: Any,
+        request: XmlObject,
+        terms: BulkTerms,
+        options: CallOptions,
+    ) -> BulkReply[Any]:
+        """Carry out one call in the pattern BulkResponse: one reply, the data in a file (C18). Experimental.
+
+        Raises:
+            As `call`; ConfigError for a one-way operation.
+        """
+        if operation.mep == "one-way":
+            raise ConfigError(f"{operation.name} is one-way: it has no bulk response")
+        envelope = self._only_reply(self._begin(service, operation, destination, request, _bulk(terms), options))
+        return bulk_reply(envelope, heard(envelope, options, service, operation), terms)
+
+    def _only_reply(self, ticket: Ticket) -> Envelope:
+        """Wait for the one reply of an exchange."""
         try:
             envelope = self._pump.next(ticket)
         finally:
             self._pump.close_ticket(ticket)
         if envelope is None:
             raise ProtocolError("the exchange ended without an answer", ticket.correlation_id)
-        return _heard(envelope, options, service, operation)
+        return envelope
 
     def call_batches(
         self,
@@ -170,7 +204,8 @@ class Requestor:
         """
         if operation.mep == "one-way":
             raise ConfigError(f"{operation.name} is one-way: it has no batches")
-        ticket = self._begin(service, operation, destination, request, batch_size, options)
+        shape = {"communication_pattern": _Pattern.MultipleBatchResponse, "requested_batch_size": batch_size}
+        ticket = self._begin(service, operation, destination, request, shape, options)
         return Batches(self._pump, ticket, service, operation, options)
 
     def _begin(
@@ -179,15 +214,16 @@ class Requestor:
         operation: OperationInfo,
         destination: Any,
         request: XmlObject,
-        batch_size: int | None,
+        shape: Mapping[str, Any],
         options: CallOptions,
     ) -> Ticket:
-        """Send a request whose replies will be waited for."""
+        """Send a request whose replies will be waited for; `shape` is what its header says of the pattern."""
         target = target_of(self.connection.names, destination, options)
-        header = self._header(operation, target, batch_size)
+        header = self._header(operation, target, shape)
         message = self._message(header, request, target.options)
         now = self._clock()
-        exchange = self._exchange(correlation_id(header) or "", now, options, simple=batch_size is None)
+        simple = shape["communication_pattern"] is not _Pattern.MultipleBatchResponse
+        exchange = self._exchange(correlation_id(header) or "", now, options, simple=simple)
         ticket = self._pump.open(exchange, service.root, now)
         try:
             sent = self._send(target.destination, message)
@@ -209,7 +245,7 @@ class Requestor:
         self, operation: OperationInfo, destination: Any, request: XmlObject, options: CallOptions
     ) -> None:
         target = target_of(self.connection.names, destination, options)
-        message = self._message(self._header(operation, target, None), request, target.options, one_way=True)
+        message = self._message(self._header(operation, target, {}), request, target.options, one_way=True)
         self._send(target.destination, message)
 
     def _reply_name(self, target: Target) -> str | None:
@@ -219,7 +255,7 @@ class Requestor:
             raise ConfigError(f"the address has replies sent to {name}, where this requestor does not receive")
         return name or self._reply_to
 
-    def _header(self, operation: OperationInfo, target: Target, batch_size: int | None) -> Header:
+    def _header(self, operation: OperationInfo, target: Target, shape: Mapping[str, Any]) -> Header:
         options = target.options
         fields: dict[str, Any] = {
             "activity_name": operation.name,
@@ -233,24 +269,24 @@ class Requestor:
         if operation.mep == "one-way":  # nobody answers: no reply address, and no id to answer with (C13)
             fields |= {
                 "msg_type": MessageTypeType.NOTIFICATION,
-                "communication_pattern": CommunicationPatternType.Notification,
+                "communication_pattern": _Pattern.Notification,
                 "correlation_id": options.correlation_id,
             }
         else:
-            batches = batch_size is not None
-            pattern = CommunicationPatternType
             fields |= {
                 "msg_type": MessageTypeType.REQUEST,
-                "communication_pattern": pattern.MultipleBatchResponse if batches else pattern.SimpleResponse,
                 "reply_to_uri": self._reply_name(target),
                 "failure_replyto_uri": self._failure_reply_to,
                 "correlation_id": self._new_id() if options.correlation_id is None else options.correlation_id,
-                "requested_batch_size": batch_size,
+                **shape,
             }
         try:
-            return Header(**{**fields, **options.header})
+            header = Header(**{**fields, **options.header})
         except TypeError as error:
             raise ConfigError(f"header: {error}") from None
+        if (said := header.destination_uri) != target.uri:
+            log.warning("C53: the header's destinationURI is %s, the request goes to %s", said, target.uri)
+        return header
 
     def _message(
         self, header: Header, request: XmlObject, options: CallOptions, *, one_way: bool = False
@@ -293,103 +329,12 @@ class Requestor:
         self.close()
 
 
-class Batches(Iterator[Any]):
-    """The responses of one MultipleBatchResponse call: in order, each once, as soon as order allows.
-
-    Iteration raises, when the turn of the fault has come, `MtosiFault` (C59), `IncompleteBatchError` with the missing
-    numbers (P32), `ReplyTimeoutError`, or the `XmlError` of a reply that cannot be read. It is for one thread at a
-    time. What nobody refers to any more is given up.
-
-    Attributes:
-        correlation_id: the request's correlationId.
-    """
-
-    def __init__(
-        self, pump: ReplyPump, ticket: Ticket, service: ServiceInfo, operation: OperationInfo, options: CallOptions
-    ) -> None:
-        self.correlation_id = ticket.correlation_id
-        self._pump = pump
-        self._ticket = ticket
-        self._service = service
-        self._operation = operation
-        self._options = options
-        self._end = weakref.finalize(self, pump.drop, ticket)
-        self._end.atexit = False
-
-    def __next__(self) -> Any:
-        try:
-            envelope = self._pump.next(self._ticket)
-            if envelope is not None:
-                return _heard(envelope, self._options, self._service, self._operation)
-        except IncompleteBatchError as error:
-            self.close()
-            error.batches = dict(self.held)
-            raise
-        except BaseException:
-            self.close()
-            raise
-        self.close()
-        raise StopIteration
-
-    @property
-    def held(self) -> Mapping[int, Any]:
-        """What had arrived by the time that the exchange ended badly and never had its turn, by batch number.
-
-        Responses; in place of one that is none, its envelope.
-        """
-        return {number: self._held(envelope) for number, envelope in self._ticket.held.items()}
-
-    def _held(self, envelope: Envelope) -> Any:
-        try:
-            return _response_of(in_package(envelope, self._service.root), self._service, self._operation)
-        except MtosiError:
-            return envelope
-
-    @property
-    def counts(self) -> Any:
-        """What came so far: replies, released, duplicates, conflicts, strays."""
-        exchange: Any = self._ticket.exchange
-        return exchange.counts
-
-    def close(self) -> None:
-        """Give up what has not come; its replies will be orphans."""
-        if self._end.detach() is not None:
-            self._pump.close_ticket(self._ticket)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-def _heard(envelope: Envelope, options: CallOptions, service: ServiceInfo, operation: OperationInfo) -> Any:
-    """The response object of a reply whose turn has come; the call's hook sees its envelope first."""
-    envelope = in_package(envelope, service.root)
-    if options.on_reply is not None:
-        options.on_reply(envelope)
-    elif envelope.warnings:
-        count, first = len(envelope.warnings), envelope.warnings[0]
-        log.warning("a reply of %s with %d warnings, the first: %s", operation.name, count, first)
-    return _response_of(envelope, service, operation)
-
-
-def _response_of(envelope: Envelope, service: ServiceInfo, operation: OperationInfo) -> Any:
-    """The response object of a reply.
-
-    Raises:
-        MtosiFault: it is a fault.
-        ProtocolError: its body is not the operation's response.
-    """
-    header = envelope.header
-    if envelope.fault is not None:
-        raise envelope.fault
-    if header is not None and header_text(header, "msgType") == "ERROR":
-        raise MtosiFault("the reply has msgType ERROR and no fault", detail=envelope.body, header=header)
-    expected = service.load(operation.response)
-    if isinstance(envelope.body, expected):
-        return envelope.body
-    got = type(envelope.body).__name__ if envelope.body is not None else "an empty body"
-    raise ProtocolError(f"{operation.name}: {expected.__name__} was expected, {got} came", correlation_id(header) or "")
+def _bulk(terms: BulkTerms) -> dict[str, Any]:
+    """What a request's header says of the pattern BulkResponse."""
+    return {
+        "communication_pattern": _Pattern.BulkResponse,
+        "requested_batch_size": terms.batch_size,
+        "file_location_uri": terms.file_location_uri,
+        "compression_type": CompressionTypeType(value=CompressionEnumType(terms.compression)),
+        "packing_type": PackingTypeType(value=PackingEnumType(terms.packing)),
+    }

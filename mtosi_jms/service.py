@@ -14,6 +14,7 @@ from functools import cached_property, lru_cache
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
+from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.errors import ConfigError, MtosiFault
 from mtosi_jms.xmlbind import XmlObject, find_element, find_type, register_package, registered_packages
 from mtosi_jms.xmlbind.refs import resolve_class
@@ -185,6 +186,18 @@ class Caller(Protocol):
         """Send a request and return its responses in order, each once (MultipleBatchResponse)."""
         ...
 
+    def call_bulk(
+        self,
+        service: ServiceInfo,
+        operation: OperationInfo,
+        destination: Any,
+        request: XmlObject,
+        terms: BulkTerms,
+        options: CallOptions,
+    ) -> BulkReply[Any]:
+        """Send a request whose answer lies in a file, and return the one reply (BulkResponse)."""
+        ...
+
 
 class BoundOperation(Generic[Request, Response]):
     """An operation of a service at a destination; generated subclasses give it its signature."""
@@ -205,6 +218,15 @@ class BoundOperation(Generic[Request, Response]):
         except TypeError as error:
             raise ConfigError(f"{self.info.python_name}: {error}") from None
 
+    @property
+    def _caller(self) -> Caller:
+        return self._service.caller
+
+    def _call(self, request: Any, fields: Mapping[str, Any]) -> tuple[ServiceInfo, OperationInfo, Any, Any]:
+        """What every pattern of call begins with."""
+        service = self._service
+        return service.__service__, self.info, service.destination, self._request(request, fields)
+
     def invoke(self, request: Request | None, options: CallOptions | None, /, **fields: Any) -> Response:
         """Carry out one call with one answer.
 
@@ -213,14 +235,7 @@ class BoundOperation(Generic[Request, Response]):
             MtosiFault: the supplier answered with a fault.
             ReplyTimeoutError: no answer in time.
         """
-        service = self._service
-        response: Response = service.caller.call(
-            service.__service__,
-            self.info,
-            service.destination,
-            self._request(request, fields),
-            options or CallOptions(),
-        )
+        response: Response = self._caller.call(*self._call(request, fields), options or CallOptions())
         return response
 
     def invoke_batches(
@@ -231,15 +246,35 @@ class BoundOperation(Generic[Request, Response]):
         Raises:
             As `invoke`, and IncompleteBatchError when batches are missing at the end or when time runs out.
         """
-        service = self._service
-        return service.caller.call_batches(
-            service.__service__,
-            self.info,
-            service.destination,
-            self._request(request, fields),
-            batch_size,
-            options or CallOptions(),
-        )
+        return self._caller.call_batches(*self._call(request, fields), batch_size, options or CallOptions())
+
+    def bulk(
+        self,
+        request: Request | None = None,
+        /,
+        *,
+        file_location_uri: str,
+        compression: str = "NO_COMPRESSION",
+        packing: str = "NO_PACKING",
+        batch_size: int | None = None,
+        options: CallOptions | None = None,
+        **fields: Any,
+    ) -> BulkReply[Response]:
+        """Ask for the answer in a file: the pattern BulkResponse (P2, C18). Experimental.
+
+        Args:
+            request: the request, or its fields by name instead.
+            file_location_uri: the file that the supplier is to write.
+            compression, packing: values of `Compression` and `Packing`.
+            batch_size: objects in one document of a packed file at most; None or 0: all in one.
+            options: what this call sets.
+            **fields: of the request.
+
+        Raises:
+            As `invoke`; ConfigError also for other ways to compress or pack, and for a one-way operation.
+        """
+        terms = BulkTerms.of(file_location_uri, compression, packing, batch_size)
+        return self._caller.call_bulk(*self._call(request, fields), terms, options or CallOptions())
 
 
 class Service:
@@ -270,6 +305,8 @@ class RequestContext:
         header: the request's MTOSI header object.
         message: the JMS message it came in.
         batch_size: objects wanted in one response; 0 for one response with all (C24).
+        bulk: in the pattern BulkResponse what the requestor wants of the file, which the supplier makes of what the
+            handler gives; None in any other pattern.
         reply_fields: header fields to add to the responses, by Python name; the handler may fill it.
     """
 
@@ -277,6 +314,7 @@ class RequestContext:
     header: Any
     message: Any
     batch_size: int = 0
+    bulk: BulkTerms | None = None
     reply_fields: dict[str, Any] = field(default_factory=dict)
 
     @property

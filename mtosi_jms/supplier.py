@@ -10,11 +10,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from mtosi_jms.answers import ProviderError, Replies, ReplyRules, ResponseMaker, Sender, WithheldError
+from mtosi_jms.bulk import Folders
 from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiError, MtosiFault, ProtocolError
+from mtosi_jms.filing import BulkAnswer
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, from_jms
 from mtosi_jms.messages import in_package, whole_number
@@ -45,6 +48,8 @@ class Supplier:
         eager: send each batch as soon as it is full. Otherwise it waits for the next object, which shows that it is not
             the last; with it, a number of objects that is a multiple of the size makes an empty last batch.
         on_error: called with each failure that no requestor hears of.
+        bulk_folders: folders below which files of BulkResponse requests may be written, since the requestor names the
+            file; none: such a request is answered by a fault (C18). Experimental.
 
     Raises:
         ConfigError: a temporary destination, or two services with the same request element.
@@ -62,6 +67,7 @@ class Supplier:
         reply_policy: ReplyPolicy | None = None,
         eager: bool = False,
         on_error: Callable[[Exception], object] | None = None,
+        bulk_folders: Folders = (),
     ) -> None:
         names = connection.names
         self.connection = connection
@@ -76,6 +82,7 @@ class Supplier:
         self._rules = ReplyRules(sender_uri=self.sender_uri, profile=profile, names=names, allows=self._allows)
         self._eager = eager
         self._on_error = on_error
+        self._bulk_folders = (bulk_folders,) if isinstance(bulk_folders, str | Path) else tuple(bulk_folders)
         self._operations = _operations(services)
         self._package = services[0].__service__.root if services else None
         self._sessions: set[Session] = set()
@@ -294,7 +301,17 @@ class Supplier:
             log.warning("%s: %s", flag.rule, flag.reason)
         batches = pattern is CommunicationPattern.MULTIPLE_BATCH_RESPONSE
         size = max(whole_number(replies.request.requested_batch_size) or 0, 0) if batches else 0
-        context = RequestContext(operation=operation, header=replies.request, message=message, batch_size=size)
+        bulk = None
+        if pattern is CommunicationPattern.BULK_RESPONSE and operation.mep != "one-way":
+            bulk = BulkAnswer(supplier.__service__, operation, replies.request, self._bulk_folders)
+            size = bulk.terms.batch_size or 0
+        context = RequestContext(
+            operation=operation,
+            header=replies.request,
+            message=message,
+            batch_size=size,
+            bulk=bulk.terms if bulk else None,
+        )
         result = supplier.handler(operation)(envelope.body, context)
         if operation.mep == "one-way":
             for _ in result if isinstance(result, Iterator) else ():
@@ -306,6 +323,9 @@ class Supplier:
             raise ConfigError(f"the handler of {operation.name} returned {type(result).__name__}, no response")
         try:
             first = self.profile.first_batch_sent
+            if bulk is not None:
+                bulk.write(objects, replies, first, context.reply_fields)
+                return
             for batch in cut_batches(objects, size, first=first, eager=self._eager, whole=maker.is_response):
                 position = batch.position if batches else None
                 replies.response(maker.response(batch), operation, position, context.reply_fields)

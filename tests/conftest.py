@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from mtosi_jms.testing import fixtures
+
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The SDK's fixtures: pytest has them where this checkout is installed; elsewhere, and with `-p no:`, from here."""
+    if not config.pluginmanager.has_plugin(fixtures.__name__):
+        config.pluginmanager.register(fixtures, "fixtures of the checkout")
 
 
 @pytest.fixture(scope="session")

@@ -52,7 +52,7 @@ class Document:
     @cached_property
     def root(self) -> etree._Element:
         """The document as XML, for places in it."""
-        return parse_xml(self.data, source=self.file)
+        return parse_xml(self.data, source=self.file, odd_prefixes=[])  # the envelope has told of them
 
     @cached_property
     def body(self) -> etree._Element:

@@ -24,8 +24,9 @@ def add_parser(subparsers: Any) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "ingest",
         help="turn landed envelopes into Parquet, by Spark, with a ledger of what is complete",
-        description="Reads a spool, or any folder of envelopes (*.xml, *.xml.gz), and writes "
-        "OUT/objectType=X/*.parquet and OUT/_report/. Rejected files do not fail the job; they are listed.",
+        description="Reads a spool, or any folder of envelopes (*.xml, *.xml.gz, or these in *.zip, *.tar, *.tar.gz, "
+        "*.tgz), and writes OUT/objectType=X/*.parquet and OUT/_report/. Rejected files do not fail the job; they are "
+        "listed.",
     )
     parser.add_argument("landing", metavar="LANDING", help="a spool, a folder, a file or a glob")
     parser.add_argument("--out", type=Path, default=Path("out/inventory"), help="folder for the result (out/inventory)")
@@ -55,6 +56,13 @@ def add_parser(subparsers: Any) -> None:
         help="of the tables; delta needs delta-spark and keeps their history (parquet)",
     )
     parser.add_argument("--stubs", default="", metavar="PACKAGE", help="generated packages, joined by commas")
+    parser.add_argument(
+        "--bulk-files",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="experimental: read files below DIR that replies of BulkResponse name (none); may be given again",
+    )
     parser.add_argument("--cores", type=processors, help="processors to use (all)")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON document")
 
@@ -80,6 +88,7 @@ def run(args: argparse.Namespace) -> int:
         on_incomplete=args.on_incomplete,
         stubs=args.stubs,
         cores=args.cores,
+        bulk_files=tuple(args.bulk_files),
         format=args.format,
     )
     with console.progress("ingesting", _STAGES) as advance:
@@ -134,6 +143,10 @@ def show(result: IngestResult) -> None:
         rejects = [(reject.file, reject.line, reject.reason) for reject in result.rejected[:_SHOWN]]
         console.table("rejected", ("file", "line", "reason"), rejects)
         _more(len(result.rejected), result, "rejects.jsonl")
+    for reply in result.unfollowed[:_SHOWN]:
+        console.say(f"warning: {reply.file} {reply.reason}", "warn")
+    if len(result.unfollowed) > _SHOWN:
+        console.say(f"warning: {len(result.unfollowed) - _SHOWN} more, in {result.out}/_report/summary.json", "warn")
     console.table("time", ("stage", "seconds"), [(name, f"{spent:.1f}") for name, spent in result.stages.items()])
     others = ", ".join(f"{count} {kind}s" for kind, count in sorted(result.messages.items()))
     console.say(f"{others or 'no messages'}; {sum(result.rows.values()):,} rows in {result.seconds:.1f} s", "title")

@@ -17,7 +17,7 @@ from mtosi_jms.jms.events import event_name_of, filter_values
 from mtosi_jms.jms.message import JmsMessage, MessageType, PropertyValue
 from mtosi_jms.jms.naming import NamingContext
 from mtosi_jms.jms.profile import BindingProfile
-from mtosi_jms.jms.table2 import BY_PROPERTY, MAX_INTEGER, ROWS, Row, restore, row_of, whole_number
+from mtosi_jms.jms.table2 import BY_PROPERTY, MAX_INTEGER, NEVER_MAPPED, ROWS, Row, restore, row_of, whole_number
 from mtosi_jms.soap import Envelope, header_text, parse
 from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import RawXml, XmlObject, XmlWarning, to_element
@@ -154,7 +154,8 @@ def _extension_text(header: Header, breaches: _Breaches) -> str | None:
         return None
     items = getattr(extensions, "any_", [])
     parts = [item if isinstance(item, RawXml) else RawXml.from_element(to_element(item)) for item in items]
-    text = "".join(part.xml.decode("utf-8") for part in parts)
+    allowed = (part for part in parts if part.tag.rpartition("}")[2] not in NEVER_MAPPED)
+    text = "".join(part.xml.decode("utf-8") for part in allowed)
     if len(text) > MAX_EXTENSION:
         breaches.add("C07", "vendorExtensions", f"longer than {MAX_EXTENSION} characters: not mapped")
         return None

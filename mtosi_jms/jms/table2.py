@@ -1,6 +1,7 @@
 """Table 2: which MTOSI header fields become JMS properties, under which names and with which types (R11-R15).
 
-The list is closed: a field that is not here is never mapped (R11, C47), whatever carries it (R18, C46).
+The list is closed: a field that is not here is never mapped (R11, C47), and two are not, whatever carries
+them (R18, C46).
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ ROWS: Final = (
 
 BY_PROPERTY: Final = {row.name: row for row in ROWS}
 _BY_FOLDED: Final = {row.name.casefold(): row for row in ROWS}
+NEVER_MAPPED: Final = frozenset({"languageCode", "countryCode"})
+"""Fields that make no property by any way: not as header fields of some later schema, not as extensions (R18)."""
 MAX_INTEGER: Final = 2**31 - 1
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 

@@ -13,6 +13,7 @@ from mtosi_jms.stubs.mri import mer, rir
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.mri.resource_inventory_retrieval import ResourceInventoryRetrieval
 from mtosi_jms.stubs.nrf import invdata
+from mtosi_jms.stubs.nrf.eq import EquipmentType
 from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.xmlbind import escape_name_part
 
@@ -100,8 +101,10 @@ class InventoryEms(ResourceInventoryRetrieval.Supplier):
         wanted = self._wanted(request)
         size = context.batch_size or max(len(wanted), 1)
         for first in range(0, max(len(wanted), 1), size):
-            elements = [self._element(index) for index in wanted[first : first + size]]
-            yield rir.GetInventoryResponse(inventory_data=self._data(elements))
+            data = self.data(wanted[first : first + size])
+            if isinstance(wanted, range) and first == 0:  # asked for as a whole
+                self._add_what_is_shared(data)
+            yield rir.GetInventoryResponse(inventory_data=data)
 
     def _wanted(self, request: rir.GetInventoryRequest) -> Sequence[int]:
         """Numbers of the elements asked for."""
@@ -116,36 +119,77 @@ class InventoryEms(ResourceInventoryRetrieval.Supplier):
             found[index] = None
         return list(found)
 
-    def _data(self, elements: list[invdata.ManagedElementInventoryType]) -> invdata.InventoryDataType:
-        domain = self.network.domain
-        below = invdata.ManagementDomainInventoryTypeMeList(me_inv=elements) if elements else None
+    def data(self, wanted: Sequence[int]) -> invdata.InventoryDataType:
+        """The domain with some elements and the links that start at them.
+
+        Args:
+            wanted: numbers of the elements, from 0.
+        """
+        elements = [self._element(index) for index in wanted]
+        links = [
+            invdata.TopologicalLinkInventoryType(tl_nm=_last_value(link.name), tl_attrs=link)
+            for index in wanted
+            for link in self.network.links_of(index)
+        ]
         md = invdata.ManagementDomainInventoryType(
-            md_nm=domain, md_attrs=ManagementDomainType(name=self.network.domain_name()), me_list=below
+            md_nm=self.network.domain,
+            md_attrs=ManagementDomainType(name=self.network.domain_name()),
+            me_list=invdata.ManagementDomainInventoryTypeMeList(me_inv=elements) if elements else None,
+            tl_list=invdata.ManagementDomainInventoryTypeTlList(tl_inv=links) if links else None,
         )
         return invdata.InventoryDataType(md_list=invdata.InventoryDataTypeMdList(md=[md]))
 
+    def _add_what_is_shared(self, data: invdata.InventoryDataType) -> None:
+        """Add the management system and the transmission descriptors; a mixed network has none of its own to show."""
+        descriptors = [
+            invdata.TransmissionDescriptorInventoryType(tmd_nm=_last_value(found.name), tmd_attrs=found)
+            for found in self.network.descriptors()
+        ]
+        if descriptors:
+            system = self.network.operations_system()
+            os = invdata.OperationsSystemInventoryType(os_nm=_last_value(system.name), os_attrs=system)
+            data.tmd_list = invdata.InventoryDataTypeTmdList(tmd=descriptors)
+            data.os_list = invdata.InventoryDataTypeOsList(os=[os])
+
     def _element(self, index: int) -> invdata.ManagedElementInventoryType:
         element = self.network.managed_element(index)
+        ports = [self._port(index, number) for number in range(self.network.ports)]
+        floating = [self._floating(index, number) for number in range(self.network.ftps)]
         return invdata.ManagedElementInventoryType(
             me_nm=_last_value(element.name),
             me_attrs=element,
             eh_list=invdata.ManagedElementInventoryTypeEhList(eh_inv=self._holders(index)),
-            ptp_list=invdata.ManagedElementInventoryTypePtpList(
-                ptp_inv=[self._port(index, number) for number in range(self.network.ports)]
-            )
-            if self.network.ports
-            else None,
+            ptp_list=invdata.ManagedElementInventoryTypePtpList(ptp_inv=ports) if ports else None,
+            ftp_list=invdata.ManagedElementInventoryTypeFtpList(ftp_inv=floating) if floating else None,
         )
 
     def _holders(self, index: int) -> list[invdata.EquipmentHolderInventoryType]:
+        """The outermost holders with those in them; of a flat shelf all stand side by side."""
         cards = list(self.network.equipment(index))
         holders = [
             invdata.EquipmentHolderInventoryType(eh_nm=_last_value(holder.name), eh_attrs=holder)
             for holder in self.network.holders(index)
         ]
-        for holder, card in zip(holders, cards, strict=False):
-            holder.eq_inv = invdata.EquipmentInventoryType(eq_nm=_last_value(card.name), eq_attrs=card)
-        return holders
+        if self.network.made_of.is_mixed:
+            for holder, card in zip(holders, cards, strict=False):
+                holder.eq_inv = _card(card)
+            return holders
+        by_path = {holder.eh_nm or "": holder for holder in holders}
+        for card in cards:
+            by_path[_holder_of(card)].eq_inv = _card(card)
+        outermost = []
+        for path, holder in by_path.items():
+            around = by_path.get(path.rpartition("/")[0])
+            if around is None:
+                outermost.append(holder)
+            else:
+                around.eh_list = around.eh_list or invdata.EquipmentHolderInventoryTypeEhList()
+                around.eh_list.eh_inv.append(holder)
+        return outermost
+
+    def _floating(self, index: int, number: int) -> invdata.FloatingTerminationPointInventoryType:
+        found = self.network.ftp(index, number)
+        return invdata.FloatingTerminationPointInventoryType(ftp_nm=_last_value(found.name), ftp_attrs=found)
 
     def _port(self, index: int, number: int) -> invdata.PhysicalTerminationPointInventoryType:
         port = self.network.port(index, number)
@@ -164,3 +208,12 @@ class InventoryEms(ResourceInventoryRetrieval.Supplier):
 
 def _last_value(found: object) -> str | None:
     return found.rdn[-1].value if isinstance(found, NamingAttributeType) else None
+
+
+def _holder_of(card: EquipmentType) -> str:
+    """The path of the holder that a card is in."""
+    return card.name.rdn[-2].value if isinstance(card.name, NamingAttributeType) else ""
+
+
+def _card(card: EquipmentType) -> invdata.EquipmentInventoryType:
+    return invdata.EquipmentInventoryType(eq_nm=_last_value(card.name), eq_attrs=card)

@@ -233,8 +233,11 @@ def parse(
     wire = data if isinstance(data, bytes) else to_bytes(data)
     reader: _Reader | None = _ShellReader.of(wire, package, limits)
     if reader is None:
-        root = parse_xml(data, source=source, limits=limits)
+        odd: list[str] = []
+        root = parse_xml(data, source=source, limits=limits, odd_prefixes=odd)
         reader = _Reader(root, Issues(strict=strict, source=source), package)
+        for prefix in odd:
+            reader._issues.add("C09", f"the prefix {prefix}, which nothing uses, stands for what is no URI", root)
         reader.read()
     envelope = reader.envelope
     envelope._read = _Read(data, wire, package, limits, reader.header_at)

@@ -1,8 +1,9 @@
 """Finding the files of a landing: a spool, a folder, a file or a glob.
 
-A folder is read recursively; its `*.xml` and `*.xml.gz` files are input, in any case of letters, and nothing else is:
-sidecars, acknowledgement logs and half-written files of a spool have other endings or begin with a dot. A file that is
-named outright is input whatever it is called.
+A folder is read recursively; its `*.xml` and `*.xml.gz` files are input, and `*.zip`, `*.tar`, `*.tar.gz` and `*.tgz`
+for the former inside them, in any case of letters. Nothing else is: sidecars, acknowledgement logs and half-written
+files of a spool have other endings or begin with a dot. A file that is named outright is input whatever it is called.
+A document in an archive is a file of its own, called `ARCHIVE!/MEMBER`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from mtosi_jms.errors import ConfigError, SpoolError
+from mtosi_jms.bulk.archive import SEPARATOR, is_document_name
+from mtosi_jms.errors import ArchiveError, ConfigError, SpoolError
+from mtosi_jms.spark.packed import SHELF
+
+_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +69,31 @@ def find_files(paths: Iterable[str]) -> Found:
     for path in paths:
         for file in _input(local_path(path), rejects):
             try:
-                files[file] = Path(file).stat().st_size
-            except OSError as error:
-                rejects.append(Reject(file, None, f"cannot be read: {error.strerror}"))
+                files.update(documents_of(file))
+            except ArchiveError as error:
+                rejects.append(Reject(file, None, error.reason))
+            except SpoolError as error:
+                rejects.append(Reject(file, None, f"cannot be read: {error.reason}"))
     return Found(tuple(sorted(files.items())), tuple(rejects))
+
+
+def documents_of(path: str) -> dict[str, int]:
+    """The documents of a file with their sizes in bytes: the file itself, or what is in it if it is an archive.
+
+    Raises:
+        ArchiveError: an archive that is damaged, unsafe or too large.
+        SpoolError: it cannot be read.
+    """
+    try:
+        size = Path(path).stat().st_size
+    except OSError as error:
+        raise SpoolError(path, error.strerror or str(error)) from error
+    if is_document_name(path) or not os.path.isfile(path):  # noqa: PTH113
+        return {path: size}
+    with SHELF.archive(path) as archive:
+        if not archive.is_archive:
+            return {path: size}
+        return {f"{path}{SEPARATOR}{name}": size for name, size in archive.members.items()}
 
 
 def local_path(path: str) -> str:
@@ -102,7 +128,7 @@ def _matching(path: str, rejects: list[Reject]) -> Iterator[str]:
     for match in matches:
         if os.path.isdir(match):  # noqa: PTH112
             yield from _folder(match, rejects)
-        elif is_envelope_name(match):
+        elif is_input_name(match):
             yield match
 
 
@@ -114,11 +140,11 @@ def _folder(path: str, rejects: list[Reject]) -> Iterator[str]:
 
     for folder, _, names in os.walk(path, onerror=unreadable):
         for name in names:
-            if is_envelope_name(name):
+            if is_input_name(name):
                 yield os.path.join(folder, name)  # noqa: PTH118
 
 
-def is_envelope_name(path: str) -> bool:
+def is_input_name(path: str) -> bool:
     """Whether a file of this name is input when it is found in a folder."""
     name = Path(path).name
-    return name.lower().endswith((".xml", ".xml.gz")) and not name.startswith(".")
+    return is_document_name(name) or (name.lower().endswith(_ARCHIVES) and not name.startswith("."))

@@ -20,6 +20,8 @@ RESPONSE: Final = "response"
 REQUEST: Final = "request"
 FAULT: Final = "fault"
 NOTIFICATION: Final = "notification"
+BULK_RESPONSE: Final = "bulk response"
+"""A response that only names the file in which the data is (C18)."""
 
 HEADER_COLUMNS: Final[Mapping[str, str]] = {
     "activityName": "header_activity_name",
@@ -48,7 +50,7 @@ class EnvelopeFacts:
     """One envelope without its objects.
 
     Attributes:
-        kind: response, request, fault or notification.
+        kind: response, request, fault, notification, or bulk response.
         correlation_id: as it came, None where absent or empty.
         batch_number: batchSequenceNumber, None where absent or no number.
         end_of_reply: batchSequenceEndOfReply, None where absent or no boolean.
@@ -110,9 +112,17 @@ def envelope_facts(root: etree._Element) -> EnvelopeFacts:
         raise EnvelopeError(
             f"wrong kind: {text} name no request, response, fault or notification", line=body.sourceline
         )
+    if kind == RESPONSE and _names_files(fields):
+        kind = BULK_RESPONSE
     if kind == RESPONSE and first is None:
         raise EnvelopeError("wrong kind: a response with an empty body", line=body.sourceline)
     return _facts(kind, tag, fields)
+
+
+def _names_files(fields: Mapping[str, str]) -> bool:
+    """Whether a response is the reply of BulkResponse; the documents in its files are numbered, or name no file."""
+    bulk = fields.get("communicationPattern") == "BulkResponse"
+    return bulk and "fileLocationURI" in fields and "batchSequenceNumber" not in fields
 
 
 def _facts(kind: str, tag: str, fields: dict[str, str]) -> EnvelopeFacts:

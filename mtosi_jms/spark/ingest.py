@@ -55,6 +55,7 @@ class IngestOptions:
         on_incomplete: as the source's option; fail raises before anything is written.
         stubs: generated packages, joined by commas.
         cores: processors for a session of the job's own, by default all.
+        bulk_files: folders below which files are read that replies of BulkResponse name (C18, experimental).
         format: of the tables, parquet or delta; the latter needs `delta-spark`, and a session that knows Delta.
     """
 
@@ -65,6 +66,7 @@ class IngestOptions:
     on_incomplete: str = "warn"
     stubs: str = ""
     cores: int | None = None
+    bulk_files: tuple[str, ...] = ()
     format: str = "parquet"
 
 
@@ -76,6 +78,7 @@ class IngestResult:
         rows: number of rows by object type.
         sequences: the ledger.
         rejected: what was rejected.
+        unfollowed: replies of BulkResponse whose files were not read.
         messages: number of messages by kind, duplicates included.
         vendors: number of objects by manufacturer, the most frequent ones.
         stages: seconds by stage.
@@ -91,6 +94,7 @@ class IngestResult:
     stages: dict[str, float]
     seconds: float
     out: Path
+    unfollowed: tuple[Reject, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -103,6 +107,7 @@ class IngestResult:
             "rows": self.rows,
             "sequences": [_sequence_json(found) for found in self.sequences],
             "rejected": [asdict(reject) for reject in self.rejected],
+            "unfollowed": [asdict(reply) for reply in self.unfollowed],
             "messages": self.messages,
             "seconds": round(self.seconds, 3),
             "stages": {name: round(value, 3) for name, value in self.stages.items()},
@@ -167,6 +172,7 @@ class _Job:
                 "mode": options.mode,
                 "onIncomplete": options.on_incomplete,
                 "stubs": options.stubs,
+                "bulkFiles": json.dumps([str(folder) for folder in options.bulk_files]),
             }
         )
         if self._source.object_types == (MESSAGE,):
@@ -203,6 +209,7 @@ class _Job:
             stages=self._stages,
             seconds=time.perf_counter() - started,
             out=self._out,
+            unfollowed=tuple(self._shown_reject(reply) for reply in landing.unfollowed),
         )
         self._report(result)
         return result

@@ -1,4 +1,4 @@
-"""One landed file: opening it (plain or gzip), scanning its head, proving that it is well-formed.
+"""One landed file: opening it (plain, gzip, in an archive), scanning its head, proving that it is well-formed.
 
 Nothing here holds more than `whole_file_bytes` of a file. Whatever is wrong with a file comes out as an `XmlError`
 with its line, or as a `SpoolError` where it cannot be read.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import re
 import zlib
 from collections.abc import Iterator
@@ -17,9 +18,12 @@ from typing import IO, Any, Final, cast
 
 from lxml import etree
 
+from mtosi_jms.bulk.archive import GZIP_MAGIC
+from mtosi_jms.bulk.bounds import DEFAULT_BOUNDS, BoundedStream
 from mtosi_jms.errors import EnvelopeError, MalformedXmlError, MtosiError, SpoolError
 from mtosi_jms.namespaces import SOAP11, SOAP12, clark
 from mtosi_jms.spark.envelope import EnvelopeFacts, envelope_facts, soap_namespace
+from mtosi_jms.spark.packed import SHELF, split_member
 from mtosi_jms.xmlbind.parser import HARDENED, parse_xml, refuse_doctype, syntax_error
 
 CHUNK: Final = 64 * 1024
@@ -35,21 +39,36 @@ _FAULTS: Final = (clark(SOAP11, "Fault"), clark(SOAP12, "Fault"))
 def opened(path: str) -> Iterator[IO[bytes]]:
     """A landed file for reading, decompressed where it is gzip, whatever its name.
 
+    Args:
+        path: the file, or `ARCHIVE!/MEMBER`.
+
     Raises:
         SpoolError: it cannot be read.
+        ArchiveError: the archive is damaged or unsafe, or more comes out of it than is allowed, while it is read.
         MalformedXmlError: the compressed data is damaged or ends early.
     """
+    archive, member = split_member(path)
     try:
+        if member:
+            with SHELF.member(archive, member) as stream:
+                yield stream
+            return
         with Path(path).open("rb") as raw:
             magic = raw.read(2)
             raw.seek(0)
-            yield cast("IO[bytes]", gzip.GzipFile(fileobj=raw) if magic == b"\x1f\x8b" else raw)
+            yield _unzipped(raw, path) if magic == GZIP_MAGIC else raw
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise MalformedXmlError(f"damaged gzip: {error}", source=path) from None
     except MtosiError:
         raise
     except OSError as error:
         raise SpoolError(path, error.strerror or str(error)) from error
+
+
+def _unzipped(raw: IO[bytes], path: str) -> IO[bytes]:
+    unpacked = cast("IO[bytes]", gzip.GzipFile(fileobj=raw))
+    most = DEFAULT_BOUNDS.allowed(os.fstat(raw.fileno()).st_size)
+    return cast("IO[bytes]", BoundedStream(unpacked, path, most))
 
 
 def read_whole(stream: IO[bytes], limit: int) -> bytes | None:
@@ -147,7 +166,7 @@ def _check_start(data: bytes, path: str) -> None:
 
 def _ends_well(stream: IO[bytes]) -> bool:
     """Whether the last bytes are the end tag of an envelope, with nothing but comments behind it."""
-    if isinstance(cast("Any", stream), gzip.GzipFile):
+    if not isinstance(stream, io.BufferedReader):
         tail = b""
         while data := stream.read(CHUNK):
             tail = (tail + data)[-_TAIL:]

@@ -18,12 +18,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from mtosi_jms.errors import ConfigError, ExchangeError, MalformedXmlError, SpoolError, XmlError
+from mtosi_jms.errors import ArchiveError, ConfigError, ExchangeError, MalformedXmlError, SpoolError, XmlError
+from mtosi_jms.spark.bulk import NOT_FURTHER, follow
 from mtosi_jms.spark.digest import body_digest, file_digest
 from mtosi_jms.spark.discover import Reject, find_files
-from mtosi_jms.spark.envelope import FAULT, RESPONSE, EnvelopeFacts
+from mtosi_jms.spark.envelope import BULK_RESPONSE, FAULT, RESPONSE, EnvelopeFacts
 from mtosi_jms.spark.landed import ends_early, scan_head, verify
 from mtosi_jms.spark.options import OnIncomplete, SourceOptions, Verify
+from mtosi_jms.spark.packed import SHELF
 from mtosi_jms.spark.sequences import Receipt, ReplySequence, reckon, sequence_key, time_of, time_text
 
 _SMALL: Final = 1024 * 1024
@@ -37,9 +39,9 @@ class PlannedFile:
     """One message of a landing.
 
     Attributes:
-        path: absolute path.
-        size: bytes on disk.
-        kind: response, request, fault or notification.
+        path: absolute path, of a document in an archive `ARCHIVE!/MEMBER`.
+        size: bytes on disk, of a document in an archive bytes in it.
+        kind: response, request, fault, notification or bulk response.
         correlation_id, batch_number, end_of_reply: see `EnvelopeFacts`.
         body_tag: Clark name of the first element of the body.
         complete: whether the sequence of the message is complete; None for what belongs to none.
@@ -68,12 +70,14 @@ class Landing:
         rejects: what cannot be read as a message, by path.
         sequences: the ledger.
         counts: how many messages of each kind lie there, duplicates included.
+        unfollowed: replies of BulkResponse whose files are not read, and why.
     """
 
     files: tuple[PlannedFile, ...]
     rejects: tuple[Reject, ...]
     sequences: tuple[ReplySequence, ...]
     counts: dict[str, int]
+    unfollowed: tuple[Reject, ...] = ()
 
     def save(self, path: str | Path) -> None:
         """Write the plan as JSON, for the option `planFile`."""
@@ -82,6 +86,7 @@ class Landing:
             "rejects": [asdict(reject) for reject in self.rejects],
             "sequences": [_sequence_json(sequence) for sequence in self.sequences],
             "counts": self.counts,
+            "unfollowed": [asdict(reject) for reject in self.unfollowed],
         }
         Path(path).write_text(json.dumps(document), encoding="utf-8")
 
@@ -99,6 +104,7 @@ class Landing:
                 tuple(Reject(**item) for item in document["rejects"]),
                 tuple(_sequence(item) for item in document["sequences"]),
                 dict(document["counts"]),
+                tuple(Reject(**item) for item in document["unfollowed"]),
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ConfigError(f"planFile {path}: {error}") from error
@@ -127,28 +133,67 @@ def plan_landing(options: SourceOptions, headers: dict[str, Mapping[str, str]] |
     """
     if options.plan_file:
         return Landing.load(options.plan_file)
+    with SHELF.held():
+        return _look(options, headers)
+
+
+def _look(options: SourceOptions, headers: dict[str, Mapping[str, str]] | None) -> Landing:
     found = find_files(options.paths)
     rejects = list(found.rejects)
-    scanned: list[PlannedFile] = []
-    for path, size in found.files:
-        try:
-            facts = scan_head(path)
-            if not options.asks_for(facts.correlation_id):
-                continue
-            if headers is not None:
-                headers[path] = facts.header
-            if options.verify is Verify.FULL or not options.reads(facts.kind):
-                verify(path, options.whole_file_bytes)
-            scanned.append(_planned(path, size, facts))
-        except (XmlError, SpoolError) as error:
-            rejects.append(reject_of(error, path))
+    scan = _Scan(options, headers, rejects)
+    scan.add(found.files)
+    named, scan.named = scan.named, []
+    more, unfollowed = follow(named, options.bulk_files, rejects)
+    known = dict(found.files)
+    scan.add(sorted((path, size) for path, size in more.items() if path not in known))
+    unfollowed += [Reject(path, None, NOT_FURTHER) for path, _ in scan.named]
+    scanned = scan.files
     kept, receipts = _without_duplicates(scanned, rejects, options.whole_file_bytes)
     sequences = tuple(reckon(receipts))
     complete = {sequence_key(found.correlation_id, found.source or ""): found.complete for found in sequences}
     marked = [_marked(file, complete) for file in kept]
     bad = {reject.file for reject in rejects}
     counts = Counter(file.kind for file in scanned if file.path not in bad)
-    return Landing(tuple(marked), tuple(sorted(rejects, key=lambda reject: reject.file)), sequences, dict(counts))
+    rejects.sort(key=lambda reject: reject.file)
+    return Landing(tuple(marked), tuple(rejects), sequences, dict(counts), tuple(unfollowed))
+
+
+class _Scan:
+    """Looks at the head and the end of files.
+
+    Attributes:
+        files: what was found.
+        named: replies of BulkResponse among them, and their fileLocationURI.
+    """
+
+    def __init__(
+        self, options: SourceOptions, headers: dict[str, Mapping[str, str]] | None, rejects: list[Reject]
+    ) -> None:
+        self.files: list[PlannedFile] = []
+        self.named: list[tuple[str, str]] = []
+        self._options = options
+        self._headers = headers
+        self._rejects = rejects
+
+    def add(self, files: Iterable[tuple[str, int]]) -> None:
+        """Look at files, given with their sizes in bytes."""
+        for path, size in files:
+            try:
+                self._file(path, size)
+            except (XmlError, SpoolError) as error:
+                self._rejects.append(reject_of(error, path))
+
+    def _file(self, path: str, size: int) -> None:
+        options, facts = self._options, scan_head(path)
+        if not options.asks_for(facts.correlation_id):
+            return
+        if self._headers is not None:
+            self._headers[path] = facts.header
+        if options.verify is Verify.FULL or not options.reads(facts.kind):
+            verify(path, options.whole_file_bytes)
+        self.files.append(_planned(path, size, facts))
+        if facts.kind == BULK_RESPONSE:
+            self.named.append((path, facts.header["fileLocationURI"]))
 
 
 def reject_of(error: XmlError | SpoolError, path: str, data: bytes | None = None) -> Reject:
@@ -159,6 +204,8 @@ def reject_of(error: XmlError | SpoolError, path: str, data: bytes | None = None
         path: the file; empty for a message that is in no file.
         data: the message that is in no file.
     """
+    if isinstance(error, ArchiveError):
+        return Reject(path, None, error.reason)
     if isinstance(error, SpoolError):
         return Reject(path, None, f"cannot be read: {error.reason}")
     text = error.message

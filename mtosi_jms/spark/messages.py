@@ -24,6 +24,7 @@ from mtosi_jms.spark.envelope import EnvelopeFacts, envelope_facts, soap_body
 from mtosi_jms.spark.landed import named, opened, read_whole, scan_head
 from mtosi_jms.spark.landing import PlannedFile, reject_of
 from mtosi_jms.spark.options import Mode, SourceOptions
+from mtosi_jms.spark.packed import SHELF
 from mtosi_jms.spark.reader import ObjectReader
 from mtosi_jms.spark.rows import message_values
 from mtosi_jms.spark.stream import stream_objects
@@ -65,13 +66,14 @@ class MessageReader:
         Raises:
             MtosiError: in mode FAILFAST, the first file that is rejected.
         """
-        for file in files:
-            try:
-                self._file(file)
-            except (XmlError, SpoolError) as error:
-                self.reject(reject_of(error, file.path), error)
-            if self.full:
-                yield self.flush()
+        with SHELF.held():
+            for file in files:
+                try:
+                    self._file(file)
+                except (XmlError, SpoolError) as error:
+                    self.reject(reject_of(error, file.path), error)
+                if self.full:
+                    yield self.flush()
         for reject in rejects:
             self.reject(reject)
         if self._rows:

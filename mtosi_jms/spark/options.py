@@ -17,6 +17,8 @@
 - `verify`: ends (default), or full: parse every file while planning, so that the marks of complete sequences also know
   of files that break off in the middle.
 - `wholeFileBytes`: larger files are streamed instead of being held in memory (8388608).
+- `bulkFiles`: folder, or several as a JSON list, below which files are read that replies of BulkResponse in the landing
+  name (C18, experimental); by default none is.
 - `planFile`: a plan made before (`Landing.save`), read in place of the folder.
 
 Names are compared without case, as Spark does. An option that does not exist is an error.
@@ -75,6 +77,7 @@ class SourceOptions:
     batch_rows: int = 10_000
     verify: Verify = Verify.ENDS
     whole_file_bytes: int = 8 * 1024 * 1024
+    bulk_files: tuple[str, ...] = ()
     plan_file: str | None = None
 
     @property
@@ -118,6 +121,7 @@ class SourceOptions:
             batch_rows=_count(given, "batchrows") or 10_000,
             verify=_choice(Verify, "verify", given.get("verify", "ends").lower()),
             whole_file_bytes=_count(given, "wholefilebytes") or 8 * 1024 * 1024,
+            bulk_files=_several(given, "bulkfiles"),
             plan_file=given.get("planfile") or None,
         )
 
@@ -139,6 +143,7 @@ _NAMES: Final = {
         "batchRows",
         "verify",
         "wholeFileBytes",
+        "bulkFiles",
         "planFile",
     )
 }
@@ -200,6 +205,17 @@ def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
     if not paths and not given.get("planfile"):
         raise ConfigError("no path: load(LANDING) or option('path', LANDING)")
     return paths
+
+
+def _several(given: Mapping[str, str], name: str) -> tuple[str, ...]:
+    """One path, or a JSON list of paths."""
+    text = given.get(name, "").strip()
+    if not text.startswith("["):
+        return (text,) if text else ()
+    try:
+        return tuple(str(path) for path in json.loads(text))
+    except ValueError:
+        raise ConfigError(f"{_NAMES[name]} is no JSON list: {text!r}") from None
 
 
 def _words(text: str) -> tuple[str, ...]:

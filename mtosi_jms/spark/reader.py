@@ -21,6 +21,7 @@ from mtosi_jms.spark.envelope import EnvelopeFacts, envelope_facts, soap_body
 from mtosi_jms.spark.landed import named, opened, read_whole, scan_head, verify
 from mtosi_jms.spark.landing import PlannedFile, reject_of
 from mtosi_jms.spark.options import Mode, SourceOptions
+from mtosi_jms.spark.packed import SHELF
 from mtosi_jms.spark.rows import message_values
 from mtosi_jms.spark.stream import stream_objects
 from mtosi_jms.spark.textrows import Finder
@@ -50,7 +51,7 @@ class ObjectReader:
         Raises:
             MtosiError: in mode FAILFAST, the first file that is rejected.
         """
-        with _without_collection():
+        with _without_collection(), SHELF.held():
             for file in files:
                 if self._options.reads(file.kind):
                     yield from self._file(file)

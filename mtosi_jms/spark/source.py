@@ -156,6 +156,8 @@ class InventoryReader(DataSourceReader):
         landing = plan_landing(settings, headers if self._filter.wants_headers else None)
         for reject in landing.rejects:
             _log.warning("rejected %s", reject)
+        for reply in landing.unfollowed:
+            _log.warning("not followed %s", reply)
         if landing.rejects and settings.mode is Mode.FAILFAST:
             raise MtosiError(str(landing.rejects[0]))
         files = [file for file in readable(landing, settings) if self._filter.needs(file, headers.get(file.path))]

@@ -71,6 +71,8 @@ def _notes(result: IngestResult) -> list[str]:
     if others:
         listed = ", ".join(f"{number(count)} {kind}s" for kind, count in sorted(others.items()))
         notes.append(f"Besides responses there were {listed}; they hold no rows.")
+    if result.unfollowed:
+        notes.append(f"{number(len(result.unfollowed))} replies name files that were not read: see summary.json.")
     if any(found.conflicts for found in result.sequences):
         notes.append("Some batch numbers arrived with different contents; all of them are kept.")
     return notes

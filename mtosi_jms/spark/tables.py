@@ -77,7 +77,7 @@ class TableWriter:
 
     def _save(self, landing: Landing) -> Path:
         plan = self._folder / "plan.json"
-        landing.save(plan)
+        replace(landing, unfollowed=()).save(plan)  # told once, not by every reading of the plan
         return plan
 
     def _read(self, types: Sequence[str], plan: Path) -> DataFrame:

@@ -1,8 +1,9 @@
 """Doubles for tests of code that talks MTOSI over JMS: public, and used by the SDK's own tests in place of patching.
 
-`exchange` joins a requestor and a supplier in memory, with the replies tampered with if wanted; `ScriptedSupplier`
-answers what it is told; `gap`, `duplicate`, `reorder` and `truncate` are the faults. Fixtures for pytest stand in
-`mtosi_jms.testing.fixtures`:
+`exchange` joins a requestor and a supplier in memory, with the replies tampered with if wanted, `notifications` a
+publisher and subscribers; `ScriptedSupplier` answers what it is told; `gap`, `duplicate`, `reorder`, `delay`, `late`
+and `truncate` are the faults; `ManualClock` is the time. Networks and their events are made by `mtosi_jms.simulator`.
+pytest has fixtures of these by itself, see `mtosi_jms.testing.fixtures`:
 
     from mtosi_jms.testing import exchange, gap
 
@@ -15,24 +16,63 @@ answers what it is told; `gap`, `duplicate`, `reorder` and `truncate` are the fa
 
 from __future__ import annotations
 
-from mtosi_jms.testing.faults import Chosen, duplicate, gap, reorder, truncate
-from mtosi_jms.testing.pair import NAMES, REQUESTOR, SUPPLIER, Pair, connect_privately, exchange
-from mtosi_jms.testing.scripted import Asked, Script, ScriptedSupplier, Tamper
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from mtosi_jms.testing.clock import ManualClock, Timer
+    from mtosi_jms.testing.faults import Chosen, Late, delay, duplicate, gap, late, reorder, truncate
+    from mtosi_jms.testing.notifying import PUBLISHER, TOPIC_NAMES, TOPICS, Notifications, notifications
+    from mtosi_jms.testing.pair import NAMES, REQUESTOR, SUPPLIER, Pair, connect_privately, exchange
+    from mtosi_jms.testing.scripted import Asked, Script, ScriptedSupplier
+    from mtosi_jms.testing.sending import Outgoing, Tamper
 
 __all__ = [
     "NAMES",
+    "PUBLISHER",
     "REQUESTOR",
     "SUPPLIER",
+    "TOPICS",
+    "TOPIC_NAMES",
     "Asked",
     "Chosen",
+    "Late",
+    "ManualClock",
+    "Notifications",
+    "Outgoing",
     "Pair",
     "Script",
     "ScriptedSupplier",
     "Tamper",
+    "Timer",
     "connect_privately",
+    "delay",
     "duplicate",
     "exchange",
     "gap",
+    "late",
+    "notifications",
     "reorder",
     "truncate",
 ]
+
+# Imported when they are first asked for: pytest imports this package wherever it is installed.
+_HOMES: Final = {
+    "clock": ("ManualClock", "Timer"),
+    "faults": ("Chosen", "Late", "delay", "duplicate", "gap", "late", "reorder", "truncate"),
+    "notifying": ("PUBLISHER", "TOPICS", "TOPIC_NAMES", "Notifications", "notifications"),
+    "pair": ("NAMES", "REQUESTOR", "SUPPLIER", "Pair", "connect_privately", "exchange"),
+    "scripted": ("Asked", "Script", "ScriptedSupplier"),
+    "sending": ("Outgoing", "Tamper"),
+}
+_HOME: Final = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

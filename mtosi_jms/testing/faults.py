@@ -1,8 +1,8 @@
-"""Fault injectors: gap, duplicate, reorder, truncate.
+"""Fault injectors: gap, duplicate, reorder, delay, late, truncate.
 
 They are pure: a list or other iterable of messages goes in, a new list comes out, the messages that were
-given stay as they are. Messages are anything; only `truncate` looks into them, and takes bytes or a dataclass with a
-`body` of bytes such as `JmsMessage`. They can be nested:
+given stay as they are. Messages are anything, replies and notifications alike; only `truncate` looks into them, and
+takes bytes or a dataclass with a `body` of bytes such as `JmsMessage`. They can be nested, `late` outermost:
 
     reorder(duplicate(gap(messages, at=3), at=0), seed=7)
 
@@ -14,7 +14,8 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from mtosi_jms.errors import ConfigError
 
@@ -22,6 +23,19 @@ M = TypeVar("M")
 
 Chosen: TypeAlias = int | Iterable[int] | Callable[[Any], bool]
 """Which messages: a position (from 0; negative: from the end), several positions, or a predicate of the message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Late(Generic[M]):
+    """A message that is delivered later.
+
+    Attributes:
+        message: what is delivered.
+        seconds: how much later than the others, by the timer of whoever delivers.
+    """
+
+    message: M
+    seconds: float
 
 
 def gap(messages: Iterable[M], at: Chosen) -> list[M]:
@@ -84,6 +98,57 @@ def reorder(messages: Iterable[M], seed: int, *, span: int | None = None) -> lis
     if order == sorted(order):
         order[0], order[1] = order[1], order[0]
     return [given[position] for position in order]
+
+
+def delay(messages: Iterable[M], at: Chosen, *, behind: int = 1) -> list[M]:
+    """Deliver messages later: others that were sent after them overtake them.
+
+    Args:
+        messages: in order of sending.
+        at: the messages that are delayed; they keep their order among themselves.
+        behind: how many messages that are not delayed overtake each of them; at the end of the list there may be fewer.
+
+    Raises:
+        ConfigError: `at` chooses none, or a position that is not there; `behind` is below 1; nothing is sent after
+            the chosen messages that could overtake them.
+    """
+    if behind < 1:
+        raise ConfigError(f"behind must be 1 or more, not {behind}")
+    given = list(messages)
+    delayed = _positions(given, at)
+    others = [position for position in range(len(given)) if position not in delayed]
+    slots: dict[int, list[int]] = {}
+    for position in sorted(delayed):
+        following = [other for other in others if other > position]
+        slots.setdefault(following[:behind][-1] if following else len(given), []).append(position)
+    order = [place for other in others for place in (other, *slots.get(other, ()))] + slots.get(len(given), [])
+    if order == sorted(order):
+        raise ConfigError("nothing follows the chosen messages: the delay would change nothing")
+    return [given[position] for position in order]
+
+
+def late(messages: Iterable[M], at: Chosen, *, seconds: float) -> list[M | Late[M]]:
+    """Deliver messages when some time has passed, by a clock that the test moves.
+
+    Whoever delivers needs a timer, `exchange(tamper=..., timer=ManualClock())` for one, and nothing sleeps:
+    `ManualClock.advance` delivers what is due.
+
+    Args:
+        messages: in order of sending.
+        at: the messages that are late.
+        seconds: how late.
+
+    Returns:
+        The messages in their order, the late ones marked.
+
+    Raises:
+        ConfigError: `at` chooses none, or a position that is not there; `seconds` is not above 0.
+    """
+    if not seconds > 0:
+        raise ConfigError(f"seconds must be above 0, not {seconds}")
+    given = list(messages)
+    chosen = _positions(given, at)
+    return [Late(message, seconds) if position in chosen else message for position, message in enumerate(given)]
 
 
 def truncate(messages: Iterable[M], at: Chosen, *, keep: float = 0.5) -> list[M]:

@@ -12,7 +12,9 @@ from mtosi_jms.jms.binding import DEFAULT_PROFILE
 from mtosi_jms.requestor import Requestor
 from mtosi_jms.service import Service, SupplierBase
 from mtosi_jms.supplier import Supplier
-from mtosi_jms.testing.scripted import ScriptedSupplier, Tamper
+from mtosi_jms.testing.clock import Timer
+from mtosi_jms.testing.scripted import ScriptedSupplier
+from mtosi_jms.testing.sending import Tamper
 from mtosi_jms.transport import Connection
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 
@@ -82,6 +84,7 @@ def exchange(
     services: Sequence[SupplierBase] = (),
     *,
     tamper: Tamper | None = None,
+    timer: Timer | None = None,
     names: Mapping[str, str] = NAMES,
     profile: BindingProfile = DEFAULT_PROFILE,
     provider: Mapping[str, Any] | None = None,
@@ -94,6 +97,7 @@ def exchange(
     Args:
         services: instances of generated supplier classes; none: a `ScriptedSupplier` that the test drives.
         tamper: gets the replies that the services make to a request and returns those that are delivered.
+        timer: delivers replies that `tamper`, or the test, made late; usually a `ManualClock`.
         names: the naming context; it has `REQUESTOR` and `SUPPLIER`.
         profile: the switches, at both ends.
         provider: options of the embedded provider, such as `clock`.
@@ -110,7 +114,7 @@ def exchange(
             stack.callback(serving.stop)
             serving.start(threads)
         else:
-            serving = stack.enter_context(ScriptedSupplier(other, SUPPLIER))
+            serving = stack.enter_context(ScriptedSupplier(other, SUPPLIER, timer=timer))
             if tamper is not None:
                 change = tamper
                 serving.start(lambda asked: change(asked.replies(services, profile=profile)))

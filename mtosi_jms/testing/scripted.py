@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -15,19 +14,9 @@ from mtosi_jms.jms.binding import DEFAULT_PROFILE, from_jms
 from mtosi_jms.service import SupplierBase
 from mtosi_jms.soap import Envelope
 from mtosi_jms.supplier import Supplier
+from mtosi_jms.testing.clock import Timer
+from mtosi_jms.testing.sending import Outgoing, Recorder, Sender
 from mtosi_jms.transport import AckMode, Connection
-
-
-class _Recorder:
-    """Takes what a supplier sends."""
-
-    def __init__(self) -> None:
-        self.sent: list[JmsMessage] = []
-
-    def send(self, destination: Destination, message: JmsMessage) -> JmsMessage:
-        """Keep a message with its destination in place of sending it."""
-        self.sent.append(dataclasses.replace(message, destination=destination))
-        return message
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +48,7 @@ class Asked:
             profile: the supplier's switches.
             eager: as for `Supplier`.
         """
-        recorder = _Recorder()
+        recorder = Recorder()
         supplier = Supplier(self.connection, self.destination, services, profile=profile, eager=eager)
         supplier.answer(self.message, recorder)
         return recorder.sent
@@ -69,11 +58,8 @@ class Asked:
         return JmsMessage(body=body, destination=self.message.reply_to, correlation_id=self.message.message_id)
 
 
-Script: TypeAlias = Callable[[Asked], Iterable[JmsMessage]]
+Script: TypeAlias = Callable[[Asked], Iterable[Outgoing]]
 """Says for a request which messages to answer with, in which order."""
-
-Tamper: TypeAlias = Callable[[list[JmsMessage]], Iterable[JmsMessage]]
-"""Makes of the replies to a request those that are delivered."""
 
 
 class ScriptedSupplier:
@@ -85,16 +71,17 @@ class ScriptedSupplier:
     Args:
         connection: an open connection, which is started and not closed.
         destination: where requests come in.
+        timer: delivers the messages that are `Late`.
 
     Raises:
         NamingError: the destination cannot be resolved.
     """
 
-    def __init__(self, connection: Connection, destination: str | Destination) -> None:
+    def __init__(self, connection: Connection, destination: str | Destination, *, timer: Timer | None = None) -> None:
         self.connection = connection
         self.destination = connection.names.lookup(destination)
         self._session = connection.session(AckMode.AUTO)
-        self._sender = connection.session(transacted=True)
+        self._sender = Sender(connection, timer)
         self._consumer = self._session.consumer(self.destination)
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
@@ -115,19 +102,14 @@ class ScriptedSupplier:
             raise ReplyTimeoutError(f"no request came to {self.destination} within {timeout:g} s")
         return Asked(delivery.message, self.connection, self.destination)
 
-    def send(self, messages: Iterable[JmsMessage]) -> None:
+    def send(self, messages: Iterable[Outgoing]) -> None:
         """Send messages in this order, each to its own destination, and all at once: no clock runs out in between.
 
         Raises:
-            IllegalStateError: a message without destination; closed, or a script is running.
+            IllegalStateError: a message without destination, or closed.
+            ConfigError: a late message, and no timer.
         """
-        outgoing = list(messages)
-        if any(message.destination is None for message in outgoing):
-            raise IllegalStateError("a message without destination: take it from Asked.replies or Asked.reply")
-        for message in outgoing:
-            if message.destination is not None:
-                self._sender.send(message.destination, message)
-        self._sender.commit()
+        self._sender.send(messages)
 
     def start(self, script: Script) -> Self:
         """Answer every request by a script, in a background thread until `close`."""

@@ -1,6 +1,6 @@
 """The one hardened XML parser: no DTD, no entities, no network, bounded depth and size.
 
-A document that is not well-formed or ends early is always an error; there is no recovery mode.
+A document that is not well-formed or ends early is always an error; nothing of it is recovered.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ _DEPTH = re.compile(r"depth", re.IGNORECASE)
 _TOO_BIG = re.compile(r"too (?:big|long|large)|limit exceeded|huge|amplification|entity reference loop", re.IGNORECASE)
 _ADVICE = re.compile(r",? *(?:use|try|see) (?:XML_PARSE_HUGE(?: option)?|xmlCtxt\w+)")
 """What libxml2 tells programmers, not users."""
+_ODD_PREFIX = re.compile(r"xmlns:([^\s:]+): '.*' is not a valid URI\Z", re.DOTALL)
 _DECLARATION = re.compile(r"^\ufeff?<\?xml\s[^>]*\?>")
 _PROLOG = re.compile(rb"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*)*(<!DOCTYPE)?", re.DOTALL)
 
@@ -91,13 +92,21 @@ def read_document(path: str | Path, *, limits: Limits = DEFAULT_LIMITS) -> bytes
             raise MalformedXmlError(f"damaged gzip file: {error}", source=str(path)) from None
 
 
-def parse_xml(data: bytes | str, *, source: str | None = None, limits: Limits = DEFAULT_LIMITS) -> etree._Element:
+def parse_xml(
+    data: bytes | str,
+    *,
+    source: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    odd_prefixes: list[str] | None = None,
+) -> etree._Element:
     """Parse one document and return its root.
 
     Args:
         data: the document; text is taken as Unicode, its encoding declaration ignored.
         source: name of the document for error texts.
         limits: bounds on size and depth.
+        odd_prefixes: where it is given, prefixes that nothing uses may stand for what is no URI (C09); they are added
+            here, and the tree does not have them. Without it libxml2's error counts.
 
     Raises:
         MalformedXmlError: not well-formed, empty, or ending early; with the line.
@@ -109,16 +118,43 @@ def parse_xml(data: bytes | str, *, source: str | None = None, limits: Limits = 
     if not raw or raw.isspace():
         raise MalformedXmlError("empty document", source=source, line=1)
     refuse_doctype(raw, source)
+    parser = make_parser(limits)
     try:
-        root = etree.fromstring(raw, make_parser(limits))
+        root = etree.fromstring(raw, parser)
     except etree.XMLSyntaxError as error:
-        raise syntax_error(error, source) from None
+        passed = _without_odd_prefixes(raw, parser.error_log, limits) if odd_prefixes is not None else None
+        if passed is None or odd_prefixes is None:
+            raise syntax_error(error, source) from None
+        root, prefixes = passed
+        odd_prefixes += prefixes
     except (ValueError, LookupError, UnicodeError) as error:
         raise MalformedXmlError(str(error), source=source, line=1) from None
     check_tree(root, limits, source)
     if raw.count(b"=") > limits.max_attributes:  # few documents have so many: the others need no look at the tree
         _refuse_crowds(root, limits, source)
     return root
+
+
+def _without_odd_prefixes(
+    raw: bytes, log: etree._ListErrorLog, limits: Limits
+) -> tuple[etree._Element, list[str]] | None:
+    """The tree of a document whose one fault are declarations of unused prefixes for what is no URI, and the prefixes.
+
+    Figure 12 writes xmlns:schemaLocation for xsi:schemaLocation. To XML such a document is well-formed, and libxml2 in
+    its recovery mode makes the whole tree of it. Any other entry in either log means that something else is wrong.
+    """
+    told = [_ODD_PREFIX.match(entry.message or "") for entry in log]
+    if not told or None in told:
+        return None
+    parser = etree.XMLParser(huge_tree=limits.huge, **{**HARDENED, "recover": True})
+    root = etree.fromstring(raw, parser)
+    if any(entry.type != etree.ErrorTypes.WAR_NS_URI for entry in parser.error_log):
+        return None
+    prefixes = list(dict.fromkeys(match[1] for match in told if match))
+    every = {prefix for element in root.iter() for prefix in element.nsmap if prefix is not None}
+    etree.cleanup_namespaces(root, keep_ns_prefixes=sorted(every - set(prefixes)))
+    left = {prefix for element in root.iter() for prefix in element.nsmap}
+    return None if left & set(prefixes) else (root, prefixes)
 
 
 def to_bytes(data: bytes | bytearray | memoryview | str) -> bytes:

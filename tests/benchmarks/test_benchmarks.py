@@ -63,6 +63,23 @@ def test_a_quick_run_writes_a_table_and_json(
         assert {f"{benchmark['name']}: {name}" for name in shown[1:]} <= set(found["ratios"])
 
 
+def test_a_round_trip_is_told_in_its_parts(root: Path, tmp_path: Path) -> None:
+    """SimpleResponse a second with 1 and with 100 in flight, and the binding's share; the parts make up the whole."""
+    out = tmp_path / "bench.json"
+    done = run(root, "--quick", "--only", "request,request-100", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    for benchmark, flight in zip(json.loads(out.read_text(encoding="utf-8"))["benchmarks"], (1, 100), strict=True):
+        assert benchmark["unit"] == "round trips"
+        assert f", {flight} in flight" in benchmark["title"]
+        (note,) = benchmark["notes"]
+        assert note in done.stdout
+        binding, bodies, mapping, rest = (int(part) for part in re.findall(r"(-?\d+)%", note))
+        assert abs(bodies + mapping - binding) <= 1
+        assert abs(binding + rest - 100) <= 1
+        ratios = {line["name"]: line["ours_over_this"] for line in benchmark["lines"]}
+        assert abs(ratios["the same XML, no messaging"] * 100 - binding) <= 1
+
+
 def test_the_curve_is_drawn_from_the_json(root: Path, tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     out, curve = tmp_path / "bench.json", tmp_path / "nested.svg"

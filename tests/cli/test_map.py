@@ -92,6 +92,7 @@ def strings(values: dict[str, str]) -> dict[str, dict[str, str]]:
     return {name: {"type": "String", "value": value} for name, value in values.items()}
 
 
+@pytest.mark.obligation("T3.1", "T3.2", "T3.3", "T3.4", "T3.5", "T3.6", "T3.7", "T3.8", "T3.9", "T3.10", "C03", "C11")
 def test_table3_is_what_the_document_prints_for_its_figure_12(write: Write, mapped: Map) -> None:
     file = write(FIGURE_12)
     found = mapped(file, "--profile", "table3")
@@ -115,6 +116,7 @@ def test_table3_is_what_the_document_prints_for_its_figure_12(write: Write, mapp
     ]
 
 
+@pytest.mark.obligation("R16a", "C01")
 @pytest.mark.parametrize("profile", ["default", "literal"])
 def test_by_the_rules_the_sender_is_the_reply_address_alone(write: Write, mapped: Map, profile: str) -> None:
     found = mapped(write(FIGURE_12), "--profile", profile)
@@ -205,6 +207,7 @@ def test_optional_fields_are_those_that_are_asked_for(
         assert found["properties"]["MTOSI_security"]["value"] == "hunter2"
 
 
+@pytest.mark.obligation("C55")
 def test_the_table_masks_credentials_unless_asked(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     file = write(fields(msgType="REQUEST", senderURI="jms/OS", security="hunter2"))
     assert main(["map", file, "--optional", "security"]) == 0

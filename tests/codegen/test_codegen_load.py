@@ -44,6 +44,7 @@ def test_the_digest_follows_content_and_name_only(tree: Any, xsd: Make) -> None:
     assert load([here], Findings()).digest != load([tree({"one.xsd": text + " "})], Findings()).digest
 
 
+@pytest.mark.obligation("P23", "C39")
 def test_a_jms_wsdl_is_known_by_its_binding_not_by_its_name(tree: Any, wsdl: Make, ask: dict[str, str]) -> None:
     folder = tree(
         {

@@ -28,6 +28,7 @@ def _release(folder: Path) -> Result:
     return generate([folder])
 
 
+@pytest.mark.obligation("P20", "C38")
 @pytest.mark.parametrize(("release", "services", "operations"), RELEASES)
 def test_all_services_with_all_operations(shared: Path, release: str, services: int, operations: int) -> None:
     start = time.perf_counter()

@@ -27,6 +27,7 @@ def oracle(wsdl: Any, ask: dict[str, str], messages: str) -> Callable[..., dict[
     return make
 
 
+@pytest.mark.obligation("P26")
 def test_a_service_with_one_operation(build: Build, oracle: Any) -> None:
     result = build(oracle())
     (service,) = result.services
@@ -73,6 +74,7 @@ def test_without_a_port(build: Build, oracle: Any, ask: dict[str, str]) -> None:
     assert (service.address, len(service.operations)) == ("", 1)
 
 
+@pytest.mark.obligation("P26")
 def test_one_way(build: Build, oracle: Any) -> None:
     files = oracle(('<w:output message="t:askResponse"/><w:fault name="f" message="t:askException"/>', ""))
     (operation,) = build(files).services[0].operations

@@ -30,6 +30,7 @@ def run(root: Path, name: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.obligation("P41")
 @pytest.mark.parametrize("name", EXPECTED)
 def test_the_example_prints_what_it_promises(name: str, root: Path, tmp_path: Path) -> None:
     assert run(root, name, tmp_path).splitlines() == EXPECTED[name]

@@ -16,9 +16,6 @@ from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.nrf.me import ManagedElementType
-from mtosi_jms.testing.fixtures import mtosi_connection, mtosi_exchange
-
-__all__ = ["mtosi_connection", "mtosi_exchange"]
 
 PATIENCE = 20.0
 """Seconds after which what should have happened is taken to have failed; no test waits for it to pass."""

@@ -29,18 +29,20 @@ from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieva
 from mtosi_jms.stubs.mri.resource_inventory_retrieval import ResourceInventoryRetrieval
 from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.supplier import Supplier
-from mtosi_jms.testing import SUPPLIER, Tamper, duplicate, exchange, gap, reorder
+from mtosi_jms.testing import SUPPLIER, ManualClock, Tamper, duplicate, exchange, gap, reorder
 
 Numbers = Callable[[Any], list[int]]
 SHORT = Limits(gap=0.02)
 
 
+@pytest.mark.obligation("R4b", "P25", "F9", "C24")
 def test_batches_come_in_order(mtosi_exchange: Any, small_ems: Any, numbers: Numbers) -> None:
     """R4b: the scenario of SD2-10, five elements in batches of two."""
     retrieval = mtosi_exchange([small_ems(5)]).stub(ManagedElementRetrieval)
     assert [numbers(one) for one in retrieval.get_all_managed_elements.batches(batch_size=2)] == [[1, 2], [3, 4], [5]]
 
 
+@pytest.mark.obligation("P32", "F9")
 @pytest.mark.parametrize(
     "tamper",
     [
@@ -62,6 +64,7 @@ def test_batches_are_put_in_order_each_once(tamper: Tamper, small_ems: Any, numb
         assert batches.counts.released == 10
 
 
+@pytest.mark.obligation("P32")
 @pytest.mark.parametrize(
     ("lost", "handed_out", "missing", "end_seen", "held"),
     [
@@ -103,6 +106,7 @@ def test_everything_lost_is_a_time_out(small_ems: Any) -> None:
         assert caught.value.clock == "first reply"
 
 
+@pytest.mark.obligation("C59")
 def test_a_fault_in_mid_sequence_ends_it_after_what_came_in_order(mtosi_exchange: Any, numbers: Numbers) -> None:
     """C59."""
 
@@ -121,6 +125,7 @@ def test_a_fault_in_mid_sequence_ends_it_after_what_came_in_order(mtosi_exchange
     assert pair.requestor.pending == 0
 
 
+@pytest.mark.obligation("C59")
 def test_what_a_fault_overtook_is_not_lost(small_ems: Any, numbers: Numbers) -> None:
     """Batches whose turn never came are in `held`."""
 
@@ -151,6 +156,7 @@ def test_an_exception_in_mid_sequence_is_an_internal_error(mtosi_exchange: Any, 
         next(batches)
 
 
+@pytest.mark.obligation("C58")
 def test_one_plain_reply_is_the_whole_answer(mtosi_exchange: Any, small_ems: Any, numbers: Numbers) -> None:
     """C58: accepted, and told as a warning."""
     pair = mtosi_exchange()
@@ -171,6 +177,7 @@ def _without_batch_fields(body: bytes) -> bytes:
     return re.sub(rb"<(\w+:batchSequence\w+)>\w+</\1>", b"", body)
 
 
+@pytest.mark.obligation("C24")
 def test_a_size_of_zero_asks_for_one_reply(mtosi_exchange: Any, small_ems: Any, numbers: Numbers) -> None:
     """C24."""
     seen: list[Any] = []
@@ -193,6 +200,7 @@ def test_an_empty_result_is_one_empty_batch(eager: bool, small_ems: Any, numbers
         assert [numbers(batch) for batch in batches] == [[]]
 
 
+@pytest.mark.obligation("C23")
 @pytest.mark.parametrize("first", [0, 1, "auto"])
 def test_peers_count_from_zero_or_one(first: Any, small_ems: Any, numbers: Numbers) -> None:
     """C23."""
@@ -201,6 +209,7 @@ def test_peers_count_from_zero_or_one(first: Any, small_ems: Any, numbers: Numbe
         assert [numbers(batch) for batch in batches] == [[1, 2], [3, 4], [5]]
 
 
+@pytest.mark.obligation("P31")
 def test_a_batch_leaves_before_the_next_object_but_one_is_made(
     small_ems: Any, numbers: Numbers, patience: float
 ) -> None:
@@ -222,6 +231,7 @@ def test_a_batch_leaves_before_the_next_object_but_one_is_made(
         assert [numbers(batch) for batch in batches] == [[3, 4]]
 
 
+@pytest.mark.obligation("P31")
 def test_an_eager_supplier_sends_a_full_batch_at_once(numbers: Numbers, patience: float) -> None:
     """P31 for handlers that are slow between objects, at the price of an empty batch at the end."""
     received = threading.Event()
@@ -245,6 +255,7 @@ def living(*classes: type) -> int:
     return sum(type(one) in classes for one in gc.get_objects())
 
 
+@pytest.mark.obligation("P33")
 def test_nothing_of_a_request_is_kept(small_ems: Any) -> None:
     """P33: neither at the supplier nor, once its batches were taken, at the requestor."""
     kept = (RequestContext, Envelope, Header, JmsMessage, ManagedElementType)
@@ -273,40 +284,30 @@ def test_a_response_is_forgotten_when_its_reader_is_done(mtosi_exchange: Any, sm
         assert living(ManagedElementType, Envelope) == before
 
 
-class Ticking:
-    """A clock that goes only when a test says so."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_a_slow_caller_is_not_timed_out_by_itself(mtosi_exchange: Any, small_ems: Any, numbers: Numbers) -> None:
     """The time that a caller takes for a batch is not the peer's; neither for the gap nor in all."""
-    clock = Ticking()
+    clock = ManualClock()
     pair = mtosi_exchange([small_ems(6)], clock=clock, limits=Limits(first_reply=5, gap=5, total=9))
     batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=2)
     found = []
-    clock.now += 100
+    clock.advance(100)
     for batch in batches:
         found += numbers(batch)
-        clock.now += 100
+        clock.advance(100)
     assert found == [1, 2, 3, 4, 5, 6]
 
 
 def test_what_has_arrived_is_used_before_a_clock_is_looked_at(
     mtosi_exchange: Any, small_ems: Any, numbers: Numbers
 ) -> None:
-    clock = Ticking()
+    clock = ManualClock()
     pair = mtosi_exchange(clock=clock, limits=Limits(first_reply=1, gap=1))
     stub = pair.stub(ManagedElementRetrieval)
     batches = stub.get_all_managed_elements.batches(batch_size=1)
     pair.scripted.send(pair.scripted.take().replies([small_ems(3)]))
 
     def passing() -> float:  # every look at the clock takes an hour
-        clock.now += 3600
+        clock.advance(3600)
         return clock.now
 
     pair.requestor._pump._clock = passing
@@ -407,6 +408,7 @@ def test_several_loops_at_once_in_one_thread(mtosi_exchange: Any, small_ems: Any
     ]
 
 
+@pytest.mark.obligation("C58")
 def test_a_second_reply_to_a_simple_request_is_an_orphan(mtosi_exchange: Any, small_ems: Any, ne1: Any) -> None:
     """C58."""
     orphans: list[Any] = []
@@ -523,6 +525,7 @@ def test_a_handler_is_closed_when_its_requestor_stops_caring(mtosi_exchange: Any
     assert ended == ["yes"]
 
 
+@pytest.mark.obligation("C61")
 def test_an_acknowledgement_is_not_the_answer_where_peers_send_them(small_ems: Any, numbers: Numbers, ne1: Any) -> None:
     """C61."""
 
@@ -540,6 +543,7 @@ def test_an_acknowledgement_is_not_the_answer_where_peers_send_them(small_ems: A
             stub.get_managed_element(me_ref=ne1)
 
 
+@pytest.mark.obligation("O13d")
 def test_replies_by_other_rules_are_told_as_warnings(mtosi_exchange: Any, small_ems: Any) -> None:
     """R3c: matched by JMSCorrelationID alone, because the peer did not copy the id."""
     pair = mtosi_exchange()

@@ -170,6 +170,7 @@ def test_a_reply_that_does_not_fit_is_a_warning_or_in_strict_mode_an_error(small
             stub.get_managed_element(me_ref=ne1)
 
 
+@pytest.mark.obligation("O1")
 def test_a_bytes_message_is_taken_with_a_warning(small_ems: Any, ne1: Any) -> None:
     """O1."""
     seen: list[Any] = []

@@ -20,7 +20,7 @@ from mtosi_jms.patterns import Limits
 from mtosi_jms.soap import parse
 from mtosi_jms.spool import entries, open_entry, read_acknowledgements
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
-from mtosi_jms.testing import exchange
+from mtosi_jms.testing import ManualClock, exchange
 
 REPLIES = Queue("REQUESTOR.OS")
 
@@ -218,12 +218,12 @@ def test_limits_do_not_run_while_a_message_is_written(small_ems: Any, numbers: A
 
     class Slow(Steps):
         def land(self, message: JmsMessage) -> Any:
-            clock[0] += 60
+            clock.advance(60)
             return super().land(message)
 
-    clock = [0.0]
+    clock = ManualClock()
     limits = Limits(first_reply=1, gap=1)
-    with exchange(landing=Slow(), clock=lambda: clock[0], limits=limits) as pair:
+    with exchange(landing=Slow(), clock=clock, limits=limits) as pair:
         batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
         pair.scripted.send(pair.scripted.take().replies([small_ems(4)]))
         assert [numbers(batch) for batch in batches] == [[1], [2], [3], [4]]

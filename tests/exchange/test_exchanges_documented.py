@@ -21,6 +21,9 @@ MD=EMS1/ME=NE-2
 1 elements
 5
 MD=EMS1/ME=NE-1
+GZIP TAR elements.tar.gz
+5 objects
+3 documents
 case 4711 []
 first reply
 entityNotFound - there is no MD=EMS1/ME=NE-99

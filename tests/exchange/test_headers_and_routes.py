@@ -45,6 +45,7 @@ def fields(header: Any) -> dict[str, str]:
     return {field: text for field in FIELD_NAMES if (text := header_text(header, field)) is not None}
 
 
+@pytest.mark.obligation("R3d", "R14", "O6b", "O7b", "O13a", "P1", "C53")
 def test_a_request_has_the_header_that_the_rules_want(mtosi_exchange: Any, ne1: Any) -> None:
     pair = mtosi_exchange(new_id=lambda: "id-1")
     batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(
@@ -80,6 +81,7 @@ def test_a_request_has_the_header_that_the_rules_want(mtosi_exchange: Any, ne1: 
     assert batches.correlation_id == "id-1"
 
 
+@pytest.mark.obligation("R3c", "R3d", "R5a", "R5b", "R6a", "R6b", "O13c", "C03", "C13", "T2.15")
 def test_replies_have_the_header_that_the_rules_want(mtosi_exchange: Any, small_ems: Any) -> None:
     pair = mtosi_exchange(new_id=lambda: "id-1")
     pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=2)
@@ -110,6 +112,7 @@ def test_replies_have_the_header_that_the_rules_want(mtosi_exchange: Any, small_
         assert (message.reply_to, message.correlation_id) == (None, asked.message.message_id)  # C13, O13c
 
 
+@pytest.mark.obligation("O13c", "C17")
 def test_a_fault_carries_the_header_inside_its_detail(mtosi_exchange: Any, small_ems: Any, ne7: Any) -> None:
     """C17: WSDL declares no header for faults; one in the SOAP header too only where the profile says so."""
     for in_header in (False, True):
@@ -126,6 +129,7 @@ def test_a_fault_carries_the_header_inside_its_detail(mtosi_exchange: Any, small
         assert message.correlation_id == asked.message.message_id
 
 
+@pytest.mark.obligation("R3c", "R6a")
 @pytest.mark.parametrize(
     "identifier",
     ["  leading", "trailing  ", " \tin\n the\tmiddle ", "漢字 𝄞 ñ", "x" * 300, "<&>'\"]]>", "\u00a0x", "a\u2028b"],
@@ -148,6 +152,7 @@ def test_the_correlation_id_is_copied_as_it_came(identifier: str, ne1: Any, smal
 TEXT = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\ufffe\uffff"), min_size=1, max_size=40)
 
 
+@pytest.mark.obligation("R3b", "R3c")
 @settings(deadline=None)
 @given(TEXT)
 @example("\r")
@@ -173,6 +178,7 @@ def test_any_correlation_id_pairs_or_is_refused_before_anything_is_sent(identifi
         assert pair.requestor.orphans == 0
 
 
+@pytest.mark.obligation("R3b")
 @pytest.mark.parametrize("identifier", ["", "   ", "\n"])
 def test_a_request_without_correlation_id_is_not_sent(identifier: str, mtosi_exchange: Any, ne1: Any) -> None:
     pair = mtosi_exchange()
@@ -199,6 +205,7 @@ def test_an_id_in_use_is_refused(mtosi_exchange: Any, ne1: Any) -> None:
     assert pair.requestor.pending == 0
 
 
+@pytest.mark.obligation("O6a", "C22", "C60")
 def test_call_options_are_honoured(mtosi_exchange: Any, ne1: Any) -> None:
     standing = {"clock": lambda: 1_700_000_000.0}  # a millisecond to live must not run out on the way
     pair = mtosi_exchange(profile=BindingProfile(delivery_mode=DeliveryMode.PERSISTENT), provider=standing)
@@ -247,6 +254,7 @@ def test_call_options_out_of_range_send_nothing(
     assert (pair.provider.held(), pair.requestor.pending) == (0, 0)
 
 
+@pytest.mark.obligation("C25")
 def test_a_batch_size_that_cannot_be_is_not_sent(mtosi_exchange: Any) -> None:
     pair = mtosi_exchange()
     for size in (-1, 2**31):
@@ -256,6 +264,7 @@ def test_a_batch_size_that_cannot_be_is_not_sent(mtosi_exchange: Any) -> None:
     assert (pair.provider.held(), pair.requestor.pending) == (0, 0)
 
 
+@pytest.mark.obligation("C53")
 def test_a_destination_object_is_named_in_the_header(mtosi_exchange: Any, ne1: Any) -> None:
     pair = mtosi_exchange()
     session = pair.connection.session()
@@ -270,6 +279,7 @@ def test_a_destination_object_is_named_in_the_header(mtosi_exchange: Any, ne1: A
 # Reply addresses
 
 
+@pytest.mark.obligation("R16b")
 def test_replies_to_another_name(small_ems: Any, ne1: Any) -> None:
     """R16b: replyToURI decides; senderURI becomes a property."""
     names = {"jms/OS": "queue:OS", "jms/Replies": "queue:R", SUPPLIER: "queue:S"}
@@ -282,6 +292,7 @@ def test_replies_to_another_name(small_ems: Any, ne1: Any) -> None:
         assert message.properties["MTOSI_senderURI"] == "jms/OS"
 
 
+@pytest.mark.obligation("R2b", "C15", "C43")
 def test_a_temporary_reply_queue(small_ems: Any, ne1: Any) -> None:
     """R2b, C15: the logical name stays the sender; no replyToURI, since a temporary queue has no name."""
     names = {SUPPLIER: "queue:S"}
@@ -296,6 +307,7 @@ def test_a_temporary_reply_queue(small_ems: Any, ne1: Any) -> None:
         assert "replyToURI" not in fields(asked.envelope.header)
 
 
+@pytest.mark.obligation("P29", "T2.7", "C16")
 def test_failures_to_a_destination_of_their_own(small_ems: Any, ne1: Any, ne7: Any) -> None:
     """P29, C16: errors go to failureReplytoURI, successes to JMSReplyTo; the requestor looks at both."""
     with exchange([small_ems()], failure_reply_to="jms/FailureOS") as pair:
@@ -311,6 +323,7 @@ def test_failures_to_a_destination_of_their_own(small_ems: Any, ne1: Any, ne7: A
         assert asked.message.properties["MTOSI_failureReplytoURI"] == "jms/FailureOS"
 
 
+@pytest.mark.obligation("C16")
 def test_a_failure_address_that_nobody_knows_falls_back_to_the_reply_address(
     mtosi_exchange: Any, small_ems: Any, ne7: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -343,6 +356,7 @@ def test_requestors_that_cannot_be() -> None:
         assert connection._sessions == {}
 
 
+@pytest.mark.obligation("R2b")
 def test_suppliers_that_cannot_be(small_ems: Any) -> None:
     with connect_privately() as connection:
         with pytest.raises(ConfigError, match="R2a"):
@@ -355,6 +369,7 @@ def test_suppliers_that_cannot_be(small_ems: Any) -> None:
             Supplier(connection, SUPPLIER, [small_ems()], sender_uri="jms/X", profile=BindingProfile.preset("literal"))
 
 
+@pytest.mark.obligation("C13")
 def test_literal_rule_16_end_to_end(small_ems: Any, ne1: Any) -> None:
     with exchange([small_ems()], profile=BindingProfile.preset("literal")) as pair:
         assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1).me is not None
@@ -401,6 +416,7 @@ def test_a_request_without_reply_address(asking: Asking) -> None:
     assert [str(error) for error in asking.reported] == ["the request has no JMSReplyTo: no reply is sent"]
 
 
+@pytest.mark.obligation("C16")
 def test_a_fault_without_reply_address_goes_to_the_failure_address(asking: Asking) -> None:
     unknown = asking.message.body.replace(b"getAllManagedElementsRequest", b"getNothingRequest")
     (fault,) = asking.answered(reply_to=None, body=unknown)
@@ -416,6 +432,7 @@ def test_replies_go_only_where_the_policy_allows(asking: Asking) -> None:
     assert asking.answered(arguments={"reply_policy": lambda _: False}) == []
 
 
+@pytest.mark.obligation("C16")
 def test_the_policy_holds_for_the_failure_address_too(asking: Asking) -> None:
     unknown = asking.message.body.replace(b"getAllManagedElementsRequest", b"getNothingRequest")
     policy = {"reply_policy": lambda destination: destination != Queue("FAILURE.OS")}
@@ -511,6 +528,7 @@ def test_a_request_without_header_is_answered_once(asking: Asking) -> None:
     assert envelope.header.communication_pattern == "SimpleResponse"
 
 
+@pytest.mark.obligation("C51")
 @pytest.mark.parametrize("pattern", [b"MultipleResponse", b"multiplebatchresponse", b""])
 def test_communication_patterns_are_read_leniently(pattern: bytes, asking: Asking) -> None:
     """C51, P2: the older guides' spelling means batches; what is none means one answer."""
@@ -522,6 +540,7 @@ def test_communication_patterns_are_read_leniently(pattern: bytes, asking: Askin
 NIL = b' xmlns:i="http://www.w3.org/2001/XMLSchema-instance" i:nil="true"><'
 
 
+@pytest.mark.obligation("C24")
 @pytest.mark.parametrize("size", [b">0<", b">-5<", b">many<", b"><", NIL])
 def test_a_batch_size_that_says_nothing_means_one_batch(size: bytes, asking: Asking) -> None:
     body = asking.message.body.replace(b"BatchSize>2<", b"BatchSize" + size)
@@ -531,6 +550,7 @@ def test_a_batch_size_that_says_nothing_means_one_batch(size: bytes, asking: Ask
     assert (header.batch_sequence_number, header.batch_sequence_end_of_reply) == (1, True)
 
 
+@pytest.mark.obligation("C52")
 def test_replies_come_in_the_soap_version_of_the_request(asking: Asking, mtosi_exchange: Any, small_ems: Any) -> None:
     """C52."""
     soap12 = asking.message.body.replace(
@@ -546,6 +566,7 @@ def test_replies_come_in_the_soap_version_of_the_request(asking: Asking, mtosi_e
     assert (envelope.fault.fault_code, envelope.fault.reason) == ("Sender", "no operation here takes getNothingRequest")
 
 
+@pytest.mark.obligation("C52")
 def test_a_fault_in_soap_12_keeps_its_kind(mtosi_exchange: Any, small_ems: Any, ne7: Any) -> None:
     pair = mtosi_exchange()
     pair.stub(ManagedElementRetrieval).get_managed_element.batches(me_ref=ne7, batch_size=1)
@@ -560,6 +581,7 @@ def test_a_fault_in_soap_12_keeps_its_kind(mtosi_exchange: Any, small_ems: Any, 
     assert (fault.fault_code, fault.header.msg_type) == ("Receiver", "ERROR")
 
 
+@pytest.mark.obligation("C19")
 def test_the_style_of_the_request_is_the_style_of_the_reply(asking: Asking) -> None:
     """C19: RPC only where somebody asked for it."""
     for style in ("RPC", "MSG"):
@@ -578,6 +600,7 @@ def test_strict_reading_refuses_what_does_not_fit(asking: Asking) -> None:
     assert len(asking.answered(body=body)) == 1
 
 
+@pytest.mark.obligation("O13e")
 def test_the_strategies_of_correlation(small_ems: Any, ne1: Any, ne7: Any) -> None:
     """O13e."""
     for correlation in ("both", "xml", "jms"):
@@ -588,6 +611,7 @@ def test_the_strategies_of_correlation(small_ems: Any, ne1: Any, ne7: Any) -> No
                 stub.get_managed_element(me_ref=ne7)
 
 
+@pytest.mark.obligation("O13b", "O13d", "O13e")
 def test_a_bare_fault_pairs_by_message_id_alone(small_ems: Any) -> None:
     def without_header(replies: list[JmsMessage]) -> list[JmsMessage]:
         (fault,) = replies

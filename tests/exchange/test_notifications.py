@@ -37,7 +37,7 @@ from mtosi_jms.stubs.nrb.rscoc import ResourceObjectCreation
 from mtosi_jms.stubs.nrb.rscodel import ResourceObjectDeletion
 from mtosi_jms.stubs.nrb.rscodis import ResourceObjectDiscovery
 from mtosi_jms.stubs.nrb.rscsc import ResourceStateChange
-from mtosi_jms.testing import connect_privately
+from mtosi_jms.testing import ManualClock, connect_privately
 from mtosi_jms.validation import SchemaSet, Validator
 
 TOPICS = {"Inventory": "jms/InventoryTopic", "Fault": "jms/FaultTopic", "Protection": "jms/ProtectionTopic"}
@@ -78,6 +78,7 @@ def alarm(**fields: Any) -> Alarm:
     )
 
 
+@pytest.mark.obligation("O7a", "O7b", "O10a", "C21", "C29")
 @pytest.mark.parametrize(
     ("event", "topic", "shown", "time_to_live"),
     [
@@ -102,6 +103,7 @@ def test_events_go_to_the_topic_of_their_category(
     assert (sent.time_to_live_ms, sent.expiration_ms) == (time_to_live, (sent.timestamp_ms or 0) + time_to_live)
 
 
+@pytest.mark.obligation("R9a", "R19", "C13", "C30")
 def test_a_notification_as_it_goes_out(publisher: Publisher) -> None:
     """R13a, C13: no reply address, no correlation id; the configured attributes of Table 4 and no others."""
     sent = publisher.publish(alarm())
@@ -138,6 +140,7 @@ def test_what_is_published_is_valid(publisher: Publisher) -> None:
         assert [issue.message for issue in report.issues] == []
 
 
+@pytest.mark.obligation("R9a", "R19", "R20b")
 @pytest.mark.parametrize(
     "chosen", [frozenset[str](), frozenset({"objectName"}), frozenset({"EventType", "sourceTime"})]
 )
@@ -159,11 +162,13 @@ def test_the_profile_says_which_attributes_become_properties(chosen: frozenset[s
     assert set(sent.properties) == table4 | {f"MTOSI_{field}" for field in table2}
 
 
+@pytest.mark.obligation("C29")
 def test_figure_10_routes_state_changes_to_faults(connection: Any) -> None:
     publisher = Publisher(connection, TOPICS, sender_uri="jms/EmsOS", profile=BindingProfile(topic_routing="figure10"))
     assert publisher.publish(ResourceStateChange(object_type="ME")).destination == Topic("FAULT")
 
 
+@pytest.mark.obligation("C29")
 def test_events_of_no_category_go_where_the_caller_says(publisher: Publisher) -> None:
     """C29."""
     for event in (Heartbeat(), FileTransferStatus()):
@@ -189,6 +194,7 @@ def test_what_cannot_be_published(publisher: Publisher, connection: Any) -> None
         faults.publish(alarm())
 
 
+@pytest.mark.obligation("R2b")
 def test_publishers_that_cannot_be(connection: Any) -> None:
     temporary = connection.session().temporary_topic()
     for topics, error in (
@@ -201,6 +207,7 @@ def test_publishers_that_cannot_be(connection: Any) -> None:
             Publisher(connection, topics, sender_uri="jms/EmsOS")  # type: ignore[arg-type]
 
 
+@pytest.mark.obligation("C13")
 def test_literal_rule_16_for_notifications(connection: Any) -> None:
     """C13: by the letter, the sender's destination stands in JMSReplyTo of everything."""
     profile = BindingProfile.preset("literal")
@@ -216,12 +223,14 @@ def test_persistent_notifications_carry_an_id_of_ours(connection: Any) -> None:
     assert first.properties["MTOSIX_messageId"] != second.properties["MTOSIX_messageId"]
 
 
+@pytest.mark.obligation("R7", "R8")
 def test_nothing_is_sent_before_the_first_event(connection: Any) -> None:
     """R7, R8: no registration, no subscribe message."""
     with subscribe(connection, "jms/FaultTopic"), Publisher(connection, TOPICS, sender_uri="jms/EmsOS"):
         assert connection.provider.held() == 0
 
 
+@pytest.mark.obligation("F10", "P25", "P34")
 def test_figure_10_two_topics_two_subscribers(connection: Any, publisher: Publisher) -> None:
     """F10, P34: four receipts for a pair of events."""
     subscribers = [subscribe(connection, topic) for _ in range(2) for topic in ("jms/InventoryTopic", "jms/FaultTopic")]
@@ -231,6 +240,7 @@ def test_figure_10_two_topics_two_subscribers(connection: Any, publisher: Publis
     assert received == [["ResourceObjectCreation"], ["Alarm"]] * 2
 
 
+@pytest.mark.obligation("O11")
 def test_several_publishers_share_a_topic(connection: Any) -> None:
     """O11."""
     subscriber = subscribe(connection, "jms/FaultTopic")
@@ -243,6 +253,7 @@ def test_several_publishers_share_a_topic(connection: Any) -> None:
     assert senders == ["A", "B"]
 
 
+@pytest.mark.obligation("O12a", "O2")
 def test_notifications_over_a_queue(connection: Any) -> None:
     """O12a: each goes to one of the subscribers, and waits for one."""
     publisher = Publisher(connection, {"Fault": Queue("ALARMS")}, sender_uri="jms/EmsOS")
@@ -259,14 +270,14 @@ def test_late_subscribers_of_a_topic_miss_what_was_before(connection: Any, publi
 
 
 def test_what_has_expired_does_not_arrive() -> None:
-    now = [1_700_000_000.0]
-    with connect_privately(NAMES, clock=lambda: now[0]) as connection:
+    clock = ManualClock(1_700_000_000)
+    with connect_privately(NAMES, clock=clock) as connection:
         subscriber = subscribe(connection, "jms/FaultTopic")
         other = subscribe(connection, "jms/InventoryTopic")
         publisher = Publisher(connection, TOPICS, sender_uri="jms/EmsOS")
         publisher.publish(alarm())
         publisher.publish(ResourceObjectCreation(object_type="ME"))
-        now[0] += 3600
+        clock.advance(3600)
         assert list(subscriber) == []
         assert len(list(other)) == 1
 
@@ -276,6 +287,7 @@ def message_of(*events: Any, header: bool = True) -> bytes:
     return Envelope(header=Header(activity_name="notify") if header else None, body=body).encode()
 
 
+@pytest.mark.obligation("C30")
 def test_several_events_in_one_message_come_one_by_one(connection: Any) -> None:
     """C30."""
     subscriber = subscribe(connection, "jms/FaultTopic")

@@ -38,6 +38,7 @@ GET_ONE = SERVICE.by_name["getManagedElement"]
 KINDS = sorted(fault_kinds(SERVICE.load(GET_ONE.fault)))
 
 
+@pytest.mark.obligation("P25")
 def test_a_result_comes_back(mtosi_exchange: Any, small_ems: Any, ne1: Any) -> None:
     retrieval = mtosi_exchange([small_ems()]).stub(ManagedElementRetrieval)
     element = retrieval.get_managed_element(me_ref=ne1).me
@@ -253,6 +254,7 @@ class Listener(NotificationConsumer.Supplier):
         self.topics.append(str(request.topic))
 
 
+@pytest.mark.obligation("P24", "C13")
 def test_a_one_way_message_as_it_goes_out(mtosi_exchange: Any) -> None:
     """C13, T1.8: nobody is to answer, so there is no reply address of any kind."""
     pair = mtosi_exchange(temporary_reply=True)
@@ -265,6 +267,7 @@ def test_a_one_way_message_as_it_goes_out(mtosi_exchange: Any) -> None:
     assert asked.message.properties["MTOSI_senderURI"] == "jms/RequestorOS"
 
 
+@pytest.mark.obligation("P24")
 def test_a_one_way_message_reaches_the_handler_and_its_failures_are_reported(
     mtosi_exchange: Any, small_ems: Any
 ) -> None:
@@ -289,6 +292,7 @@ def test_batches_of_a_one_way_operation_are_refused(mtosi_exchange: Any) -> None
         pair.stub(NotificationConsumer).notify.invoke_batches(Notify(topic="T", message=ONE_EVENT), 5, None)
 
 
+@pytest.mark.obligation("O13d", "C17")
 def test_an_unknown_operation_is_a_bare_fault_paired_by_message_id(mtosi_exchange: Any, small_ems: Any) -> None:
     """C17, O13d: such a fault has no exception element; the requestor still gets it."""
     pair = mtosi_exchange([small_ems()])

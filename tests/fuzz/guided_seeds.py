@@ -51,7 +51,7 @@ def envelopes() -> list[bytes]:
     made = [bytes(seed) for seed in _module(TESTS / "fuzz" / "test_any_bytes.py").SEEDS]
     bodies = (
         GetAllManagedElementsResponse(me_list=ManagedElementListType(me=list(network.managed_elements()))),
-        GetInventoryResponse(inventory_data=InventoryEms(network)._data([InventoryEms(network)._element(0)])),
+        GetInventoryResponse(inventory_data=InventoryEms(network).data([0])),
     )
     header = Header(activity_name="x", msg_type="RESPONSE", sender_uri="a", destination_uri="b")
     made += [Envelope(header=header, body=body).to_bytes() for body in bodies]

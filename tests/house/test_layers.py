@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "namespaces"),
     ("xmlbind",),
+    ("bulk",),
     ("service",),
     ("stubs",),
     ("inventory",),
@@ -24,7 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("jms",),
     ("patterns",),
     ("transport",),
-    ("requestor", "replies", "messages", "supplier", "answers", "notifications", "deployment"),
+    ("requestor", "outcomes", "replies", "messages", "supplier", "answers", "filing", "notifications", "deployment"),
     ("spool", "simulator", "spark", "cli", "testing", "validation", "report", "__init__", "__main__"),
 )
 RANK = {unit: rank for rank, cell in enumerate(LAYERS) for unit in cell}

@@ -54,6 +54,7 @@ LIFE_CYCLE: list[Any] = [
 ]
 
 
+@pytest.mark.obligation("T4.1", "T4.2", "T4.3", "T4.4", "T4.5", "T4.6", "R21", "C26", "C28", "C29", "C31", "C35")
 @pytest.mark.parametrize(("cls", "event"), LIFE_CYCLE)
 def test_event_about_an_object(cls: type[Any], event: str) -> None:
     given = cls(
@@ -77,6 +78,7 @@ def test_event_about_an_object(cls: type[Any], event: str) -> None:
     assert DEFAULT.topic_category(event) is TopicCategory.INVENTORY
 
 
+@pytest.mark.obligation("T4.1", "C29", "C32")
 @pytest.mark.parametrize(
     ("cls", "event"),
     [
@@ -125,6 +127,23 @@ FOUND = {
 }
 
 
+@pytest.mark.obligation(
+    "T4.1",
+    "T4.6",
+    "T4.7",
+    "T4.8",
+    "T4.9",
+    "T4.10",
+    "T4.11",
+    "T4.12",
+    "T4.13",
+    "T4.14",
+    "R21",
+    "C26",
+    "C28",
+    "C31",
+    "C35",
+)
 def test_alarm() -> None:
     body = decode(f'<n:notify xmlns:n="{NOTMSG}"><n:topic>t</n:topic><n:message>{ALARM}</n:message></n:notify>')
     (event,) = body.message.common_event_information
@@ -140,6 +159,7 @@ def test_alarm() -> None:
     assert mapped(raw(ALARM)) == FOUND, "the same of an event that nobody knows"
 
 
+@pytest.mark.obligation("R20b")
 @pytest.mark.parametrize("attribute", [pytest.param(attribute, id=f"R20b-{attribute}") for attribute in ALL])
 def test_any_one_attribute_and_no_other(attribute: str) -> None:
     wanted = f"MTOSI_{attribute}"
@@ -147,12 +167,14 @@ def test_any_one_attribute_and_no_other(attribute: str) -> None:
     assert filter_values(raw(ALARM), (), DEFAULT) == {}
 
 
+@pytest.mark.obligation("R20a")
 @pytest.mark.parametrize("wrong", ["serviceAffecting", "eventtype", "MTOSI_EventType", "correlationId"])
 def test_no_attribute_beyond_the_table(wrong: str) -> None:
     with pytest.raises(ConfigError, match=wrong):
         filter_values(None, [wrong], DEFAULT)
 
 
+@pytest.mark.obligation("T4.1", "C27")
 @pytest.mark.parametrize(
     ("element", "event"),
     [
@@ -175,12 +197,14 @@ def test_logical_name(element: str, event: str) -> None:
     assert mapped(raw(f"<x:{element} xmlns:x='urn:x'/>")) == {"MTOSI_EventType": event}
 
 
+@pytest.mark.obligation("C27")
 def test_names_may_be_shown_otherwise() -> None:
     profile = BindingProfile(event_names={"AlarmInformation": "ALARM"})
     assert mapped(raw(ALARM), profile, "EventType") == {"MTOSI_EventType": "ALARM"}
     assert event_name_of(raw(ALARM)) == "AlarmInformation", "the life time goes by the logical name"
 
 
+@pytest.mark.obligation("C33")
 @pytest.mark.parametrize(
     ("text", "value"),
     [
@@ -202,6 +226,7 @@ def test_times_as_milliseconds(text: str, value: int | None) -> None:
     assert mapped(body, DEFAULT, "osTime") == ({"MTOSI_osTime": text} if text.strip() else {}), "as it came"
 
 
+@pytest.mark.obligation("C33")
 def test_each_millisecond_is_told() -> None:
     profile = BindingProfile(time_form="millis")
     texts = [f"2031-05-06T07:08:09.{number:03d}Z" for number in range(0, 1000, 7)]
@@ -209,6 +234,7 @@ def test_each_millisecond_is_told() -> None:
     assert [moment % 1000 for moment in found] == list(range(0, 1000, 7))
 
 
+@pytest.mark.obligation("C26")
 @pytest.mark.parametrize(
     ("text", "value"), [("INDETERMINATE", "0"), ("CRITICAL", "1"), ("CLEARED", "5"), ("WORSE", "WORSE")]
 )
@@ -218,6 +244,7 @@ def test_severities_as_numbers(text: str, value: str) -> None:
     assert mapped(body, DEFAULT, "perceivedSeverity") == {"MTOSI_perceivedSeverity": text}
 
 
+@pytest.mark.obligation("C30")
 def test_of_several_events_what_they_share() -> None:
     first = ResourceObjectCreation(object_type="ME", object_name=name("ME=1"), os_time=WHEN)
     second = ResourceObjectCreation(object_type="ME", object_name=name("ME=2"))
@@ -227,6 +254,7 @@ def test_of_several_events_what_they_share() -> None:
     assert event_name_of(notify(first, other)) == ""
 
 
+@pytest.mark.obligation("C32")
 @pytest.mark.parametrize(
     "content",
     [
@@ -248,6 +276,7 @@ def test_what_is_no_notification(body: Any) -> None:
     assert event_name_of(body) == ""
 
 
+@pytest.mark.obligation("O7a", "O7b", "R19", "C21")
 @pytest.mark.parametrize(
     ("event", "hours"),
     [
@@ -266,6 +295,7 @@ def test_life_time_and_properties_of_a_notification(event: CommonEventInformatio
     assert "MTOSI_EventType" not in map_header(request, body=notify(event), filters=["EventType"]).properties
 
 
+@pytest.mark.obligation("T4.1", "C32")
 def test_discovery_has_no_object_name() -> None:
     given = ResourceObjectDiscovery(discovered_name="NE-9", os_time=WHEN, is_edge_point_related=True)
     assert mapped(notify(given)) == {

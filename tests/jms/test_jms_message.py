@@ -36,6 +36,7 @@ class Number(enum.IntEnum):
     TWO = 2
 
 
+@pytest.mark.obligation("O1", "O6b", "O7c", "C20")
 def test_defaults_follow_the_recommendations() -> None:
     """O1 text, O6b NON_PERSISTENT although JMS itself says PERSISTENT (C20), O7c priority 4, no JMSType (T1.9)."""
     message = JmsMessage(body=b"<e/>")
@@ -73,6 +74,7 @@ def test_names_that_jms_does_not_allow(name: str) -> None:
         Properties({name: "v"})
 
 
+@pytest.mark.obligation("R15c", "R15d")
 def test_values_become_the_five_exact_types() -> None:
     """R15: selectors and wires meet plain types; a bool is no int (R15d), an enumeration's member is its text."""
     made = Properties({"s": Word.REQUEST, "i": Number.TWO, "b": True, "l": Long(2), "d": 2.0})
@@ -81,6 +83,7 @@ def test_values_become_the_five_exact_types() -> None:
     assert [jms_type_name(value) for value in made.values()] == ["String", "Integer", "Boolean", "Long", "Double"]
 
 
+@pytest.mark.obligation("C25")
 @pytest.mark.parametrize("value", [INT_MAX + 1, INT_MIN - 1, Long(LONG_MAX + 1), Long(LONG_MIN - 1)])
 def test_integers_must_fit_their_type(value: int) -> None:
     """C25: what an Integer cannot hold is refused, never cut."""
@@ -105,6 +108,7 @@ def test_priority_has_ten_values(priority: object) -> None:
         JmsMessage(priority=priority)
 
 
+@pytest.mark.obligation("R15b")
 def test_other_bad_values_are_refused() -> None:
     with pytest.raises(ConfigError, match="negative"):
         JmsMessage(time_to_live_ms=-1)
@@ -122,6 +126,7 @@ def test_bytes_like_bodies_are_copied() -> None:
     assert type(message.body) is bytes
 
 
+@pytest.mark.obligation("C55")
 def test_repr_shows_no_secret_and_no_body() -> None:
     """C55: credentials stay out of logs, wherever they stand."""
     properties = {
@@ -139,6 +144,7 @@ def test_repr_shows_no_secret_and_no_body() -> None:
     assert not is_secret("MTOSI_msgName")
 
 
+@pytest.mark.obligation("C55")
 def test_errors_about_a_secret_do_not_show_it() -> None:
     with pytest.raises(ConfigError) as caught:
         Properties({"MTOSI_security": b"hunter2"})

@@ -22,6 +22,7 @@ from mtosi_jms.jms.profile import (
 )
 
 
+@pytest.mark.obligation("O6b", "O7c")
 def test_defaults() -> None:
     profile = BindingProfile()
     assert profile.sender_uri == "rule16"
@@ -43,6 +44,7 @@ def test_presets() -> None:
         BindingProfile.preset("tabel3")
 
 
+@pytest.mark.obligation("R20a")
 @pytest.mark.parametrize(
     ("switch", "value"),
     [
@@ -73,6 +75,7 @@ def test_a_switch_refuses_what_it_does_not_have(switch: str, value: Any) -> None
         BindingProfile(**{switch: value})
 
 
+@pytest.mark.obligation("R13b", "R20b")
 def test_every_subset_is_accepted() -> None:
     """R13b, R20b: none and all included."""
     assert BindingProfile(optional_fields=frozenset()).optional_fields == frozenset()
@@ -80,6 +83,7 @@ def test_every_subset_is_accepted() -> None:
     assert len(BindingProfile(filter_properties=FILTER_ATTRIBUTES).filter_properties) == 14
 
 
+@pytest.mark.obligation("O7a", "O7b", "C21")
 def test_time_to_live_by_event_then_message_type() -> None:
     """O7a, O7b, C21: 24 hours for events, 30 minutes for alarms, threshold crossings and everything else."""
     profile = BindingProfile()
@@ -91,6 +95,7 @@ def test_time_to_live_by_event_then_message_type() -> None:
     assert profile.time_to_live_ms("NOTIFICATION", "Heartbeat") == HOURS_24
 
 
+@pytest.mark.obligation("C21")
 def test_a_ttl_table_lies_over_the_usual_one() -> None:
     profile = BindingProfile(ttl={"REQUEST": 5000, "ObjectCreation": 0})
     assert profile.time_to_live_ms("REQUEST") == 5000
@@ -98,6 +103,7 @@ def test_a_ttl_table_lies_over_the_usual_one() -> None:
     assert profile.time_to_live_ms("NOTIFICATION", "ObjectCreation") == 0
 
 
+@pytest.mark.obligation("O10a", "C27", "C29")
 def test_event_names_and_routing() -> None:
     """C27, C29: CamelCase unless a table says otherwise; Figure 10 moves StateChange to Fault."""
     profile = BindingProfile(event_names={"ObjectCreation": "OBJECTCREATION"})
@@ -113,11 +119,13 @@ def test_event_names_and_routing() -> None:
     assert table.topic_category("ProtectionSwitch") is EVENT_CATEGORIES["ProtectionSwitch"]
 
 
+@pytest.mark.obligation("C23")
 def test_first_batch_sent() -> None:
     """C23: from 1, unless 0 is asked for."""
     assert [BindingProfile(first_batch=first).first_batch_sent for first in ("auto", 0, 1)] == [1, 0, 1]
 
 
+@pytest.mark.obligation("R9b")
 def test_a_profile_is_frozen_through_and_through() -> None:
     """R9b: the selection cannot change after start."""
     table = {"REQUEST": 1}

@@ -56,6 +56,7 @@ def failure(actions: Any) -> Fail[str]:
     return fail
 
 
+@pytest.mark.obligation("P32")
 def test_three_one_two_comes_out_as_one_two_three() -> None:
     machine = assembler()
     assert feed(machine, batch(3, end=True)) == []
@@ -65,6 +66,7 @@ def test_three_one_two_comes_out_as_one_two_three() -> None:
     assert machine.finished
 
 
+@pytest.mark.obligation("P32")
 def test_each_batch_is_released_as_soon_as_order_allows() -> None:
     machine = assembler()
     assert [released(feed(machine, batch(n, end=n == 5))) for n in (2, 1, 4, 5, 3)] == [[], [1, 2], [], [], [3, 4, 5]]
@@ -74,6 +76,7 @@ def test_an_empty_result_is_one_empty_last_batch() -> None:
     assert feed(assembler(), batch(1, end=True)) == [Release("b1", 1), Complete()]
 
 
+@pytest.mark.obligation("P32")
 class TestDuplicates:
     def test_same_body_is_dropped_and_counted_whether_released_or_held(self) -> None:
         machine = assembler()
@@ -132,6 +135,7 @@ def test_the_ring_knows_the_last_digests_and_no_others(size: int) -> None:
             assert ring.get(number) == (digests[number] if kept else fold(""))
 
 
+@pytest.mark.obligation("C23")
 class TestBase:
     @pytest.mark.parametrize("first", ["auto", 0])
     def test_from_zero(self, first: Any) -> None:
@@ -186,6 +190,7 @@ class TestBase:
 
 
 class TestBatchFields:
+    @pytest.mark.obligation("C58")
     @pytest.mark.parametrize("end", [None, True])
     def test_a_lone_reply_without_number_is_complete(self, end: bool | None) -> None:
         machine = assembler()
@@ -204,6 +209,7 @@ class TestBatchFields:
         assert isinstance(error, ReplyTimeoutError)
         assert "could not be placed: 1" in str(error)
 
+    @pytest.mark.obligation("R5a")
     @pytest.mark.parametrize("end", [None, True, False])
     def test_a_reply_without_number_among_numbered_ones_is_a_stray(self, end: bool | None) -> None:
         machine = assembler()
@@ -218,6 +224,7 @@ class TestBatchFields:
         feed(machine, batch(0))
         assert isinstance(feed(machine, batch(None, end=None))[0], Stray)
 
+    @pytest.mark.obligation("R5a")
     def test_a_batch_without_end_mark_is_flagged_and_not_the_last(self) -> None:
         machine = assembler()
         flag, release = feed(machine, batch(1, end=None))
@@ -250,6 +257,7 @@ class TestBatchFields:
         machine = assembler(strict=True)
         assert isinstance(feed(machine, batch(1, digest="a"), batch(1, digest="a"))[-1], Duplicate)
 
+    @pytest.mark.obligation("C24")
     def test_oversize_is_legal_unless_forbidden(self) -> None:
         assert released(feed(assembler(), batch(1, end=True, object_count=501))) == [1]
         assert released(feed(assembler(strict_size=500), batch(1, end=True, object_count=500))) == [1]
@@ -296,6 +304,7 @@ class TestContradictions:
         assert isinstance(failure(feed(machine, batch(7))).error, ProtocolError)
 
 
+@pytest.mark.obligation("C59")
 class TestFault:
     def test_an_error_in_mid_sequence_ends_it_after_what_came_in_order(self) -> None:
         machine = assembler()
@@ -326,6 +335,7 @@ class TestClocks:
         assert (error.clock, error.correlation_id) == ("first reply", "c-7")
         assert "within 10 s, first reply clock" in str(error)
 
+    @pytest.mark.obligation("P32")
     def test_gap_with_the_missing_numbers_and_what_did_arrive(self) -> None:
         machine = self.machine()
         for at, reply in ((105.0, batch(1)), (110.0, batch(6, end=True)), (111.0, batch(3))):
@@ -370,6 +380,7 @@ class TestClocks:
         machine.resume(149.0)
         assert machine.deadline == (150.0, Clock.TOTAL)
 
+    @pytest.mark.obligation("C61")
     def test_an_acknowledgement_stops_the_first_reply_clock_only(self) -> None:
         machine = self.machine(expect_ack=True)
         assert machine.receive(Reply(payload="ack", has_body=False), 109.0) == ()

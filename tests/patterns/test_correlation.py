@@ -58,6 +58,7 @@ CASES = [
 ]
 
 
+@pytest.mark.obligation("R3e", "O13d", "O13e")
 @pytest.mark.parametrize("strategy", Strategy)
 @pytest.mark.parametrize(("xml", "jms", "both", "xml_only", "id_only"), CASES)
 def test_every_strategy_with_every_reply(
@@ -175,6 +176,7 @@ class TestLifeOfAnExchange:
 
 
 class TestRepliesThatAreFasterThanTheMessageId:
+    @pytest.mark.obligation("O13b")
     def test_are_delivered_when_the_id_is_known(self) -> None:
         table, orphans = pending()
         table.open("c", "C")
@@ -219,6 +221,7 @@ class TestRepliesThatAreFasterThanTheMessageId:
         assert (table.held, len(orphans)) == (0, 1)
 
 
+@pytest.mark.obligation("R3e")
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(["xml", "jms", "mixed"]))
 def test_shuffled_replies_never_cross_and_nothing_stays(seed: int, how: str) -> None:
@@ -259,6 +262,7 @@ def test_shuffled_replies_never_cross_and_nothing_stays(seed: int, how: str) -> 
     assert table.orphans[OrphanReason.UNKNOWN] == len(foreign)
 
 
+@pytest.mark.obligation("R3f")
 def test_sixteen_threads_under_the_callers_lock_never_cross() -> None:
     """The table does no locking of its own; under the caller's lock threads cannot disturb each other (R3f)."""
     lock = threading.Lock()

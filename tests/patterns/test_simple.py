@@ -94,6 +94,7 @@ def test_the_table_is_total_and_final_states_are_never_left() -> None:
             assert set(row.values()) == {state}
 
 
+@pytest.mark.obligation("C58")
 def test_a_second_reply_is_an_orphan() -> None:
     exchange: SimpleExchange[str] = SimpleExchange("c-1", started=0.0)
     assert exchange.receive(ANSWER, 1.0) == (Release("answer", None), Complete())
@@ -102,6 +103,7 @@ def test_a_second_reply_is_an_orphan() -> None:
     assert exchange.state is SimpleState.ANSWERED
 
 
+@pytest.mark.obligation("C58")
 def test_an_answer_with_batch_fields_is_taken_and_flagged_only_when_it_announces_more() -> None:
     exchange: SimpleExchange[str] = SimpleExchange("c", started=0.0)
     assert exchange.receive(Reply(payload="x", batch_number=1, end_of_reply=True), 1.0) == (Release("x", 1), Complete())
@@ -112,6 +114,7 @@ def test_an_answer_with_batch_fields_is_taken_and_flagged_only_when_it_announces
     assert (release, complete) == (Release("x", 1), Complete())
 
 
+@pytest.mark.obligation("C61")
 def test_a_reply_without_body_is_the_answer_unless_an_acknowledgement_is_expected() -> None:
     exchange: SimpleExchange[str] = SimpleExchange("c", started=0.0)
     assert exchange.receive(ACK, 1.0) == (Release("ack", None), Complete())
@@ -144,6 +147,7 @@ def test_without_limits_it_waits_for_ever() -> None:
     assert exchange.tick(1e12) == ()
 
 
+@pytest.mark.obligation("C61")
 def test_after_an_acknowledgement_the_gap_clock_runs() -> None:
     limits = Limits(first_reply=5, gap=7)
     exchange: SimpleExchange[str] = SimpleExchange("c", started=0.0, limits=limits, expect_ack=True)

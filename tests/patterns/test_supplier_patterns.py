@@ -32,6 +32,7 @@ def shape(objects: list[int], size: int | None, **options: bool) -> list[tuple[i
     return [(b.position.number, len(b.objects), b.position.end_of_reply) for b in batches]
 
 
+@pytest.mark.obligation("R4b", "C24")
 @pytest.mark.parametrize(
     ("count", "size", "expected"),
     [
@@ -51,6 +52,7 @@ def test_cutting(count: int, size: int | None, expected: list[tuple[int, int, bo
     assert shape(list(range(count)), size) == expected
 
 
+@pytest.mark.obligation("C23")
 def test_numbering_may_start_at_zero() -> None:
     assert [batch.position.number for batch in cut_batches("abc", 2, first=0)] == [0, 1]
 
@@ -75,6 +77,7 @@ def test_a_negative_size_is_refused_at_once() -> None:
         cut_batches([], -1)
 
 
+@pytest.mark.obligation("P31")
 @pytest.mark.parametrize(("eager", "read"), [(False, [3, 5, 6]), (True, [2, 4, 6])])
 def test_no_object_is_read_before_it_is_needed(eager: bool, read: list[int]) -> None:
     taken = 0
@@ -145,6 +148,7 @@ def test_nothing_is_lost_and_the_last_alone_has_the_end_mark(count: int, size: i
     assert all(batch.objects for batch in batches[:-1])
 
 
+@pytest.mark.obligation("R4b", "P32")
 @given(st.integers(0, 60), st.integers(0, 7), st.booleans(), st.randoms(use_true_random=False))
 def test_what_the_supplier_cuts_the_requestor_joins(count: int, size: int, eager: bool, dice: object) -> None:
     replies: list[Reply[list[int]]] = [
@@ -158,6 +162,7 @@ def test_what_the_supplier_cuts_the_requestor_joins(count: int, size: int, eager
     assert machine.state is BatchState.COMPLETE
 
 
+@pytest.mark.obligation("R3c", "R6a")
 @pytest.mark.parametrize("correlation_id", ["0001", " blanks around ", "Zürich-東京", "x" * 300, None])
 def test_the_correlation_id_is_copied_as_it_is(correlation_id: str | None) -> None:
     ids = reply_ids(correlation_id, "ID:1")
@@ -165,6 +170,7 @@ def test_the_correlation_id_is_copied_as_it_is(correlation_id: str | None) -> No
     assert ids.jms_correlation_id == "ID:1"
 
 
+@pytest.mark.obligation("O13c")
 @pytest.mark.parametrize(
     ("message_id", "jms_id", "echo", "expected"),
     [
@@ -194,6 +200,7 @@ def resolve(name: str) -> str:
 F, R, N = RouteSource.FAILURE_REPLY_TO, RouteSource.REPLY_TO, RouteSource.NOWHERE
 
 
+@pytest.mark.obligation("R16d", "P29", "P30", "P38", "C16")
 @pytest.mark.parametrize(
     ("is_error", "reply_to", "failure", "destination", "source", "warned"),
     [
@@ -228,6 +235,7 @@ def test_other_errors_of_the_look_up_are_not_hidden() -> None:
         reply_route(is_error=True, reply_to="queue:R", failure_reply_to_uri="x", resolve=broken)
 
 
+@pytest.mark.obligation("C51")
 @pytest.mark.parametrize(
     ("text", "pattern", "rule"),
     [

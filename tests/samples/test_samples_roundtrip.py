@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pytest
+
 MALFORMED = {"notify-EventLossCleared.xml", "notify-EventLossOccured.xml"}
 """An undeclared prefix; they stay as the release has them."""
 TYPES = {
@@ -34,6 +36,7 @@ def test_sample(sample: str, seen: Seen) -> None:
     assert facts["stable"], "written once, it stays as it is"
 
 
+@pytest.mark.obligation("P37", "R15a", "R15c", "R15d")
 def test_envelope_is_mapped_and_goes_out_as_it_came(sample: str, seen: Seen) -> None:
     facts = seen[sample]
     if facts["kind"] != "envelope":

@@ -42,6 +42,7 @@ def test_an_element_of_one_operation_has_one_use() -> None:
     )
 
 
+@pytest.mark.obligation("P24")
 def test_an_element_that_services_share_has_several() -> None:
     uses = find_operations(NOTIFY)
     assert {use.service.name for use in uses} == {"NotificationBroker", "NotificationConsumer"}

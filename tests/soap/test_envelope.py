@@ -35,6 +35,7 @@ def test_read_and_written_in_its_version(version: str, envelope: Make, get_me: s
     assert again.version == version
 
 
+@pytest.mark.obligation("P36", "C52")
 @pytest.mark.parametrize("version", ["1.1", "1.2"])
 def test_built_and_read(version: str) -> None:
     header = Header(msg_type=MessageTypeType.REQUEST, correlation_id="7")
@@ -45,6 +46,7 @@ def test_built_and_read(version: str) -> None:
     assert Envelope().version == "1.1", "C52"
 
 
+@pytest.mark.obligation("C11")
 def test_header_children_in_any_order(envelope: Make) -> None:
     fields = {"msgType": "REQUEST", "senderURI": "a", "correlationId": "1", "priority": "3"}
     texts = [f"<h:{key}>{text}</h:{key}>" for key, text in fields.items()]
@@ -65,6 +67,7 @@ def test_other_header_blocks_are_kept_in_their_places(envelope: Make) -> None:
     assert text.index(b"one") < text.index(b"REQUEST") < text.index(b"two")
 
 
+@pytest.mark.obligation("P36")
 def test_of_several_headers_the_first_counts(envelope: Make) -> None:
     second = HEADER.replace(">1<", ">2<")
     found = parse(envelope(HEADER + second))
@@ -132,6 +135,7 @@ def test_an_empty_header_element_counts_as_absent(field: str, form: str, envelop
     assert header_text(found.header, field) is None
 
 
+@pytest.mark.obligation("R3c")
 @pytest.mark.parametrize("text", [" 1", "1 ", " a  b\t", "\n1\n", "ü€𝄞", "x" * 300])
 def test_the_correlation_id_is_kept_with_its_blanks(text: str, envelope: Make) -> None:
     found = parse(envelope(f"<h:header><h:correlationId>{text}</h:correlationId></h:header>"))
@@ -156,6 +160,7 @@ DRESSES = {
 }
 
 
+@pytest.mark.obligation("P37")
 @pytest.mark.parametrize("dress", DRESSES)
 def test_untouched_it_goes_out_as_it_came(dress: str, envelope: Make, get_me: str) -> None:
     data = DRESSES[dress](envelope(HEADER, get_me))
@@ -247,6 +252,7 @@ def test_read_from_a_file(envelope: Make, tmp_path: Path) -> None:
         read(tmp_path / "missing.xml")
 
 
+@pytest.mark.obligation("C55")
 @pytest.mark.parametrize(
     "header",
     [

@@ -45,6 +45,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.obligation("C17")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_kind_reason_header_and_id(shape: str, envelope: Make, fault_text: Text, kind: str) -> None:
     data = envelope(None, fault_text(SHAPES[shape].format(kind)))
@@ -139,6 +140,7 @@ def test_soap_1_2(envelope: Make, kind: str) -> None:
     assert parse(found.encode())._state() == found._state()
 
 
+@pytest.mark.obligation("C17")
 def test_the_header_in_the_detail_counts(envelope: Make, fault_text: Text, kind: str) -> None:
     outer = "<h:header><h:msgType>ERROR</h:msgType><h:correlationId>outer</h:correlationId></h:header>"
     found = parse(envelope(outer, fault_text(WRAPPED.format(kind))))
@@ -259,6 +261,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.obligation("C17")
 @pytest.mark.parametrize("version", ["1.1", "1.2"])
 @pytest.mark.parametrize("in_soap_header", [False, True])
 @pytest.mark.parametrize("case", FAULTS)
@@ -316,6 +319,7 @@ def test_fault_classes_by_kind() -> None:
     assert "entityNotFound" in fault_kinds(GetManagedElementException)
 
 
+@pytest.mark.obligation("C55")
 def test_a_fault_shows_no_security_value(envelope: Make, fault_text: Text, kind: str) -> None:
     secret = kind.replace("</h:header>", "<h:security>S3CRET</h:security></h:header>")
     found = parse(envelope(None, fault_text(WRAPPED.format(secret))))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -120,32 +117,9 @@ def test_a_clock_and_bounds_of_the_provider() -> None:
         assert pair.scripted.take().message.timestamp_ms == 1_000_000_000
 
 
-def test_the_fixtures_in_a_test_suite_of_somebody_else(tmp_path: Path, root: Path) -> None:
-    (tmp_path / "conftest.py").write_text(
-        "from mtosi_jms.testing.fixtures import mtosi_connection, mtosi_exchange\n"
-        '__all__ = ["mtosi_connection", "mtosi_exchange"]\n'
-    )
-    (tmp_path / "test_theirs.py").write_text(
-        "from mtosi_jms.simulator import ManagedElementEms, Network\n"
-        "from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval\n"
-        "def test_exchange(mtosi_exchange):\n"
-        "    pair = mtosi_exchange([ManagedElementEms(Network(elements=3))])\n"
-        "    response = pair.stub(ManagedElementRetrieval).get_all_managed_elements()\n"
-        "    assert len(response.me_list.me) == 3\n"
-        "def test_connection(mtosi_connection):\n"
-        "    assert mtosi_connection.names.lookup('jms/SupplierOS').name == 'SUPPLIER.OS'\n"
-    )
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", str(tmp_path)]
-    done = subprocess.run(command, cwd=tmp_path, env={"PYTHONPATH": str(root)}, capture_output=True, text=True)
-    assert "2 passed" in done.stdout, done.stdout + done.stderr
-
-
-def test_pytest_is_needed_for_the_fixtures_alone(root: Path) -> None:
-    code = "import sys, mtosi_jms.testing; sys.exit('pytest' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(root)})
-    assert done.returncode == 0
-
-
 def test_everything_that_is_promised_is_there() -> None:
     assert [name for name in testing.__all__ if not hasattr(testing, name)] == []
     assert {"exchange", "ScriptedSupplier", "gap", "duplicate", "reorder", "truncate"} <= set(testing.__all__)
+    assert set(testing.__all__) <= set(dir(testing))
+    with pytest.raises(AttributeError, match="no attribute 'sleep'"):
+        _ = testing.sleep

@@ -16,6 +16,7 @@ from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.destinations import Queue, TemporaryQueue, Topic
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.jms.naming import NamingContext
+from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport import PROVIDERS, AckMode, Delivery, connect, memory
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 from mtosi_jms.transport.memory.queue import MessageQueue, View
@@ -25,17 +26,9 @@ Background = Callable[[Callable[[], Any]], "Future[Any]"]
 QUEUE = Queue("memory.queue")
 
 
-class ManualClock:
-    def __init__(self) -> None:
-        self.seconds = 1_000.0
-
-    def __call__(self) -> float:
-        return self.seconds
-
-
 @pytest.fixture
 def clock() -> ManualClock:
-    return ManualClock()
+    return ManualClock(1_000)
 
 
 @pytest.fixture
@@ -367,7 +360,7 @@ class TestMemory:
         for _ in range(500):
             session.send(QUEUE, JmsMessage(time_to_live_ms=1000))
         assert provider.depth(QUEUE) == 500
-        clock.seconds += 1
+        clock.advance(1)
         session.send(Queue("another"), JmsMessage())
         assert len(provider._queues[QUEUE]) == 0
         assert provider.held() == 1

@@ -58,6 +58,14 @@ def first_batch(mer: ManagedElementRetrieval) -> str:
         return batches.correlation_id
 
 
+def in_a_file(mer: ManagedElementRetrieval, folder: Path) -> Iterator[ManagedElementType]:
+    """The answer in a file (experimental)."""
+    reply = mer.get_all_managed_elements.bulk(file_location_uri=(folder / "all.zip").as_uri(), packing="ZIP")
+    assert_type(reply.response, GetAllManagedElementsResponse)
+    assert_type(reply.files(allowed=folder), list[Path])
+    yield from reply.objects(ManagedElementType, allowed=folder)
+
+
 class Inventory(ResourceInventoryRetrieval.Supplier):
     """A supplier of whole responses."""
 

@@ -37,6 +37,7 @@ def test_the_children_of_a_fault_detail_are_judged(own: Validator, envelope: Mak
     assert issue.kind == "schema"
 
 
+@pytest.mark.obligation("P36")
 @pytest.mark.parametrize(("count", "header"), [(0, ""), (2, "<hdr:header/><hdr:header/>")])
 def test_p36_exactly_one_mtosi_header(own: Validator, envelope: MakeEnvelope, count: int, header: str) -> None:
     (message,) = messages(own.validate_bytes(envelope(header)))

@@ -34,8 +34,7 @@ CLASSES = (Ctp, Eh, Me, Ptp, PtpInv, CtpInv, MeInv, EhInv, NamingAttributeType, 
 def inventory() -> bytes:
     """Three managed elements in the nested layout."""
     supplier = ems.InventoryEms(network.Network(elements=3, ports=2, channels=2))
-    data = supplier._data([supplier._element(number) for number in range(3)])
-    return xmlbind.encode(rir.GetInventoryResponse(inventory_data=data))
+    return xmlbind.encode(rir.GetInventoryResponse(inventory_data=supplier.data(range(3))))
 
 
 def test_a_whole_comes_after_its_parts(inventory: bytes) -> None:

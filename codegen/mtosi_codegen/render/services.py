@@ -26,6 +26,7 @@ from mtosi_jms.errors import SchemaError
 
 _OWN_PARAMETERS: Final = frozenset({"self", "request", "options", "batch_size"})
 _LIST_DEPTH: Final = 3
+_ITERATOR: Final = "Deprecated over JMS: an iterator stays open at the supplier. Ask for batches instead (C41)."
 
 
 def service_module(service: Service, banner: str) -> str:
@@ -160,9 +161,11 @@ class _ServiceFile:
 
     def _call(self, operation: Operation, request: str, response: str) -> Iterator[str]:
         yield from self._signature("__call__", operation, request, response)
-        doc = operation.doc or _request(operation).doc
+        doc = operation.doc or _request(operation).doc or f"Call {operation.name}."
+        if operation.name.endswith("Iterator"):
+            doc = f"{doc}\n\n{_ITERATOR}"
         documented = ((name, field.doc) for _, name, field in self._parameters(operation))
-        yield from docstring(doc or f"Call {operation.name}.", INDENT * 2, documented, "Args")
+        yield from docstring(doc, INDENT * 2, documented, "Args")
         given = [f"{keyword}={name}" for keyword, name, _ in self._parameters(operation)]
         call = Brackets("self.invoke(", ("request", "options", *given))
         yield from lines(call, prefix="return ", indent=INDENT * 2)

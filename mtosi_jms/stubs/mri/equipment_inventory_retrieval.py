@@ -310,7 +310,10 @@ class _GetEquipmentIterator(
     def __call__(
         self, request: _mri_eir.GetEquipmentIteratorRequest | None = None, /, *, options: _s.CallOptions | None = None
     ) -> _mri_eir.GetEquipmentIteratorResponse:
-        """The next objects of an iterator. Over JMS answers come in batches instead and nobody needs this."""
+        """The next objects of an iterator. Over JMS answers come in batches instead and nobody needs this.
+
+        Deprecated over JMS: an iterator stays open at the supplier. Ask for batches instead (C41).
+        """
         return self.invoke(request, options)
 
     def batches(

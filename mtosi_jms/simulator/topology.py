@@ -1,0 +1,107 @@
+"""Which elements of a network are linked, worked out from numbers alone: a network of any size holds no table of links.
+
+A link goes from an element to the one so many places further on, round the circle of all elements: one place for the
+ring, and for a mesh further strides that the seed chooses. Stride number k starts at port 2k of an element and ends at
+port 2k + 1 of the other, so no port has two links.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+Shape: TypeAlias = Literal["none", "ring", "mesh"]
+"""How the elements are linked: not at all; in one ring; in a ring with chords."""
+
+SHAPES: Final = ("none", "ring", "mesh")
+_CHORDS: Final = 2
+"""At most so many strides besides the ring: an element of a mesh has up to six links."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """An end of a link.
+
+    Attributes:
+        element: number of the element, from 0.
+        port: number of its port, from 0.
+    """
+
+    element: int
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A link by its ends.
+
+    Attributes:
+        number: from 0; the link's place among all that the network ever had.
+        a: where it starts.
+        z: where it ends.
+    """
+
+    number: int
+    a: End
+    z: End
+
+
+@dataclass(frozen=True, slots=True)
+class Circle:
+    """All links of a network.
+
+    Attributes:
+        elements: how many there are.
+        strides: how far its links reach, the ring first.
+    """
+
+    elements: int
+    strides: tuple[int, ...]
+
+    @property
+    def links(self) -> int:
+        """How many links there are. Two elements need one link, not one to and one fro."""
+        return 1 if self.elements == 2 and self.strides else self.elements * len(self.strides)
+
+    def span(self, number: int) -> Span:
+        """A link by its number."""
+        element, k = divmod(number, len(self.strides))
+        other = (element + self.strides[k]) % self.elements
+        return Span(number, End(element, 2 * k), End(other, 2 * k + 1))
+
+    def starting_at(self, element: int) -> Iterator[Span]:
+        """The links whose A end is an element's."""
+        count = len(self.strides)
+        return (self.span(number) for number in range(element * count, min((element + 1) * count, self.links)))
+
+    def touching(self, element: int) -> Iterator[Span]:
+        """The links that have an end at an element, each once."""
+        yield from self.starting_at(element)
+        for k, stride in enumerate(self.strides):
+            number = (element - stride) % self.elements * len(self.strides) + k
+            if number < self.links:
+                yield self.span(number)
+
+    def has_link(self, end: End) -> bool:
+        """Whether a link starts or ends at a port."""
+        return any(end in (span.a, span.z) for span in self.touching(end.element))
+
+
+def circle(shape: str, elements: int, ports: int, seed: int) -> Circle:
+    """The links of a network.
+
+    Args:
+        shape: none, ring or mesh.
+        elements: how many there are; one alone has no links.
+        ports: of each element; a stride takes two of them.
+        seed: of the chords.
+    """
+    if shape == "none" or elements < 2 or ports < 2:
+        return Circle(elements, ())
+    # A chord of half the circle would be there twice, and so would one to the neighbour.
+    possible = range(2, (elements + 1) // 2)
+    wanted = min(_CHORDS, ports // 2 - 1, len(possible)) if shape == "mesh" else 0
+    chords = random.Random(f"{seed}/links").sample(possible, wanted)
+    return Circle(elements, (1, *sorted(chords)))

@@ -1,0 +1,219 @@
+"""The conformance page: which test holds which line of the specifications.
+
+Usage: python tests/conformance/page.py
+
+`obligations/` lists the lines, one file a document; tests name those that they hold with
+`@pytest.mark.obligation("R3a")`, for a function, some of its parameters, a class or, as `pytestmark`, a file. The
+markers are read from the sources: no test is imported or run. Writes docs/conformance.md.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "conformance.md"
+SHOWN = 3
+"""So many tests of a line are shown; of the others there is a count."""
+
+TITLES = {
+    "rule": "Rules",
+    "recommendation": "Recommendations",
+    "requirement": "Requirements",
+    "prose": "Prose",
+    "table": "Tables",
+    "figure": "Figures",
+    "wsdl": "WSDLs",
+    "decision": "Decisions",
+}
+"""The kinds of obligations, in the order of the page, and their headings."""
+
+INTRODUCTION = """\
+# Conformance
+
+Written by `python tests/conformance/page.py` from `tests/conformance/obligations/` and from the markers in the tests:
+change those, not this page. A test carries `@pytest.mark.obligation("R3a")` for each line of a specification that it
+holds. The texts are this project's own short form. *Section* says where the specification has it; of a decision it says
+what was open or at odds with itself.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Obligation:
+    """One line of a specification.
+
+    Attributes:
+        id: as markers and comments in the code cite it.
+        kind: a key of `TITLES`.
+        section: where the document has it.
+        text: what it asks for.
+        not_applicable: why no test holds it; empty where one does.
+        pending: the work that brings its tests, or the rest of them; empty where all are there.
+    """
+
+    id: str
+    kind: str
+    section: str
+    text: str
+    not_applicable: str = ""
+    pending: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A specification.
+
+    Attributes:
+        title: its name.
+        edition: which one.
+        obligations: its lines, by id.
+    """
+
+    title: str
+    edition: str
+    obligations: Mapping[str, Obligation]
+
+
+@dataclass(frozen=True, slots=True)
+class Markers:
+    """What the tests say.
+
+    Attributes:
+        tests: by id the tests that hold it, each as `path::name`.
+        misplaced: `path:line` of each marker that counts for nothing, since it marks no test or names no plain texts.
+    """
+
+    tests: dict[str, list[str]] = field(default_factory=dict)
+    misplaced: list[str] = field(default_factory=list)
+
+
+def documents(folder: Path = ROOT / "tests" / "conformance" / "obligations") -> list[Document]:
+    """The specifications, in the order of the names of their files."""
+    return [_document(path) for path in sorted(folder.glob("*.toml"))]
+
+
+def _document(path: Path) -> Document:
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    title, edition, pending = content.pop("title"), content.pop("edition"), content.pop("pending", "")
+    found: dict[str, Obligation] = {}
+    for kind, lines in content.items():
+        for identifier, line in lines.items():
+            waits = "" if "not_applicable" in line else pending
+            found[identifier] = Obligation(id=identifier, kind=kind, **{"pending": waits, **line})
+    return Document(title, edition, found)
+
+
+def markers(folder: Path = ROOT / "tests") -> Markers:
+    """The markers of all tests below a folder."""
+    found = Markers()
+    for path in sorted(folder.rglob("test_*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        name = path.relative_to(folder.parent).as_posix()
+        counted = set()
+        for test, marker in _markers(tree, name):
+            ids = [one.value for one in marker.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+            if len(ids) == len(marker.args) and ids:
+                counted.add(marker)
+                for identifier in ids:
+                    found.tests.setdefault(identifier, []).append(test)
+        found.misplaced.extend(f"{name}:{call.lineno}" for call in _calls(tree) if call not in counted)
+    return Markers(
+        {identifier: list(dict.fromkeys(tests)) for identifier, tests in found.tests.items()}, found.misplaced
+    )
+
+
+def _markers(parent: ast.AST, name: str) -> Iterator[tuple[str, ast.Call]]:
+    """The markers in a module or class with what they mark: a test, its parameters counting for it, a class, a file."""
+    for node in ast.iter_child_nodes(parent):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inside = f"{name}::{node.name}"
+            if node.name.startswith(("test", "Test")):
+                yield from ((inside, call) for decorator in node.decorator_list for call in _calls(decorator))
+            if isinstance(node, ast.ClassDef):
+                yield from _markers(node, inside)
+        elif isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["pytestmark"]:
+            yield from ((name, call) for call in _calls(node.value))
+
+
+def _calls(parent: ast.AST) -> Iterator[ast.Call]:
+    return (node for node in ast.walk(parent) if isinstance(node, ast.Call) and _is_marker(node))
+
+
+def _is_marker(call: ast.Call) -> bool:
+    return ast.unparse(call.func) == "pytest.mark.obligation"
+
+
+def problems(known: Sequence[Document], found: Markers) -> list[str]:
+    """What must not be: each line names the id or the place, and what is wrong."""
+    told = [f"{place}: a marker marks a test, and names ids as plain texts" for place in found.misplaced]
+    obligations = [one for document in known for one in document.obligations.values()]
+    ids = [one.id for one in obligations]
+    told += [f"{identifier}: in two documents" for identifier in sorted({one for one in ids if ids.count(one) > 1})]
+    for identifier in sorted(set(found.tests) - set(ids)):
+        told.append(f"{identifier}: no obligation has this id; {', '.join(found.tests[identifier])}")
+    for one in obligations:
+        held = one.id in found.tests
+        if one.kind not in TITLES:
+            told.append(f"{one.id}: {one.kind} is no kind of obligation")
+        if one.not_applicable and (held or one.pending):
+            told.append(f"{one.id}: not applicable, and yet there is a test, or one is to come")
+        if not (one.not_applicable or held or one.pending):
+            told.append(f"{one.id}: no test holds it ({one.text})")
+    return told
+
+
+def render(known: Sequence[Document], found: Markers) -> str:
+    """The page."""
+    parts = [INTRODUCTION]
+    for document in known:
+        lines = document.obligations.values()
+        parts.append(f"## {document.title}\n\n{document.edition}. {_summary(list(lines), found)}\n")
+        for kind, title in TITLES.items():
+            rows = [_row(one, found.tests.get(one.id, [])) for one in lines if one.kind == kind]
+            if rows:
+                head = "| id | section | obligation | held by |\n|---|---|---|---|\n"
+                parts.append(f"### {title}\n\n{head}" + "".join(rows))
+    return "\n".join(parts)
+
+
+def _summary(lines: Sequence[Obligation], found: Markers) -> str:
+    waiting = [one for one in lines if one.pending]
+    without = [one for one in lines if one.not_applicable]
+    held = len(lines) - len(waiting) - len(without)
+    tests = {test for one in lines for test in found.tests.get(one.id, [])}
+    said = f"{len(lines)} lines: {held} held by tests, {len(without)} not applicable, {len(waiting)} to come"
+    return f"{said}; {len(tests)} tests hold at least one."
+
+
+def _row(one: Obligation, tests: Sequence[str]) -> str:
+    held = [_link(test) for test in tests[:SHOWN]]
+    if len(tests) > SHOWN:
+        held.append(f"and {len(tests) - SHOWN} more")
+    if one.not_applicable:
+        held.append(f"not applicable: {one.not_applicable}")
+    if one.pending:
+        held.append(f"to come with: {one.pending}")
+    return f"| {one.id} | {one.section} | {one.text} | {'<br>'.join(held) or 'nothing yet'} |\n"
+
+
+def _link(test: str) -> str:
+    return f"[`{test.removeprefix('tests/')}`](../{test.partition('::')[0]})"
+
+
+def main() -> int:
+    """Write the page; 1 where something must not be."""
+    known, found = documents(), markers()
+    PAGE.write_text(render(known, found), encoding="utf-8")
+    told = problems(known, found)
+    for line in told:
+        print(line, file=sys.stderr)
+    return 1 if told else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+"""docs/testing.md: its code runs and prints what the page says, its test passes, and it names all there is."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mtosi_jms import testing
+from mtosi_jms.simulator import TECHNOLOGIES, Network
+from mtosi_jms.testing import faults, fixtures
+
+
+@pytest.fixture
+def page(root: Path) -> str:
+    return (root / "docs" / "testing.md").read_text(encoding="utf-8")
+
+
+def blocks(page: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+
+
+def test_the_code_on_the_page_runs(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    space: dict[str, object] = {}
+    expected = []
+    for number, block in enumerate(blocks(page), 1):
+        exec(compile(block, f"testing.md block {number}", "exec"), space)
+        expected += re.findall(r"^ *print\(.*\) {2,}# (.+)$", block, re.MULTILINE)
+    assert len(expected) == page.count("print(") > 10
+    assert capsys.readouterr().out.splitlines() == expected
+
+
+def test_the_test_on_the_page_passes(page: str, tmp_path: Path, root: Path) -> None:
+    (tmp_path / "test_page.py").write_text(next(block for block in blocks(page) if "def test_" in block))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", fixtures.__name__, "-p", "no:cacheprovider", str(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, env={"PYTHONPATH": str(root)}, capture_output=True, text=True)
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_the_page_names_all_there_is(page: str) -> None:
+    named = [
+        *fixtures.__all__,
+        *TECHNOLOGIES,
+        *(field.name for field in dataclasses.fields(Network)),
+        *(name for name in vars(faults) if name in testing.__all__ and name.islower()),
+        *("exchange", "notifications", "ManualClock", "ScriptedSupplier", "standing_alarms"),
+    ]
+    assert len(named) > 25
+    assert [name for name in named if f"`{name}`" not in page and f"`{name}(" not in page] == []
