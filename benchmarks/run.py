@@ -29,6 +29,7 @@ BENCHMARKS = {
     "request": ("messaging", "request_reply"),
     "request-100": ("messaging", "request_reply_100"),
     "batches": ("messaging", "batches"),
+    "send": ("sending", "asynchronous_send"),
     "parquet": ("parquet", "xml_to_parquet"),
     "nested": ("nested", "nested_inventory"),
     "generate": ("generation", "generation"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -30,6 +31,7 @@ from mtosi_jms.stubs.fmw.hdr import (
     CommunicationStyleType,
     MessageTypeType,
 )
+from mtosi_jms.transport.window import AsyncSender, SendWindow
 from mtosi_jms.xmlbind import XmlObject
 
 log = logging.getLogger(__name__)
@@ -52,7 +54,7 @@ class ProviderError(Exception):
         super().__init__(str(error))
 
 
-class Sender(Protocol):
+class Sender(AsyncSender, Protocol):
     """What sends replies: a session."""
 
     def send(self, destination: Destination, message: JmsMessage) -> JmsMessage:
@@ -69,12 +71,21 @@ class ReplyRules:
         profile: the switches of the binding.
         names: resolves failureReplytoURI.
         allows: says where replies may be sent.
+        send_window: how many partial responses to a request may be unconfirmed by the provider.
+
+    Raises:
+        ConfigError: a window below 1.
     """
 
     sender_uri: str
     profile: BindingProfile
     names: NamingContext
     allows: Callable[[Destination], bool]
+    send_window: int
+
+    def __post_init__(self) -> None:
+        if self.send_window < 1:
+            raise ConfigError(f"send_window {self.send_window}: 1 or more is wanted, or no partial response goes out")
 
 
 class Replies:
@@ -93,9 +104,19 @@ class Replies:
     def __init__(self, rules: ReplyRules, session: Sender, message: JmsMessage) -> None:
         self._rules = rules
         self._session = session
+        self._window = SendWindow(session, rules.send_window)
         self._message = message
         self.request = Header()
         self.version = "1.1"
+
+    def settle(self) -> None:
+        """Return when the provider has confirmed every partial response that was sent.
+
+        Raises:
+            WithheldError, ProviderError: one of them failed.
+        """
+        with _told_apart():
+            self._window.settle()
 
     def admit(self) -> None:
         """Look before anything is done for the request whether it may be answered.
@@ -108,7 +129,7 @@ class Replies:
     def response(
         self, body: Any, operation: OperationInfo, position: BatchPosition | None, fields: Mapping[str, Any]
     ) -> None:
-        """Send one response, partial or whole.
+        """Send one response, partial or whole; a partial one is not waited for, as long as the window has room.
 
         Args:
             body: the response object.
@@ -117,7 +138,7 @@ class Replies:
             fields: header fields that the handler adds, by Python name.
 
         Raises:
-            WithheldError, ProviderError: it cannot be sent.
+            WithheldError, ProviderError: it cannot be sent, or a partial one before it failed.
             HeaderError, EncodeError: it must not be sent as it is.
         """
         route = self._route(is_error=False)
@@ -127,7 +148,7 @@ class Replies:
             self._number(header, position)
         if fields:
             header = dataclasses.replace(header, **fields)
-        self._send(Envelope(header=header, body=body), route)
+        self._send(Envelope(header=header, body=body), route, partial=position is not None)
 
     def document(self, body: Any, operation: OperationInfo, position: BatchPosition) -> bytes:
         """One response as a document of the file of a BulkResponse: an envelope that says which batch it is (C18).
@@ -212,21 +233,33 @@ class Replies:
             raise InvalidDestinationError(f"replies to {destination} are not allowed here")
         return destination
 
-    def _send(self, envelope: Envelope, route: ReplyRoute[Destination]) -> None:
+    def _send(self, envelope: Envelope, route: ReplyRoute[Destination], *, partial: bool = False) -> None:
         if route.destination is None:
             return
         envelope.version = self.version
         message = to_jms(envelope.header or Header(), envelope, self._rules.profile, names=self._rules.names)
         ids = reply_ids(None, self._message.message_id, self._message.correlation_id)
         message = dataclasses.replace(message, correlation_id=ids.jms_correlation_id)
-        try:
-            self._session.send(route.destination, stamped(message, None, None))
-        except InvalidDestinationError as error:
-            raise WithheldError("the requestor is gone", error) from error
-        except ResourceLimitError as error:
-            raise WithheldError("the requestor's destination is full", error) from error
-        except TransportError as error:
-            raise ProviderError(error) from error
+        message = stamped(message, None, None)
+        with _told_apart():
+            if partial:
+                self._window.send(route.destination, message)
+            else:
+                self._window.settle()
+                self._session.send(route.destination, message)
+
+
+@contextmanager
+def _told_apart() -> Iterator[None]:
+    """Says of what goes wrong with a send whether the requestor is to blame, or the provider."""
+    try:
+        yield
+    except InvalidDestinationError as error:
+        raise WithheldError("the requestor is gone", error) from error
+    except ResourceLimitError as error:
+        raise WithheldError("the requestor's destination is full", error) from error
+    except TransportError as error:
+        raise ProviderError(error) from error
 
 
 class ResponseMaker:

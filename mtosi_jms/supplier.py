@@ -1,7 +1,8 @@
 """The supplier: answers requests from one destination with the services it is given (R3, R4, R5, P31, P33).
 
 A handler gets the request object and yields objects, or returns a response; batches are cut and sent while it runs,
-and nothing of a request is kept after its last reply (P33). A request is acknowledged after its last reply was sent.
+and nothing of a request is kept after its last reply (P33). Partial responses are not waited for one by one: a window
+of them may be unconfirmed. A request is acknowledged after the provider has confirmed its last reply.
 """
 
 from __future__ import annotations
@@ -50,9 +51,11 @@ class Supplier:
         on_error: called with each failure that no requestor hears of.
         bulk_folders: folders below which files of BulkResponse requests may be written, since the requestor names the
             file; none: such a request is answered by a fault (C18). Experimental.
+        send_window: how many partial responses to a request may be on their way without the provider's confirmation;
+            1: each is waited for.
 
     Raises:
-        ConfigError: a temporary destination, or two services with the same request element.
+        ConfigError: a temporary destination, two services with the same request element, or a window below 1.
         NamingError: the destination cannot be resolved.
     """
 
@@ -68,6 +71,7 @@ class Supplier:
         eager: bool = False,
         on_error: Callable[[Exception], object] | None = None,
         bulk_folders: Folders = (),
+        send_window: int = 16,
     ) -> None:
         names = connection.names
         self.connection = connection
@@ -79,7 +83,9 @@ class Supplier:
             names.lookup(self.sender_uri)  # every reply will need it: better now than then
         self.profile = profile
         self._reply_policy = reply_policy or self._known_or_own
-        self._rules = ReplyRules(sender_uri=self.sender_uri, profile=profile, names=names, allows=self._allows)
+        self._rules = ReplyRules(
+            sender_uri=self.sender_uri, profile=profile, names=names, allows=self._allows, send_window=send_window
+        )
         self._eager = eager
         self._on_error = on_error
         self._bulk_folders = (bulk_folders,) if isinstance(bulk_folders, str | Path) else tuple(bulk_folders)
@@ -211,12 +217,17 @@ class Supplier:
     def answer(self, message: JmsMessage, session: Sender) -> None:
         """Answer one request through a session; whatever is wrong with the request is answered too, or reported.
 
+        When it returns, every reply is confirmed by the provider, or what became of them is reported.
+
         Raises:
-            TransportError: the provider failed.
+            TransportError: the provider failed; whether it has all replies is unknown.
         """
         replies = Replies(self._rules, session, message)
         try:
-            self._answer(message, replies)
+            try:
+                self._answer(message, replies)
+            finally:
+                replies.settle()
         except WithheldError as withheld:
             self._failed(withheld.what, withheld.error)
         except ProviderError as failure:

@@ -13,6 +13,7 @@ from mtosi_jms.transport.base import AckMode, Connection, Consumer, Delivery, Er
 from mtosi_jms.transport.completion import CompletionListener, SendRules
 from mtosi_jms.transport.descriptor import Capability, ConnectionMetadata, check_jms_version
 from mtosi_jms.transport.producer import Producer
+from mtosi_jms.transport.window import SendWindow
 
 __all__ = [
     "PROVIDERS",
@@ -27,6 +28,7 @@ __all__ = [
     "Listener",
     "Producer",
     "SendRules",
+    "SendWindow",
     "Session",
     "connect",
 ]

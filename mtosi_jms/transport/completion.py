@@ -139,8 +139,14 @@ class Pending:
         return SendTimeoutError(self._completions.rules.timeout or 0.0)
 
 
+class _Outcome(Future[JmsMessage]):
+    def cancel(self) -> bool:
+        """What is sent is sent."""
+        return False
+
+
 class FutureListener:
-    """Puts the outcome into a future, which cannot be cancelled: what was sent is sent.
+    """Puts the outcome into a future, which cannot be cancelled.
 
     Attributes:
         future: has the message as sent, or raises why it was not.
@@ -149,8 +155,7 @@ class FutureListener:
     __slots__ = ("future",)
 
     def __init__(self) -> None:
-        self.future: Future[JmsMessage] = Future()
-        self.future.set_running_or_notify_cancel()
+        self.future: Future[JmsMessage] = _Outcome()
 
     def on_completion(self, message: JmsMessage) -> None:
         """See `CompletionListener`."""

@@ -234,7 +234,7 @@ class TestWaiting:
         [
             pytest.param("producer", marks=pytest.mark.obligation("A15", "A19")),
             pytest.param("session", marks=pytest.mark.obligation("A16", "A19", "A31")),
-            pytest.param("connection", marks=pytest.mark.obligation("A17", "A18", "A19", "A31")),
+            pytest.param("connection", marks=pytest.mark.obligation("A17", "A19", "A31")),
             pytest.param("commit", marks=pytest.mark.obligation("A13", "A19", "A31")),
             pytest.param("rollback", marks=pytest.mark.obligation("A14", "A31")),
         ],
