@@ -1,4 +1,4 @@
-"""Beside the peers: decode, encode, request and reply, batches, XML to Parquet, generation. Prints tables, writes JSON.
+"""Beside the peers: decode, encode, messaging, selectors, XML to Parquet, generation. Prints tables, writes JSON.
 
 `make bench` runs it; `make bench ARGS="--only decode,encode --quick"` a part of it. What each line means:
 `docs/benchmarks.md`. Nothing here judges a figure.
@@ -30,6 +30,7 @@ BENCHMARKS = {
     "request-100": ("messaging", "request_reply_100"),
     "batches": ("messaging", "batches"),
     "send": ("sending", "asynchronous_send"),
+    "selectors": ("selection", "selectors"),
     "parquet": ("parquet", "xml_to_parquet"),
     "nested": ("nested", "nested_inventory"),
     "generate": ("generation", "generation"),

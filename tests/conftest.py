@@ -9,6 +9,9 @@ import pytest
 
 from mtosi_jms.testing import fixtures
 
+from .java_tools import JavaTools
+from .selector_maker import SelectorMaker
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -31,3 +34,15 @@ def shared() -> Path:
     if not (folder / "mtosi").is_dir():
         pytest.skip(f"no reference material in {folder}: set MTOSI_SHARED")
     return folder.resolve()
+
+
+@pytest.fixture(scope="session")
+def java(tmp_path_factory: pytest.TempPathFactory) -> JavaTools:
+    """Compiles and runs Java programs of the suite; skips where there is no compiler."""
+    return JavaTools(tmp_path_factory.mktemp("java"))
+
+
+@pytest.fixture(scope="session")
+def selector_maker() -> type[SelectorMaker]:
+    """The maker of random selectors."""
+    return SelectorMaker

@@ -35,7 +35,10 @@ _NAMES: Final = {
     "vendorNotification": "VendorNotification",
 }
 _GENERIC: Final = ("objectCreation", "objectDeletion", "objectDiscovery", "attributeValueChange", "stateChange")
-_SEVERITY_CODES: Final = ("INDETERMINATE", "CRITICAL", "MAJOR", "MINOR", "WARNING", "CLEARED")
+EVENT_NAMES: Final = frozenset(_NAMES.values()) | {name[0].upper() + name[1:] for name in _GENERIC}
+"""The logical names of all events that MTOSI has (C27)."""
+SEVERITIES: Final = ("INDETERMINATE", "CRITICAL", "MAJOR", "MINOR", "WARNING", "CLEARED")
+"""perceivedSeverity; the place of each is its number in MTOSI 1.x (C26)."""
 
 
 def logical_name(element_name: str) -> str:
@@ -146,8 +149,8 @@ def _moment(text: str) -> dt.datetime | None:
 
 def _severity(element: etree._Element, profile: BindingProfile) -> PropertyValue | None:
     text = _text(element, profile)
-    if profile.severity_form == "code" and text in _SEVERITY_CODES:
-        return str(_SEVERITY_CODES.index(text))
+    if profile.severity_form == "code" and text in SEVERITIES:
+        return str(SEVERITIES.index(text))
     return text
 
 

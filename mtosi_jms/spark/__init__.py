@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mtosi_jms.spark.diff import diff_snapshots, diff_tables
     from mtosi_jms.spark.messages import parse_messages
     from mtosi_jms.spark.rows import arrow_schema
+    from mtosi_jms.spark.selector import selector_column
     from mtosi_jms.spark.sequences import ledger
     from mtosi_jms.spark.source import InventorySource
     from mtosi_jms.spark.topology import snapshot_topology, topology_tables
@@ -36,6 +37,7 @@ __all__ = [
     "parse_alarms",
     "parse_messages",
     "read_alarms",
+    "selector_column",
     "snapshot_topology",
     "topology_tables",
 ]
@@ -50,6 +52,7 @@ _HOMES: Final = {
     "parse_alarms": "alarms",
     "parse_messages": "messages",
     "read_alarms": "alarms",
+    "selector_column": "selector",
     "snapshot_topology": "topology",
     "topology_tables": "topology",
 }

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import pytest
 
 from mtosi_jms.jms.destinations import Queue, Topic
+from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport.base import Connection, Session
 from mtosi_jms.transport.completion import OPTIONS, SendRules
 from mtosi_jms.transport.memory import CompletionGate, MemoryConnection, MemoryProvider
@@ -76,8 +77,8 @@ class MemoryUnderTest:
     quiet = 0.0
 
     def __init__(self) -> None:
-        self.seconds = 1_700_000_000.0
-        self.provider = MemoryProvider("contract", clock=lambda: self.seconds)
+        self._clock = ManualClock(1_700_000_000)
+        self.provider = MemoryProvider("contract", clock=self._clock)
         self._connections: list[Connection] = []
 
     def connect(self, *, client_id: str = "", **options: Any) -> Connection:
@@ -88,7 +89,7 @@ class MemoryUnderTest:
         return connection
 
     def pass_time(self, seconds: float) -> None:
-        self.seconds += seconds
+        self._clock.advance(seconds)
 
     def until_blocked(self, session: Any) -> None:
         until_memory_blocks(session)

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.errors import ConfigError, IllegalStateError, ResourceLimitError
+from mtosi_jms.errors import ConfigError, IllegalStateError, InvalidDestinationError, ResourceLimitError
 from mtosi_jms.jms.destinations import Queue, Topic
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.transport import connect
+from mtosi_jms.testing import ManualClock
+from mtosi_jms.transport import AckMode, connect
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
+from mtosi_jms.transport.memory import session as sessions
 
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
 QUEUE = Queue("bounded")
@@ -22,6 +24,12 @@ def opened(provider: MemoryProvider) -> MemoryConnection:
     connection = MemoryConnection(provider)
     connection.start()
     return connection
+
+
+@pytest.fixture(autouse=True)
+def _no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sender that waits is woken when there is room: it must not need its look at what expired meanwhile."""
+    monkeypatch.setattr(sessions, "_EXPIRY_LOOK", 600.0)
 
 
 @pytest.fixture
@@ -80,13 +88,28 @@ def test_a_full_destination_refuses_after_the_send_timeout() -> None:
 
 
 def test_expiry_makes_room() -> None:
-    now = [1000.0]
-    with opened(MemoryProvider(clock=lambda: now[0], capacity=1, send_timeout=0)) as connection:
+    clock = ManualClock(1_000)
+    with opened(MemoryProvider(clock=clock, capacity=1, send_timeout=0)) as connection:
         session = connection.session()
         session.send(QUEUE, JmsMessage(body=b"old", time_to_live_ms=500))
-        now[0] += 1
+        clock.advance(1)
         session.send(QUEUE, numbered(2))
         assert connection.session().consumer(QUEUE).receive(0).message.body == b"2"
+
+
+def test_expiry_lets_a_sender_go_on_that_waits(
+    monkeypatch: pytest.MonkeyPatch, background: Background, until_memory_blocked: Callable[..., None], patience: float
+) -> None:
+    """Nobody tells it: it looks again."""
+    monkeypatch.setattr(sessions, "_EXPIRY_LOOK", 0.01)
+    clock = ManualClock(1_000)
+    with opened(MemoryProvider(clock=clock, capacity=1)) as connection:
+        session = connection.session()
+        session.send(QUEUE, JmsMessage(time_to_live_ms=500))
+        waiting = background(lambda: session.send(QUEUE, numbered(2)))
+        until_memory_blocked(session)
+        clock.advance(1)
+        assert waiting.result(patience).message_id
 
 
 def test_closing_wakes_a_sender_that_waits(
@@ -121,3 +144,136 @@ def test_a_slow_subscription_holds_its_publishers_until_it_is_closed(
 def test_capacity_is_a_number_of_messages(capacity: object) -> None:
     with pytest.raises(ConfigError, match="capacity"):
         connect("memory:bad-capacity", capacity=capacity)
+
+
+class TestTransactions:
+    """What a transaction sends goes at commit, all at once; so it is commit that waits for room."""
+
+    def test_commit_waits_until_there_is_room_for_all(
+        self, bounded: MemoryConnection, background: Background, until_memory_blocked: Any, patience: float
+    ) -> None:
+        bounded.session().send(QUEUE, numbered(0))
+        session = bounded.session(transacted=True)
+        for number in (1, 2):
+            session.send(QUEUE, numbered(number))
+        assert bounded.provider.depth(QUEUE) == 1
+        done = background(session.commit)
+        until_memory_blocked(session)
+        assert bounded.provider.depth(QUEUE) == 1
+        consumer = bounded.session().consumer(QUEUE)
+        assert consumer.receive(0).message.body == b"0"
+        done.result(patience)
+        assert [consumer.receive(0).message.body for _ in range(2)] == [b"1", b"2"]
+
+    def test_one_that_is_larger_than_the_capacity_waits_until_nothing_is_there(self, bounded: MemoryConnection) -> None:
+        session = bounded.session(transacted=True)
+        for number in range(5):
+            session.send(QUEUE, numbered(number))
+        session.commit()
+        assert bounded.provider.depth(QUEUE) == 5
+
+    def test_without_room_in_time_all_is_rolled_back(self) -> None:
+        with opened(MemoryProvider(capacity=1, send_timeout=0)) as connection:
+            connection.session().send(QUEUE, numbered(0))
+            other = Queue("other")
+            session = connection.session(transacted=True)
+            consumer = session.consumer(other)
+            connection.session().send(other, numbered(1))
+            assert consumer.receive(0) is not None
+            session.send(other, numbered(2))
+            session.send(QUEUE, numbered(3))
+            with pytest.raises(ResourceLimitError, match="queue:bounded"):
+                session.commit()
+            again = consumer.receive(0)
+            assert again is not None
+            assert (again.message.body, again.message.redelivered) == (b"1", True)
+            session.commit()
+            assert (connection.provider.depth(other), connection.provider.depth(QUEUE)) == (0, 1)
+
+    def test_closing_ends_a_commit_that_waits(
+        self, bounded: MemoryConnection, background: Background, until_memory_blocked: Any, patience: float
+    ) -> None:
+        for number in range(2):
+            bounded.session().send(QUEUE, numbered(number))
+        session = bounded.session(transacted=True)
+        session.send(QUEUE, numbered(2))
+        done = background(session.commit)
+        until_memory_blocked(session)
+        session.close()
+        with pytest.raises(IllegalStateError, match="closed"):
+            done.result(patience)
+        assert bounded.provider.depth(QUEUE) == 2
+
+    def test_a_destination_that_goes_meanwhile_rolls_it_back(
+        self, bounded: MemoryConnection, background: Background, until_memory_blocked: Any, patience: float
+    ) -> None:
+        other = MemoryConnection(bounded.provider)
+        temporary = other.session().temporary_queue()
+        for number in range(2):
+            bounded.session().send(temporary, numbered(number))
+        session = bounded.session(transacted=True)
+        session.send(temporary, numbered(2))
+        done = background(session.commit)
+        until_memory_blocked(session)
+        other.close()
+        with pytest.raises(InvalidDestinationError):
+            done.result(patience)
+
+
+class TestSubscriptions:
+    TOPIC = Topic("bounded")
+
+    def test_a_durable_one_that_is_away_holds_its_publishers(
+        self, bounded: MemoryConnection, background: Background, until_memory_blocked: Any, patience: float
+    ) -> None:
+        session = bounded.session()
+        session.consumer(self.TOPIC, durable="away").close()
+        publisher = bounded.session()
+        for number in range(2):
+            publisher.send(self.TOPIC, numbered(number))
+        third = background(lambda: publisher.send(self.TOPIC, numbered(2)))
+        until_memory_blocked(publisher)
+        session.unsubscribe("away")
+        assert third.result(patience).body == b"2"
+
+    def test_a_durable_one_that_is_away_has_them_refused(self) -> None:
+        with opened(MemoryProvider(capacity=1, send_timeout=0)) as connection:
+            session = connection.session()
+            session.consumer(self.TOPIC, durable="away").close()
+            session.send(self.TOPIC, numbered(0))
+            with pytest.raises(ResourceLimitError, match="topic:bounded"):
+                session.send(self.TOPIC, numbered(1))
+
+    def test_what_a_selector_leaves_out_takes_no_room(self) -> None:
+        with opened(MemoryProvider(capacity=1, send_timeout=0)) as connection:
+            session = connection.session()
+            consumer = session.consumer(self.TOPIC, "n = 1")
+            for number in (0, 0, 1):
+                session.send(self.TOPIC, JmsMessage(properties={"n": number}))
+            with pytest.raises(ResourceLimitError):
+                session.send(self.TOPIC, JmsMessage(properties={"n": 1}))
+            assert consumer.receive(0) is not None
+
+
+def test_a_listener_that_waits_for_room_does_not_hold_up_close(
+    bounded: MemoryConnection, until_memory_blocked: Any, patience: float
+) -> None:
+    full, errors = Queue("full"), []
+    sender = bounded.session()
+    for number in range(2):
+        sender.send(full, numbered(number))
+    session = bounded.session(AckMode.AUTO)
+    session.consumer(QUEUE).listen(
+        lambda delivery: session.send(full, delivery.message), lambda error, _: errors.append(error)
+    )
+    sender.send(QUEUE, numbered(2))
+    until_memory_blocked(session)
+    session.close()
+    assert [type(error) for error in errors] == [IllegalStateError]
+    assert bounded.provider.depth(QUEUE) == 1
+
+
+@pytest.mark.parametrize("wait", [-1, float("nan"), "5", True])
+def test_send_timeout_is_seconds(wait: object) -> None:
+    with pytest.raises(ConfigError, match="send_timeout"):
+        connect("memory:bad-timeout", send_timeout=wait)

@@ -11,6 +11,7 @@ from mtosi_jms import errors, soap, xmlbind
 from mtosi_jms.deployment import Deployment, read_deployment
 from mtosi_jms.inventory.place import place_of
 from mtosi_jms.jms.binding import from_jms, to_jms
+from mtosi_jms.jms.selector import Finding, P, Selector, lint, parse
 from mtosi_jms.service import RequestContext
 from mtosi_jms.stubs.fmw.nam import NamingAttributeType, name
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
@@ -24,7 +25,7 @@ from mtosi_jms.stubs.mri.resource_inventory_retrieval import ResourceInventoryRe
 from mtosi_jms.stubs.mri.rir import GetInventoryRequest, GetInventoryResponse
 from mtosi_jms.stubs.nrf.invdata import ManagementDomainInventoryType
 from mtosi_jms.stubs.nrf.me import ManagedElementType, Me
-from mtosi_jms.transport import Connection
+from mtosi_jms.transport import AckMode, Capability, Connection, Delivery
 
 
 def ask(connection: Connection) -> str | xmlbind.Nil | None:
@@ -93,6 +94,24 @@ class Ems(ManagedElementRetrieval.Supplier):
         return GetManagedElementResponse(me=ManagedElementType(name=request.me_ref))
 
 
+def talk(connection: Connection, destination: mtosi.Queue) -> list[mtosi.JmsMessage]:
+    """JMS itself: a producer, a consumer, a listener, a browser."""
+
+    def on_message(delivery: Delivery) -> None:
+        delivery.acknowledge()
+
+    def on_error(error: BaseException, delivery: Delivery | None) -> None:
+        print(error, delivery and delivery.message.message_id)
+
+    with connection.session(AckMode.DUPS_OK) as session:
+        sent = session.producer(destination, priority=6).send(mtosi.JmsMessage(body=b"x"), time_to_live_ms=1000)
+        assert_type(sent, mtosi.JmsMessage)
+        consumer = session.consumer(destination, "MTOSI_msgType = 'REQUEST'")
+        assert_type(consumer.receive(1), Delivery | None)
+        consumer.listen(on_message, on_error)
+        return session.browse(destination) if Capability.BROWSE in connection.capabilities else []
+
+
 def serve() -> None:
     """A supplier on the embedded provider."""
     with mtosi.connect("memory:", names={"jms/EmsOS": "queue:EMS"}) as connection:
@@ -142,6 +161,16 @@ def carry(data: bytes, profile: mtosi.BindingProfile) -> bytes:
     back = from_jms(message)
     assert_type(back, soap.Envelope)
     return back.to_bytes()
+
+
+def selecting(message: mtosi.JmsMessage) -> bool:
+    """Selectors as text and in Python."""
+    written = parse("MTOSI_EventType = 'ObjectCreation' AND JMSPriority > 4")
+    assert_type(written.matches({"JMSPriority": 5}), bool | None)
+    built = (P.EventType.in_("ObjectCreation") & (P.JMSPriority + 1 > 4)) | ~P.isEdgePointRelated
+    assert_type(built.selector(), Selector)
+    assert_type(lint(written, mode="strict", filters=["EventType"]), list[Finding])
+    return written.accepts(message) and (P["color"] == "blue").selector().accepts(message)
 
 
 def deployed(path: Path) -> None:

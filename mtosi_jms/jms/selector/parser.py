@@ -45,6 +45,8 @@ BINDING: Final = {
 }
 """How tightly what follows an operand binds to it; NOT is the one of NOT LIKE."""
 
+_NESTED: Final = 2 * MAX_DEPTH + 1
+"""Each level of a tree that is allowed takes at most an operand and a pair of parentheses."""
 _OPERATORS: Final = frozenset({"word", "operator"})
 
 
@@ -103,8 +105,8 @@ class _Parser:
     def _expression(self, binding: int) -> Node:
         """An operand and what binds to it at least so tightly."""
         self._depth += 1
-        if self._depth > MAX_DEPTH:
-            raise SelectorError(f"expressions nested more than {MAX_DEPTH} deep", self._next.position)
+        if self._depth > _NESTED:
+            raise SelectorError("expressions nested too deep", self._next.position)
         left = self._operand(binding)
         while True:
             token = self._next

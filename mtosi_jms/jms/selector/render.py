@@ -1,4 +1,8 @@
-"""Syntax tree to selector text: words in capitals, single spaces, and no parentheses but those that are needed."""
+"""Syntax tree to selector text: words in capitals, single spaces, and no parentheses but those that are needed.
+
+Some are needed for providers that depart from the text: ActiveMQ reads NOT a = 1 as (NOT a) = 1, and two minuses side
+by side begin a comment there.
+"""
 
 from __future__ import annotations
 
@@ -61,8 +65,8 @@ def _bare(node: Node) -> str:
         case Junction(word, terms):
             return f" {word} ".join(_text(term, BINDING[word] + 1) for term in terms)
         case Not(operand):
-            return f"NOT {_text(operand, NOT)}"
-        case Sign(sign, operand):  # two minuses side by side are a comment for some providers
+            return f"NOT {_text(operand, NOT if isinstance(operand, Not) else SIGN)}"
+        case Sign(sign, operand):
             inner = _text(operand, ATOM)
             return f"{sign}({inner})" if inner[0] in "+-" else f"{sign}{inner}"
         case Arithmetic(sign, left, right):

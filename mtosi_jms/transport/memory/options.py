@@ -105,7 +105,9 @@ class Options:
             raise ConfigError("option clock: a callable that returns seconds since 1970 is wanted")
         limits = {name: given[name] for name in _CHECKS if name in given}
         Limits().changed(**limits)
-        client_id = given.get("client_id", "")
+        client_id = given.get("client_id")
+        if client_id is None:
+            client_id = ""
         if not isinstance(client_id, str):
             raise ConfigError("option client_id: text is wanted")
         return cls(clock, limits, client_id, SendRules.of(given))

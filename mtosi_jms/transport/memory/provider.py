@@ -86,9 +86,10 @@ class MemoryProvider:
         Raises:
             ConfigError: an open connection has it.
         """
-        if client_id and client_id in self._clients:
+        if client_id in self._clients:
             raise ConfigError(f"client id {client_id!r}: an open connection has it")
-        self._clients.add(client_id)
+        if client_id:
+            self._clients.add(client_id)
 
     def dismiss(self, connection_id: str, client_id: str) -> None:
         """A connection was closed: deletes its temporary destinations, with what is in them."""

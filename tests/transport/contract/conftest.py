@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -98,3 +99,59 @@ def started(provider: Any) -> Callable[..., Connection]:
         return made
 
     return open_one
+
+
+class Ear:
+    """A listener that remembers, and tells when it has heard enough.
+
+    Args:
+        enough: how many messages.
+        reaction: what it does with each, given how many it has heard.
+    """
+
+    def __init__(self, enough: int = 1, reaction: Callable[[Delivery, int], object] = lambda _, __: None) -> None:
+        self.heard: list[Delivery] = []
+        self.errors: list[tuple[BaseException, Delivery | None]] = []
+        self.threads: set[threading.Thread] = set()
+        self.done = threading.Event()
+        self._enough = enough
+        self._reaction = reaction
+
+    def __call__(self, delivery: Delivery) -> None:
+        self.heard.append(delivery)
+        self.threads.add(threading.current_thread())
+        try:
+            self._reaction(delivery, len(self.heard))
+        finally:
+            if len(self.heard) >= self._enough:
+                self.done.set()
+
+    def on_error(self, error: BaseException, delivery: Delivery | None) -> None:
+        self.errors.append((error, delivery))
+        self.threads.add(threading.current_thread())
+
+
+class Holding:
+    """A listener in the middle of its work until it is let go."""
+
+    def __init__(self, patience: float, last: Callable[[Delivery], object] = lambda _: None) -> None:
+        self.entered, self.release, self.left = threading.Event(), threading.Event(), threading.Event()
+        self._patience, self._last = patience, last
+
+    def __call__(self, delivery: Delivery) -> None:
+        self.entered.set()
+        assert self.release.wait(self._patience)
+        self._last(delivery)
+        self.left.set()
+
+
+@pytest.fixture
+def listener() -> type[Ear]:
+    """Makes listeners that remember."""
+    return Ear
+
+
+@pytest.fixture
+def slow_listener() -> type[Holding]:
+    """Makes listeners that stay in the middle of their work."""
+    return Holding

@@ -104,3 +104,26 @@ class TestLifeCycle:
                 return [m.body for m in drain(consumer)] == [text(n).body for n in range(50)]
 
         assert [future.result(patience) for future in [background(work) for _ in range(8)]] == [True] * 8
+
+    @pytest.mark.obligation("P4")
+    def test_misuse_by_many_threads_is_told_and_harms_nothing(
+        self, connection: Connection, queue: Queue, background: Background, patience: float, text: Any, drain: Any
+    ) -> None:
+        """Eight threads in one session: each call either does its work or is refused, and nothing else happens."""
+        session = connection.session()
+        ready = threading.Barrier(8)
+
+        def send(number: int) -> tuple[int, int]:
+            ready.wait(patience)
+            sent = refused = 0
+            for _ in range(200):
+                try:
+                    session.send(queue, text(number))
+                    sent += 1
+                except IllegalStateError:
+                    refused += 1
+            return sent, refused
+
+        results = [one.result(patience) for one in [background(lambda n=n: send(n)) for n in range(8)]]
+        assert sum(sent + refused for sent, refused in results) == 8 * 200
+        assert len(drain(session.consumer(queue))) == sum(sent for sent, _ in results) > 0

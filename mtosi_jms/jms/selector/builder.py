@@ -1,0 +1,284 @@
+"""Selectors in Python: `P.perceivedSeverity == "CRITICAL"` is the condition MTOSI_perceivedSeverity = 'CRITICAL'.
+
+    (P.EventType.in_("ObjectCreation", "ObjectDeletion") & P.objectName.startswith("MD=EMS1/")) | (P.JMSPriority > 6)
+
+An expression is a syntax tree, so that its text has the right quotes and parentheses whatever the values are. Python's
+`and`, `or` and `not` cannot be taken over: `&`, `|` and `~` stand for them, and they bind more tightly than `==`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
+
+from mtosi_jms.errors import ConfigError, SelectorError
+from mtosi_jms.jms import table2
+from mtosi_jms.jms.message import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, Long
+from mtosi_jms.jms.profile import FILTER_ATTRIBUTES
+from mtosi_jms.jms.selector.like import Pattern, escaped
+from mtosi_jms.jms.selector.nodes import (
+    Arithmetic,
+    ArithmeticSign,
+    Between,
+    Comparison,
+    ComparisonSign,
+    Identifier,
+    In,
+    IsNull,
+    JunctionWord,
+    Like,
+    Literal,
+    Node,
+    Not,
+    condition,
+    join,
+    signed,
+)
+from mtosi_jms.jms.selector.render import render
+from mtosi_jms.jms.selector.selector import Selector, parse
+from mtosi_jms.jms.selector.tokens import HEADERS, is_name
+
+PREFIX: Final = "MTOSI_"
+NAMES: Final = {
+    **{name: PREFIX + name for name in FILTER_ATTRIBUTES},
+    **{row.field: row.name for row in table2.ROWS},
+    **{row.name.removeprefix(PREFIX): row.name for row in table2.ROWS},
+}
+"""What `P` knows without prefix: attributes of Table 4, fields and properties of Table 2."""
+_KNOWN: Final = {**NAMES, **{name: name for name in (*NAMES.values(), *HEADERS)}}
+
+_ESCAPE: Final = "!"
+_NEAR: Final = 0.75
+
+
+class Expression:
+    """A part of a selector, made by `P` and by operators on what it gives. `str` gives its text.
+
+    Operators raise ConfigError where JMS has no such comparison or operation, and for values that no property has.
+    """
+
+    __slots__ = ("tree",)
+    __hash__ = None  # type: ignore[assignment]  # what == gives is no truth
+
+    def __init__(self, tree: Node) -> None:
+        self.tree = tree
+
+    def __str__(self) -> str:
+        return render(self.tree)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {render(self.tree)}>"
+
+    def __bool__(self) -> NoReturn:
+        raise ConfigError(
+            f"{self} has no truth before there is a message: join conditions by & and |, negate by ~, "
+            "and put each comparison in parentheses"
+        )
+
+    def __eq__(self, other: object) -> Condition:  # type: ignore[override]
+        return _compared("=", self, other)
+
+    def __ne__(self, other: object) -> Condition:  # type: ignore[override]
+        return _compared("<>", self, other)
+
+
+class Condition(Expression):
+    """What is true, false or unknown: a comparison, or several joined."""
+
+    __slots__ = ()
+
+    def selector(self) -> Selector:
+        """The condition as a selector.
+
+        Raises:
+            SelectorError: it is no boolean by itself.
+        """
+        return parse(render(condition(self.tree)))
+
+    def __and__(self, other: Condition) -> Condition:
+        return _joined("AND", self, other)
+
+    def __or__(self, other: Condition) -> Condition:
+        return _joined("OR", self, other)
+
+    def __rand__(self, other: bool) -> Condition:
+        return _joined("AND", _operand(other), self)
+
+    def __ror__(self, other: bool) -> Condition:
+        return _joined("OR", _operand(other), self)
+
+    def __invert__(self) -> Condition:
+        return Condition(_made(Not, self.tree))
+
+
+class Operand(Expression):
+    """What can be compared and reckoned with: a property, or arithmetic with one."""
+
+    __slots__ = ()
+
+    def __lt__(self, other: Operand | float) -> Condition:
+        return _compared("<", self, other)
+
+    def __le__(self, other: Operand | float) -> Condition:
+        return _compared("<=", self, other)
+
+    def __gt__(self, other: Operand | float) -> Condition:
+        return _compared(">", self, other)
+
+    def __ge__(self, other: Operand | float) -> Condition:
+        return _compared(">=", self, other)
+
+    def between(self, low: Operand | float, high: Operand | float) -> Condition:
+        """`BETWEEN low AND high`, both of them included."""
+        return Condition(_made(Between, self.tree, _operand(low).tree, _operand(high).tree))
+
+    def __add__(self, other: Operand | float) -> Operand:
+        return _calculated("+", self, other)
+
+    def __radd__(self, other: float) -> Operand:
+        return _calculated("+", other, self)
+
+    def __sub__(self, other: Operand | float) -> Operand:
+        return _calculated("-", self, other)
+
+    def __rsub__(self, other: float) -> Operand:
+        return _calculated("-", other, self)
+
+    def __mul__(self, other: Operand | float) -> Operand:
+        return _calculated("*", self, other)
+
+    def __rmul__(self, other: float) -> Operand:
+        return _calculated("*", other, self)
+
+    def __truediv__(self, other: Operand | float) -> Operand:
+        return _calculated("/", self, other)
+
+    def __rtruediv__(self, other: float) -> Operand:
+        return _calculated("/", other, self)
+
+    def __neg__(self) -> Operand:
+        return Operand(_made(signed, "-", self.tree))
+
+
+class Property(Operand, Condition):
+    """A property or header; a boolean one is a condition by itself."""
+
+    __slots__ = ("_identifier",)
+
+    def __init__(self, name: str) -> None:
+        self._identifier = Identifier(name)
+        super().__init__(self._identifier)
+
+    def like(self, pattern: str, escape: str | None = None) -> Condition:
+        """`LIKE pattern`: `%` stands for any text, `_` for one character.
+
+        Args:
+            pattern: the whole text must match it.
+            escape: a character behind which `%` and `_` stand for themselves.
+        """
+        return Condition(Like(self._identifier, _made(Pattern, pattern, escape)))
+
+    def startswith(self, text: str) -> Condition:
+        """Whether the property is a text that begins so; `%` and `_` stand for themselves."""
+        special = any(one in text for one in "%_")
+        pattern = escaped(text, _ESCAPE) if special else text
+        return self.like(f"{pattern}%", _ESCAPE if special else None)
+
+    def in_(self, *values: str | float) -> Condition:
+        """Whether the property is one of the values, given one by one or as one collection.
+
+        JMS has IN for texts alone; for other values it is written as comparisons joined by OR.
+        """
+        only = values[0] if len(values) == 1 else values
+        chosen: tuple[Any, ...] = (only,) if isinstance(only, (str, int, float)) else tuple(only)
+        if not chosen:
+            raise ConfigError(f"{self} in nothing: IN needs a value")
+        if all(isinstance(value, str) for value in chosen):
+            return Condition(In(self._identifier, tuple(str.__str__(value) for value in chosen)))
+        terms = [_compared("=", self, value) for value in chosen]
+        return terms[0] if len(terms) == 1 else Condition(_made(join, "OR", [term.tree for term in terms]))
+
+    def is_null(self) -> Condition:
+        """Whether the message does not have it."""
+        return Condition(IsNull(self._identifier))
+
+    def is_not_null(self) -> Condition:
+        """Whether the message has it."""
+        return Condition(IsNull(self._identifier, negated=True))
+
+
+class Properties:
+    """The properties and headers of a message, by name; there is one of it, `P`.
+
+    `P.name` takes names of Table 4 and Table 2 without their prefix, the same with `MTOSI_`, and the six headers.
+    `P["name"]` takes any name as it is.
+    """
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Property:
+        known = _KNOWN.get(name)
+        if known is None:
+            near = difflib.get_close_matches(name, _KNOWN, 1, _NEAR)
+            hint = f": did you mean P.{near[0]}?" if near else ""
+            raise AttributeError(f"{name} is no name of Table 2 or Table 4{hint} (another property: P[{name!r}])")
+        return Property(known)
+
+    def __getitem__(self, name: str) -> Property:
+        """The property of any name, used as it is.
+
+        Raises:
+            ConfigError: a selector cannot name it so.
+        """
+        if not is_name(name):
+            raise ConfigError(f"{name!r}: not a name that a selector can have")
+        return Property(name)
+
+    def __dir__(self) -> list[str]:
+        return sorted(_KNOWN)
+
+    def __repr__(self) -> str:
+        return "P"
+
+
+P: Final = Properties()
+
+
+def _made(make: Callable[..., Any], *parts: Any) -> Any:
+    """What `make` makes, an operation that JMS has not being a mistake of the caller's."""
+    try:
+        return make(*parts)
+    except SelectorError as error:
+        raise ConfigError(error.message) from error
+
+
+def _operand(value: object) -> Expression:
+    """A value of Python's as a literal; an expression as it is."""
+    if isinstance(value, Expression):
+        return value
+    if isinstance(value, str):
+        return Expression(Literal(str.__str__(value)))
+    if isinstance(value, bool):
+        return Expression(Literal(value))
+    if isinstance(value, int) and LONG_MIN <= value <= LONG_MAX:
+        wide = isinstance(value, Long) or not INT_MIN <= value <= INT_MAX
+        return Expression(Literal(Long(value) if wide else int(value)))
+    if isinstance(value, float) and math.isfinite(value):
+        return Expression(Literal(float(value)))
+    if value is None:
+        raise ConfigError("nothing equals NULL: use is_null() or is_not_null()")
+    raise ConfigError(f"a selector has no literal for the {type(value).__name__} {value!r}")
+
+
+def _compared(sign: ComparisonSign, left: object, right: object) -> Condition:
+    return Condition(_made(Comparison, sign, _operand(left).tree, _operand(right).tree))
+
+
+def _calculated(sign: ArithmeticSign, left: object, right: object) -> Operand:
+    return Operand(_made(Arithmetic, sign, _operand(left).tree, _operand(right).tree))
+
+
+def _joined(word: JunctionWord, left: object, right: object) -> Condition:
+    return Condition(_made(join, word, [_operand(left).tree, _operand(right).tree]))

@@ -1,0 +1,258 @@
+"""What is wrong with a selector although it parses: names and values that no MTOSI message has (R20c, C34).
+
+A selector on a property that is not there is unknown for every message: the subscriber waits for ever and nothing says
+why. So a name is held against Table 4, Table 2 and the six JMS headers, and what is compared with it against the type
+and the values that the property has.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+from typing import Literal as OneOf
+
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.jms import table2
+from mtosi_jms.jms.events import EVENT_NAMES, SEVERITIES
+from mtosi_jms.jms.message import DeliveryMode
+from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, OPTIONAL_FIELDS, BindingProfile
+from mtosi_jms.jms.selector.builder import NAMES, PREFIX
+from mtosi_jms.jms.selector.nodes import (
+    EQUALITY,
+    Arithmetic,
+    Between,
+    Comparison,
+    Identifier,
+    In,
+    IsNull,
+    Junction,
+    Kind,
+    Like,
+    Literal,
+    Node,
+    Not,
+    Sign,
+)
+from mtosi_jms.jms.selector.selector import Selector, parse
+from mtosi_jms.jms.selector.tokens import HEADERS
+from mtosi_jms.stubs.fmw import hdr
+from mtosi_jms.stubs.nra.com import AcknowledgeIndicationType
+
+Mode: TypeAlias = OneOf["lenient", "strict"]
+Level: TypeAlias = OneOf["error", "warning"]
+
+TABLE_4: Final = frozenset(PREFIX + name for name in FILTER_ATTRIBUTES)
+_TIMES: Final = frozenset({"MTOSI_osTime", "MTOSI_sourceTime"})
+_KINDS: Final[Mapping[str, Kind]] = {
+    **dict.fromkeys(TABLE_4 | HEADERS, Kind.STRING),
+    **{row.name: {int: Kind.NUMBER, bool: Kind.BOOLEAN}.get(row.kind, Kind.STRING) for row in table2.ROWS},
+    "MTOSI_isEdgePointRelated": Kind.BOOLEAN,
+    "MTOSI_rootCauseAlarmIndication": Kind.BOOLEAN,
+    "JMSPriority": Kind.NUMBER,
+    "JMSTimestamp": Kind.NUMBER,
+}
+_TYPES: Final = {Kind.STRING: "a String", Kind.NUMBER: "a number", Kind.BOOLEAN: "a Boolean"}
+_VALUES: Final[Mapping[str, frozenset[str]]] = {
+    "MTOSI_EventType": EVENT_NAMES,
+    "MTOSI_perceivedSeverity": frozenset(SEVERITIES),
+    "MTOSI_acknowledgeIndication": frozenset(map(str, AcknowledgeIndicationType)),
+    "MTOSI_msgType": frozenset(map(str, hdr.MessageTypeType)),
+    "MTOSI_activityStatus": frozenset(map(str, hdr.ActivityStatusEnumType)),
+    "MTOSI_communicationPattern": frozenset(map(str, hdr.CommunicationPatternType)),
+    "MTOSI_communicationStyle": frozenset(map(str, hdr.CommunicationStyleType)),
+    "JMSDeliveryMode": frozenset(mode.name for mode in DeliveryMode),
+}
+_ELSEWHERE: Final = {
+    "priority": ("the header field priority is JMSPriority", "JMSPriority"),
+    "replyToURI": ("the header field replyToURI is JMSReplyTo, which selectors cannot name", ""),
+    "correlationId": ("the header field correlationId is never a property (R3d)", ""),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong.
+
+    Attributes:
+        identifier: the name in the selector.
+        position: its offset in the text, from 0.
+        reason: what is wrong.
+        near: the name, or the value, that was meant; empty where there is none near.
+        level: `error`: no such name may be used (R20c); `warning`: the part can never be true as it is written.
+    """
+
+    identifier: str
+    position: int
+    reason: str
+    near: str = ""
+    level: Level = "error"
+
+    def __str__(self) -> str:
+        hint = f"; did you mean {self.near}?" if self.near else ""
+        return f"{self.level}: {self.identifier} at position {self.position}: {self.reason}{hint}"
+
+
+def lint(
+    selector: Selector | str, *, mode: Mode = "lenient", filters: Collection[str] | BindingProfile | None = None
+) -> list[Finding]:
+    """What is wrong with a selector, in the order of its text.
+
+    Args:
+        selector: parsed, or its text.
+        mode: `lenient`: names of Table 4, of Table 2 and the six JMS headers are allowed (C34); `strict`: of Table 4.
+        filters: the attributes of Table 4 that publishers map, without prefix (R9); a whole profile tells, besides,
+            which optional fields are mapped and which forms events, severities and times have. None: all may be.
+
+    Raises:
+        SelectorError: the text is no selector.
+        ConfigError: no such mode, or `filters` has a name that Table 4 has not.
+    """
+    if mode not in ("lenient", "strict"):
+        raise ConfigError(f"mode {mode!r}: there are lenient and strict")
+    if isinstance(filters, BindingProfile):
+        profile, mapped = filters, filters.filter_properties
+    else:
+        profile, mapped = None, FILTER_ATTRIBUTES if filters is None else frozenset(filters)
+    if unknown := mapped - FILTER_ATTRIBUTES:
+        raise ConfigError(f"Table 4 has no {', '.join(sorted(unknown))}; it has {', '.join(sorted(FILTER_ATTRIBUTES))}")
+    tree = (parse(selector) if isinstance(selector, str) else selector).tree
+    rules = _Rules(mode, mapped, profile)
+    found = [finding for use in _uses(tree, Kind.BOOLEAN) for finding in rules.check(use)] if tree else []
+    return sorted(found, key=lambda finding: finding.position)
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """How a selector uses a name: as what kind (ANY where that cannot be told), in an order, beside which texts."""
+
+    identifier: Identifier
+    kind: Kind
+    ordered: bool = False
+    texts: tuple[str, ...] = ()
+
+
+def _uses(node: Node, kind: Kind) -> Iterator[_Use]:
+    """All uses of names in a node that stands where a kind is wanted."""
+    match node:
+        case Identifier():
+            yield _Use(node, kind)
+        case Like() | In() | IsNull():
+            yield _predicate(node)
+        case Comparison():
+            yield from _compared(node)
+        case Between(operand, low, high):
+            for part in (operand, low, high):
+                yield from _ordered(part)
+        case Junction(_, terms):
+            for term in terms:
+                yield from _uses(term, Kind.BOOLEAN)
+        case Not(operand):
+            yield from _uses(operand, Kind.BOOLEAN)
+        case Sign(_, operand):
+            yield from _uses(operand, Kind.NUMBER)
+        case Arithmetic(_, left, right):
+            yield from _uses(left, Kind.NUMBER)
+            yield from _uses(right, Kind.NUMBER)
+
+
+def _predicate(node: Like | In | IsNull) -> _Use:
+    if isinstance(node, IsNull):
+        return _Use(node.identifier, Kind.ANY)
+    return _Use(node.identifier, Kind.STRING, texts=node.values if isinstance(node, In) else ())
+
+
+def _ordered(node: Node) -> Iterator[_Use]:
+    if isinstance(node, Identifier):
+        yield _Use(node, Kind.NUMBER, ordered=True)
+    else:
+        yield from _uses(node, Kind.NUMBER)
+
+
+def _compared(node: Comparison) -> Iterator[_Use]:
+    for mine, other in ((node.left, node.right), (node.right, node.left)):
+        if node.sign not in EQUALITY:
+            yield from _ordered(mine)
+        elif isinstance(mine, Identifier) and isinstance(other, Literal):
+            texts = (str(other.value),) if other.kind is Kind.STRING else ()
+            yield _Use(mine, other.kind, texts=texts)
+        else:
+            yield from _uses(mine, other.kind)
+
+
+class _Rules:
+    def __init__(self, mode: Mode, mapped: frozenset[str], profile: BindingProfile | None) -> None:
+        self._allowed = TABLE_4 if mode == "strict" else frozenset(_KINDS)
+        self._mapped = mapped
+        self._kinds = dict(_KINDS)
+        self._values = dict(_VALUES)
+        self._unmapped: frozenset[str] = frozenset()
+        if profile is not None:
+            self._follow(profile)
+
+    def _follow(self, profile: BindingProfile) -> None:
+        self._unmapped = OPTIONAL_FIELDS - profile.optional_fields
+        self._values["MTOSI_EventType"] = frozenset(map(profile.event_name, EVENT_NAMES))
+        if profile.severity_form == "code":
+            self._values["MTOSI_perceivedSeverity"] = frozenset(map(str, range(len(SEVERITIES))))
+        if profile.time_form == "millis":
+            self._kinds.update(dict.fromkeys(_TIMES, Kind.NUMBER))
+
+    def check(self, use: _Use) -> Iterator[Finding]:
+        name, position = use.identifier.name, use.identifier.position
+        if name not in self._allowed:
+            yield self._stranger(name, position)
+            return
+        if reason := self._absent(name):
+            yield Finding(name, position, reason, level="warning")
+        if reason := self._misused(name, use):
+            yield Finding(name, position, reason, level="warning")
+            return
+        known = self._values.get(name)
+        for text in use.texts if known else ():
+            if known and text not in known:
+                reason = f"{text[:60]!r} is none of the values known of it: {', '.join(sorted(known))}"
+                yield Finding(name, position, reason, _near(text, known), "warning")
+
+    def _stranger(self, name: str, position: int) -> Finding:
+        if name in _KINDS:
+            return Finding(name, position, "strict: filtering is by the attributes of Table 4 alone (R20c)")
+        bare = name.removeprefix(PREFIX)
+        if bare in _ELSEWHERE:
+            reason, near = _ELSEWHERE[bare]
+            return Finding(name, position, reason, near)
+        if bare in NAMES:
+            return Finding(name, position, "the property's name differs", NAMES[bare])
+        near = _near(name, self._allowed) or _near(PREFIX + name, self._allowed)
+        if near and near.casefold() == name.casefold():
+            return Finding(name, position, "wrong letter case", near)
+        return Finding(name, position, "neither in Table 4 nor in Table 2 nor a header that selectors know", near)
+
+    def _absent(self, name: str) -> str:
+        """Why no message has the property, though it may."""
+        if name in TABLE_4 and name.removeprefix(PREFIX) not in self._mapped:
+            return "the publishers do not map this attribute, so that it is NULL in every message (R9)"
+        row = table2.BY_PROPERTY.get(name)
+        if row is not None and row.field in self._unmapped:
+            return "the profile does not map this optional field, so that it is NULL in every message (R13b)"
+        return ""
+
+    def _misused(self, name: str, use: _Use) -> str:
+        """How the use does not fit the type of the property."""
+        own = self._kinds[name]
+        if use.kind in (own, Kind.ANY):
+            return ""
+        if use.ordered and own is Kind.STRING:
+            times = "; times can be compared where the profile has time_form='millis'" if name in _TIMES else ""
+            return f"it is a String, and Strings have no order in selectors (C33){times}"
+        return f"it is {_TYPES[own]} and is used like {_TYPES[use.kind]}, which is never true"
+
+
+def _near(name: str, known: Collection[str]) -> str:
+    """The known name that was probably meant: one that differs in letter case, else one that resembles it."""
+    by_case = {one.casefold(): one for one in sorted(known)}
+    if name.casefold() in by_case:
+        return by_case[name.casefold()]
+    close = difflib.get_close_matches(name.casefold(), by_case, 1, 0.75)
+    return by_case[close[0]] if close else ""

@@ -1,0 +1,58 @@
+"""docs/selectors.md: its code runs and gives what stands beside it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mtosi_jms.jms.message import RESERVED_WORDS
+from mtosi_jms.jms.selector import parse
+from mtosi_jms.jms.selector.tokens import HEADERS
+
+
+@pytest.fixture(scope="module")
+def page(root: Path) -> str:
+    return (root / "docs" / "selectors.md").read_text(encoding="utf-8")
+
+
+def blocks(page: str) -> list[str]:
+    """The code of the page; what needs Spark runs in tests/spark."""
+    return re.findall(r"(?<!<!-- spark -->\n)^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+
+
+def test_each_line_gives_what_its_comment_says(page: str) -> None:
+    """What follows a colon in the comment is for the reader."""
+    first = blocks(page)[0]
+    names: dict[str, Any] = {}
+    exec(first, names)
+    lines = [line.partition("# ")[::2] for line in first.splitlines() if "# " in line]
+    assert len(lines) == 4
+    assert [repr(eval(code, names)) for code, _ in lines] == [comment.partition(":")[0] for _, comment in lines]
+
+
+def test_what_the_examples_print_stands_below_them(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for block in blocks(page):
+        exec(block, {})
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == 3
+    prose = re.sub(r"^```.*?^```", "", page, flags=re.DOTALL | re.MULTILINE)
+    assert re.findall(r"^    (\S.*)$", prose, re.MULTILINE) == printed
+
+
+def test_words_and_headers_are_all_named(page: str) -> None:
+    for name in (*RESERVED_WORDS, *HEADERS):
+        assert name in page
+
+
+@pytest.mark.parametrize("word", ["AND", "OR"])
+def test_the_tables_of_truth_are_those_of_the_code(page: str, word: str) -> None:
+    table = page.split(f"| {word} | true | false | unknown |\n")[1].splitlines()[1:4]
+    values = {"true": True, "false": False, "unknown": None}
+    for line in table:
+        first, *cells = (cell.strip(" *") for cell in line.strip("|").split("|"))
+        for second, cell in zip(values, cells, strict=True):
+            verdict = parse(f"a {word} b").matches({"a": values[first], "b": values[second]})
+            assert verdict is values[cell], (first, word, second)

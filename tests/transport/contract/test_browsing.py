@@ -1,0 +1,70 @@
+"""Browsing: looking at a queue without taking anything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mtosi_jms.errors import ConfigError, InvalidDestinationError, SelectorError
+from mtosi_jms.jms.destinations import Queue, Topic
+from mtosi_jms.transport.base import Connection
+from mtosi_jms.transport.descriptor import Capability
+
+pytestmark = pytest.mark.capability(Capability.BROWSE)
+
+
+def test_it_takes_nothing(connection: Connection, queue: Queue, text: Any, name_of: Any, bodies: Any) -> None:
+    session = connection.session()
+    for number in range(3):
+        session.send(queue, text(number))
+    for _ in range(2):
+        browsed = session.browse(queue)
+        assert [name_of(message) for message in browsed] == ["0", "1", "2"]
+    assert {(message.redelivered, message.delivery_count) for message in browsed} == {(False, 1)}
+    assert bodies(session.consumer(queue)) == ["0", "1", "2"]
+    assert session.browse(queue) == []
+
+
+@pytest.mark.capability(Capability.PRIORITY)
+@pytest.mark.obligation("T1.6", "P13")
+def test_in_the_order_of_delivery_without_the_expired(
+    provider: Any, connection: Connection, queue: Queue, text: Any, name_of: Any
+) -> None:
+    session = connection.session()
+    session.send(queue, text("normal"))
+    session.send(queue, text("short", priority=9, time_to_live_ms=500))
+    session.send(queue, text("high", priority=9))
+    provider.pass_time(0.75)
+    assert [name_of(message) for message in session.browse(queue)] == ["high", "normal"]
+
+
+@pytest.mark.obligation("P39")
+def test_with_a_selector(connection: Connection, queue: Queue, text: Any, name_of: Any) -> None:
+    session = connection.session()
+    for number in range(6):
+        session.send(queue, text(number, properties={"MTOSI_requestedBatchSize": number}))
+    assert [name_of(m) for m in session.browse(queue, "MTOSI_requestedBatchSize > 3")] == ["4", "5"]
+    assert len(session.browse(queue, " ")) == 6
+    with pytest.raises(SelectorError):
+        session.browse(queue, "n >")
+
+
+def test_what_is_handed_out_is_not_there(connection: Connection, queue: Queue, text: Any, take: Any) -> None:
+    session = connection.session()
+    session.send(queue, text(1))
+    take(session.consumer(queue))
+    assert session.browse(queue) == []
+    session.recover()
+    assert [message.redelivered for message in session.browse(queue)] == [True]
+
+
+def test_what_cannot_be_browsed(provider: Any, connection: Connection, topic: Topic, text: Any) -> None:
+    session = connection.session()
+    with pytest.raises(ConfigError, match="topic"):
+        session.browse(topic)
+    temporary = session.temporary_queue()
+    session.send(temporary, text(1))
+    assert len(session.browse(temporary)) == 1
+    with pytest.raises(InvalidDestinationError):
+        provider.connect().session().browse(temporary)

@@ -1,0 +1,146 @@
+"""`connect`: which provider, with which options, at which level of JMS; and how the parts follow one another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.jms.destinations import Queue
+from mtosi_jms.jms.message import JmsMessage
+from mtosi_jms.jms.naming import NamingContext
+from mtosi_jms.transport import PROVIDERS, AckMode, Capability, ConnectionMetadata, connect, memory
+from mtosi_jms.transport.descriptor import ALL_CAPABILITIES, check_jms_version
+from mtosi_jms.transport.memory.options import OPTIONS
+
+TOO_OLD = ["1.0", "1.0.2", "1.0.2b", "0.9", "0.99"]
+WELCOME = ["1.1", "2.0", "3.0", "3.1", "2.0a", "10.0"]
+NO_VERSION = ["", "2", "two", "1.", ".1", "1.1 ", "-1.1", "1.1.", 1.1, 2, True, b"1.1"]
+QUEUE = Queue("memory.queue")
+
+
+def clock_of_1000() -> float:
+    return 1_000.0
+
+
+class TestLevel:
+    @pytest.mark.obligation("R1")
+    @pytest.mark.parametrize("version", WELCOME)
+    def test_1_1_or_later_is_welcome(self, version: str) -> None:
+        assert check_jms_version(version) == version
+        with connect("memory:level", jms_version=version) as connection:
+            assert connection.metadata.jms_version == "2.0"
+
+    @pytest.mark.obligation("R1")
+    @pytest.mark.parametrize("version", TOO_OLD)
+    def test_less_is_refused(self, version: str) -> None:
+        with pytest.raises(ConfigError, match="R1"):
+            connect("memory:level", jms_version=version)
+        with pytest.raises(ConfigError, match="R1"):
+            ConnectionMetadata("old broker", "3", version)
+
+    @pytest.mark.parametrize("version", NO_VERSION)
+    def test_what_is_no_version(self, version: object) -> None:
+        with pytest.raises(ConfigError, match="JMS version"):
+            connect("memory:level", jms_version=version)
+
+    @pytest.mark.obligation("R1")
+    def test_memory_tells_what_it_is(self) -> None:
+        with connect("memory:level") as connection:
+            assert connection.metadata == ConnectionMetadata("mtosi-jms memory", "", "2.0")
+            assert connection.capabilities == ALL_CAPABILITIES == frozenset(Capability)
+
+
+class TestConnect:
+    @pytest.mark.parametrize("url", ["memory:", "memory:connect-same", "MEMORY:connect-same", "memory://connect-same"])
+    def test_the_same_name_is_the_same_provider(self, url: str) -> None:
+        with connect(url) as one, connect(url.lower()) as two:
+            one.session().send(Queue(f"same.{url}"), JmsMessage(body=b"x"))
+            two.start()
+            delivery = two.session(AckMode.AUTO).consumer(Queue(f"same.{url}")).receive(0)
+        assert delivery is not None
+        assert one.id != two.id
+
+    def test_another_name_is_another_provider(self) -> None:
+        with connect("memory:connect-a") as one, connect("memory:connect-b") as two:
+            one.session().send(QUEUE, JmsMessage())
+            two.start()
+            assert two.session().consumer(QUEUE).receive(0) is None
+        assert memory.provider("connect-a").depth(QUEUE) == 1
+
+    @pytest.mark.parametrize("names", [{"jms/EmsOS": "queue:E"}, NamingContext({"jms/EmsOS": "queue:E"})])
+    def test_names_come_with_the_connection(self, names: Any) -> None:
+        with connect("memory:connect-names", names=names) as connection:
+            assert connection.names.lookup("jms/EmsOS") == Queue("E")
+        with connect("memory:connect-names") as connection:
+            assert connection.names.names() == {}
+
+    @pytest.mark.parametrize("url", ["nosuch://oss:hunter2@broker:61613", "oss-hunter2", ""])
+    def test_an_unknown_scheme_lists_what_there_is(self, url: str) -> None:
+        with pytest.raises(ConfigError, match="there are memory:") as caught:
+            connect(url)
+        assert "hunter2" not in str(caught.value)
+
+    def test_options_are_checked(self) -> None:
+        with pytest.raises(ConfigError, match="takes no option retries, window"):
+            connect("memory:connect-options", window=1, retries=2)
+        with pytest.raises(ConfigError, match="clock"):
+            connect("memory:connect-options", clock=5)
+
+    def test_the_first_clock_stays(self) -> None:
+        with connect("memory:connect-clock", clock=clock_of_1000) as connection:
+            assert connection.session().send(QUEUE, JmsMessage()).timestamp_ms == 1_000_000
+        with connect("memory:connect-clock") as connection:
+            assert connection.session().send(QUEUE, JmsMessage()).timestamp_ms == 1_000_000
+        with connect("memory:connect-clock", clock=clock_of_1000), pytest.raises(ConfigError, match="another clock"):
+            connect("memory:connect-clock", clock=lambda: 2_000.0)
+
+    def test_every_scheme_has_its_module(self) -> None:
+        assert dict(PROVIDERS) == {"memory": "mtosi_jms.transport.memory"}
+
+
+class TestOptions:
+    def test_every_option_is_named_when_one_is_wrong(self) -> None:
+        with pytest.raises(ConfigError) as caught:
+            connect("memory:options", password="hunter2")
+        assert all(option in str(caught.value) for option in OPTIONS)
+        assert "hunter2" not in str(caught.value)
+
+    @pytest.mark.parametrize("client_id", [5, b"x", True])
+    def test_a_client_id_is_text(self, client_id: object) -> None:
+        with pytest.raises(ConfigError, match="client_id"):
+            connect("memory:options", client_id=client_id)
+
+    def test_nothing_given_is_nothing_changed(self) -> None:
+        limits: dict[str, Any] = {"capacity": 7, "send_timeout": 0.5, "max_deliveries": 3, "dead_letter": Queue("D")}
+        with connect("memory:limits", **limits), connect("memory:limits"):
+            pass
+        with connect("memory:limits", capacity=None, jms_version=None, clock=None, client_id=None) as connection:
+            assert connection.client_id == ""
+        found = memory.provider("limits").limits
+        assert {name: getattr(found, name) for name in limits} == limits
+        with connect("memory:limits", max_deliveries=9):
+            assert memory.provider("limits").limits == found.changed(max_deliveries=9)
+
+    def test_a_refused_option_changes_nothing(self) -> None:
+        with pytest.raises(ConfigError):
+            connect("memory:refused", capacity=3, max_deliveries=0)
+        assert memory.provider("refused").limits == memory.Limits()
+
+
+@pytest.mark.obligation("P17", "P4", "F3", "P3")
+def test_the_chain_from_names_to_messages() -> None:
+    """Administered objects looked up by name; connection, session, producer and consumer; start, exchange, stop."""
+    names = {"jms/RtoNMSQA": "queue:PHYSICAL.Q1", "jms/FaultTopic": "topic:FAULTS"}
+    with connect("memory:chain", names=names) as connection:
+        queue, topic = (connection.names.lookup(name) for name in names)
+        session = connection.session(AckMode.AUTO)
+        producers = [session.producer(destination) for destination in (queue, topic)]
+        consumers = [session.consumer(destination) for destination in (queue, topic)]
+        connection.start()
+        for producer in producers:
+            producer.send(JmsMessage(body=producer.destination.name.encode()))
+        deliveries = [consumer.receive(1) for consumer in consumers]
+        connection.stop()
+    assert [one.message.body for one in deliveries if one] == [b"PHYSICAL.Q1", b"FAULTS"]

@@ -1,0 +1,233 @@
+"""What transports share: one thread in a session at a time, and the pump of listeners over any source of messages."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import Any
+
+import pytest
+
+from mtosi_jms.errors import IllegalStateError, TransportError
+from mtosi_jms.jms.message import JmsMessage
+from mtosi_jms.transport.listening import ListenerPump, SessionUse, in_listener
+
+
+class TestSessionUse:
+    @pytest.mark.obligation("P4")
+    def test_another_thread_is_refused_until_the_first_has_left(self, background: Any, patience: float) -> None:
+        use, entered, leave = SessionUse(lambda: False), threading.Event(), threading.Event()
+
+        def stay() -> None:
+            with use:
+                entered.set()
+                assert leave.wait(patience)
+
+        staying = background(stay)
+        assert entered.wait(patience)
+        for _ in range(3):
+            with pytest.raises(IllegalStateError, match="P4"), use:
+                pytest.fail("two threads are in")
+        leave.set()
+        staying.result(patience)
+        with use:
+            pass
+
+    def test_the_same_thread_may_enter_again(self, background: Any, patience: float) -> None:
+        use = SessionUse(lambda: False)
+        with use, use:
+            pass
+
+        def enter() -> bool:
+            with use:
+                return True
+
+        assert background(enter).result(patience)
+
+    def test_what_belongs_to_another_is_refused_and_left_free(self) -> None:
+        dedicated = [True]
+        use = SessionUse(lambda: dedicated[0])
+        with pytest.raises(IllegalStateError, match="listeners"), use:
+            pytest.fail("it was entered")
+        dedicated[0] = False
+        with use:
+            pass
+
+
+class Given:
+    """A delivery of a source."""
+
+    def __init__(self, name: str) -> None:
+        self.message = JmsMessage(message_id=name)
+
+
+class FakeSource:
+    """A source that has what a test puts in, or fails."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.ready: deque[Any] = deque()
+        self.settled: list[tuple[str | None, bool]] = []
+        self.settling: BaseException | None = None
+        self.pump = ListenerPump(self, SessionUse(lambda: False), self.lock, "fake")
+
+    def put(self, *what: Any) -> None:
+        with self.lock:
+            self.ready.extend(what)
+            self.pump.signal()
+
+    def poll(self) -> Any:
+        assert self.lock.locked()
+        if not self.ready:
+            return None
+        found = self.ready.popleft()
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def settle(self, delivery: Any, *, failed: bool) -> None:
+        self.settled.append((delivery.message.message_id, failed))
+        if self.settling is not None:
+            raise self.settling
+
+
+@pytest.fixture
+def source() -> Any:
+    made = FakeSource()
+    yield made
+    with made.lock:
+        made.pump.end()
+        made.pump.await_idle()
+
+
+def listen(source: FakeSource, consumer: Any, on_message: Any, on_error: Any = None) -> None:
+    with source.lock:
+        source.pump.add(consumer, on_message, on_error)
+
+
+class TestPump:
+    def test_what_a_listener_does_is_settled(self, source: Any, patience: float) -> None:
+        heard, done = [], threading.Event()
+
+        def on_message(delivery: Any) -> None:
+            heard.append(delivery.message.message_id)
+            assert in_listener()
+            if heard[-1] == "b":
+                raise ValueError(heard[-1])
+            if heard[-1] == "c":
+                done.set()
+
+        listen(source, "consumer", on_message, lambda error, delivery: heard.append(type(error).__name__))
+        source.put(*(("consumer", Given(name)) for name in "ab"))
+        source.put(("consumer", Given("c")))
+        assert done.wait(patience)
+        with source.lock:
+            source.pump.await_idle()
+        assert heard == ["a", "b", "ValueError", "c"]
+        assert source.settled == [("a", False), ("b", True), ("c", False)]
+        assert not in_listener()
+
+    @pytest.mark.obligation("P6")
+    def test_a_provider_that_fails_is_told_to_every_listener_once(self, source: Any, patience: float) -> None:
+        told: list[Any] = []
+        both = threading.Semaphore(0)
+
+        def hook(name: str) -> Any:
+            def on_error(error: BaseException, delivery: Any) -> None:
+                told.append((name, str(error), delivery))
+                both.release()
+
+            return on_error
+
+        shared = hook("shared")
+        for consumer, on_error in (("a", shared), ("b", shared), ("c", hook("own"))):
+            listen(source, consumer, pytest.fail, on_error)
+        source.put(TransportError("the wire is cut"))
+        assert both.acquire(timeout=patience)
+        assert both.acquire(timeout=patience)
+        assert told == [("shared", "the wire is cut", None), ("own", "the wire is cut", None)]
+        assert not source.pump
+
+    def test_without_a_hook_the_log_has_it(self, source: Any, patience: float, caplog: Any) -> None:
+        ended = threading.Event()
+        listen(source, "a", pytest.fail)
+        listen(source, "b", pytest.fail, lambda error, delivery: ended.set())
+        source.put(TransportError("the wire is cut"))
+        assert ended.wait(patience)
+        assert [record.getMessage() for record in caplog.records] == ["no more messages for listeners: TransportError"]
+
+    def test_an_acknowledgement_that_fails_is_told(self, source: Any, patience: float) -> None:
+        told, done = [], threading.Event()
+        source.settling = TransportError("no acknowledgement")
+
+        def on_error(error: BaseException, delivery: Any) -> None:
+            told.append((str(error), delivery.message.message_id))
+            done.set()
+
+        listen(source, "consumer", lambda delivery: None, on_error)
+        source.put(("consumer", Given("a")))
+        assert done.wait(patience)
+        assert told == [("no acknowledgement", "a")]
+
+    def test_even_an_exit_is_told(self, source: Any, patience: float) -> None:
+        """SystemExit in a thread ends that thread in silence, where nobody catches it."""
+        told, done = [], threading.Event()
+
+        def on_message(delivery: Any) -> None:
+            if delivery.message.message_id == "a":
+                raise SystemExit(3)
+            done.set()
+
+        listen(source, "consumer", on_message, lambda error, delivery: told.append(type(error)))
+        source.put(("consumer", Given("a")), ("consumer", Given("b")))
+        assert done.wait(patience)
+        assert told == [SystemExit]
+
+    def test_a_consumer_has_one_listener(self, source: Any) -> None:
+        listen(source, "consumer", print)
+        with pytest.raises(IllegalStateError, match="has a listener"):
+            listen(source, "consumer", print)
+        assert source.pump.consumers == ("consumer",)
+        source.pump.remove("consumer")
+        assert not source.pump
+
+    def test_waiting_for_one_consumers_listener_is_not_waiting_for_anothers(self, source: Any, patience: float) -> None:
+        entered, release = threading.Event(), threading.Event()
+
+        def on_message(delivery: Any) -> None:
+            entered.set()
+            assert release.wait(patience)
+
+        listen(source, "busy", on_message)
+        listen(source, "idle", print)
+        source.put(("busy", Given("a")))
+        assert entered.wait(patience)
+        with source.lock:
+            source.pump.await_idle("idle")
+        release.set()
+        with source.lock:
+            source.pump.await_idle("busy")
+        assert source.settled == [("a", False)]
+
+    def test_several_may_wait_for_one_listener(self, source: Any, background: Any, patience: float) -> None:
+        entered, release = threading.Event(), threading.Event()
+
+        def on_message(delivery: Any) -> None:
+            entered.set()
+            assert release.wait(patience)
+
+        def await_idle() -> None:
+            with source.lock:
+                waiting.release()
+                source.pump.await_idle()
+
+        waiting = threading.Semaphore(0)
+        listen(source, "busy", on_message)
+        source.put(("busy", Given("a")))
+        assert entered.wait(patience)
+        closers = [background(await_idle) for _ in range(3)]
+        assert all(waiting.acquire(timeout=patience) for _ in closers)
+        with source.lock:
+            release.set()
+        for one in closers:
+            one.result(patience)

@@ -1,0 +1,113 @@
+"""The dead letters of the embedded provider: what a parked message is told by, and the options."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.jms.destinations import Queue, TemporaryQueue, Topic
+from mtosi_jms.jms.message import JmsMessage, is_property_name
+from mtosi_jms.testing import ManualClock
+from mtosi_jms.transport import connect
+from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
+from mtosi_jms.transport.memory.deadletter import DELIVERIES, ORIGINAL_DESTINATION, REASON
+
+QUEUE = Queue("orders")
+DLQ = Queue("DLQ")
+
+
+def park(connection: MemoryConnection, message: JmsMessage, destination: Any = QUEUE) -> None:
+    """Sends a message and takes it until it is parked."""
+    session = connection.session()
+    consumer = session.consumer(destination)
+    session.send(destination, message)
+    for _ in range(connection.provider.limits.max_deliveries or 0):
+        assert consumer.receive(0) is not None
+        session.recover()
+    session.close()
+
+
+def opened(**limits: Any) -> MemoryConnection:
+    connection = MemoryConnection(MemoryProvider(**limits))
+    connection.start()
+    return connection
+
+
+@pytest.mark.obligation("P14")
+@pytest.mark.parametrize("destination", [QUEUE, Topic("events")], ids=str)
+def test_a_parked_message_tells_where_it_comes_from(destination: Any) -> None:
+    with opened(max_deliveries=2) as connection:
+        park(connection, JmsMessage(body=b"x", properties={"MTOSI_msgType": "REQUEST"}), destination)
+        (message,) = connection.session().browse(DLQ)
+    assert dict(message.properties) == {
+        "MTOSI_msgType": "REQUEST",
+        ORIGINAL_DESTINATION: str(destination),
+        REASON: "delivered 2 times without being acknowledged",
+        DELIVERIES: 2,
+    }
+    assert all(
+        is_property_name(name) and name.startswith("JMS_") for name in (ORIGINAL_DESTINATION, REASON, DELIVERIES)
+    )
+
+
+def test_parked_messages_can_be_selected_by_their_origin() -> None:
+    with opened(max_deliveries=1) as connection:
+        for name in ("a", "b"):
+            park(connection, JmsMessage(body=name.encode()), Queue(name))
+        found = connection.session().browse(DLQ, f"{ORIGINAL_DESTINATION} = 'queue:b'")
+    assert [message.body for message in found] == [b"b"]
+
+
+def test_by_default_a_message_comes_again_for_ever() -> None:
+    with opened() as connection:
+        session = connection.session()
+        session.send(QUEUE, JmsMessage())
+        consumer = session.consumer(QUEUE)
+        for count in range(1, 50):
+            delivery = consumer.receive(0)
+            assert delivery is not None
+            assert delivery.message.delivery_count == count
+            session.recover()
+
+
+def test_an_expired_message_is_not_parked() -> None:
+    clock = ManualClock(1_000)
+    with opened(max_deliveries=1, clock=clock) as connection:
+        session = connection.session()
+        session.send(QUEUE, JmsMessage(time_to_live_ms=500))
+        assert session.consumer(QUEUE).receive(0) is not None
+        clock.advance(1)
+        session.recover()
+        assert session.browse(DLQ) == []
+        session.close()
+        assert connection.provider.held() == 0
+
+
+def test_a_full_dead_letter_queue_takes_more() -> None:
+    """Parking waits for nobody: who acknowledges must not be held up by who does not."""
+    with opened(max_deliveries=1, capacity=1, send_timeout=0) as connection:
+        for _ in range(3):
+            park(connection, JmsMessage())
+        assert connection.provider.depth(DLQ) == 3
+
+
+@pytest.mark.parametrize("most", [0, -1, True, "3", 1.5])
+def test_max_deliveries_is_a_number(most: object) -> None:
+    with pytest.raises(ConfigError, match="max_deliveries"):
+        connect("memory:bad-deliveries", max_deliveries=most)
+
+
+@pytest.mark.parametrize("queue", [Topic("t"), TemporaryQueue("t"), 5, ""], ids=str)
+def test_the_dead_letter_queue_is_an_administered_queue(queue: object) -> None:
+    with pytest.raises(ConfigError, match="queue"):
+        connect("memory:bad-dead-letter", dead_letter=queue)
+
+
+def test_the_options_of_connect() -> None:
+    with connect("memory:dead-letters", max_deliveries=1, dead_letter="PARKED") as connection:
+        assert isinstance(connection, MemoryConnection)
+        connection.start()
+        park(connection, JmsMessage(body=b"x"))
+        assert [message.body for message in connection.session().browse(Queue("PARKED"))] == [b"x"]

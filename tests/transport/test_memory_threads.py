@@ -1,0 +1,261 @@
+"""Wake-ups of the embedded provider are not lost, and a session that is in use says so."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from mtosi_jms.errors import IllegalStateError
+from mtosi_jms.jms.destinations import Queue
+from mtosi_jms.jms.message import JmsMessage
+from mtosi_jms.transport import AckMode, Delivery
+from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
+from mtosi_jms.transport.memory.queue import MessageQueue, View
+from mtosi_jms.transport.memory.store import Entry
+
+Background = Callable[[Callable[[], Any]], "Future[Any]"]
+QUEUE = Queue("memory.queue")
+
+
+def started(provider: MemoryProvider) -> MemoryConnection:
+    connection = MemoryConnection(provider)
+    connection.start()
+    return connection
+
+
+@pytest.fixture
+def provider() -> MemoryProvider:
+    return MemoryProvider("test")
+
+
+class FakeReader:
+    def __init__(self, view: View, able: bool) -> None:
+        self.view = view
+        self.able = able
+        self.signals = 0
+
+    def may_take(self) -> bool:
+        return self.able
+
+    def signal(self) -> None:
+        self.signals += 1
+
+
+class TestWakeUps:
+    def test_readers_that_may_not_take_are_passed_over(self) -> None:
+        """The wake-up for a message must not be spent on a reader whose connection is stopped."""
+        queue = MessageQueue(QUEUE, threading.Lock())
+        readers = [FakeReader(queue.all, able) for able in (False, True, True)]
+        queue.waiting = dict.fromkeys(readers)
+        queue.wake()
+        assert [reader.signals for reader in readers] == [0, 0, 0]
+        queue.put(Entry(1, JmsMessage()))
+        queue.wake()
+        assert [reader.signals for reader in readers] == [0, 1, 0]
+        assert list(queue.waiting) == [readers[0], readers[2]]
+        queue.wake()
+        assert [reader.signals for reader in readers] == [0, 1, 1]
+
+    def test_a_closed_reader_passes_its_wake_up_on(
+        self,
+        provider: MemoryProvider,
+        background: Background,
+        until_memory_blocked: Callable[..., None],
+        patience: float,
+    ) -> None:
+        """Two readers wait; the message wakes one, which is closed before it runs: the other must get the message."""
+        connection = started(provider)
+        sessions = [connection.session() for _ in range(2)]
+        consumers = [session.consumer(QUEUE) for session in sessions]
+        futures = [background(consumer.receive) for consumer in consumers]
+        for session in sessions:
+            until_memory_blocked(session)
+        entry = Entry(0, JmsMessage(body=b"x"))
+        with provider.lock:  # as `send` does, and the close before the woken thread can have the lock
+            queue = consumers[0].queue
+            queue.put(entry)
+            queue.wake()
+            woken = next(consumer for consumer in consumers if consumer not in queue.waiting)
+            woken.shut()
+        got = [future.result(patience) for future in futures]
+        assert got[consumers.index(woken)] is None
+        assert next(delivery for delivery in got if delivery is not None).message.body == b"x"
+
+    def test_a_stopped_connection_passes_its_wake_up_on(
+        self,
+        provider: MemoryProvider,
+        background: Background,
+        until_memory_blocked: Callable[..., None],
+        patience: float,
+    ) -> None:
+        connections = [started(provider), started(provider)]
+        sessions = [connection.session() for connection in connections]
+        consumers = [session.consumer(QUEUE) for session in sessions]
+        futures = [background(consumer.receive) for consumer in consumers]
+        for session in sessions:
+            until_memory_blocked(session)
+        with provider.lock:
+            queue = consumers[0].queue
+            queue.put(Entry(0, JmsMessage(body=b"x")))
+            queue.wake()
+            woken = next(n for n in range(2) if consumers[n] not in queue.waiting)
+            connections[woken].halt()
+        assert futures[1 - woken].result(patience).message.body == b"x"
+        connections[woken].close()
+        assert futures[woken].result(patience) is None
+
+    def test_readers_that_come_and_go_lose_nothing(
+        self, provider: MemoryProvider, background: Background, patience: float
+    ) -> None:
+        """Time-outs, closes, stops and recoveries race with sends; in the end every message was acknowledged once."""
+        total, seen, lock = 1200, [], threading.Lock()
+        finished = threading.Event()
+
+        def keep(delivery: Delivery) -> None:
+            delivery.acknowledge()
+            with lock:
+                seen.append(delivery.message.properties["n"])
+                if len(seen) >= total:
+                    finished.set()
+
+        def visit(dice: random.Random) -> None:
+            with started(provider) as connection, connection.session() as session:
+                consumer = session.consumer(QUEUE)
+                for _ in range(dice.randrange(1, 40)):
+                    delivery = consumer.receive(dice.choice([0, 0.0005, 0.002]))
+                    if dice.random() < 0.1:
+                        connection.stop()
+                        connection.start()
+                    if delivery is not None and dice.random() < 0.8:
+                        keep(delivery)
+
+        def read(seed: int) -> None:
+            dice = random.Random(seed)
+            while not finished.is_set():
+                visit(dice)
+
+        readers = [background(lambda seed=seed: read(seed)) for seed in range(6)]
+        sender = started(provider).session()
+        for number in range(total):
+            sender.send(QUEUE, JmsMessage(properties={"n": number}, priority=number % 10))
+        assert finished.wait(patience)
+        for reader in readers:
+            reader.result(patience)
+        assert sorted(seen) == list(range(total))
+        assert provider.held() == 0
+
+    def test_an_interrupt_gives_its_wake_up_back(
+        self,
+        provider: MemoryProvider,
+        monkeypatch: pytest.MonkeyPatch,
+        background: Background,
+        until_memory_blocked: Callable[..., None],
+        patience: float,
+    ) -> None:
+        """An interrupt may strike after the signal: whoever else waits must be woken instead."""
+        connection = started(provider)
+        patient, struck = connection.session(), connection.session()
+        waiting = patient.consumer(QUEUE)
+        future = background(waiting.receive)
+        until_memory_blocked(patient)
+        consumer = struck.consumer(QUEUE)
+
+        def interrupted(timeout: float | None = None) -> bool:
+            waiting.queue.waiting.pop(waiting)  # the signal went to us alone
+            consumer.queue.put(Entry(0, JmsMessage(body=b"x")))
+            waiting.queue.waiting[waiting] = None
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(consumer._wake, "wait", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            consumer.receive()
+        assert future.result(patience).message.body == b"x"
+
+
+CALLS: dict[str, Callable[[Any, Any], object]] = {
+    "send": lambda session, _: session.send(QUEUE, JmsMessage()),
+    "consumer": lambda session, _: session.consumer(QUEUE),
+    "browse": lambda session, _: session.browse(QUEUE),
+    "unsubscribe": lambda session, _: session.unsubscribe("x"),
+    "temporary_queue": lambda session, _: session.temporary_queue(),
+    "temporary_topic": lambda session, _: session.temporary_topic(),
+    "recover": lambda session, _: session.recover(),
+    "commit": lambda session, _: session.commit(),
+    "rollback": lambda session, _: session.rollback(),
+    "receive": lambda _, consumer: consumer.receive(0),
+    "listen": lambda _, consumer: consumer.listen(print),
+}
+
+
+class TestOneThread:
+    """P4: a call that overlaps another one is refused, wherever the other one is."""
+
+    @pytest.mark.obligation("P4")
+    @pytest.mark.parametrize("call", CALLS)
+    def test_two_calls_at_once(self, call: str, background: Background, patience: float) -> None:
+        """The first is held in the middle of sending, by a clock that does not answer."""
+        asked, answer, slow = threading.Event(), threading.Event(), []
+
+        def clock() -> float:
+            if slow and threading.current_thread() is not threading.main_thread():
+                asked.set()
+                assert answer.wait(patience)
+            return 1_000.0
+
+        session = started(MemoryProvider(clock=clock)).session()
+        consumer = session.consumer(QUEUE)
+        slow.append(True)
+        sending = background(lambda: session.send(QUEUE, JmsMessage()))
+        assert asked.wait(patience)
+        with pytest.raises(IllegalStateError, match="P4"):
+            CALLS[call](session, consumer)
+        answer.set()
+        assert sending.result(patience).message_id
+        assert len(session.browse(QUEUE)) == 1
+
+
+class TestListeners:
+    def test_a_flooded_consumer_leaves_the_others_their_turn(self, provider: MemoryProvider, patience: float) -> None:
+        connection = MemoryConnection(provider)
+        session, sender = connection.session(), connection.session()
+        heard: list[str] = []
+        done = threading.Event()
+        for name in ("flooded", "quiet"):
+            for _ in range(20 if name == "flooded" else 2):
+                sender.send(Queue(name), JmsMessage(body=name.encode()))
+
+        def on_message(delivery: Delivery) -> None:
+            heard.append(delivery.message.body.decode())
+            delivery.acknowledge()
+            if len(heard) == 22:
+                done.set()
+
+        for name in ("flooded", "quiet"):
+            session.consumer(Queue(name)).listen(on_message)
+        connection.start()
+        assert done.wait(patience)
+        assert heard[:5] == ["flooded", "quiet", "flooded", "quiet", "flooded"]
+        connection.close()
+
+    @pytest.mark.parametrize("mode", list(AckMode))
+    def test_nothing_is_held_after_a_close_from_within(
+        self, provider: MemoryProvider, mode: AckMode, patience: float
+    ) -> None:
+        connection = started(provider)
+        session, ended = connection.session(mode), threading.Event()
+
+        def on_message(delivery: Delivery) -> None:
+            delivery.acknowledge()
+            session.close()
+            ended.set()
+
+        session.consumer(QUEUE).listen(on_message)
+        connection.session().send(QUEUE, JmsMessage())
+        assert ended.wait(patience)
+        session.close()
+        assert provider.held() == 0
