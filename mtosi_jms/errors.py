@@ -22,6 +22,7 @@ MtosiError
 │   ├── IllegalStateError               closed, or the wrong thread
 │   ├── ResourceLimitError              a bounded destination is full
 │   └── SendTimeoutError (TimeoutError)     an asynchronous send without an outcome in time
+├── HandlerTimeoutError (TimeoutError)  a handler of the consumer runtime ran past its deadline
 ├── SpoolError (OSError)                a landing that cannot be written or read
 │   └── ArchiveError                        a packed file that is damaged or may not be unpacked
 ├── FileLocationError (ValueError)      a fileLocationURI that may not be followed, or leads to nothing (C18)
@@ -299,6 +300,18 @@ class SendTimeoutError(TransportError, TimeoutError):
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         super().__init__(f"the send was not confirmed within {seconds:g} s; whether the provider has it is unknown")
+
+
+class HandlerTimeoutError(MtosiError, TimeoutError):
+    """A handler of the consumer runtime ran past its deadline; whether it did its work is unknown.
+
+    Attributes:
+        seconds: how long it had.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(f"the handler did not return within {seconds:g} s")
 
 
 class SpoolError(MtosiError, OSError):

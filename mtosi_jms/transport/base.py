@@ -327,6 +327,11 @@ class Connection(_Closeable):
     capabilities: frozenset[Capability]
     metadata: ConnectionMetadata
 
+    @property
+    def dead_letter(self) -> Destination | None:
+        """The queue where the provider parks what was delivered too often; None: that is not known here."""
+        return None
+
     @abstractmethod
     def start(self) -> None:
         """Begins or resumes delivery to its consumers; no harm if it runs already.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from mtosi_jms.errors import IllegalStateError
+from mtosi_jms.jms.destinations import Destination
 from mtosi_jms.jms.naming import NamingContext
 from mtosi_jms.transport.base import AckMode, Connection
 from mtosi_jms.transport.completion import SendRules
@@ -54,6 +55,11 @@ class MemoryConnection(Connection):
         with provider.lock:
             provider.admit(client_id)
             self.id = provider.new_id("connection")
+
+    @property
+    def dead_letter(self) -> Destination:
+        """The provider's, be `max_deliveries` set or not."""
+        return self.provider.limits.dead_letter
 
     def start(self) -> None:
         """See `Connection.start`."""
