@@ -7,15 +7,28 @@ of them may be unconfirmed. A request is acknowledged after the provider has con
 
 from __future__ import annotations
 
+import copy
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
-from mtosi_jms.answers import ProviderError, Replies, ReplyRules, ResponseMaker, Sender, WithheldError
+from mtosi_jms.answers import (
+    ProviderError,
+    Replies,
+    ReplyPolicy,
+    ReplyRules,
+    ResponseMaker,
+    Sender,
+    WithheldError,
+    internal_error,
+    operations_by_tag,
+    refuse_asynchronous,
+    tag_of,
+)
 from mtosi_jms.bulk import Folders
 from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiError, MtosiFault, ProtocolError
 from mtosi_jms.filing import BulkAnswer
@@ -26,11 +39,12 @@ from mtosi_jms.patterns import CommunicationPattern, cut_batches, parse_pattern
 from mtosi_jms.service import OperationInfo, RequestContext, SupplierBase
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
 from mtosi_jms.transport import Connection, Consumer, Session
-from mtosi_jms.xmlbind import RawXml, XmlObject
+
+if TYPE_CHECKING:
+    from mtosi_jms.aio.supplier import AsyncSupplier
 
 log = logging.getLogger(__name__)
 
-ReplyPolicy = Callable[[Destination], bool]
 _NO_REQUEST = ("RESPONSE", "ERROR")
 
 
@@ -82,37 +96,46 @@ class Supplier:
         if profile.reply_to_on == "all":
             names.lookup(self.sender_uri)  # every reply will need it: better now than then
         self.profile = profile
-        self._reply_policy = reply_policy or self._known_or_own
         self._rules = ReplyRules(
-            sender_uri=self.sender_uri, profile=profile, names=names, allows=self._allows, send_window=send_window
+            sender_uri=self.sender_uri, profile=profile, names=names, policy=reply_policy, send_window=send_window
         )
         self._eager = eager
         self._on_error = on_error
         self._bulk_folders = (bulk_folders,) if isinstance(bulk_folders, str | Path) else tuple(bulk_folders)
-        self._operations = _operations(services)
+        self._operations = operations_by_tag(services)
         self._package = services[0].__service__.root if services else None
         self._sessions: set[Session] = set()
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
+        self._busy: set[Session] = set()
         self._stopped = threading.Event()
+        self._ended: Callable[[MtosiError | None], object] | None = None
+        self._aio: AsyncSupplier | None = None
 
-    def _known_or_own(self, destination: Destination) -> bool:
-        names = self.connection.names
-        if destination.is_temporary or names.knows(destination):
-            return True
-        return not names.names() and not destination.is_topic
+    @property
+    def aio(self) -> AsyncSupplier:
+        """The same supplier on an event loop, for handlers that are coroutines or asynchronous generators too."""
+        from mtosi_jms.aio.supplier import AsyncSupplier
 
-    def _allows(self, destination: Destination) -> bool:
-        try:
-            return self._reply_policy(destination)
-        except Exception:
-            log.exception("the reply policy failed: no reply to %s", destination)
-            return False
+        with self._lock:
+            if self._aio is None:
+                self._aio = AsyncSupplier(self._with_services, eager=self._eager)
+            return self._aio
+
+    def _with_services(
+        self, change: Callable[[SupplierBase], SupplierBase], ended: Callable[[MtosiError | None], object]
+    ) -> Supplier:
+        """The same supplier, its sessions and its end, with changed services; `ended` hears of each thread's end."""
+        other = copy.copy(self)
+        other._operations = {tag: (change(one), operation) for tag, (one, operation) in self._operations.items()}
+        other._ended = ended
+        return other
 
     def run(self) -> None:
         """Answer requests until `stop`; several threads may run one supplier.
 
         Raises:
+            ConfigError: a handler is asynchronous.
             TransportError: the provider failed.
         """
         self._serve(*self._open())
@@ -123,6 +146,7 @@ class Supplier:
         The consumers exist when this returns: a request that is sent from now on is received, on a topic too.
 
         Raises:
+            ConfigError: a handler is asynchronous.
             TransportError: the provider failed.
         """
         for session, consumer in [self._open() for _ in range(threads)]:
@@ -135,6 +159,7 @@ class Supplier:
         return self
 
     def _open(self) -> tuple[Session, Consumer]:
+        refuse_asynchronous(self._operations.values())
         session = self.connection.session()
         with self._lock:
             if self._stopped.is_set():
@@ -161,11 +186,17 @@ class Supplier:
 
     def _serve_one(self, session: Session, consumer: Consumer) -> bool:
         delivery = consumer.receive()
-        if delivery is None:
-            return False
-        self.answer(delivery.message, session)
-        delivery.acknowledge()
-        return True
+        with self._lock:
+            if delivery is None or self._stopped.is_set():  # in the latter case it is delivered again
+                return False
+            self._busy.add(session)
+        try:
+            self.answer(delivery.message, session)
+            delivery.acknowledge()
+        finally:
+            with self._lock:
+                self._busy.discard(session)
+        return not self._stopped.is_set()
 
     def _end(self, session: Session) -> None:
         with self._lock:
@@ -173,10 +204,24 @@ class Supplier:
         session.close()
 
     def _run_logged(self, session: Session, consumer: Consumer) -> None:
+        failure: MtosiError | None = None
         try:
             self._serve(session, consumer)
         except MtosiError as error:
+            failure = error
             self._failed("the supplier ends", error)
+        finally:
+            if self._ended is not None:
+                self._ended(failure)
+
+    def drain(self, wait: float | None = None) -> bool:
+        """Take no more requests; whether those that are being answered end within `wait` seconds (None: no limit)."""
+        self._stopped.set()
+        with self._lock:
+            idle, threads = self._sessions - self._busy, list(self._threads)
+        for session in idle:
+            session.close()
+        return not _alive(threads, wait)
 
     def stop(self, wait: float | None = 10.0) -> None:
         """End all runs; a request that is being answered is delivered again to whoever comes next.
@@ -190,12 +235,8 @@ class Supplier:
             sessions, threads = list(self._sessions), list(self._threads)
         for session in sessions:
             session.close()
-        deadline = None if wait is None else time.monotonic() + wait
-        for thread in threads:
-            if thread is not threading.current_thread():
-                thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
-                if thread.is_alive():
-                    log.warning("%s still runs a handler", thread.name)
+        for thread in _alive(threads, wait):
+            log.warning("%s still runs a handler", thread.name)
 
     def __enter__(self) -> Self:
         return self if self._threads else self.start()
@@ -254,7 +295,7 @@ class Supplier:
     def _answer_envelope(self, envelope: Envelope, message: JmsMessage, replies: Replies, *, one_way: bool) -> None:
         if envelope.warnings:
             log.warning("a request with %d warnings, the first: %s", len(envelope.warnings), envelope.warnings[0])
-        tag = _tag_of(envelope.body)
+        tag = tag_of(envelope.body)
         found = self._operations.get(tag)
         if found is None:
             what = f"no operation here takes {tag.rpartition('}')[2] or 'an empty body'}"
@@ -276,7 +317,7 @@ class Supplier:
             self._tell(fault, supplier, operation, replies)
         except Exception as error:  # noqa: BLE001 - whatever a handler raises is told, but not what it says
             self._failed(f"the handler of {operation.name} failed", error, trace=True)
-            self._tell(_internal(operation, error), supplier, operation, replies)
+            self._tell(internal_error(operation, error), supplier, operation, replies)
 
     def _tell(self, fault: MtosiFault, supplier: SupplierBase, operation: OperationInfo, replies: Replies) -> None:
         """Answer with a fault; with another one that says less where this one cannot be sent."""
@@ -287,7 +328,7 @@ class Supplier:
         problem: Exception = fault
         for one, place, interface in attempts:
             try:
-                replies.fault(one or _internal(operation, problem), place, interface)
+                replies.fault(one or internal_error(operation, problem), place, interface)
             except (WithheldError, ProviderError):
                 raise
             except Exception as error:  # noqa: BLE001 - the requestor must not be left without any answer
@@ -346,21 +387,10 @@ class Supplier:
                 close()
 
 
-def _operations(services: Sequence[SupplierBase]) -> dict[str, tuple[SupplierBase, OperationInfo]]:
-    found: dict[str, tuple[SupplierBase, OperationInfo]] = {}
-    for supplier in services:
-        for tag, operation in supplier.__service__.by_request_tag.items():
-            if tag in found:
-                raise ConfigError(f"two services on one destination take {tag}")
-            found[tag] = supplier, operation
-    return found
-
-
-def _internal(operation: OperationInfo, error: Exception) -> MtosiFault:
-    return MtosiFault(f"{operation.name} failed with {type(error).__name__}", kind="internalError")
-
-
-def _tag_of(body: Any) -> str:
-    if isinstance(body, RawXml):
-        return body.tag
-    return str(body.__xml__.tag) if isinstance(body, XmlObject) else ""
+def _alive(threads: Sequence[threading.Thread], wait: float | None) -> list[threading.Thread]:
+    """The threads, the calling one excepted, that have not ended after so many seconds in all."""
+    deadline = None if wait is None else time.monotonic() + wait
+    for thread in threads:
+        if thread is not threading.current_thread():
+            thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
+    return [thread for thread in threads if thread.is_alive() and thread is not threading.current_thread()]

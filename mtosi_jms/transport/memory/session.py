@@ -26,9 +26,8 @@ _LAZY: Final = 16
 
 def _selector(text: str | None) -> tuple[str | None, Selector | None]:
     """A selector as it is kept, and parsed; None where it is blank."""
-    if text is None or not text.strip():
-        return None, None
-    return text.strip(), parse(text)
+    parsed = parse(text or "")
+    return (None, None) if text is None or parsed.tree is None else (text.strip(), parsed)
 
 
 class MemorySession(Session):
