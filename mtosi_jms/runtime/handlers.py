@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias
 from mtosi_jms.errors import EnvelopeError
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.binding import from_jms
+from mtosi_jms.notifications.events import events_in
 from mtosi_jms.soap import Envelope
 from mtosi_jms.supplier import Supplier
 from mtosi_jms.transport import Session
@@ -70,8 +71,7 @@ def events(on_event: Callable[[Any, Envelope], object], *, strict: bool = False)
         envelope = from_jms(message, strict=strict)
         if envelope.body is None:
             raise EnvelopeError("the SOAP body is empty")
-        found = getattr(getattr(envelope.body, "message", None), "common_event_information", None)
-        for event in [envelope.body] if found is None else found:
+        for event in events_in(envelope.body):
             if context.cancelled.is_set():
                 return
             on_event(event, envelope)
