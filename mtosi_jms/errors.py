@@ -20,7 +20,9 @@ MtosiError
 ├── TransportError (ConnectionError)    the provider or the way to it
 │   ├── InvalidDestinationError         no such destination, or not ours to use (R2c)
 │   ├── IllegalStateError               closed, or the wrong thread
-│   └── ResourceLimitError              a bounded destination is full
+│   ├── ResourceLimitError              a bounded destination is full
+│   └── SendTimeoutError (TimeoutError)     an asynchronous send without an outcome in time
+├── HandlerTimeoutError (TimeoutError)  a handler of the consumer runtime ran past its deadline
 ├── SpoolError (OSError)                a landing that cannot be written or read
 │   └── ArchiveError                        a packed file that is damaged or may not be unpacked
 ├── FileLocationError (ValueError)      a fileLocationURI that may not be followed, or leads to nothing (C18)
@@ -286,6 +288,30 @@ class IllegalStateError(TransportError):
 
 class ResourceLimitError(TransportError):
     """A bounded destination is full."""
+
+
+class SendTimeoutError(TransportError, TimeoutError):
+    """The outcome of an asynchronous send did not come in time; whether the provider has the message is unknown.
+
+    Attributes:
+        seconds: how long it was waited for.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(f"the send was not confirmed within {seconds:g} s; whether the provider has it is unknown")
+
+
+class HandlerTimeoutError(MtosiError, TimeoutError):
+    """A handler of the consumer runtime ran past its deadline; whether it did its work is unknown.
+
+    Attributes:
+        seconds: how long it had.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(f"the handler did not return within {seconds:g} s")
 
 
 class SpoolError(MtosiError, OSError):
