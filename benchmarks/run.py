@@ -29,6 +29,7 @@ BENCHMARKS = {
     "request": ("messaging", "request_reply"),
     "request-100": ("messaging", "request_reply_100"),
     "batches": ("messaging", "batches"),
+    "send": ("sending", "asynchronous_send"),
     "asyncio-1": ("concurrency", "in_flight_1"),
     "asyncio-100": ("concurrency", "in_flight_100"),
     "asyncio-10000": ("concurrency", "in_flight_10000"),

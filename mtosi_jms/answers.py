@@ -6,9 +6,10 @@ import dataclasses
 import datetime as dt
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from mtosi_jms.errors import (
     ConfigError,
@@ -32,9 +33,13 @@ from mtosi_jms.stubs.fmw.hdr import (
     CommunicationStyleType,
     MessageTypeType,
 )
+from mtosi_jms.transport.window import AsyncSender, SendWindow
 from mtosi_jms.xmlbind import RawXml, XmlObject
 
 log = logging.getLogger(__name__)
+
+ReplyPolicy: TypeAlias = Callable[[Destination], bool]
+"""Says whether replies may be sent to a destination."""
 
 
 class WithheldError(Exception):
@@ -54,7 +59,7 @@ class ProviderError(Exception):
         super().__init__(str(error))
 
 
-class Sender(Protocol):
+class Sender(AsyncSender, Protocol):
     """What sends replies: a session."""
 
     def send(self, destination: Destination, message: JmsMessage) -> JmsMessage:
@@ -70,13 +75,35 @@ class ReplyRules:
         sender_uri: the header's senderURI.
         profile: the switches of the binding.
         names: resolves failureReplytoURI.
-        allows: says where replies may be sent.
+        policy: says where replies may be sent; None: with a naming context, to the destinations that it knows and to
+            temporary ones; without one, to any queue.
+        send_window: how many partial responses to a request may be unconfirmed by the provider.
+
+    Raises:
+        ConfigError: a window below 1.
     """
 
     sender_uri: str
     profile: BindingProfile
     names: NamingContext
-    allows: Callable[[Destination], bool]
+    policy: ReplyPolicy | None
+    send_window: int
+
+    def __post_init__(self) -> None:
+        if self.send_window < 1:
+            raise ConfigError(f"send_window {self.send_window}: 1 or more is wanted, or no partial response goes out")
+
+    def allows(self, destination: Destination) -> bool:
+        """Whether a reply may be sent there; where the policy fails it may not."""
+        if self.policy is None:
+            if destination.is_temporary or self.names.knows(destination):
+                return True
+            return not self.names.names() and not destination.is_topic
+        try:
+            return self.policy(destination)
+        except Exception:
+            log.exception("the reply policy failed: no reply to %s", destination)
+            return False
 
 
 class Replies:
@@ -95,9 +122,19 @@ class Replies:
     def __init__(self, rules: ReplyRules, session: Sender, message: JmsMessage) -> None:
         self._rules = rules
         self._session = session
+        self._window = SendWindow(session, rules.send_window)
         self._message = message
         self.request = Header()
         self.version = "1.1"
+
+    def settle(self) -> None:
+        """Return when the provider has confirmed every partial response that was sent.
+
+        Raises:
+            WithheldError, ProviderError: one of them failed.
+        """
+        with _told_apart():
+            self._window.settle()
 
     def admit(self) -> None:
         """Look before anything is done for the request whether it may be answered.
@@ -110,7 +147,7 @@ class Replies:
     def response(
         self, body: Any, operation: OperationInfo, position: BatchPosition | None, fields: Mapping[str, Any]
     ) -> None:
-        """Send one response, partial or whole.
+        """Send one response, partial or whole; a partial one is not waited for, as long as the window has room.
 
         Args:
             body: the response object.
@@ -119,7 +156,7 @@ class Replies:
             fields: header fields that the handler adds, by Python name.
 
         Raises:
-            WithheldError, ProviderError: it cannot be sent.
+            WithheldError, ProviderError: it cannot be sent, or a partial one before it failed.
             HeaderError, EncodeError: it must not be sent as it is.
         """
         route = self._route(is_error=False)
@@ -129,7 +166,7 @@ class Replies:
             self._number(header, position)
         if fields:
             header = dataclasses.replace(header, **fields)
-        self._send(Envelope(header=header, body=body), route)
+        self._send(Envelope(header=header, body=body), route, partial=position is not None)
 
     def document(self, body: Any, operation: OperationInfo, position: BatchPosition) -> bytes:
         """One response as a document of the file of a BulkResponse: an envelope that says which batch it is (C18).
@@ -215,21 +252,33 @@ class Replies:
             raise InvalidDestinationError(f"replies to {destination} are not allowed here")
         return destination
 
-    def _send(self, envelope: Envelope, route: ReplyRoute[Destination]) -> None:
+    def _send(self, envelope: Envelope, route: ReplyRoute[Destination], *, partial: bool = False) -> None:
         if route.destination is None:
             return
         envelope.version = self.version
         message = to_jms(envelope.header or Header(), envelope, self._rules.profile, names=self._rules.names)
         ids = reply_ids(None, self._message.message_id, self._message.correlation_id)
         message = dataclasses.replace(message, correlation_id=ids.jms_correlation_id)
-        try:
-            self._session.send(route.destination, stamped(message, None, None))
-        except InvalidDestinationError as error:
-            raise WithheldError("the requestor is gone", error) from error
-        except ResourceLimitError as error:
-            raise WithheldError("the requestor's destination is full", error) from error
-        except TransportError as error:
-            raise ProviderError(error) from error
+        message = stamped(message, None, None)
+        with _told_apart():
+            if partial:
+                self._window.send(route.destination, message)
+            else:
+                self._window.settle()
+                self._session.send(route.destination, message)
+
+
+@contextmanager
+def _told_apart() -> Iterator[None]:
+    """Says of what goes wrong with a send whether the requestor is to blame, or the provider."""
+    try:
+        yield
+    except InvalidDestinationError as error:
+        raise WithheldError("the requestor is gone", error) from error
+    except ResourceLimitError as error:
+        raise WithheldError("the requestor's destination is full", error) from error
+    except TransportError as error:
+        raise ProviderError(error) from error
 
 
 class ResponseMaker:

@@ -22,7 +22,9 @@ MtosiError
 │   ├── IllegalStateError               closed, or the wrong thread
 │   ├── ResourceLimitError              a bounded destination is full
 │   ├── AuthenticationError             the provider refused the login, or what it may do
-│   └── UnknownOutcomeError             the way was lost before the provider confirmed: it may have the message
+│   ├── UnknownOutcomeError             the way was lost before the provider confirmed: it may have the message
+│   └── SendTimeoutError (TimeoutError)     an asynchronous send without an outcome in time
+├── HandlerTimeoutError (TimeoutError)  a handler of the consumer runtime ran past its deadline
 ├── SpoolError (OSError)                a landing that cannot be written or read
 │   └── ArchiveError                        a packed file that is damaged or may not be unpacked
 ├── FileLocationError (ValueError)      a fileLocationURI that may not be followed, or leads to nothing (C18)
@@ -300,6 +302,30 @@ class UnknownOutcomeError(TransportError):
     It may have the message or not, and the SDK does not send it again: the application decides. A message that was sent
     PERSISTENT carries `MTOSIX_messageId`, by which a receiver tells a second copy.
     """
+
+
+class SendTimeoutError(TransportError, TimeoutError):
+    """The outcome of an asynchronous send did not come in time; whether the provider has the message is unknown.
+
+    Attributes:
+        seconds: how long it was waited for.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(f"the send was not confirmed within {seconds:g} s; whether the provider has it is unknown")
+
+
+class HandlerTimeoutError(MtosiError, TimeoutError):
+    """A handler of the consumer runtime ran past its deadline; whether it did its work is unknown.
+
+    Attributes:
+        seconds: how long it had.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(f"the handler did not return within {seconds:g} s")
 
 
 class SpoolError(MtosiError, OSError):

@@ -1,7 +1,8 @@
 """The supplier: answers requests from one destination with the services it is given (R3, R4, R5, P31, P33).
 
 A handler gets the request object and yields objects, or returns a response; batches are cut and sent while it runs,
-and nothing of a request is kept after its last reply (P33). A request is acknowledged after its last reply was sent.
+and nothing of a request is kept after its last reply (P33). Partial responses are not waited for one by one: a window
+of them may be unconfirmed. A request is acknowledged after the provider has confirmed its last reply.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Self
 from mtosi_jms.answers import (
     ProviderError,
     Replies,
+    ReplyPolicy,
     ReplyRules,
     ResponseMaker,
     Sender,
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-ReplyPolicy = Callable[[Destination], bool]
 _NO_REQUEST = ("RESPONSE", "ERROR")
 
 
@@ -64,9 +65,11 @@ class Supplier:
         on_error: called with each failure that no requestor hears of.
         bulk_folders: folders below which files of BulkResponse requests may be written, since the requestor names the
             file; none: such a request is answered by a fault (C18). Experimental.
+        send_window: how many partial responses to a request may be on their way without the provider's confirmation;
+            1: each is waited for.
 
     Raises:
-        ConfigError: a temporary destination, or two services with the same request element.
+        ConfigError: a temporary destination, two services with the same request element, or a window below 1.
         NamingError: the destination cannot be resolved.
     """
 
@@ -82,6 +85,7 @@ class Supplier:
         eager: bool = False,
         on_error: Callable[[Exception], object] | None = None,
         bulk_folders: Folders = (),
+        send_window: int = 16,
     ) -> None:
         names = connection.names
         self.connection = connection
@@ -92,8 +96,9 @@ class Supplier:
         if profile.reply_to_on == "all":
             names.lookup(self.sender_uri)  # every reply will need it: better now than then
         self.profile = profile
-        self._reply_policy = reply_policy or self._known_or_own
-        self._rules = ReplyRules(sender_uri=self.sender_uri, profile=profile, names=names, allows=self._allows)
+        self._rules = ReplyRules(
+            sender_uri=self.sender_uri, profile=profile, names=names, policy=reply_policy, send_window=send_window
+        )
         self._eager = eager
         self._on_error = on_error
         self._bulk_folders = (bulk_folders,) if isinstance(bulk_folders, str | Path) else tuple(bulk_folders)
@@ -106,19 +111,6 @@ class Supplier:
         self._stopped = threading.Event()
         self._ended: Callable[[MtosiError | None], object] | None = None
         self._aio: AsyncSupplier | None = None
-
-    def _known_or_own(self, destination: Destination) -> bool:
-        names = self.connection.names
-        if destination.is_temporary or names.knows(destination):
-            return True
-        return not names.names() and not destination.is_topic
-
-    def _allows(self, destination: Destination) -> bool:
-        try:
-            return self._reply_policy(destination)
-        except Exception:
-            log.exception("the reply policy failed: no reply to %s", destination)
-            return False
 
     @property
     def aio(self) -> AsyncSupplier:
@@ -266,12 +258,17 @@ class Supplier:
     def answer(self, message: JmsMessage, session: Sender) -> None:
         """Answer one request through a session; whatever is wrong with the request is answered too, or reported.
 
+        When it returns, every reply is confirmed by the provider, or what became of them is reported.
+
         Raises:
-            TransportError: the provider failed.
+            TransportError: the provider failed; whether it has all replies is unknown.
         """
         replies = Replies(self._rules, session, message)
         try:
-            self._answer(message, replies)
+            try:
+                self._answer(message, replies)
+            finally:
+                replies.settle()
         except WithheldError as withheld:
             self._failed(withheld.what, withheld.error)
         except ProviderError as failure:

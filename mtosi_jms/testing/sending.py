@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from typing import TypeAlias
 
 from mtosi_jms.errors import ConfigError, IllegalStateError
@@ -35,6 +36,12 @@ class Recorder:
         found = dataclasses.replace(message, destination=destination)
         self.sent.append(found)
         return found
+
+    def send_async(self, destination: Destination, message: JmsMessage) -> Future[JmsMessage]:
+        """The same, for who does not wait."""
+        future: Future[JmsMessage] = Future()
+        future.set_result(self.send(destination, message))
+        return future
 
 
 class Sender:

@@ -11,14 +11,17 @@ from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.naming import NamesSource, NamingContext
 from mtosi_jms.jms.uri import JmsUri, is_jms_uri
 from mtosi_jms.transport.base import AckMode, Connection, Consumer, Delivery, ErrorHook, Listener, Session
+from mtosi_jms.transport.completion import CompletionListener, SendRules
 from mtosi_jms.transport.descriptor import ALL_CAPABILITIES, Capability, ConnectionMetadata, check_jms_version
 from mtosi_jms.transport.producer import Producer
+from mtosi_jms.transport.window import SendWindow
 
 __all__ = [
     "ALL_CAPABILITIES",
     "PROVIDERS",
     "AckMode",
     "Capability",
+    "CompletionListener",
     "Connection",
     "ConnectionMetadata",
     "Consumer",
@@ -26,6 +29,8 @@ __all__ = [
     "ErrorHook",
     "Listener",
     "Producer",
+    "SendRules",
+    "SendWindow",
     "Session",
     "connect",
 ]
@@ -50,11 +55,13 @@ def connect(url: str, *, names: NamesSource = None, **options: object) -> Connec
             `failover:(stomp://A,stomp://B)`: the first of several that can be reached. `jndi:NAME`: the
             URL of a connection factory in `names` (P17), which a JMS URI names in `jndiConnectionFactoryName`.
         names: a naming context, a mapping of name to destination, or a file: `jndi.properties` or TOML.
-        options: what the provider takes besides. All take `client_id`, which durable subscriptions are known by, and
-            `jms_version`, the level of the provider's JMS API, 1.1 or later (R1). `memory:` takes `clock`, a callable
-            that returns seconds since 1970; `capacity`, messages that a destination holds before its senders wait, and
-            `send_timeout`, how long; `max_deliveries` of a message that is not acknowledged, and `dead_letter`, the
-            queue where it is parked then. Those of `stomp:` are the fields of `transport.stomp.StompOptions`.
+        options: what the provider takes besides. All take `client_id`, which durable subscriptions are known by;
+            `jms_version`, the level of the provider's JMS API, 1.1 or later (R1); and for asynchronous sends
+            `completion_timeout`, `strict_2012` and `on_completion_error` (`SendRules`). `memory:` takes
+            `clock`, a callable that returns seconds since 1970; `capacity`, messages that a destination holds before
+            its senders wait, and `send_timeout`, how long; `max_deliveries` of a message that is not acknowledged, and
+            `dead_letter`, the queue where it is parked then. Those of `stomp:` are the
+            fields of `transport.stomp.StompOptions`.
 
     Raises:
         ConfigError: the URL has a scheme that no provider serves, the JMS version is too old, the names are at fault,

@@ -9,6 +9,9 @@ it, and it wakes a receiver or sender that is blocked. A session whose consumers
 that runs them, as long as its connection is started. What is left unacknowledged when a session ends is delivered
 again, by DUPS_OK excepted.
 
+A send with a completion listener, or for a future, returns before its outcome is known (`completion`, JMS 2.0). It
+does not dedicate the session to anybody; `close`, `commit` and `rollback` wait for what is open.
+
 What a wire cannot do, its transport lacks (`Connection.capabilities`), and asking for it is a ConfigError; it is never
 made up for in part.
 """
@@ -18,12 +21,14 @@ from __future__ import annotations
 import enum
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from concurrent.futures import Future
 from types import TracebackType
 from typing import Self, TypeAlias
 
 from mtosi_jms.jms.destinations import Destination, TemporaryQueue, TemporaryTopic
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage
 from mtosi_jms.jms.naming import NamingContext
+from mtosi_jms.transport.completion import CompletionListener, Completions, FutureListener
 from mtosi_jms.transport.descriptor import Capability, ConnectionMetadata
 from mtosi_jms.transport.producer import Producer
 
@@ -47,7 +52,11 @@ class _Closeable(ABC):
     def close(self) -> None:
         """Ends it, and returns when listeners that are running have; a blocked receiver gets None.
 
-        Any thread may call it, more than once, but no signal handler. From within a listener it waits for none.
+        Any thread may call it, more than once, but no signal handler. From within a listener it waits for no listener.
+        A session and a connection first finish what was sent asynchronously (A15 to A19).
+
+        Raises:
+            IllegalStateError: a completion listener closes what it belongs to (A37).
         """
 
     def __enter__(self) -> Self:
@@ -139,23 +148,47 @@ class Session(_Closeable):
     Attributes:
         ack_mode: how its deliveries are acknowledged; of no account where `transacted`.
         transacted: whether sends and receives take effect at `commit` alone.
+        completions: its asynchronous sends.
     """
 
     ack_mode: AckMode
     transacted: bool
+    completions: Completions
 
     @abstractmethod
-    def send(self, destination: Destination, message: JmsMessage) -> JmsMessage:
-        """Sends a message.
+    def send(
+        self, destination: Destination, message: JmsMessage, listener: CompletionListener | None = None
+    ) -> JmsMessage:
+        """Sends a message, and waits until the provider has it, or not (A1).
+
+        Args:
+            destination: where it goes.
+            message: what is sent.
+            listener: is told the outcome, which is not waited for; None: it is waited for.
 
         Returns:
             The message as sent: destination, message id (`ID:...`), timestamp and expiration are the provider's (C45).
+            With a listener, which gets that: the message as it was given (A21).
 
         Raises:
             InvalidDestinationError: the destination is gone.
-            IllegalStateError: the session is closed, or another thread is using it.
+            IllegalStateError: the session is closed, or another thread is using it; the message was sent
+                asynchronously before and `strict_2012` holds. No listener is told of what is raised.
             TransportError: the provider failed; whether it has the message may be unknown.
         """
+
+    def send_async(self, destination: Destination, message: JmsMessage) -> Future[JmsMessage]:
+        """Sends a message without waiting for its outcome, for which there is a future (A30, AX2).
+
+        The future has the message as sent, or raises what `CompletionListener.on_exception` gets. It cannot be
+        cancelled. What is called when it is done may be called in this thread, if it is done already.
+
+        Raises:
+            As `send`.
+        """
+        listener = FutureListener()
+        self.send(destination, message, listener)
+        return listener.future
 
     def producer(
         self,
@@ -256,8 +289,11 @@ class Session(_Closeable):
     def commit(self) -> None:
         """Sends what was sent and acknowledges what was received since the last commit.
 
+        First it waits for what was sent asynchronously, and for its listeners (A13).
+
         Raises:
-            IllegalStateError: the session is not transacted, closed, or in use by another thread.
+            IllegalStateError: the session is not transacted, closed, or in use by another thread; a completion listener
+                commits what calls it.
             InvalidDestinationError: a destination is gone meanwhile; all is rolled back.
             ResourceLimitError: a destination has no room; all is rolled back.
         """
@@ -266,8 +302,11 @@ class Session(_Closeable):
     def rollback(self) -> None:
         """Forgets what was sent, and has what was received delivered again, since the last commit.
 
+        It waits as `commit` does (A14).
+
         Raises:
-            IllegalStateError: the session is not transacted, closed, or in use by another thread.
+            IllegalStateError: the session is not transacted, closed, or in use by another thread; a completion listener
+                rolls back what calls it.
         """
 
 
@@ -287,6 +326,11 @@ class Connection(_Closeable):
     client_id: str
     capabilities: frozenset[Capability]
     metadata: ConnectionMetadata
+
+    @property
+    def dead_letter(self) -> Destination | None:
+        """The queue where the provider parks what was delivered too often; None: that is not known here."""
+        return None
 
     @abstractmethod
     def start(self) -> None:

@@ -19,22 +19,12 @@ from mtosi_jms.stubs.fmw.notification_consumer import NotificationConsumer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.supplier import Supplier
 from mtosi_jms.testing import REQUESTOR, SUPPLIER, connect_privately, exchange
+from mtosi_jms.testing.sending import Recorder
 from mtosi_jms.xmlbind import RawXml
 
 
 def sizes(batches: Any) -> list[int]:
     return [len(batch.me_list.me) for batch in batches]
-
-
-class Recorder:
-    """Takes what a supplier sends."""
-
-    def __init__(self) -> None:
-        self.sent: list[tuple[Any, JmsMessage]] = []
-
-    def send(self, destination: Any, message: JmsMessage) -> JmsMessage:
-        self.sent.append((destination, message))
-        return message
 
 
 # What must not be sent
@@ -141,8 +131,8 @@ def test_a_supplier_answers_to_jmsreplyto_whatever_the_header_says(
     recorder = Recorder()
     supplier = Supplier(pair.connection, SUPPLIER, [elements])
     supplier.answer(dataclasses.replace(asked, body=body, reply_to=reply_to), recorder)
-    assert [destination for destination, _ in recorder.sent] == [reply_to] * (3 if pattern == "batches" else 1)
-    assert (parse(recorder.sent[0][1].body).fault is not None) is (pattern == "fault")
+    assert [message.destination for message in recorder.sent] == [reply_to] * (3 if pattern == "batches" else 1)
+    assert (parse(recorder.sent[0].body).fault is not None) is (pattern == "fault")
 
 
 @pytest.mark.obligation("F7")

@@ -238,7 +238,7 @@ def test_a_supplier_whose_provider_fails_ends_and_says_so(small_ems: Any, ne1: A
         stub.get_managed_element.batches(me_ref=ne1, batch_size=1).close()
         session, consumer = supplier._open()
 
-        def fail(destination: Any, message: Any) -> Any:
+        def fail(destination: Any, message: Any, listener: Any = None) -> Any:
             raise TransportError("the wire is cut")
 
         session.send = fail  # type: ignore[method-assign]

@@ -35,6 +35,7 @@ from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieva
 from mtosi_jms.stubs.mri.resource_inventory_retrieval import ResourceInventoryRetrieval
 from mtosi_jms.supplier import Supplier
 from mtosi_jms.testing import SUPPLIER, connect_privately, exchange
+from mtosi_jms.testing.sending import Recorder
 from mtosi_jms.transport.memory import MemoryConnection
 
 NOON = dt.datetime(2026, 5, 4, 12, 0, 0, tzinfo=dt.UTC)
@@ -403,16 +404,10 @@ class Asking:
 
     def answered(self, **changes: Any) -> list[JmsMessage]:
         arguments = changes.pop("arguments", {})
-        sent: list[JmsMessage] = []
-
-        class Recorder:
-            def send(self, destination: Any, message: JmsMessage) -> JmsMessage:
-                sent.append(dataclasses.replace(message, destination=destination))
-                return message
-
+        recorder = Recorder()
         supplier = self._supplier(on_error=self.reported.append, **arguments)
-        supplier.answer(dataclasses.replace(self.message, **changes), Recorder())
-        return sent
+        supplier.answer(dataclasses.replace(self.message, **changes), recorder)
+        return recorder.sent
 
 
 @pytest.fixture

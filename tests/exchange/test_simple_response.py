@@ -32,6 +32,7 @@ from mtosi_jms.stubs.nrb.rscoc import ResourceObjectCreation
 from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.supplier import Supplier
 from mtosi_jms.testing import SUPPLIER
+from mtosi_jms.testing.sending import Recorder
 
 SERVICE = ManagedElementRetrieval.__service__
 GET_ONE = SERVICE.by_name["getManagedElement"]
@@ -331,19 +332,13 @@ def test_what_is_no_request_is_never_answered(mtosi_exchange: Any, small_ems: An
     retrieval.get_all_managed_elements.batches(batch_size=2)
     asked = pair.scripted.take()
     supplier = Supplier(pair.connection, SUPPLIER, [small_ems()], on_error=reported.append)
-    recorded: list[Any] = []
-
-    class Recorder:
-        def send(self, destination: Any, message: JmsMessage) -> JmsMessage:
-            recorded.append(message)
-            return message
-
+    recorder = Recorder()
     response = asked.replies([small_ems()])[0]
     fault = asked.replies([ResourceInventoryRetrieval.Supplier()])[0]
     torn = dataclasses.replace(response, body=response.body[:300])
     for message in (response, fault, torn):
-        supplier.answer(dataclasses.replace(message, reply_to=Queue("other")), Recorder())
-    assert recorded == []
+        supplier.answer(dataclasses.replace(message, reply_to=Queue("other")), recorder)
+    assert recorder.sent == []
     assert [type(one).__name__ for one in reported] == ["ProtocolError", "ProtocolError", "MalformedXmlError"]
 
 

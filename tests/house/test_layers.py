@@ -40,6 +40,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "deployment",
         "aio",
     ),
+    ("runtime",),
     ("broker", "spool", "simulator", "spark", "cli", "testing", "validation", "report", "__init__", "__main__"),
 )
 RANK = {unit: rank for rank, cell in enumerate(LAYERS) for unit in cell}
@@ -91,6 +92,7 @@ OPTIONAL = {
     "delta": ("mtosi_jms.spark.delta",),
     "opentelemetry": ("mtosi_jms.telemetry",),
     "pytest": ("mtosi_jms.testing",),
+    "tenacity": ("mtosi_jms.runtime",),
 }
 REQUIRED = frozenset({"lxml"})
 

@@ -1,4 +1,4 @@
-"""The wheel: what is in it, and that it runs with lxml alone."""
+"""The wheel: what is in it, and that it runs with what it requires alone."""
 
 from __future__ import annotations
 
@@ -98,12 +98,13 @@ def installed(wheel: Path, folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Interpreter of a venv that holds the wheel and lxml alone."""
+    """Interpreter of a venv that holds the wheel and what it requires alone."""
     folder = tmp_path_factory.mktemp("bare") / "venv"
     interpreter = installed(wheel, folder)
-    lxml = importlib.metadata.distribution("lxml")
-    for name in {file.parts[0] for file in lxml.files or []}:
-        (site_of(folder) / name).symlink_to(str(lxml.locate_file(name)))
+    for required in ("lxml", "tenacity"):
+        distribution = importlib.metadata.distribution(required)
+        for name in {file.parts[0] for file in distribution.files or []}:
+            (site_of(folder) / name).symlink_to(str(distribution.locate_file(name)))
     return interpreter
 
 
@@ -125,7 +126,7 @@ def test_the_wheel_holds_two_packages_the_schemas_and_true_metadata(wheel: Path)
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-def test_the_core_runs_with_lxml_alone(bare: Path, tmp_path: Path) -> None:
+def test_the_core_runs_with_what_it_requires_alone(bare: Path, tmp_path: Path) -> None:
     result = python(bare, OFFLINE + "import mtosi_jms, mtosi_jms.soap; print(mtosi_jms.__file__)", tmp_path)
     assert result.returncode == 0, result.stderr
     assert str(bare.parent.parent) in result.stdout
@@ -200,7 +201,9 @@ def run_example(interpreter: Path, name: str, cwd: Path) -> str:
 @pytest.mark.parametrize(
     ("name", "says"), [("e01_simple_call.py", "fault: entityNotFound"), ("e02_batches.py", "[300, 300, 300, 100]")]
 )
-def test_the_examples_run_with_the_wheel_and_lxml_alone(bare: Path, name: str, says: str, tmp_path: Path) -> None:
+def test_the_examples_run_with_the_wheel_and_what_it_requires_alone(
+    bare: Path, name: str, says: str, tmp_path: Path
+) -> None:
     assert says in run_example(bare, name, tmp_path)
 
 

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import pytest
@@ -16,12 +17,29 @@ from mtosi_jms.jms.destinations import Queue, Topic
 from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport import connect
 from mtosi_jms.transport.base import Connection, Session
-from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
+from mtosi_jms.transport.completion import OPTIONS, SendRules
+from mtosi_jms.transport.memory import CompletionGate, MemoryConnection, MemoryProvider
 
 PATIENCE = 20.0
 """Seconds after which a thread that should have ended is taken to hang."""
 
 _numbers = itertools.count(1)
+
+
+class Gate(Protocol):
+    """Holds what a provider confirms of asynchronous sends; `index` counts those that are held, from 0."""
+
+    def await_held(self, count: int, timeout: float) -> bool:
+        """Waits until so many are held."""
+
+    def release(self, index: int = 0) -> None:
+        """One send succeeded."""
+
+    def release_all(self) -> None:
+        """All that are held succeeded, in their order."""
+
+    def fail(self, error: Exception, index: int = 0) -> None:
+        """One send failed. A provider that cannot say why has it fail with an error of its own."""
 
 
 class ProviderUnderTest(Protocol):
@@ -41,6 +59,9 @@ class ProviderUnderTest(Protocol):
 
     def until_blocked(self, session: Session) -> None:
         """Returns once another thread waits in a session, for a message or for room."""
+
+    def hold_completions(self) -> AbstractContextManager[Gate] | None:
+        """Withholds the provider's word for asynchronous sends until the gate lets it go; None where it cannot."""
 
     def close(self) -> None:
         """Ends what the test left open."""
@@ -63,9 +84,10 @@ class MemoryUnderTest:
         self.provider = MemoryProvider("contract", clock=self._clock)
         self._connections: list[Connection] = []
 
-    def connect(self, *, client_id: str = "", **limits: Any) -> Connection:
-        self.provider.limits = self.provider.limits.changed(**limits)
-        connection = MemoryConnection(self.provider, client_id=client_id)
+    def connect(self, *, client_id: str = "", **options: Any) -> Connection:
+        rules = SendRules.of({name: options.pop(name) for name in OPTIONS if name in options})
+        self.provider.limits = self.provider.limits.changed(**options)
+        connection = MemoryConnection(self.provider, client_id=client_id, send_rules=rules)
         self._connections.append(connection)
         return connection
 
@@ -74,6 +96,9 @@ class MemoryUnderTest:
 
     def until_blocked(self, session: Any) -> None:
         until_memory_blocks(session)
+
+    def hold_completions(self) -> CompletionGate:
+        return CompletionGate(self.provider)
 
     def close(self) -> None:
         for connection in self._connections:
@@ -103,6 +128,9 @@ class StompUnderTest:
                 if session.blocked:
                     return
         pytest.fail("no thread is blocked in the session")
+
+    def hold_completions(self) -> None:
+        """A real broker confirms when it likes."""
 
     def close(self) -> None:
         for connection in self._connections:
@@ -163,6 +191,16 @@ def background() -> Callable[[Callable[[], Any]], Future[Any]]:
         return future
 
     return start
+
+
+@pytest.fixture
+def gate(provider: ProviderUnderTest) -> Iterator[Gate]:
+    """Holds all completions of the provider while the test runs."""
+    made = provider.hold_completions()
+    if made is None:
+        pytest.skip("the provider's completions cannot be withheld")
+    with made as held:
+        yield held
 
 
 @pytest.fixture

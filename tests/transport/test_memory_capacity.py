@@ -13,8 +13,7 @@ from mtosi_jms.jms.destinations import Queue, Topic
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport import AckMode, connect
-from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
-from mtosi_jms.transport.memory import session as sessions
+from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider, room
 
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
 QUEUE = Queue("bounded")
@@ -29,7 +28,7 @@ def opened(provider: MemoryProvider) -> MemoryConnection:
 @pytest.fixture(autouse=True)
 def _no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sender that waits is woken when there is room: it must not need its look at what expired meanwhile."""
-    monkeypatch.setattr(sessions, "_EXPIRY_LOOK", 600.0)
+    monkeypatch.setattr(room, "_EXPIRY_LOOK", 600.0)
 
 
 @pytest.fixture
@@ -101,7 +100,7 @@ def test_expiry_lets_a_sender_go_on_that_waits(
     monkeypatch: pytest.MonkeyPatch, background: Background, until_memory_blocked: Callable[..., None], patience: float
 ) -> None:
     """Nobody tells it: it looks again."""
-    monkeypatch.setattr(sessions, "_EXPIRY_LOOK", 0.01)
+    monkeypatch.setattr(room, "_EXPIRY_LOOK", 0.01)
     clock = ManualClock(1_000)
     with opened(MemoryProvider(clock=clock, capacity=1)) as connection:
         session = connection.session()

@@ -13,10 +13,11 @@ from typing import Any
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.naming import NamingContext
 from mtosi_jms.transport.memory.connection import MemoryConnection
+from mtosi_jms.transport.memory.gate import CompletionGate
 from mtosi_jms.transport.memory.options import SYSTEM_CLOCK, Clock, Limits, Options
 from mtosi_jms.transport.memory.provider import MemoryProvider
 
-__all__ = ["Clock", "Limits", "MemoryConnection", "MemoryProvider", "connect", "provider"]
+__all__ = ["Clock", "CompletionGate", "Limits", "MemoryConnection", "MemoryProvider", "connect", "provider"]
 
 _lock = threading.Lock()
 _providers: dict[str, MemoryProvider] = {}
@@ -53,4 +54,4 @@ def connect(url: str, names: NamingContext, options: Mapping[str, Any]) -> Memor
     """
     given = Options.of(options)
     found = provider(url.partition(":")[2].removeprefix("//"), clock=given.clock, **given.limits)
-    return MemoryConnection(found, names, client_id=given.client_id)
+    return MemoryConnection(found, names, client_id=given.client_id, send_rules=given.send_rules)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from mtosi_jms.errors import IllegalStateError
+from mtosi_jms.jms.destinations import Destination
 from mtosi_jms.jms.naming import NamingContext
 from mtosi_jms.transport.base import AckMode, Connection
+from mtosi_jms.transport.completion import SendRules
 from mtosi_jms.transport.descriptor import ALL_CAPABILITIES, ConnectionMetadata
 from mtosi_jms.transport.memory.provider import MemoryProvider
 from mtosi_jms.transport.memory.session import MemorySession
 
 METADATA: Final = ConnectionMetadata(provider="mtosi-jms memory", provider_version="", jms_version="2.0")
+DEFAULT_RULES: Final = SendRules()
 
 
 class MemoryConnection(Connection):
@@ -21,27 +24,42 @@ class MemoryConnection(Connection):
         provider: what it connects to.
         names: its naming context.
         client_id: whose durable subscriptions it has; no two open connections have the same, the empty one excepted.
+        send_rules: how it sends asynchronously.
 
     Attributes:
-        provider: the same.
+        provider, send_rules: the same.
         started: whether it delivers.
 
     Raises:
         ConfigError: an open connection has the client id.
     """
 
-    def __init__(self, provider: MemoryProvider, names: NamingContext | None = None, *, client_id: str = "") -> None:
+    def __init__(
+        self,
+        provider: MemoryProvider,
+        names: NamingContext | None = None,
+        *,
+        client_id: str = "",
+        send_rules: SendRules = DEFAULT_RULES,
+    ) -> None:
         self.names = names if names is not None else NamingContext()
         self.provider = provider
         self.client_id = client_id
+        self.send_rules = send_rules
         self.capabilities = ALL_CAPABILITIES
         self.metadata = METADATA
         self.started = False
+        self._closing = False
         self._closed = False
         self._sessions: dict[MemorySession, None] = {}
         with provider.lock:
             provider.admit(client_id)
             self.id = provider.new_id("connection")
+
+    @property
+    def dead_letter(self) -> Destination:
+        """The provider's, be `max_deliveries` set or not."""
+        return self.provider.limits.dead_letter
 
     def start(self) -> None:
         """See `Connection.start`."""
@@ -70,11 +88,18 @@ class MemoryConnection(Connection):
     def close(self) -> None:
         """Closes its sessions and deletes its temporary destinations."""
         with self.provider.lock:
+            sessions = list(self._sessions)
+            for session in sessions:
+                session.completions.check_thread()
+            for session in sessions:
+                session.begin_end()
+            self._closing = True
+        for session in sessions:
+            session.completions.await_told()
+        with self.provider.lock:
             if self._closed:
                 return
             self._closed = True
-            for session in self._sessions:
-                session.begin_end()
             for session in list(self._sessions):
                 session.await_listener()
             for session in list(self._sessions):
@@ -94,5 +119,5 @@ class MemoryConnection(Connection):
         self._sessions.pop(session, None)
 
     def _check_open(self) -> None:
-        if self._closed:
+        if self._closing:
             raise IllegalStateError("the connection is closed")

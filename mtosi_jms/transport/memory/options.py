@@ -9,11 +9,13 @@ from typing import Any, Final, TypeAlias
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.destinations import Queue
+from mtosi_jms.transport.completion import OPTIONS as COMPLETION_OPTIONS
+from mtosi_jms.transport.completion import SendRules
 
 Clock: TypeAlias = Callable[[], float]
 
 DEAD_LETTER_QUEUE: Final = Queue("DLQ")
-CONNECTION_OPTIONS: Final = ("client_id", "jms_version")
+CONNECTION_OPTIONS: Final = ("client_id", "jms_version", *COMPLETION_OPTIONS)
 """Options of one connection, and not of the provider."""
 
 
@@ -80,11 +82,13 @@ class Options:
         clock: returns seconds since 1970; None: the system's, or that of the provider where it exists.
         limits: those given, by name, to hold for the provider from now on.
         client_id: of the connection.
+        send_rules: the same.
     """
 
     clock: Clock | None
     limits: Mapping[str, Any]
     client_id: str
+    send_rules: SendRules
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Options:
@@ -106,7 +110,7 @@ class Options:
             client_id = ""
         if not isinstance(client_id, str):
             raise ConfigError("option client_id: text is wanted")
-        return cls(clock, limits, client_id)
+        return cls(clock, limits, client_id, SendRules.of(given))
 
 
 SYSTEM_CLOCK: Final[Clock] = time.time

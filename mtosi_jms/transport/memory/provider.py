@@ -12,6 +12,7 @@ from mtosi_jms.errors import ConfigError, IllegalStateError, InvalidDestinationE
 from mtosi_jms.jms.destinations import Destination
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport.memory.deadletter import parked
+from mtosi_jms.transport.memory.gate import CompletionGate
 from mtosi_jms.transport.memory.options import SYSTEM_CLOCK, Clock, Limits
 from mtosi_jms.transport.memory.queue import MessageQueue, Subscription
 from mtosi_jms.transport.memory.store import Entry, ExpiryIndex
@@ -29,6 +30,7 @@ class MemoryProvider:
         name, clock: the same.
         limits: what bounds its messages.
         lock: held for every look at, and change of, what is in here.
+        gate: holds the completions of asynchronous sends, for tests; None as a rule.
 
     Raises:
         ConfigError: a limit of the wrong kind.
@@ -39,6 +41,7 @@ class MemoryProvider:
         self.clock = clock
         self.limits = Limits().changed(**limits)
         self.lock = threading.Lock()
+        self.gate: CompletionGate | None = None
         self._prefix = f"ID:memory-{uuid.uuid4().hex[:12]}"
         self._ids = itertools.count(1)
         self._sequences = itertools.count(1)

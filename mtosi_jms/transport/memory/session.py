@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
@@ -11,16 +10,16 @@ from mtosi_jms.jms.destinations import Destination, TemporaryQueue, TemporaryTop
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport.arguments import check_subscription, selector_of
 from mtosi_jms.transport.base import AckMode, Consumer, Delivery, Session
+from mtosi_jms.transport.completion import CompletionListener, Completions, Pending
 from mtosi_jms.transport.listening import ListenerPump, SessionUse
 from mtosi_jms.transport.memory.consumer import MemoryConsumer, MemoryDelivery
 from mtosi_jms.transport.memory.queue import MessageQueue, Subscription
+from mtosi_jms.transport.memory.room import Coming, DeferredSends, await_room, send_deadline
 from mtosi_jms.transport.memory.store import Entry
 
 if TYPE_CHECKING:
     from mtosi_jms.transport.memory.connection import MemoryConnection
 
-_EXPIRY_LOOK: Final = 1.0
-"""Seconds after which a sender that waits for room looks again: expiry makes room without telling anybody."""
 _LAZY: Final = 16
 """Messages that a DUPS_OK session hands out before it acknowledges them, all together."""
 
@@ -42,7 +41,9 @@ class MemorySession(Session):
         self.transacted = transacted
         self.use = SessionUse(self._is_elsewhere)
         self.pump = ListenerPump(self, self.use, self.provider.lock, f"listeners-{connection.id}")
+        self.completions = Completions(connection.send_rules, connection.id)
         self.blocked = False
+        self._deferred = DeferredSends(self)
         self._closed = False
         self._ending = False
         self._keeps = transacted or ack_mode is not AckMode.AUTO
@@ -52,23 +53,24 @@ class MemorySession(Session):
         self._sends: list[tuple[Destination, JmsMessage]] = []
         self._crowded: MessageQueue | None = None
 
-    def send(self, destination: Destination, message: JmsMessage) -> JmsMessage:
+    def send(
+        self, destination: Destination, message: JmsMessage, listener: CompletionListener | None = None
+    ) -> JmsMessage:
         """See `Session.send`.
 
         Raises:
             ResourceLimitError: the destination is full, and had no room within the provider's send timeout.
         """
+        self.completions.check(message)
         with self.use, self.provider.lock:
             self.check_open()
             self.provider.check(destination)
+            if listener is not None:
+                self._send_async(destination, message, listener)
+                return message
             if not self.transacted:
                 self._await_room([(destination, message)])
-            sent = self.provider.stamp(destination, message)
-            if self.transacted:
-                self._sends.append((destination, sent))
-            else:
-                self.provider.publish(destination, sent, self.connection.id)
-            return sent
+            return self.put(destination, message)
 
     def consumer(
         self,
@@ -147,31 +149,26 @@ class MemorySession(Session):
 
         Where there is no room it waits, as `send` does in other sessions: then everything goes at once.
         """
-        with self.use, self.provider.lock:
-            self._check_transacted()
-            try:
-                for destination, _ in self._sends:
-                    self.provider.check(destination)
-                self._await_room(self._sends)
-            except (InvalidDestinationError, ResourceLimitError):
-                self._roll_back()
-                raise
-            sends, self._sends = self._sends, []
-            for entry in list(self._unsettled):
-                self._settled(entry)
-            for destination, message in sends:
-                self.provider.publish(destination, message, self.connection.id)
+        with self.use:
+            self.completions.await_told()
+            with self.provider.lock:
+                self._commit()
 
     def rollback(self) -> None:
         """See `Session.rollback`."""
-        with self.use, self.provider.lock:
-            self._check_transacted()
-            self._roll_back()
+        with self.use:
+            self.completions.await_told()
+            with self.provider.lock:
+                self._check_transacted()
+                self._roll_back()
 
     def close(self) -> None:
         """Closes its consumers; what was not acknowledged or committed is delivered again, elsewhere."""
+        self.completions.check_thread()
         with self.provider.lock:
             self.begin_end()
+        self.completions.await_told()
+        with self.provider.lock:
             self.await_listener()
             self.shut()
 
@@ -223,6 +220,7 @@ class MemorySession(Session):
     def begin_end(self) -> None:
         """It is being closed: no listener gets anything more, and who waits for room gives up."""
         self._ending = True
+        self.completions.begin_close()
         self.pump.end()
         if self._crowded is not None:
             self._crowded.room.notify_all()
@@ -273,23 +271,61 @@ class MemorySession(Session):
         self._consumers.pop(consumer, None)
         self._settle_lazily()
 
-    def _await_room(self, coming: Iterable[tuple[Destination, JmsMessage]]) -> None:
+    def put(self, destination: Destination, message: JmsMessage) -> JmsMessage:
+        """Sends a message that has room, or keeps it for the commit; returns it as sent."""
+        sent = self.provider.stamp(destination, message)
+        if self.transacted:
+            self._sends.append((destination, sent))
+        else:
+            self.provider.publish(destination, sent, self.connection.id)
+        return sent
+
+    def confirm(self, pending: Pending, sent: JmsMessage) -> None:
+        """An asynchronous send succeeded; a gate may hold the word."""
+        gate = self.provider.gate
+        if gate is None:
+            pending.complete(sent)
+        else:
+            gate.hold(pending, sent)
+
+    def _send_async(self, destination: Destination, message: JmsMessage, listener: CompletionListener) -> None:
+        self.completions.check_open()
+        coming = [(destination, message)]
+        full = self._deferred or self.provider.crowded(coming, self.connection.id) is not None
+        if full and not self.transacted:
+            self._deferred.add(destination, message, self.completions.begin(message, listener))
+        elif self.provider.gate is None:
+            self.completions.completed(message, self.put(destination, message), listener)
+        else:
+            self.confirm(self.completions.begin(message, listener), self.put(destination, message))
+
+    def _await_room(self, coming: Coming) -> None:
         """Waits, the lock released meanwhile, until bounded destinations have room."""
-        patience = self.provider.limits.send_timeout
-        deadline = None if patience is None else time.monotonic() + patience
-        while (crowded := self.provider.crowded(coming, self.connection.id)) is not None:
-            left = _EXPIRY_LOOK if deadline is None else min(deadline - time.monotonic(), _EXPIRY_LOOK)
-            if left <= 0:
-                raise ResourceLimitError(f"{crowded.destination}: full with {len(crowded)} messages")
-            self.blocked, self._crowded = True, crowded
-            try:
-                crowded.room.wait(left)
-            finally:
-                self.blocked, self._crowded = False, None
-            if self._ending or self._closed:
-                raise IllegalStateError("the session is closed")
-            for destination, _ in coming:
+        if self._deferred:
+            self.blocked = True
+            self._deferred.await_sent()
+            self.blocked = False
+        if not await_room(self.provider, coming, self.connection.id, send_deadline(self.provider), self._waits_at):
+            raise IllegalStateError("the session is closed")
+
+    def _waits_at(self, queue: MessageQueue | None) -> bool:
+        self.blocked, self._crowded = queue is not None, queue
+        return not (self._ending or self._closed)
+
+    def _commit(self) -> None:
+        self._check_transacted()
+        try:
+            for destination, _ in self._sends:
                 self.provider.check(destination)
+            self._await_room(self._sends)
+        except (InvalidDestinationError, ResourceLimitError):
+            self._roll_back()
+            raise
+        sends, self._sends = self._sends, []
+        for entry in list(self._unsettled):
+            self._settled(entry)
+        for destination, message in sends:
+            self.provider.publish(destination, message, self.connection.id)
 
     def _settle_lazily(self) -> None:
         if self.transacted or self.ack_mode is not AckMode.DUPS_OK:

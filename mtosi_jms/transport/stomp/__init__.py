@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mtosi_jms.jms.naming import NamingContext
+from mtosi_jms.transport.completion import OPTIONS, SendRules
 from mtosi_jms.transport.stomp.connection import StompConnection
 from mtosi_jms.transport.stomp.options import StompOptions, parse_url
 
@@ -21,5 +22,7 @@ def connect(url: str, names: NamingContext, options: Mapping[str, Any]) -> Stomp
         MissingExtraError: stomp.py is not installed.
         TransportError: no broker can be reached.
     """
-    addresses, checked = parse_url(url, options)
-    return StompConnection(addresses, checked, names)
+    rules = SendRules.of(options)
+    own = {name: value for name, value in options.items() if name not in OPTIONS}
+    addresses, checked = parse_url(url, own)
+    return StompConnection(addresses, checked, names, rules)

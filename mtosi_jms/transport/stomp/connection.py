@@ -6,13 +6,12 @@ reads needs it: a broker that waits for us to read would wait for ever.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import logging
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from mtosi_jms.errors import (
@@ -20,14 +19,13 @@ from mtosi_jms.errors import (
     IllegalStateError,
     InvalidDestinationError,
     MtosiError,
-    TransportError,
-    UnknownOutcomeError,
 )
 from mtosi_jms.jms.destinations import Destination, TemporaryQueue, TemporaryTopic
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.jms.naming import NamingContext
 from mtosi_jms.jms.selector import Selector
 from mtosi_jms.transport.base import AckMode, Connection
+from mtosi_jms.transport.completion import SendRules
 from mtosi_jms.transport.descriptor import Capability, ConnectionMetadata
 from mtosi_jms.transport.stomp.collecting import Collector
 from mtosi_jms.transport.stomp.consumer import StompConsumer
@@ -39,6 +37,7 @@ from mtosi_jms.transport.stomp.options import Address, StompOptions
 from mtosi_jms.transport.stomp.session import StompSession
 from mtosi_jms.transport.stomp.subscription import Entry, Subscription
 from mtosi_jms.transport.stomp.temporary import Temporaries
+from mtosi_jms.transport.stomp.transaction import transact
 from mtosi_jms.transport.stomp.wire import WriteError
 
 log = logging.getLogger(__name__)
@@ -57,10 +56,11 @@ class StompConnection(Connection):
         addresses: of the brokers, in the order in which they are tried.
         options: see `StompOptions`.
         names: its naming context.
+        send_rules: how it sends asynchronously.
 
     Attributes:
         lock: guards what is in here.
-        options: the same.
+        options, send_rules: the same.
         started: whether it delivers.
         dialect: of the broker.
 
@@ -70,13 +70,17 @@ class StompConnection(Connection):
         TransportError: no broker can be reached.
     """
 
-    def __init__(self, addresses: Sequence[Address], options: StompOptions, names: NamingContext) -> None:
+    def __init__(
+        self, addresses: Sequence[Address], options: StompOptions, names: NamingContext, send_rules: SendRules
+    ) -> None:
         self.names = names
+        self.send_rules = send_rules
         self.client_id = options.client_id
         self.id = f"stomp-{uuid.uuid4().hex[:12]}"
         self.lock = threading.Lock()
         self.options = options
         self.started = False
+        self._closing = False
         self._closed = False
         self._sessions: dict[StompSession, None] = {}
         self._subscriptions: dict[str, Subscription] = {}
@@ -118,11 +122,18 @@ class StompConnection(Connection):
     def close(self) -> None:
         """Closes its sessions, waits until everything sent has arrived, and ends the connection."""
         with self.lock:
+            sessions = list(self._sessions)
+            for session in sessions:
+                session.completions.check_thread()
+            for session in sessions:
+                session.begin_end()
+            self._closing = True
+        for session in sessions:
+            session.completions.await_told()
+        with self.lock:
             if self._closed:
                 return
             self._closed = True
-            for session in self._sessions:
-                session.begin_end()
             for session in list(self._sessions):
                 session.pump.await_idle()
             sessions = list(self._sessions)
@@ -171,7 +182,7 @@ class StompConnection(Connection):
         self._sessions.pop(session, None)
 
     def _check_open(self) -> None:
-        if self._closed:
+        if self._closing:
             raise IllegalStateError("the connection is closed")
 
     # What follows does not hold the lock: it talks to the broker.
@@ -197,14 +208,22 @@ class StompConnection(Connection):
 
     def transmit(self, frame: Frame, *, confirmed: bool) -> None:
         """Sends a frame; waits for a connection where it was lost, and for the broker's answer if so wanted."""
+        self._send(
+            lambda link, deadline: (
+                link.request([frame], deadline - time.monotonic()) if confirmed else link.post([frame])
+            )
+        )
+
+    def submit(self, frame: Frame, on_settled: Callable[[MtosiError | None], None]) -> None:
+        """Sends a frame, and has it told later what became of it; see `Link.submit`."""
+        self._send(lambda link, _: link.submit(frame, on_settled))
+
+    def _send(self, sending: Callable[[Link, float], None]) -> None:
         deadline = time.monotonic() + self.options.send_timeout
         while True:
             link = self._keeper.link(deadline)
             try:
-                if confirmed:
-                    link.request([frame], deadline - time.monotonic())
-                else:
-                    link.post([frame])
+                sending(link, deadline)
             except WriteError:  # the broker has not got it, so that it may be sent on another link
                 if time.monotonic() >= deadline:
                     raise
@@ -212,32 +231,9 @@ class StompConnection(Connection):
                 return
 
     def transact(self, sends: Sequence[Frame], entries: Sequence[Entry]) -> None:
-        """Sends and acknowledges as one transaction.
-
-        Raises:
-            UnknownOutcomeError: COMMIT was sent and not confirmed.
-            MtosiError: any other reason; nothing took effect.
-        """
+        """Sends and acknowledges as one transaction; see `transaction.transact`."""
         deadline = time.monotonic() + self.options.send_timeout
-        link = self._keeper.link(deadline)
-        transaction = {"transaction": f"t{next(self._numbers)}"}
-        inside = [(command, {**headers, **transaction}, body) for command, headers, body in sends]
-        try:
-            link.request([("BEGIN", transaction, b""), *inside], deadline - time.monotonic())
-        except (UnknownOutcomeError, WriteError) as error:  # COMMIT was not sent, so the outcome is known all the same
-            link.end(TransportError(f"a transaction was not taken: {error}"))
-            raise TransportError(f"{error}; the transaction is rolled back") from error
-        except MtosiError:
-            with contextlib.suppress(TransportError):
-                link.post([("ABORT", transaction, b"")])
-            raise
-        acknowledgements = [entry.acknowledgement() for entry in entries]
-        link.post([(command, {**headers, **transaction}, body) for command, headers, body in acknowledgements])
-        try:
-            link.request([("COMMIT", transaction, b"")], deadline - time.monotonic())
-        except MtosiError as error:
-            link.end(TransportError(f"a transaction did not end well: {error}"))
-            raise
+        transact(self._keeper.link(deadline), f"t{next(self._numbers)}", sends, entries, deadline)
 
     def acknowledge(self, entries: Iterable[Entry]) -> None:
         """Tells the broker that messages are done with.

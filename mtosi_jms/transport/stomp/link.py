@@ -24,7 +24,7 @@ from mtosi_jms.errors import (
 )
 from mtosi_jms.transport.stomp.frames import HEART_BEAT, encode, headers_of
 from mtosi_jms.transport.stomp.options import Address, StompOptions
-from mtosi_jms.transport.stomp.wire import Wire
+from mtosi_jms.transport.stomp.wire import Wire, WriteError
 
 OnMessage: TypeAlias = Callable[["Link", dict[str, str], bytes], None]
 Frame: TypeAlias = tuple[str, Mapping[str, str], bytes]
@@ -47,13 +47,18 @@ _REFUSALS: Final[tuple[tuple[tuple[str, ...], type[MtosiError]], ...]] = (
 class Receipt:
     """A frame that the broker has to confirm.
 
+    Args:
+        on_settled: called once, in the thread that reads, where nobody waits; it must not block.
+
     Attributes:
         refused: what the broker said instead.
+        lost: whether no answer will come.
     """
 
-    __slots__ = ("_done", "lost", "refused")
+    __slots__ = ("_done", "_on_settled", "lost", "refused")
 
-    def __init__(self) -> None:
+    def __init__(self, on_settled: Callable[[Receipt], None] | None = None) -> None:
+        self._on_settled = on_settled
         self._done = threading.Event()
         self.refused: MtosiError | None = None
         self.lost = False
@@ -62,6 +67,8 @@ class Receipt:
         """The broker has answered, or no answer will come."""
         self.refused, self.lost = refused, lost
         self._done.set()
+        if self._on_settled is not None:
+            self._on_settled(self)
 
     def wait(self, seconds: float) -> bool:
         """Whether it was settled in time."""
@@ -179,11 +186,39 @@ class Link:
                 if receipt.refused is not None:
                     raise receipt.refused
                 if receipt.lost:
-                    raise UnknownOutcomeError(f"{self.lost}; no receipt came: the outcome is unknown")
+                    raise self._unknown()
         finally:
             with self._lock:
                 for number in receipts:
                     self._receipts.pop(number, None)
+
+    def submit(self, frame: Frame, on_settled: Callable[[MtosiError | None], None]) -> None:
+        """Sends a frame, and has it told later what became of it.
+
+        Args:
+            frame: what is sent.
+            on_settled: called once, unless this raises: with None where the broker has confirmed, else with why not; in
+                the thread that reads, so that it must not block.
+
+        Raises:
+            WriteError: the broker has not got it.
+        """
+        number = f"r{next(self._numbers)}"
+
+        def settled(receipt: Receipt) -> None:
+            on_settled(self._unknown() if receipt.lost and receipt.refused is None else receipt.refused)
+
+        command, headers, body = frame
+        with self._lock:
+            self._check()
+            self._receipts[number] = Receipt(settled)
+        try:
+            self._wire.send(encode(command, {**headers, "receipt": number}, body))
+        except WriteError:
+            with self._lock:
+                withdrawn = self._receipts.pop(number, None)
+            if withdrawn is not None:
+                raise
 
     def watch(self, now: float) -> float:
         """Sends a sign of life if one is due, and ends the connection if the broker has given none.
@@ -215,6 +250,9 @@ class Link:
     def _check(self) -> None:
         if self.lost is not None:
             raise self.lost
+
+    def _unknown(self) -> UnknownOutcomeError:
+        return UnknownOutcomeError(f"{self.lost}; no receipt came: the outcome is unknown")
 
     def _login(self) -> dict[str, str]:
         options = self._options

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiError, TransportError, UnknownOutcomeError
 from mtosi_jms.jms.destinations import Destination, TemporaryQueue, TemporaryTopic
-from mtosi_jms.jms.message import DeliveryMode, JmsMessage
+from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport.arguments import check_subscription, selector_of
 from mtosi_jms.transport.base import AckMode, Consumer, Delivery, Session
+from mtosi_jms.transport.completion import CompletionListener, Completions
 from mtosi_jms.transport.descriptor import Capability
 from mtosi_jms.transport.listening import ListenerPump, SessionUse
 from mtosi_jms.transport.stomp.consumer import StompConsumer, StompDelivery
-from mtosi_jms.transport.stomp.link import Frame
+from mtosi_jms.transport.stomp.sending import Sender
 from mtosi_jms.transport.stomp.subscription import Entry
 from mtosi_jms.transport.stomp.unsettled import Unsettled
 
@@ -46,15 +47,18 @@ class StompSession(Session):
         self.transacted = transacted
         self.use = SessionUse(self._is_elsewhere)
         self.pump = ListenerPump(self, self.use, connection.lock, f"listeners-{connection.id}")
+        self.completions = Completions(connection.send_rules, connection.id)
         self.blocked = False
         self.spent: list[Entry] = []
         self._closed = False
         self._consumers: dict[StompConsumer, None] = {}
         self._unsettled = Unsettled()
         self._listened: Entry | None = None
-        self._sends: list[Frame] = []
+        self._sender = Sender(connection, self.completions, transacted=transacted)
 
-    def send(self, destination: Destination, message: JmsMessage) -> JmsMessage:
+    def send(
+        self, destination: Destination, message: JmsMessage, listener: CompletionListener | None = None
+    ) -> JmsMessage:
         """See `Session.send`. What is PERSISTENT, or goes to a temporary destination, is confirmed by the broker.
 
         Raises:
@@ -62,16 +66,11 @@ class StompSession(Session):
             UnknownOutcomeError: the connection was lost before the broker confirmed.
             ResourceLimitError: the broker refuses for want of room.
         """
+        self.completions.check(message)
         with self.use:
             with self.connection.lock:
                 self.check_open()
-            sent, frame = self.connection.prepare(destination, message)
-            if self.transacted:
-                self._sends.append(frame)
-            else:
-                confirmed = sent.delivery_mode is DeliveryMode.PERSISTENT or destination.is_temporary
-                self.connection.transmit(frame, confirmed=confirmed)
-            return sent
+            return self._sender.send(destination, message, listener)
 
     def consumer(
         self,
@@ -156,6 +155,7 @@ class StompSession(Session):
             UnknownOutcomeError: it was lost after everything had been sent, and before the broker confirmed.
         """
         with self.use:
+            self.completions.await_told()
             with self.connection.lock:
                 self._check_transacted()
             if any(entry.comes_again for entry in self._unsettled):
@@ -164,7 +164,7 @@ class StompSession(Session):
                     "the connection was lost since messages of the transaction were received: it is rolled back, and "
                     "they will be delivered again"
                 )
-            sends, self._sends = self._sends, []
+            sends = self._sender.take()
             entries = [entry for entry in self._unsettled if not entry.is_stale]
             if not sends and not entries:
                 return
@@ -181,16 +181,20 @@ class StompSession(Session):
     def rollback(self) -> None:
         """See `Session.rollback`."""
         with self.use:
+            self.completions.await_told()
             with self.connection.lock:
                 self._check_transacted()
             self._roll_back()
 
     def close(self) -> None:
         """Closes its consumers; what was not acknowledged or committed is delivered again, elsewhere."""
+        self.completions.check_thread()
+        with self.connection.lock:
+            self.begin_end()
+        self.completions.await_told()
         with self.connection.lock:
             if self._closed:
                 return
-            self.begin_end()
             self.pump.await_idle()
             self.shut()
         self.leave_all()
@@ -292,12 +296,13 @@ class StompSession(Session):
 
     def begin_end(self) -> None:
         """It is being closed: no listener gets anything more."""
+        self.completions.begin_close()
         self.pump.end()
 
     def shut(self) -> None:
         """Closes the session for those who use it."""
         self._closed = True
-        self._sends.clear()
+        self._sender.take()
         for consumer in self._consumers:
             consumer.shut()
 
@@ -378,7 +383,7 @@ class StompSession(Session):
                 self.leave(consumer)
 
     def _roll_back(self) -> None:
-        self._sends.clear()
+        self._sender.take()
         self._return(list(self._unsettled))
 
     def _return(self, entries: list[Entry]) -> None:

@@ -1,0 +1,27 @@
+"""The consumer runtime: has messages of one destination handled, in parallel where order allows, and loses none.
+
+from mtosi_jms.runtime import ConsumerRuntime, RuntimeRules, answering
+
+supplier = mtosi.Supplier(connection, "jms/EmsOS", services=[Ems()])
+runtime = ConsumerRuntime(connection, supplier.destination, answering(supplier), rules=RuntimeRules(concurrency=8))
+runtime.run()                 # until SIGTERM, or `drain` from another thread
+"""
+
+from __future__ import annotations
+
+from mtosi_jms.runtime.consumer import ConsumerRuntime
+from mtosi_jms.runtime.handlers import Handler, HandlingContext, answering, events
+from mtosi_jms.runtime.health import Health, State
+from mtosi_jms.runtime.rules import Backoff, RuntimeRules
+
+__all__ = [
+    "Backoff",
+    "ConsumerRuntime",
+    "Handler",
+    "HandlingContext",
+    "Health",
+    "RuntimeRules",
+    "State",
+    "answering",
+    "events",
+]

@@ -1,0 +1,278 @@
+"""The consumer runtime: one thread receives, acknowledges and parks; others run the handlers.
+
+A message is acknowledged when its handler has returned, or when it was parked: until then the provider has it, and
+delivers it again whatever happens to this process. So nothing is lost, and what was handled may be handled again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, sleep_using_event, stop_when_event_set
+
+from mtosi_jms.errors import ConfigError, IllegalStateError, TransportError
+from mtosi_jms.jms import Destination
+from mtosi_jms.runtime.handlers import Handler
+from mtosi_jms.runtime.health import Health, State
+from mtosi_jms.runtime.receiving import KeyFunction, Link, Receiver
+from mtosi_jms.runtime.record import ErrorHook, Record
+from mtosi_jms.runtime.rules import RuntimeRules
+from mtosi_jms.runtime.signals import on_sigterm
+from mtosi_jms.runtime.workers import Workers
+from mtosi_jms.transport import Connection, Session
+
+
+class ConsumerRuntime:
+    """Has the messages of one destination handled, some at a time, until it is told to drain.
+
+    Args:
+        connect: opens a connection, which is the runtime's own, and is opened again when it is lost; or an open
+            connection, which is started and not closed, and whose loss ends the runtime.
+        destination: name of a queue or topic, or the destination.
+        handler: takes a message, in one of several threads; see `Handler`.
+        selector: condition on headers and properties.
+        durable: name of a durable subscription.
+        key: tells whose order a message keeps: those with the same key are handled one at a time, in the order of
+            arrival; where it is None, or there is no function, nobody's.
+        parking: where messages go that no attempt could handle; None: to the provider's dead-letter queue.
+        rules: how many, how often, how long.
+        on_error: told what an attempt failed with, and the message; and, without one, why the provider was lost or the
+            runtime ended.
+        clock: seconds, not running backwards: deadlines, retries and `health` go by it.
+
+    Attributes:
+        rules: the same.
+
+    Raises:
+        ConfigError: parking is where messages come from.
+    """
+
+    def __init__(
+        self,
+        connect: Connection | Callable[[], Connection],
+        destination: str | Destination,
+        handler: Handler,
+        *,
+        selector: str | None = None,
+        durable: str | None = None,
+        key: KeyFunction | None = None,
+        parking: str | Destination | None = None,
+        rules: RuntimeRules | None = None,
+        on_error: ErrorHook | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if parking is not None and parking == destination:
+            raise ConfigError(f"{parking}: messages cannot be parked where they come from")
+        self.rules = rules or RuntimeRules()
+        self._connect = connect
+        self._destination = destination
+        self._handler = handler
+        self._subscription: dict[str, Any] = {"selector": selector, "durable": durable}
+        self._key = key
+        self._parking = parking
+        self._clock = clock
+        self._record = Record(str(destination), clock, on_error)
+        self._lock = threading.Lock()
+        self._state = State.NEW
+        self._link: Link | None = None
+        self._generation = 0
+        self._workers: Workers | None = None
+        self._thread: threading.Thread | None = None
+        self._ready, self._draining, self._over = threading.Event(), threading.Event(), threading.Event()
+        self._drain_by: float | None = None
+        self._all_returned = False
+        self._failure: BaseException | None = None
+
+    @property
+    def health(self) -> Health:
+        """How it is; for any thread."""
+        workers = self._workers
+        return self._record.health(self._state, workers.counts() if workers is not None else (0, 0, 0))
+
+    def run(self) -> None:
+        """Handle messages until `drain`; in the main thread, SIGTERM drains too.
+
+        Raises:
+            ConfigError: there is nowhere to park messages, or the destination cannot be consumed from.
+            IllegalStateError: it ran before, or was told to drain.
+            TransportError: the provider failed, and the connection is not the runtime's own.
+        """
+        with self._lock:
+            if self._state is not State.NEW:
+                raise IllegalStateError("a consumer runtime runs once")
+            self._state = State.CONNECTING
+            self._thread = threading.current_thread()
+            self._workers = workers = Workers(
+                self.rules.concurrency,
+                self._handler,
+                deadline=self.rules.deadline,
+                clock=self._clock,
+                opener=self._open_session,
+                generation=lambda: self._generation,
+                name="handler",
+            )
+        with on_sigterm(self.drain):
+            try:
+                self._run(workers)
+            finally:
+                self._end(workers)
+
+    def start(self) -> Self:
+        """Handle messages in the background; the consumer exists when this returns.
+
+        Raises:
+            As `run`, as far as it comes to light before the first message.
+        """
+        thread = threading.Thread(target=self._run_kept, name="consumer-runtime", daemon=True)
+        thread.start()
+        self._ready.wait()
+        if self._failure is not None:
+            raise self._failure
+        return self
+
+    def drain(self, seconds: float | None = None) -> bool:
+        """Take no more messages, let the handlers that run come to their end, and hand back what waits for its turn.
+
+        Args:
+            seconds: that handlers have for it; then their messages are handed back too. None: what the rules say.
+
+        Returns:
+            Whether all handlers came to their end; False also where a handler or `on_error` asks: nothing is waited for
+            then.
+        """
+        with self._lock:
+            self._drain_by = self._clock() + (self.rules.drain if seconds is None else seconds)
+            self._draining.set()
+            link, workers = self._link, self._workers
+            if self._state is State.RUNNING:
+                self._state = State.DRAINING
+            elif self._state is State.NEW:
+                self._state, self._all_returned = State.ENDED, True
+                self._over.set()
+        if link is not None:
+            link.consumer.close()
+        if workers is not None:
+            workers.pause()
+            if workers.is_mine() or threading.current_thread() is self._thread:
+                return False
+        self._over.wait()
+        return self._all_returned
+
+    def __enter__(self) -> Self:
+        return self if self._state is not State.NEW else self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.drain()
+
+    def _run_kept(self) -> None:
+        try:
+            self.run()
+        except BaseException as error:  # noqa: BLE001 - start raises it where it still waits, else the hook has it
+            if self._ready.is_set():
+                self._record.tell(error, None)
+            self._failure = error
+        finally:
+            self._ready.set()
+
+    def _run(self, workers: Workers) -> None:
+        losses, progress = 0, 0
+        while not self._draining.is_set():
+            try:
+                link = self._open()
+                receiver = Receiver(
+                    link,
+                    workers,
+                    self.rules,
+                    self._key,
+                    self._record,
+                    clock=self._clock,
+                    draining=self._draining,
+                    is_late=self._is_late,
+                )
+                receiver.serve()
+            except TransportError as error:
+                self._lost(workers, error)
+                if isinstance(self._connect, Connection):
+                    raise
+                losses = losses + 1 if progress == self._record.settled else 1
+                progress = self._record.settled
+                self._draining.wait(self.rules.reconnect.seconds(losses))
+
+    def _open(self) -> Link:
+        """Reach the provider, however often that takes.
+
+        Raises:
+            TransportError: it was told to drain meanwhile, or the connection is not its own.
+        """
+        if isinstance(self._connect, Connection):
+            link = self._linked(self._connect, owned=False)
+        else:
+            connect = self._connect
+            link = Retrying(
+                retry=retry_if_exception_type(TransportError),
+                wait=self.rules.reconnect.strategy(),
+                stop=stop_when_event_set(self._draining),
+                sleep=sleep_using_event(self._draining),
+                before_sleep=self._not_reached,
+                reraise=True,
+            )(lambda: self._linked(connect(), owned=True))
+        with self._lock:
+            self._link = link
+            draining = self._draining.is_set()
+            self._state = State.DRAINING if draining else State.RUNNING
+        if draining:
+            link.consumer.close()
+        self._record.connected(link.connection.metadata.provider)
+        self._ready.set()
+        return link
+
+    def _linked(self, connection: Connection, *, owned: bool) -> Link:
+        return Link(
+            connection,
+            self._destination,
+            self._parking,
+            self._subscription,
+            owned=owned,
+            generation=self._generation,
+        )
+
+    def _not_reached(self, state: RetryCallState) -> None:
+        self._record.not_reached(state.outcome.exception() if state.outcome is not None else None)
+
+    def _open_session(self) -> tuple[Session, int]:
+        link = self._link
+        if link is None:
+            raise IllegalStateError("the provider is not reached at the moment")
+        return link.connection.session(), link.generation
+
+    def _lost(self, workers: Workers, error: TransportError) -> None:
+        """What is held belongs to a session that is gone: the provider delivers it again."""
+        with self._lock:
+            link, self._link = self._link, None
+            self._generation += 1
+            self._state = State.CONNECTING
+        for task in workers.clear():
+            self._record.went_back(task)
+        if link is not None:
+            self._record.lost(error)
+            link.close()
+
+    def _is_late(self) -> bool:
+        return self._drain_by is not None and self._clock() >= self._drain_by
+
+    def _end(self, workers: Workers) -> None:
+        with self._lock:
+            link, self._link = self._link, None
+            self._state = State.ENDED
+        running = workers.end()
+        if link is not None:
+            link.close()
+        self._all_returned = not running
+        self._record.ended(running)
+        self._over.set()

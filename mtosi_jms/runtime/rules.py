@@ -1,0 +1,87 @@
+"""How a consumer runtime handles messages: how many at once, how often, how long, and how it waits in between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tenacity import RetryCallState, Retrying, wait_exponential, wait_random
+from tenacity.wait import wait_base
+
+from mtosi_jms.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Waiting that doubles from attempt to attempt, with jitter, so that consumers do not come back all at once.
+
+    Attributes:
+        initial: seconds after the first failure.
+        maximum: seconds at most, without the jitter.
+        jitter: up to so many seconds more, at random.
+
+    Raises:
+        ConfigError: a number below 0, or a maximum below the initial one.
+    """
+
+    initial: float = 0.5
+    maximum: float = 30.0
+    jitter: float = 0.5
+
+    def __post_init__(self) -> None:
+        if min(self.initial, self.jitter) < 0 or self.maximum < self.initial:
+            raise ConfigError("back-off: initial and jitter are 0 or more, and the maximum is no less than the initial")
+
+    def strategy(self) -> wait_base:
+        """The same for tenacity."""
+        return wait_exponential(multiplier=self.initial, max=self.maximum) + wait_random(0, self.jitter)
+
+    def seconds(self, failures: int) -> float:
+        """How long to wait after so many failures in a row, 1 or more."""
+        state = RetryCallState(Retrying(), None, (), {})
+        state.attempt_number = failures
+        return float(self.strategy()(state))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeRules:
+    """How a consumer runtime handles messages.
+
+    Attributes:
+        concurrency: how many handlers run at the same time.
+        in_flight: how many messages are held at most, those that wait for their turn or another attempt included; None:
+            four times the concurrency.
+        attempts: how often a message is handled before it is parked.
+        deadline: seconds that a handler has for one attempt; None: any time.
+        drain: seconds that handlers have to end when the runtime is told to.
+        retry: waiting between the attempts for one message.
+        reconnect: waiting between attempts to reach the provider.
+
+    Raises:
+        ConfigError: a number that makes no sense.
+    """
+
+    concurrency: int = 1
+    in_flight: int | None = None
+    attempts: int = 5
+    deadline: float | None = 300.0
+    drain: float = 30.0
+    retry: Backoff = field(default_factory=Backoff)
+    reconnect: Backoff = field(default_factory=Backoff)
+
+    def __post_init__(self) -> None:
+        counts: dict[str, Any] = {"concurrency": self.concurrency, "attempts": self.attempts}
+        if self.in_flight is not None:
+            counts["in_flight"] = self.in_flight
+        for name, value in counts.items():
+            if type(value) is not int or value < 1:
+                raise ConfigError(f"{name} {value!r}: a whole number, 1 or more, is wanted")
+        if self.deadline is not None and not self.deadline > 0:
+            raise ConfigError(f"deadline {self.deadline!r}: seconds, more than 0, or None are wanted")
+        if not self.drain >= 0:
+            raise ConfigError(f"drain {self.drain!r}: seconds, 0 or more, are wanted")
+
+    @property
+    def most(self) -> int:
+        """How many messages are held at most."""
+        return self.in_flight if self.in_flight is not None else 4 * self.concurrency

@@ -1,0 +1,62 @@
+"""What a session sends: at once, for a listener, or at commit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mtosi_jms.jms.destinations import Destination
+from mtosi_jms.jms.message import DeliveryMode, JmsMessage
+from mtosi_jms.transport.completion import CompletionListener, Completions
+from mtosi_jms.transport.stomp.link import Frame
+
+if TYPE_CHECKING:
+    from mtosi_jms.transport.stomp.connection import StompConnection
+
+
+class Sender:
+    """The sends of one session.
+
+    Args:
+        connection: carries them.
+        completions: of the session.
+        transacted: whether they wait for `commit`.
+    """
+
+    def __init__(self, connection: StompConnection, completions: Completions, *, transacted: bool) -> None:
+        self._connection = connection
+        self._completions = completions
+        self._transacted = transacted
+        self._waiting: list[Frame] = []
+
+    def take(self) -> list[Frame]:
+        """What waits for the commit, to be sent or forgotten."""
+        waiting, self._waiting = self._waiting, []
+        return waiting
+
+    def send(self, destination: Destination, message: JmsMessage, listener: CompletionListener | None) -> JmsMessage:
+        """See `Session.send`. What is PERSISTENT, or goes to a temporary destination, is confirmed by the broker."""
+        if listener is not None:
+            self._completions.check_open()
+        sent, frame = self._connection.prepare(destination, message)
+        confirmed = sent.delivery_mode is DeliveryMode.PERSISTENT or destination.is_temporary
+        if self._transacted:
+            self._waiting.append(frame)
+        elif listener is not None and confirmed:
+            self._submit(frame, message, sent, listener)
+            return message
+        else:
+            self._connection.transmit(frame, confirmed=confirmed)
+        if listener is None:
+            return sent
+        self._completions.completed(message, sent, listener)
+        return message
+
+    def _submit(self, frame: Frame, message: JmsMessage, sent: JmsMessage, listener: CompletionListener) -> None:
+        pending = self._completions.begin(message, listener)
+        try:
+            self._connection.submit(
+                frame, lambda error: pending.complete(sent) if error is None else pending.fail(error)
+            )
+        except BaseException:
+            self._completions.withdraw(pending)
+            raise

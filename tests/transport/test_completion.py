@@ -1,0 +1,177 @@
+"""The part of asynchronous sending that no transport has of its own: order, one outcome each, waiting, failing."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mtosi_jms.errors import ConfigError, IllegalStateError, TransportError
+from mtosi_jms.jms.message import JmsMessage
+from mtosi_jms.transport import SendRules, connect
+from mtosi_jms.transport.completion import Completions, FutureListener
+
+Background = Callable[[Callable[[], Any]], "Future[Any]"]
+LOST = TransportError("the connection is lost")
+
+
+class Noted:
+    def __init__(self) -> None:
+        self.calls: list[bytes] = []
+
+    def on_completion(self, message: JmsMessage) -> None:
+        self.calls.append(message.body)
+
+    def on_exception(self, message: JmsMessage, error: Exception) -> None:
+        self.calls.append(message.body + b" failed")
+
+
+def numbered(number: int) -> JmsMessage:
+    return JmsMessage(body=str(number).encode())
+
+
+@pytest.fixture
+def completions() -> Iterator[Completions]:
+    made = Completions(SendRules(), "test")
+    yield made
+    made.fail_all(LOST)
+    made.close()
+
+
+@pytest.mark.obligation("A9", "A28", "AX3")
+@given(order=st.permutations(range(8)), failing=st.sets(st.integers(0, 7)), twice=st.sets(st.integers(0, 7)))
+def test_in_whatever_order_outcomes_come_the_calls_come_in_that_of_the_sends(
+    order: list[int], failing: set[int], twice: set[int]
+) -> None:
+    completions, noted = Completions(SendRules(), "test"), Noted()
+    sends = [completions.begin(numbered(number), noted) for number in range(8)]
+    for number in order:
+        settle = (lambda one: one.fail(LOST)) if number in failing else (lambda one: one.complete(one.message))
+        assert settle(sends[number])
+        if number in twice:
+            assert not sends[number].complete(sends[number].message)
+            assert not sends[number].fail(LOST)
+    completions.close()
+    assert noted.calls == [b"%d failed" % number if number in failing else b"%d" % number for number in range(8)]
+
+
+@pytest.mark.obligation("A8", "AX7")
+def test_a_lost_connection_fails_what_is_open(completions: Completions, patience: float) -> None:
+    listeners = [FutureListener() for _ in range(3)]
+    sends = [completions.begin(numbered(number), listener) for number, listener in enumerate(listeners)]
+    sends[1].complete(sends[1].message)
+    completions.fail_all(LOST)
+    assert [listener.future.exception(patience) for listener in listeners] == [LOST, None, LOST]
+    assert not sends[0].complete(sends[0].message), "it is not told twice"
+
+
+@pytest.mark.obligation("A9")
+def test_what_is_withdrawn_is_told_to_nobody_and_holds_nobody(completions: Completions, patience: float) -> None:
+    noted, after = Noted(), FutureListener()
+    message = numbered(1)
+    withdrawn = completions.begin(message, noted)
+    second = completions.begin(numbered(2), after)
+    second.complete(second.message)
+    completions.withdraw(withdrawn)
+    assert after.future.result(patience).body == b"2"
+    completions.await_told()
+    assert noted.calls == []
+
+
+def test_a_future_keeps_the_order_behind_what_is_open(completions: Completions, patience: float) -> None:
+    first, second = FutureListener(), FutureListener()
+    open_send = completions.begin(numbered(1), first)
+    message = numbered(2)
+    completions.completed(message, message, second)
+    assert not second.future.done()
+    open_send.complete(open_send.message)
+    assert second.future.result(patience) is message
+    assert first.future.done()
+
+
+def test_waiting_for_a_producer_does_not_wait_for_what_came_later(
+    completions: Completions, background: Background, patience: float
+) -> None:
+    mine = completions.begin(numbered(1), FutureListener())
+    last = completions.last
+    later = completions.begin(numbered(2), FutureListener())
+    waiting = background(lambda: completions.await_told(last))
+    mine.complete(mine.message)
+    waiting.result(patience)
+    assert not later.settled
+
+
+@pytest.mark.obligation("A37")
+def test_what_a_future_calls_when_it_is_done_is_a_listener_too(completions: Completions, patience: float) -> None:
+    listener, seen = FutureListener(), Future[BaseException]()
+
+    def close(_: Future[JmsMessage]) -> None:
+        try:
+            completions.close()
+        except IllegalStateError as error:
+            seen.set_result(error)
+
+    pending = completions.begin(numbered(1), listener)
+    listener.future.add_done_callback(close)
+    pending.complete(pending.message)
+    assert "A37" in str(seen.result(patience))
+
+
+@pytest.mark.obligation("AX5")
+@pytest.mark.parametrize("hook_fails", [False, True])
+def test_what_a_listener_raises_is_in_the_log(hook_fails: bool, caplog: pytest.LogCaptureFixture) -> None:
+    class Failing(Noted):
+        def on_completion(self, message: JmsMessage) -> None:
+            raise ValueError("of the listener")
+
+    def hook(error: BaseException, message: JmsMessage) -> None:
+        raise RuntimeError("of the hook")
+
+    completions = Completions(SendRules(on_error=hook if hook_fails else None), "test")
+    noted, message = Noted(), JmsMessage(body=b"<secret/>")
+    completions.completed(message, message, Failing())
+    completions.completed(message, message, noted)
+    completions.close()
+    assert noted.calls == [b"<secret/>"]
+    [record] = [one for one in caplog.records if one.levelno == logging.ERROR]
+    assert "ValueError" in record.getMessage()
+    assert ("on_completion_error failed" in record.getMessage()) == hook_fails
+    assert "secret" not in caplog.text
+
+
+def test_the_thread_ends_with_the_session(completions: Completions) -> None:
+    message = numbered(1)
+    completions.completed(message, message, Noted())
+    [thread] = [one for one in threading.enumerate() if one.name == "completions-test"]
+    completions.close()
+    thread.join()
+    with pytest.raises(IllegalStateError, match="closed"):
+        completions.begin(message, Noted())
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("completion_timeout", 0),
+        ("completion_timeout", True),
+        ("completion_timeout", "30"),
+        ("completion_timeout", float("nan")),
+        ("strict_2012", 1),
+        ("on_completion_error", "log"),
+    ],
+)
+def test_options_of_the_wrong_kind(option: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=option):
+        connect("memory:send-rules", **{option: value})
+
+
+def test_the_options_reach_the_sessions() -> None:
+    options: dict[str, Any] = {"completion_timeout": None, "strict_2012": True, "on_completion_error": print}
+    with connect("memory:send-rules", **options) as connection:
+        assert connection.session().completions.rules == SendRules(None, strict_2012=True, on_error=print)
