@@ -131,16 +131,20 @@ class Subscriber(Iterator[Any]):
         connection: an open connection; the subscriber starts it.
         destination: topic or queue, by name or as it is.
         selector: condition on headers and properties (R10).
+        durable: name of a durable subscription, which keeps notifications while nobody receives (P8); for a topic, and
+            a connection with a client id.
         timeout: seconds to wait for an event before iteration ends; None waits for ever.
         landing: keeps each message durably.
         on_error: called with the error of a message that cannot be read; without it the error is raised.
 
     Attributes:
         envelope: the envelope that the last event came in.
+        message: the message that the last event came in.
 
     Raises:
         NamingError: the destination cannot be resolved.
         SelectorError: the selector does not parse.
+        ConfigError: `durable` for a queue, or the transport lacks what was asked for.
         TransportError: the provider failed.
     """
 
@@ -150,6 +154,7 @@ class Subscriber(Iterator[Any]):
         destination: str | Destination,
         *,
         selector: str | None = None,
+        durable: str | None = None,
         timeout: float | None = None,
         landing: Landing | None = None,
         on_error: Callable[[Exception], object] | None = None,
@@ -160,9 +165,10 @@ class Subscriber(Iterator[Any]):
         self._on_error = on_error
         self._events: deque[Any] = deque()
         self.envelope: Envelope | None = None
+        self.message: JmsMessage | None = None
         self._session = connection.session()
         try:
-            self._consumer = self._session.consumer(target, selector)
+            self._consumer = self._session.consumer(target, selector, durable=durable)
             connection.start()
         except BaseException:
             self._session.close()
@@ -199,7 +205,7 @@ class Subscriber(Iterator[Any]):
         self._logged(landed, envelope)
         if envelope.warnings:
             log.warning("a notification with %d warnings, the first: %s", len(envelope.warnings), envelope.warnings[0])
-        self.envelope = envelope
+        self.envelope, self.message = envelope, delivery.message
         events = getattr(getattr(envelope.body, "message", None), "common_event_information", None)
         self._events.extend([envelope.body] if events is None else events)
 

@@ -86,6 +86,7 @@ class Supplier:
         self._operations = _operations(services)
         self._package = services[0].__service__.root if services else None
         self._sessions: set[Session] = set()
+        self._busy: set[Session] = set()
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
         self._stopped = threading.Event()
@@ -157,13 +158,18 @@ class Supplier:
         delivery = consumer.receive()
         if delivery is None:
             return False
+        with self._lock:
+            self._busy.add(session)
         self.answer(delivery.message, session)
         delivery.acknowledge()
-        return True
+        with self._lock:
+            self._busy.discard(session)
+        return not self._stopped.is_set()
 
     def _end(self, session: Session) -> None:
         with self._lock:
             self._sessions.discard(session)
+            self._busy.discard(session)
         session.close()
 
     def _run_logged(self, session: Session, consumer: Consumer) -> None:
@@ -172,24 +178,37 @@ class Supplier:
         except MtosiError as error:
             self._failed("the supplier ends", error)
 
-    def stop(self, wait: float | None = 10.0) -> None:
+    @property
+    def is_running(self) -> bool:
+        """Whether a background thread still answers requests; one ends before `stop` when the provider fails."""
+        with self._lock:
+            return any(thread.is_alive() for thread in self._threads)
+
+    def stop(self, wait: float | None = 10.0, *, drain: float = 0.0) -> None:
         """End all runs; a request that is being answered is delivered again to whoever comes next.
 
         Args:
             wait: seconds that background threads have to end: a handler in the middle of its work is not interrupted,
                 its next reply is. None: as long as they need.
+            drain: seconds before that in which requests that are being answered in background threads may be answered
+                to their end; no other is begun.
         """
         self._stopped.set()
         with self._lock:
-            sessions, threads = list(self._sessions), list(self._threads)
+            idle, threads = self._sessions - self._busy, list(self._threads)
+        if drain > 0:
+            self._close(idle)
+            _join(threads, drain)
+        with self._lock:
+            sessions = set(self._sessions)
+        self._close(sessions)
+        for thread in _join(threads, wait):
+            log.warning("%s still runs a handler", thread.name)
+
+    @staticmethod
+    def _close(sessions: set[Session]) -> None:
         for session in sessions:
             session.close()
-        deadline = None if wait is None else time.monotonic() + wait
-        for thread in threads:
-            if thread is not threading.current_thread():
-                thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
-                if thread.is_alive():
-                    log.warning("%s still runs a handler", thread.name)
 
     def __enter__(self) -> Self:
         return self if self._threads else self.start()
@@ -333,6 +352,15 @@ class Supplier:
             close = getattr(objects, "close", None)
             if close is not None:  # a handler that is not run to its end has its own `finally` run now
                 close()
+
+
+def _join(threads: Sequence[threading.Thread], wait: float | None) -> list[threading.Thread]:
+    """Wait for threads, some seconds for all together; those that still run."""
+    deadline = None if wait is None else time.monotonic() + wait
+    others = [thread for thread in threads if thread is not threading.current_thread()]
+    for thread in others:
+        thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
+    return [thread for thread in others if thread.is_alive()]
 
 
 def _operations(services: Sequence[SupplierBase]) -> dict[str, tuple[SupplierBase, OperationInfo]]:
