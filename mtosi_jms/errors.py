@@ -20,7 +20,9 @@ MtosiError
 ├── TransportError (ConnectionError)    the provider or the way to it
 │   ├── InvalidDestinationError         no such destination, or not ours to use (R2c)
 │   ├── IllegalStateError               closed, or the wrong thread
-│   └── ResourceLimitError              a bounded destination is full
+│   ├── ResourceLimitError              a bounded destination is full
+│   ├── AuthenticationError             the provider refused the login, or what it may do
+│   └── UnknownOutcomeError             the way was lost before the provider confirmed: it may have the message
 ├── SpoolError (OSError)                a landing that cannot be written or read
 │   └── ArchiveError                        a packed file that is damaged or may not be unpacked
 ├── FileLocationError (ValueError)      a fileLocationURI that may not be followed, or leads to nothing (C18)
@@ -286,6 +288,18 @@ class IllegalStateError(TransportError):
 
 class ResourceLimitError(TransportError):
     """A bounded destination is full."""
+
+
+class AuthenticationError(TransportError):
+    """The provider refused the login, or what was asked for with it."""
+
+
+class UnknownOutcomeError(TransportError):
+    """The connection was lost, or the time ran out, before the provider confirmed what it was sent.
+
+    It may have the message or not, and the SDK does not send it again: the application decides. A message that was sent
+    PERSISTENT carries `MTOSIX_messageId`, by which a receiver tells a second copy.
+    """
 
 
 class SpoolError(MtosiError, OSError):

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from mtosi_jms.broker.activemq import start as start_activemq
+from mtosi_jms.broker.artemis import start as start_artemis
+from mtosi_jms.broker.process import BrokerProcess, Endpoints, free_ports
+from mtosi_jms.errors import ConfigError
 from mtosi_jms.testing import fixtures
 
 from .java_tools import JavaTools
@@ -34,6 +39,33 @@ def shared() -> Path:
     if not (folder / "mtosi").is_dir():
         pytest.skip(f"no reference material in {folder}: set MTOSI_SHARED")
     return folder.resolve()
+
+
+def _running(request: pytest.FixtureRequest, start: Callable[..., BrokerProcess]) -> Iterator[BrokerProcess]:
+    """A broker on loopback for as long as the tests run; skips where it cannot be had."""
+    folder = request.getfixturevalue("tmp_path_factory").mktemp("broker")
+    endpoints = Endpoints(dict(zip(("stomp", "openwire"), free_ports(2), strict=True)), "mtosi", "s3cret-of-tests")
+    try:
+        broker = start(folder, endpoints)
+    except ConfigError as error:
+        pytest.skip(str(error))
+    try:
+        broker.wait_until_ready()
+        yield broker
+    finally:
+        broker.kill()
+
+
+@pytest.fixture(scope="session")
+def activemq(request: pytest.FixtureRequest) -> Iterator[BrokerProcess]:
+    """ActiveMQ Classic; only its tests may ask for it: it is one for all."""
+    yield from _running(request, start_activemq)
+
+
+@pytest.fixture(scope="session")
+def artemis(request: pytest.FixtureRequest) -> Iterator[BrokerProcess]:
+    """ActiveMQ Artemis, the same way."""
+    yield from _running(request, start_artemis)
 
 
 @pytest.fixture(scope="session")

@@ -54,6 +54,8 @@ _BY_FOLDED: Final = {row.name.casefold(): row for row in ROWS}
 NEVER_MAPPED: Final = frozenset({"languageCode", "countryCode"})
 """Fields that make no property by any way: not as header fields of some later schema, not as extensions (R18)."""
 MAX_INTEGER: Final = 2**31 - 1
+TABLE4_BOOLEANS: Final = frozenset({"MTOSI_isEdgePointRelated", "MTOSI_rootCauseAlarmIndication"})
+"""The properties of Table 4 that are no text whatever the profile."""
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -67,6 +69,8 @@ def restore(name: str, value: PropertyValue) -> PropertyValue:
 
     A wire such as STOMP carries text alone, so numbers and booleans are told again by the name.
     """
+    if name in TABLE4_BOOLEANS:
+        return _BOOLEANS.get(str(value).strip().lower(), value)
     row = row_of(name)
     if row is None or row.kind is str or type(value) is row.kind:
         return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from types import MappingProxyType
 from typing import Final
@@ -28,22 +29,31 @@ __all__ = [
     "connect",
 ]
 
-PROVIDERS: Final = MappingProxyType({"memory": "mtosi_jms.transport.memory"})
+PROVIDERS: Final = MappingProxyType(
+    {
+        "memory": "mtosi_jms.transport.memory",
+        "stomp": "mtosi_jms.transport.stomp",
+        "stomp+ssl": "mtosi_jms.transport.stomp",
+    }
+)
 """URL scheme to the module that serves it; it is imported at the first use, so that its library may be absent."""
+_FAILOVER: Final = re.compile(r"failover:(?://)?\(?\s*", re.IGNORECASE)
 
 
 def connect(url: str, *, names: NamesSource = None, **options: object) -> Connection:
     """Opens a connection to a JMS provider; it is stopped, as JMS has it.
 
     Args:
-        url: `memory:` or `memory:NAME`: a provider inside this process, the same for the same name. `jndi:NAME`: the
+        url: `memory:` or `memory:NAME`: a provider inside this process, the same for the same name.
+            `stomp://USER:PASSWORD@HOST:PORT` or `stomp+ssl://...`: ActiveMQ or Artemis over STOMP;
+            `failover:(stomp://A,stomp://B)`: the first of several that can be reached. `jndi:NAME`: the
             URL of a connection factory in `names` (P17), which a JMS URI names in `jndiConnectionFactoryName`.
         names: a naming context, a mapping of name to destination, or a file: `jndi.properties` or TOML.
         options: what the provider takes besides. All take `client_id`, which durable subscriptions are known by, and
             `jms_version`, the level of the provider's JMS API, 1.1 or later (R1). `memory:` takes `clock`, a callable
             that returns seconds since 1970; `capacity`, messages that a destination holds before its senders wait, and
             `send_timeout`, how long; `max_deliveries` of a message that is not acknowledged, and `dead_letter`, the
-            queue where it is parked then.
+            queue where it is parked then. Those of `stomp:` are the fields of `transport.stomp.StompOptions`.
 
     Raises:
         ConfigError: the URL has a scheme that no provider serves, the JMS version is too old, the names are at fault,
@@ -54,14 +64,14 @@ def connect(url: str, *, names: NamesSource = None, **options: object) -> Connec
     context = NamingContext.of(names)
     if (factory := _factory_name(url)) is not None:
         url = context.factory(factory)
-    scheme, colon, rest = url.partition(":")
+    scheme, colon, _ = _FAILOVER.sub("", url).partition(":")
     module = PROVIDERS.get(scheme.lower())
     if module is None or not colon:
         shown = f"scheme {scheme!r}" if colon else "a URL without a scheme"  # the rest may hold a password
         raise ConfigError(f"{shown}: no provider serves it; there are {', '.join(f'{name}:' for name in PROVIDERS)}")
     if options.get("jms_version") is not None:
         check_jms_version(options["jms_version"])
-    connection: Connection = import_module(module).connect(rest, context, options)
+    connection: Connection = import_module(module).connect(url, context, options)
     return connection
 
 

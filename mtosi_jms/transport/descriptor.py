@@ -25,6 +25,7 @@ class Capability(enum.Enum):
     NO_LOCAL: `no_local` on topics.
     PRIORITY: a message of higher priority overtakes those that wait; JMS asks only for a best effort.
     SELECTORS: consumers with a selector.
+    TEMPORARY_CHECKED: sending to a temporary destination that has gone is told; elsewhere the message is lost.
     TRANSACTED_RECEIVE: what a transacted session receives is part of its transaction, and not its sends alone.
     TYPED_PROPERTIES: every property arrives with the JMS type that it was sent with; elsewhere those that MTOSI knows
         do (R15).
@@ -38,6 +39,7 @@ class Capability(enum.Enum):
     NO_LOCAL = "no local"
     PRIORITY = "order by priority"
     SELECTORS = "selectors"
+    TEMPORARY_CHECKED = "temporary destinations checked at sending"
     TRANSACTED_RECEIVE = "transacted receiving"
     TYPED_PROPERTIES = "typed properties"
 

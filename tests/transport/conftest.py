@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import Any, Protocol
 
 import pytest
 
+from mtosi_jms.broker.process import BrokerProcess
 from mtosi_jms.jms.destinations import Queue, Topic
 from mtosi_jms.testing import ManualClock
+from mtosi_jms.transport import connect
 from mtosi_jms.transport.base import Connection, Session
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 
@@ -77,12 +80,51 @@ class MemoryUnderTest:
             connection.close()
 
 
-PROVIDERS: dict[str, Callable[[], ProviderUnderTest]] = {"memory": MemoryUnderTest}
+class StompUnderTest:
+    """A real broker over STOMP; its clock and its silence are real."""
+
+    quiet = 0.25
+
+    def __init__(self, broker: BrokerProcess, **options: Any) -> None:
+        self._url = broker.endpoints.url("stomp")
+        self._options = options
+        self._connections: list[Connection] = []
+
+    def connect(self, **options: Any) -> Connection:
+        connection = connect(self._url, **self._options, **options)
+        self._connections.append(connection)
+        return connection
+
+    def pass_time(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def until_blocked(self, session: Any) -> None:
+        for _ in range(5_000_000):
+            with session.connection.lock:
+                if session.blocked:
+                    return
+        pytest.fail("no thread is blocked in the session")
+
+    def close(self) -> None:
+        for connection in self._connections:
+            connection.close()
 
 
-@pytest.fixture(params=sorted(PROVIDERS))
+@pytest.fixture(
+    params=[
+        "memory",
+        pytest.param("activemq", marks=pytest.mark.broker),
+        pytest.param("artemis", marks=pytest.mark.broker),
+    ]
+)
 def provider(request: pytest.FixtureRequest) -> Iterator[ProviderUnderTest]:
-    made = PROVIDERS[request.param]()
+    made: ProviderUnderTest
+    if request.param == "memory":
+        made = MemoryUnderTest()
+    elif request.param == "activemq":
+        made = StompUnderTest(request.getfixturevalue("activemq"))
+    else:  # it gives a burst to the first who has room, and the contract shares one message by message
+        made = StompUnderTest(request.getfixturevalue("artemis"), prefetch=1)
     yield made
     made.close()
 

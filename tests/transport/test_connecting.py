@@ -97,7 +97,11 @@ class TestConnect:
             connect("memory:connect-clock", clock=lambda: 2_000.0)
 
     def test_every_scheme_has_its_module(self) -> None:
-        assert dict(PROVIDERS) == {"memory": "mtosi_jms.transport.memory"}
+        assert dict(PROVIDERS) == {
+            "memory": "mtosi_jms.transport.memory",
+            "stomp": "mtosi_jms.transport.stomp",
+            "stomp+ssl": "mtosi_jms.transport.stomp",
+        }
 
 
 class TestOptions:

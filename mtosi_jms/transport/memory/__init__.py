@@ -45,12 +45,12 @@ def provider(name: str = "", *, clock: Clock | None = None, **limits: Any) -> Me
     return found
 
 
-def connect(address: str, names: NamingContext, options: Mapping[str, Any]) -> MemoryConnection:
-    """Serves `connect("memory:...")`; `address` is what follows the scheme.
+def connect(url: str, names: NamingContext, options: Mapping[str, Any]) -> MemoryConnection:
+    """Serves `connect("memory:...")`.
 
     Raises:
         ConfigError: an option that there is not, or one of the wrong kind; the client id is in use.
     """
     given = Options.of(options)
-    found = provider(address.removeprefix("//"), clock=given.clock, **given.limits)
+    found = provider(url.partition(":")[2].removeprefix("//"), clock=given.clock, **given.limits)
     return MemoryConnection(found, names, client_id=given.client_id)

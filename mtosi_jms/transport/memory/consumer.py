@@ -6,7 +6,8 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from mtosi_jms.errors import ConfigError, IllegalStateError
+from mtosi_jms.errors import IllegalStateError
+from mtosi_jms.transport.arguments import deadline_of
 from mtosi_jms.transport.base import Consumer, Delivery, ErrorHook, Listener
 from mtosi_jms.transport.memory.queue import MessageQueue, Selector, Subscription
 from mtosi_jms.transport.memory.store import Entry
@@ -42,9 +43,7 @@ class MemoryConsumer(Consumer):
         Raises:
             ConfigError: the timeout is negative or not a number.
         """
-        if timeout is not None and not timeout >= 0:
-            raise ConfigError(f"timeout {timeout!r}: seconds to wait, 0 or more, or None")
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = deadline_of(timeout)
         session = self._session
         with session.use, session.provider.lock:
             self._check_open()

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 from mtosi_jms.errors import ConfigError, IllegalStateError, InvalidDestinationError, ResourceLimitError
 from mtosi_jms.jms.destinations import Destination, TemporaryQueue, TemporaryTopic
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.jms.selector import parse
+from mtosi_jms.transport.arguments import check_subscription, selector_of
 from mtosi_jms.transport.base import AckMode, Consumer, Delivery, Session
 from mtosi_jms.transport.listening import ListenerPump, SessionUse
 from mtosi_jms.transport.memory.consumer import MemoryConsumer, MemoryDelivery
-from mtosi_jms.transport.memory.queue import MessageQueue, Selector, Subscription
+from mtosi_jms.transport.memory.queue import MessageQueue, Subscription
 from mtosi_jms.transport.memory.store import Entry
 
 if TYPE_CHECKING:
@@ -23,13 +23,6 @@ _EXPIRY_LOOK: Final = 1.0
 """Seconds after which a sender that waits for room looks again: expiry makes room without telling anybody."""
 _LAZY: Final = 16
 """Messages that a DUPS_OK session hands out before it acknowledges them, all together."""
-
-
-def _selector(text: str | None) -> tuple[str | None, Selector | None]:
-    """A selector as it is kept, and parsed; None where it is blank."""
-    if text is None or not text.strip():
-        return None, None
-    return text.strip(), parse(text)
 
 
 class MemorySession(Session):
@@ -86,8 +79,8 @@ class MemorySession(Session):
         no_local: bool = False,
     ) -> MemoryConsumer:
         """See `Session.consumer`."""
-        _check_subscription(destination, durable, no_local)
-        text, parsed = _selector(selector)
+        check_subscription(destination, durable, no_local)
+        text, parsed = selector_of(selector)
         with self.use, self.provider.lock:
             self.check_open()
             self.provider.check_reader(destination, self.connection.id)
@@ -116,7 +109,7 @@ class MemorySession(Session):
         """See `Session.browse`."""
         if queue.is_topic:
             raise ConfigError(f"{queue}: a queue can be browsed, a topic cannot")
-        _, parsed = _selector(selector)
+        _, parsed = selector_of(selector)
         with self.use:
             with self.provider.lock:
                 self.check_open()
@@ -326,14 +319,3 @@ class MemorySession(Session):
         self.check_open()
         if not self.transacted:
             raise IllegalStateError("the session is not transacted")
-
-
-def _check_subscription(destination: Destination, durable: str | None, no_local: bool) -> None:
-    if no_local and not destination.is_topic:
-        raise ConfigError(f"{destination}: no_local is for topics")
-    if durable is None:
-        return
-    if not destination.is_topic or destination.is_temporary:
-        raise ConfigError(f"{destination}: a durable subscription is to an administered topic")
-    if not durable.strip():
-        raise ConfigError("a durable subscription needs a name")

@@ -29,7 +29,7 @@ class TestSending:
         session.send(queue, JmsMessage(properties=properties))
         received = take(session.consumer(queue)).message
         assert dict(received.properties) == properties
-        assert [type(v) for v in received.properties.values()] == [type(v) for v in properties.values()]
+        assert {name: type(v) for name, v in received.properties.items()} == {k: type(v) for k, v in properties.items()}
 
     @pytest.mark.obligation("T1.3", "T1.7", "T1.9", "P14")
     def test_a_message_arrives_as_it_was_sent(self, connection: Connection, queue: Queue, take: Any) -> None:
@@ -52,7 +52,7 @@ class TestSending:
         received = take(session.consumer(queue)).message
         assert received.body == message.body
         assert dict(received.properties) == properties
-        assert [type(v) for v in received.properties.values()] == [type(v) for v in properties.values()]
+        assert {name: type(v) for name, v in received.properties.items()} == {k: type(v) for k, v in properties.items()}
         assert (received.correlation_id, received.jms_type) == ("ID:of-the-request", "kind")
         assert (received.delivery_mode, received.priority) == (DeliveryMode.PERSISTENT, 7)
         assert (received.message_type, received.destination) == (MessageType.TEXT, queue)

@@ -44,6 +44,7 @@ class TestTemporaryDestinations:
             provider.connect().session().consumer(replace(temporary, owner=""))
         assert connection.session().consumer(temporary).destination == temporary
 
+    @pytest.mark.capability(Capability.TEMPORARY_CHECKED)
     def test_it_goes_with_its_connection(self, provider: Any, connection: Connection, text: Any) -> None:
         made = provider.connect()
         session = made.session()

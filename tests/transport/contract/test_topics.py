@@ -27,7 +27,7 @@ class TestTopics:
 
     def test_nobody_listens(self, connection: Connection, topic: Topic, text: Any, nothing: Any) -> None:
         session = connection.session()
-        assert session.send(topic, text(1)).message_id
+        assert session.send(topic, text(1)).destination == topic
         assert nothing(session.consumer(topic))
 
     def test_a_queue_of_the_same_name_is_another(

@@ -1,0 +1,168 @@
+"""A broker's process: started on loopback, waited for, stopped by its own id."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from mtosi_jms.errors import ConfigError, TransportError
+
+HOST: Final = "127.0.0.1"
+_PORTS: Final = range(20_000, 32_768)
+"""Below the range that systems take ports of outgoing connections from: those collide now and then."""
+_LOOK: Final = 0.05
+_TAIL: Final = 12
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of loopback that nobody listens at just now.
+
+    Raises:
+        TransportError: there are not as many.
+    """
+    found: list[int] = []
+    for port in random.sample(_PORTS, len(_PORTS)):
+        if len(found) == count:
+            return found
+        with socket.socket() as trial:
+            try:
+                trial.bind((HOST, port))
+            except OSError:
+                continue
+        found.append(port)
+    raise TransportError(f"no {count} free ports at {HOST}")
+
+
+def find_java() -> Path:
+    """The Java that runs the broker: that of JAVA_HOME, else that of PATH.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    home = os.environ.get("JAVA_HOME")
+    names = [Path(home) / "bin" / "java"] if home else []
+    path = shutil.which("java")
+    for java in [*names, *([Path(path)] if path else [])]:
+        if java.is_file():
+            return java
+    raise ConfigError("a broker needs Java 17 or later: install a JDK, or set JAVA_HOME")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """Where a broker listens, and who may log in.
+
+    Attributes:
+        ports: protocol to port: `stomp`, `amqp`, `openwire`, `stomp+ssl`; what a broker does not offer is absent.
+        user: login.
+        password: of the login; never shown by `repr`.
+    """
+
+    ports: Mapping[str, int]
+    user: str
+    password: str
+
+    def __repr__(self) -> str:
+        return f"Endpoints(ports={dict(self.ports)}, user={self.user!r}, password=***)"
+
+    def url(self, protocol: str) -> str:
+        """A URL to paste, credentials included: for `openwire` that of a Java client."""
+        port = self.ports[protocol]
+        if protocol == "openwire":
+            return f"tcp://{HOST}:{port}?jms.userName={self.user}&jms.password={self.password}"
+        return f"{protocol}://{self.user}:{self.password}@{HOST}:{port}"
+
+
+class BrokerProcess:
+    """A broker that was started here.
+
+    Args:
+        command: its command line.
+        folder: its working folder; standard output and error go to `broker.log` there.
+        endpoints: where it will listen.
+
+    Attributes:
+        endpoints: the same.
+        log: what it writes.
+        pid: its process id.
+
+    Raises:
+        ConfigError: the command cannot be run.
+    """
+
+    def __init__(self, command: Sequence[str], folder: Path, endpoints: Endpoints) -> None:
+        self.endpoints = endpoints
+        self.log = folder / "broker.log"
+        with self.log.open("ab") as output:
+            try:
+                self._process = subprocess.Popen(
+                    list(command),
+                    cwd=folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise ConfigError(f"{command[0]} does not run: {error.strerror}") from error
+        self.pid = self._process.pid
+
+    def wait_until_ready(self, seconds: float = 60.0) -> None:
+        """Returns once it accepts connections at all its ports.
+
+        Raises:
+            TransportError: it ended, or the time ran out; the end of its log is in the text.
+        """
+        deadline = time.monotonic() + seconds
+        while not listening(self.endpoints.ports.values()):
+            ended = self._process.poll() is not None
+            if ended or time.monotonic() > deadline:
+                self.kill()
+                what = "ended" if ended else f"did not listen after {seconds:.0f} s"
+                raise TransportError(f"the broker {what}; the end of {self.log}:\n{self._tail()}")
+            time.sleep(_LOOK)
+
+    def stop(self, seconds: float = 20.0) -> None:
+        """Ends it in good order; by force where it takes longer."""
+        self._process.terminate()
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        """Ends it at once, as a power cut would."""
+        self._process.kill()
+        self._process.wait()
+
+    def pause(self) -> None:
+        """Has it stand still: its connections stay open, and nothing answers."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Has it go on after `pause`."""
+        self._process.send_signal(signal.SIGCONT)
+
+    def _tail(self) -> str:
+        text = self.log.read_text(encoding="utf-8", errors="replace")
+        lines = [line for line in text.splitlines() if not line.startswith("\tat ")]
+        return "\n".join(lines[-_TAIL:])
+
+
+def listening(ports: Iterable[int]) -> bool:
+    """Whether somebody accepts connections at all of these ports of loopback."""
+    for port in ports:
+        try:
+            socket.create_connection((HOST, port), timeout=1.0).close()
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,405 @@
+"""A JMS connection over STOMP: one STOMP connection at a time, made again when it is lost, shared by all sessions.
+
+One lock guards what is known about sessions, consumers and links. Nothing is sent while it is held, for the thread that
+reads needs it: a broker that waits for us to read would wait for ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import queue
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeAlias, TypeVar
+
+from mtosi_jms.errors import (
+    ConfigError,
+    IllegalStateError,
+    InvalidDestinationError,
+    MtosiError,
+    TransportError,
+    UnknownOutcomeError,
+)
+from mtosi_jms.jms.destinations import Destination, TemporaryQueue, TemporaryTopic
+from mtosi_jms.jms.message import JmsMessage
+from mtosi_jms.jms.naming import NamingContext
+from mtosi_jms.jms.selector import Selector
+from mtosi_jms.transport.base import AckMode, Connection
+from mtosi_jms.transport.descriptor import Capability, ConnectionMetadata
+from mtosi_jms.transport.stomp.consumer import StompConsumer
+from mtosi_jms.transport.stomp.dialect import Dialect
+from mtosi_jms.transport.stomp.keeper import Keeper
+from mtosi_jms.transport.stomp.link import Frame, Link
+from mtosi_jms.transport.stomp.messages import incoming, outgoing
+from mtosi_jms.transport.stomp.options import Address, StompOptions
+from mtosi_jms.transport.stomp.session import StompSession
+from mtosi_jms.transport.stomp.subscription import Entry, Subscription
+from mtosi_jms.transport.stomp.temporary import Temporaries
+from mtosi_jms.transport.stomp.wire import WriteError
+
+log = logging.getLogger(__name__)
+
+Received: TypeAlias = tuple[dict[str, str], bytes]
+_T = TypeVar("_T", TemporaryQueue, TemporaryTopic)
+_TOPIC_WINDOW: Final = 32_766
+"""Messages on the way to a subscriber: what a topic does not keep must not wait at the broker for room."""
+_REMEMBERED: Final = 10_000
+_MILLISECONDS: Final = 1000
+
+
+class StompConnection(Connection):
+    """A connection over STOMP.
+
+    Args:
+        addresses: of the brokers, in the order in which they are tried.
+        options: see `StompOptions`.
+        names: its naming context.
+
+    Attributes:
+        lock: guards what is in here.
+        options: the same.
+        started: whether it delivers.
+        dialect: of the broker.
+
+    Raises:
+        AuthenticationError: the login is refused.
+        ConfigError: the client id is in use.
+        TransportError: no broker can be reached.
+    """
+
+    def __init__(self, addresses: Sequence[Address], options: StompOptions, names: NamingContext) -> None:
+        self.names = names
+        self.client_id = options.client_id
+        self.id = f"stomp-{uuid.uuid4().hex[:12]}"
+        self.lock = threading.Lock()
+        self.options = options
+        self.started = False
+        self._closed = False
+        self._sessions: dict[StompSession, None] = {}
+        self._subscriptions: dict[str, Subscription] = {}
+        self._collecting: dict[str, queue.SimpleQueue[Received | None]] = {}
+        self._returned: dict[str, None] = {}
+        self._numbers = itertools.count(1)
+        self._temporaries = Temporaries(self)
+        self._keeper = Keeper(addresses, options, self)
+        self.dialect: Dialect = self._keeper.open()
+        self.capabilities = self.dialect.capabilities
+        self.metadata = ConnectionMetadata(self.dialect.provider, self.dialect.version, options.jms_version)
+
+    def __repr__(self) -> str:
+        return f"StompConnection({self._keeper.address}, {self.metadata.provider} {self.metadata.provider_version})"
+
+    def start(self) -> None:
+        """See `Connection.start`."""
+        with self.lock:
+            self._check_open()
+            self.started = True
+            self.wake_all()
+
+    def stop(self) -> None:
+        """See `Connection.stop`."""
+        with self.lock:
+            self._check_open()
+            self.started = False
+            for session in list(self._sessions):
+                session.await_listener()
+
+    def session(self, ack_mode: AckMode = AckMode.CLIENT, *, transacted: bool = False) -> StompSession:
+        """See `Connection.session`."""
+        with self.lock:
+            self._check_open()
+            session = StompSession(self, ack_mode, transacted=transacted)
+            self._sessions[session] = None
+            return session
+
+    def close(self) -> None:
+        """Closes its sessions, waits until everything sent has arrived, and ends the connection."""
+        with self.lock:
+            if self._closed:
+                return
+            self._closed = True
+            for session in self._sessions:
+                session.begin_end()
+            for session in list(self._sessions):
+                session.await_listener()
+            sessions = list(self._sessions)
+            for session in sessions:
+                session.shut()
+        for session in sessions:
+            session.leave_all()
+        self._keeper.close()
+
+    # What follows holds the lock already.
+
+    def check_alive(self) -> None:
+        """Raises TransportError where no broker could be reached again."""
+        self._keeper.check()
+
+    def check_reader(self, destination: Destination) -> None:
+        """Raises InvalidDestinationError where the connection may not receive from a destination."""
+        if destination.is_temporary and destination not in self._temporaries:
+            raise InvalidDestinationError(
+                f"{destination}: it is gone, or another connection's: only that may receive from it (R2c)"
+            )
+
+    def claim(self, durable: str) -> None:
+        """Raises IllegalStateError where a consumer has the durable subscription, ConfigError without a client id."""
+        if not self.client_id:
+            raise ConfigError("durable subscriptions are known by the connection's client id: give client_id")
+        for subscription in self._subscriptions.values():
+            if subscription.consumer.durable == durable:
+                closed = subscription.consumer.closed
+                why = "messages of it are not acknowledged" if closed else "a consumer has it"
+                raise IllegalStateError(f"durable subscription {durable!r}: {why}")
+
+    def note_returned(self, entries: Iterable[Entry]) -> None:
+        """Messages that were handed out go back to the broker: Artemis does not mark them when they come again."""
+        self._returned.update((entry.message.message_id, None) for entry in entries if entry.message.message_id)
+        for oldest in list(itertools.islice(self._returned, max(len(self._returned) - _REMEMBERED, 0))):
+            del self._returned[oldest]
+
+    def wake_all(self) -> None:
+        """Delivery was started, or something has failed: whoever waits looks again."""
+        for session in self._sessions:
+            session.wake_readers()
+
+    def forget(self, session: StompSession) -> None:
+        """A session was closed."""
+        self._sessions.pop(session, None)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise IllegalStateError("the connection is closed")
+
+    # What follows does not hold the lock: it talks to the broker.
+
+    def prepare(self, destination: Destination, message: JmsMessage) -> tuple[JmsMessage, Frame]:
+        """A message as it is sent, and its frame.
+
+        Raises:
+            ConfigError: STOMP cannot carry it.
+        """
+        sent = message.stamped(destination, message_id=None, timestamp_ms=int(time.time() * _MILLISECONDS))
+        reply = None if sent.reply_to is None else self.reply_address_of(sent.reply_to)
+        headers, body = outgoing(self.dialect, self.address_of(destination), sent, reply)
+        return sent, ("SEND", headers, body)
+
+    def transmit(self, frames: Sequence[Frame], *, confirmed: bool) -> None:
+        """Sends frames, waiting for a connection where it was lost, and for the broker's answer where that is asked."""
+        deadline = time.monotonic() + self.options.send_timeout
+        link = self._keeper.link(deadline)
+        if confirmed:
+            link.request(frames, deadline - time.monotonic())
+        else:
+            link.post(frames)
+
+    def transact(self, sends: Sequence[Frame], entries: Sequence[Entry]) -> None:
+        """Sends and acknowledges as one transaction.
+
+        Raises:
+            UnknownOutcomeError: COMMIT was sent and not confirmed.
+            MtosiError: any other reason; nothing took effect.
+        """
+        deadline = time.monotonic() + self.options.send_timeout
+        link = self._keeper.link(deadline)
+        transaction = {"transaction": f"t{next(self._numbers)}"}
+        inside = [(command, {**headers, **transaction}, body) for command, headers, body in sends]
+        try:
+            link.request([("BEGIN", transaction, b""), *inside], deadline - time.monotonic())
+        except (UnknownOutcomeError, WriteError) as error:  # COMMIT was not sent, so the outcome is known all the same
+            link.end(TransportError(f"a transaction was not taken: {error}"))
+            raise TransportError(f"{error}; the transaction is rolled back") from error
+        except MtosiError:
+            with contextlib.suppress(TransportError):
+                link.post([("ABORT", transaction, b"")])
+            raise
+        acknowledgements = [entry.acknowledgement() for entry in entries]
+        link.post([(command, {**headers, **transaction}, body) for command, headers, body in acknowledgements])
+        try:
+            link.request([("COMMIT", transaction, b"")], deadline - time.monotonic())
+        except MtosiError as error:
+            link.end(TransportError(f"a transaction did not end well: {error}"))
+            raise
+
+    def acknowledge(self, entries: Iterable[Entry]) -> None:
+        """Tells the broker that messages are done with.
+
+        Raises:
+            TransportError: it cannot be told; it will deliver them again.
+        """
+        links: dict[Link, list[Frame]] = {}
+        for entry in entries:
+            links.setdefault(entry.link, []).append(entry.acknowledgement())
+        for link, frames in links.items():
+            link.post(frames)
+
+    def subscribe(self, consumer: StompConsumer, factor: int = 1) -> None:
+        """Makes a subscription for a consumer; messages come from the return on.
+
+        Args:
+            consumer: whose it is.
+            factor: how many times the usual number of messages may be on the way.
+        """
+        window = _TOPIC_WINDOW if consumer.destination.is_topic else self.options.prefetch * factor
+        headers = self.dialect.subscribing(
+            consumer.destination, consumer.parsed, consumer.durable, consumer.no_local, window
+        )
+        address = self.address_of(consumer.destination)
+        subscription = Subscription(f"s{next(self._numbers)}", address, headers, consumer)
+        link = self._keeper.link(time.monotonic() + self.options.send_timeout)
+        with self.lock:
+            subscription.link = link
+            self._subscriptions[subscription.number] = subscription
+        try:
+            link.request([subscription.frame()], self.options.send_timeout)
+        except MtosiError:
+            with self.lock:
+                if subscription.link is link:
+                    del self._subscriptions[subscription.number]
+                    raise
+        with self.lock:
+            consumer.subscriptions.append(subscription)
+
+    def widen(self, consumer: StompConsumer) -> None:
+        """Makes one more subscription to a queue, where as many messages are held unacknowledged as may be on the way.
+
+        STOMP has no word for "more of them, though none is acknowledged": without this, a transaction of more messages
+        would wait for ever.
+        """
+        allowed = self.options.prefetch * (2 ** len(consumer.subscriptions) - 1)
+        if consumer.held >= allowed and not consumer.destination.is_topic and not consumer.closed:
+            self.subscribe(consumer, 2 ** len(consumer.subscriptions))
+
+    def unsubscribe(self, consumer: StompConsumer) -> None:
+        """Ends a consumer's subscriptions; the broker delivers again what was not acknowledged."""
+        with self.lock:
+            for subscription in consumer.subscriptions:
+                self._subscriptions.pop(subscription.number, None)
+            ended, consumer.subscriptions = consumer.subscriptions, []
+            consumer.buffer.clear()
+        for subscription in ended:
+            link = subscription.link
+            if link is not None and link.lost is None:
+                try:
+                    link.request([("UNSUBSCRIBE", {"id": subscription.number}, b"")], self.options.send_timeout)
+                except MtosiError as error:
+                    log.warning("a subscription to %s was not ended in order: %s", consumer.destination, error)
+
+    def unsubscribing(self, durable: str) -> Frame:
+        """The frame that ends a durable subscription."""
+        return "UNSUBSCRIBE", self.dialect.unsubscribing(durable), b""
+
+    def make_temporary(self, kind: type[_T]) -> _T:
+        """Makes a temporary destination."""
+        link = self._keeper.link(time.monotonic() + self.options.send_timeout)
+        return self._temporaries.make(kind, link)
+
+    def browse(self, destination: Destination, selector: Selector | None) -> list[JmsMessage]:
+        """What waits at a queue.
+
+        Raises:
+            ConfigError: the broker's STOMP has no browser.
+        """
+        if Capability.BROWSE not in self.capabilities:
+            raise ConfigError(f"{self.metadata.provider} has no browser over STOMP")
+        headers = self.dialect.subscribing(destination, selector, None, False, self.options.prefetch)
+        link = self._keeper.link(time.monotonic() + self.options.send_timeout)
+        found = self.collect(
+            link, self.address_of(destination), {**headers, "browser": "true"}, lambda one: "browser" in one
+        )
+        return [self._message(headers, body, destination) for headers, body in found[:-1]]
+
+    def collect(
+        self, link: Link, address: str, headers: Mapping[str, str], is_last: Callable[[dict[str, str]], bool]
+    ) -> list[Received]:
+        """What comes by a subscription that is made for this, up to a last message.
+
+        Raises:
+            TransportError: it did not come.
+        """
+        number = f"c{next(self._numbers)}"
+        coming: queue.SimpleQueue[Received | None] = queue.SimpleQueue()
+        with self.lock:
+            self._collecting[number] = coming
+        found: list[Received] = []
+        try:
+            subscribe = {"id": number, "destination": address, "ack": "auto", **headers}
+            link.request([("SUBSCRIBE", subscribe, b"")], self.options.send_timeout)
+            while not found or not is_last(found[-1][0]):
+                found.append(self._next(coming))
+            link.request([("UNSUBSCRIBE", {"id": number}, b"")], self.options.send_timeout)
+        finally:
+            with self.lock:
+                del self._collecting[number]
+        return found
+
+    def _next(self, coming: queue.SimpleQueue[Received | None]) -> Received:
+        try:
+            received = coming.get(timeout=self.options.send_timeout)
+        except queue.Empty:
+            received = None
+        if received is None:
+            raise TransportError(f"{self._keeper.address}: what was asked for did not come, or not to its end")
+        return received
+
+    def address_of(self, destination: Destination) -> str:
+        """A destination's header; temporary ones of our own have a name that outlives the STOMP connection."""
+        return self._temporaries.address(destination) or self.dialect.address(destination)
+
+    def reply_address_of(self, destination: Destination) -> str:
+        """The same for `reply-to`."""
+        own = self._temporaries.address(destination) if self.dialect.temporary else None
+        return own or self.dialect.reply_address(destination)
+
+    def restore(self, link: Link) -> None:
+        """Makes on a new link what was there on the one that was lost: temporary destinations, subscriptions.
+
+        Raises:
+            MtosiError: the broker refuses one of them.
+        """
+        self._temporaries.restore(link)
+        with self.lock:
+            subscriptions = list(self._subscriptions.values())
+            for subscription in subscriptions:
+                subscription.link = link
+        if subscriptions:
+            link.request([one.frame() for one in subscriptions], self.options.send_timeout)
+
+    def _message(self, headers: Mapping[str, str], body: bytes, consumed: Destination) -> JmsMessage:
+        return incoming(self.dialect, headers, body, consumed, self._temporaries.destination)
+
+    # What follows runs in the thread that reads, and must not talk to the broker.
+
+    def on_message(self, link: Link, headers: dict[str, str], body: bytes) -> None:
+        """A message came: it goes to its consumer, for another thread to take."""
+        number = headers.get("subscription", "")
+        with self.lock:
+            collecting = self._collecting.get(number)
+            subscription = self._subscriptions.get(number)
+            if collecting is not None:
+                collecting.put((headers, body))
+            elif subscription is not None and subscription.link is link and not subscription.consumer.closed:
+                consumer = subscription.consumer
+                message = self._message(headers, body, consumer.destination)
+                if message.message_id in self._returned:
+                    del self._returned[message.message_id]
+                    message = message if message.redelivered else message.again()
+                consumer.buffer.append(Entry(subscription, link, headers.get("ack", ""), message))
+                consumer.signal()
+
+    def on_lost(self, link: Link) -> None:
+        """A link was lost: what is not acknowledged comes again, if the broker keeps it at all."""
+        with self.lock:
+            for subscription in self._subscriptions.values():
+                if subscription.link is link:
+                    subscription.link = None
+            for session in self._sessions:
+                self.note_returned(session.unsettled())
+            for coming in self._collecting.values():
+                coming.put(None)
+            self._keeper.notify()
+            self.wake_all()

@@ -1,0 +1,187 @@
+"""Keeps a connection's link: opens it, gives and awaits signs of life, and makes another when it is lost."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from mtosi_jms.errors import AuthenticationError, ConfigError, IllegalStateError, MtosiError, TransportError
+from mtosi_jms.transport.stomp.dialect import Dialect, dialect_of
+from mtosi_jms.transport.stomp.link import Link
+from mtosi_jms.transport.stomp.options import Address, StompOptions
+
+if TYPE_CHECKING:
+    from mtosi_jms.transport.stomp.connection import StompConnection
+
+log = logging.getLogger(__name__)
+
+_FIRST_PAUSE: Final = 0.1
+_LAST_PAUSE: Final = 30.0
+_GOODBYE: Final = 5.0
+
+
+class Keeper:
+    """The life of a connection's links.
+
+    Args:
+        addresses: of the brokers, in the order in which they are tried.
+        options: see `StompOptions`.
+        connection: told of messages, losses and new links; its lock guards what is in here.
+
+    Attributes:
+        address: of the broker that it is, or was last, connected to.
+    """
+
+    def __init__(self, addresses: Sequence[Address], options: StompOptions, connection: StompConnection) -> None:
+        self.address = addresses[0]
+        self._addresses = tuple(addresses)
+        self._options = options
+        self._connection = connection
+        self._changed = threading.Condition(connection.lock)
+        self._link: Link | None = None
+        self._dialect: Dialect | None = None
+        self._failed: MtosiError | None = None
+        self._closed = False
+
+    def open(self) -> Dialect:
+        """Connects to the first broker that can be reached.
+
+        Raises:
+            MtosiError: none can; why the last one cannot, where there are several.
+        """
+        link = self._first(self._addresses)
+        self._dialect = dialect_of(link.headers.get("server", ""), link.address)
+        self._link = link
+        threading.Thread(target=self._run, name=f"keeper-{self._connection.id}", daemon=True).start()
+        return self._dialect
+
+    def link(self, deadline: float) -> Link:
+        """The link that is up, waited for where it was lost.
+
+        Raises:
+            TransportError: there is none in time; nothing was sent.
+        """
+        with self._connection.lock:
+            while True:
+                self.check()
+                if self._link is not None and self._link.lost is None:
+                    return self._link
+                remaining = deadline - time.monotonic()
+                if remaining <= 0:
+                    raise TransportError(f"{self.address}: the connection is lost, and not yet made again; not sent")
+                self._changed.wait(remaining)
+
+    def close(self) -> None:
+        """Says goodbye and ends."""
+        with self._connection.lock:
+            self._closed = True
+            link = self._link
+            self._changed.notify_all()
+        if link is not None and link.lost is None:
+            link.close(min(_GOODBYE, self._options.send_timeout))
+
+    # What follows holds the connection's lock already.
+
+    def check(self) -> None:
+        """Raises TransportError where no broker could be reached again."""
+        if self._closed:
+            raise IllegalStateError("the connection is closed")
+        if self._failed is not None:
+            kind = type(self._failed) if isinstance(self._failed, TransportError) else TransportError
+            raise kind(str(self._failed))
+
+    def notify(self) -> None:
+        """The link was lost."""
+        self._changed.notify_all()
+
+    # What follows runs in a thread of its own.
+
+    def _run(self) -> None:
+        while True:
+            link = self._link
+            if link is not None and link.lost is None:
+                pause = link.watch(time.monotonic())
+                with self._connection.lock:
+                    if self._closed:
+                        return
+                    if link.lost is None:
+                        self._changed.wait(pause)
+            elif not self._renew():
+                return
+
+    def _renew(self) -> bool:
+        """Makes another link; False where that is not to be, or not to be had."""
+        lost = self._link.lost if self._link is not None else None
+        if self._is_closed():
+            return False
+        log.warning("%s", lost)
+        if not self._options.reconnect:
+            return self._give_up(lost or TransportError("the connection was lost"))
+        patience = self._options.reconnect_timeout
+        deadline = None if patience is None else time.monotonic() + patience
+        pause = _FIRST_PAUSE
+        while not self._is_closed():
+            try:
+                link = self._first(self._order())
+                self._connection.restore(link)
+            except (AuthenticationError, ConfigError) as error:
+                return self._give_up(error)
+            except MtosiError as error:
+                log.info("not yet connected again: %s", error)
+                if deadline is not None and time.monotonic() >= deadline:
+                    return self._give_up(error)
+            else:
+                return self._take(link)
+            with self._connection.lock:
+                self._changed.wait(pause * random.uniform(0.5, 1.0))
+            pause = min(pause * 2, _LAST_PAUSE)
+        return False
+
+    def _is_closed(self) -> bool:
+        with self._connection.lock:
+            return self._closed
+
+    def _order(self) -> list[Address]:
+        """The brokers, those after the one that was lost first."""
+        place = self._addresses.index(self.address) + 1
+        return [*self._addresses[place:], *self._addresses[:place]]
+
+    def _first(self, addresses: Sequence[Address]) -> Link:
+        """A link to the first broker that can be had."""
+        failure: MtosiError | None = None
+        for address in addresses:
+            link = Link(address, self._options, self._connection.on_message, self._connection.on_lost)
+            try:
+                link.open()
+                dialect = dialect_of(link.headers.get("server", ""), address)
+                if self._dialect is not None and type(dialect) is not type(self._dialect):
+                    link.end(TransportError("another kind of broker"))
+                    raise ConfigError(f"{address}: {dialect.provider}, where {self._dialect.provider} was before")
+            except MtosiError as error:
+                failure = error
+            else:
+                self.address = address
+                return link
+        raise failure or ConfigError("a URL without a broker")
+
+    def _take(self, link: Link) -> bool:
+        with self._connection.lock:
+            self._link = link
+            self._changed.notify_all()
+            self._connection.wake_all()
+            closed = self._closed
+        log.info("%s: connected again", link.address)
+        if closed:
+            link.close(_GOODBYE)
+        return not closed
+
+    def _give_up(self, error: MtosiError) -> bool:
+        with self._connection.lock:
+            self._failed = error
+            self._changed.notify_all()
+            self._connection.wake_all()
+        return False

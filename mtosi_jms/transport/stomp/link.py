@@ -1,0 +1,294 @@
+"""One STOMP connection from CONNECT to its loss: login, receipts, signs of life. It does not come back; a new one does.
+
+The thread that reads hands messages over and wakes who waits for a receipt, and does nothing else.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeAlias
+
+from mtosi_jms.errors import (
+    AuthenticationError,
+    ConfigError,
+    IllegalStateError,
+    InvalidDestinationError,
+    MtosiError,
+    ResourceLimitError,
+    SelectorError,
+    TransportError,
+    UnknownOutcomeError,
+)
+from mtosi_jms.transport.stomp.frames import HEART_BEAT, encode, headers_of
+from mtosi_jms.transport.stomp.options import Address, StompOptions
+from mtosi_jms.transport.stomp.wire import Wire
+
+OnMessage: TypeAlias = Callable[["Link", dict[str, str], bytes], None]
+Frame: TypeAlias = tuple[str, Mapping[str, str], bytes]
+
+_SHOWN: Final = 300
+_SILENCE: Final = 2.0
+"""Heart-beats that may be late before a broker is taken for dead."""
+
+# What brokers say in ERROR frames, most specific first.
+_REFUSALS: Final[tuple[tuple[tuple[str, ...], type[MtosiError]], ...]] = (
+    (("InvalidClientID", "already connected from"), ConfigError),
+    (("InvalidSelector", "Invalid selector"), SelectorError),
+    (("is not authorized", "password is invalid", "Security", "AMQ229031", "AMQ229032"), AuthenticationError),
+    (("DestinationDoesNotExist", "InvalidDestination", "No durable subscription exists"), InvalidDestinationError),
+    (("Durable consumer is in use",), IllegalStateError),
+    (("ResourceAllocation", "Usage Manager", "is full"), ResourceLimitError),
+)
+
+
+class Receipt:
+    """A frame that the broker has to confirm.
+
+    Attributes:
+        refused: what the broker said instead.
+    """
+
+    __slots__ = ("_done", "lost", "refused")
+
+    def __init__(self) -> None:
+        self._done = threading.Event()
+        self.refused: MtosiError | None = None
+        self.lost = False
+
+    def settle(self, refused: MtosiError | None = None, *, lost: bool = False) -> None:
+        """The broker has answered, or no answer will come."""
+        self.refused, self.lost = refused, lost
+        self._done.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it was settled in time."""
+        return self._done.wait(max(seconds, 0))
+
+
+class Link:
+    """A connection that is open, or has been.
+
+    Args:
+        address: of the broker.
+        options: time-outs and login.
+        on_message: takes the messages, in the thread that reads.
+        on_lost: called once, when it is of no more use.
+
+    Attributes:
+        address: the same.
+        headers: of the broker's CONNECTED frame.
+        lost: why it is of no more use; None while it is.
+    """
+
+    def __init__(
+        self, address: Address, options: StompOptions, on_message: OnMessage, on_lost: Callable[[Link], None]
+    ) -> None:
+        self.address = address
+        self.headers: dict[str, str] = {}
+        self.lost: TransportError | None = None
+        self._options = options
+        self._on_message = on_message
+        self._on_lost = on_lost
+        self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
+        self._receipts: dict[str, Receipt] = {}
+        self._connected = Receipt()
+        self._reason: TransportError | None = None
+        self._expected = self._promised = 0.0
+        self._wire = Wire(
+            address,
+            options.tls() if address.tls else None,
+            connect_timeout=options.connect_timeout,
+            send_timeout=options.send_timeout,
+            on_frame=self._frame,
+            on_lost=self._ended,
+        )
+
+    def open(self) -> None:
+        """Connects and logs in, within the connect time-out.
+
+        Raises:
+            AuthenticationError: the login is refused.
+            ConfigError: the client id is in use.
+            TransportError: it cannot be reached, is no STOMP broker, or does not answer.
+        """
+        deadline = time.monotonic() + self._options.connect_timeout
+        try:
+            self._wire.start()
+        except OSError as error:
+            raise self._unreachable(error) from error
+        try:
+            self._wire.send(encode("CONNECT", self._login()))
+            if not self._connected.wait(deadline - time.monotonic()):
+                waited = f"{self._options.connect_timeout:g} s"
+                raise TransportError(f"{self.address}: no answer within {waited}; is it a STOMP port?")
+            if self._connected.refused is not None:
+                raise self._connected.refused
+            if self._connected.lost:
+                raise TransportError(
+                    f"{self.address}: it closed the connection unanswered; is it a STOMP port, with or without TLS?"
+                )
+        except BaseException:
+            self._wire.disconnect_socket()
+            raise
+        self._agree_on_heart_beats()
+
+    def post(self, frames: Iterable[Frame]) -> None:
+        """Sends frames without waiting for an answer.
+
+        Raises:
+            WriteError: the broker has not got the last of them.
+        """
+        self._check()
+        self._wire.send(b"".join(encode(*frame) for frame in frames))
+
+    def request(self, frames: Iterable[Frame], seconds: float) -> None:
+        """Sends frames and waits until each was confirmed.
+
+        Raises:
+            WriteError: the broker has not got the last of them.
+            UnknownOutcomeError: one was sent, and not confirmed.
+            MtosiError: the broker refuses one; see `_REFUSALS`.
+        """
+        deadline = time.monotonic() + seconds
+        receipts: dict[str, Receipt] = {}
+        written: list[bytes] = []
+        for command, headers, body in frames:
+            number = f"r{next(self._numbers)}"
+            receipts[number] = Receipt()
+            written.append(encode(command, {**headers, "receipt": number}, body))
+        with self._lock:
+            self._check()
+            self._receipts.update(receipts)
+        try:
+            self._wire.send(b"".join(written))
+            for receipt in receipts.values():
+                if not receipt.wait(deadline - time.monotonic()):
+                    raise UnknownOutcomeError(
+                        f"{self.address}: no receipt within {seconds:g} s: the outcome is unknown; the broker may be "
+                        "full or busy"
+                    )
+                if receipt.refused is not None:
+                    raise receipt.refused
+                if receipt.lost:
+                    raise UnknownOutcomeError(f"{self.lost}; no receipt came: the outcome is unknown")
+        finally:
+            with self._lock:
+                for number in receipts:
+                    self._receipts.pop(number, None)
+
+    def watch(self, now: float) -> float:
+        """Sends a sign of life if one is due, and ends the connection if the broker has given none.
+
+        Returns:
+            Seconds after which to look again.
+        """
+        if self._promised and now - self._wire.said >= self._promised / 2:
+            self._wire.beat(HEART_BEAT)
+        if self._expected and now - self._wire.heard > self._expected * _SILENCE:
+            self.end(TransportError(f"{self.address}: no sign of life for {now - self._wire.heard:.1f} s"))
+        return min(filter(None, (self._promised, self._expected)), default=self._options.heart_beat) / 4
+
+    def close(self, seconds: float) -> None:
+        """Says goodbye and waits until everything before it has arrived; then ends."""
+        try:
+            self.request([("DISCONNECT", {}, b"")], seconds)
+        except MtosiError:
+            pass
+        finally:
+            self.end(IllegalStateError("the connection is closed"))
+
+    def end(self, reason: TransportError) -> None:
+        """Ends it at once."""
+        with self._lock:
+            self._reason = self._reason or reason
+        self._wire.disconnect_socket()
+
+    def _check(self) -> None:
+        if self.lost is not None:
+            raise self.lost
+
+    def _login(self) -> dict[str, str]:
+        options = self._options
+        beats = int(options.heart_beat * 1000)
+        login = {
+            "accept-version": "1.2",
+            "host": options.virtual_host or self.address.host,
+            "heart-beat": f"{beats},{beats}",
+        }
+        optional = {"login": options.user, "passcode": options.password, "client-id": options.client_id}
+        for name, value in optional.items():
+            if any(character in value for character in "\0\r\n"):
+                raise ConfigError(f"{name}: it must not hold ends of lines or NUL")
+            if value:
+                login[name] = value
+        return login
+
+    def _agree_on_heart_beats(self) -> None:
+        mine = self._options.heart_beat
+        theirs = [int(part) / 1000 for part in self.headers.get("heart-beat", "0,0").split(",")]
+        self._expected = max(mine, theirs[0]) if theirs[0] else 0.0
+        self._promised = max(mine, theirs[1]) if theirs[1] else 0.0
+
+    def _unreachable(self, error: OSError) -> TransportError:
+        import ssl
+
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return TransportError(
+                f"{self.address}: its certificate is refused ({error.verify_message}); check ca_file, and that the "
+                "certificate is made out to this host"
+            )
+        if isinstance(error, ssl.SSLError):
+            return TransportError(f"{self.address}: TLS failed ({error.reason}); check port, ca_file and cert_file")
+        reason = error.strerror or str(error) or type(error).__name__
+        return TransportError(f"{self.address}: {reason}; check host, port and firewall, and that the broker runs")
+
+    # What follows runs in the thread that reads.
+
+    def _frame(self, frame: Any, raw: bytes) -> None:
+        command = frame.cmd
+        if command == "MESSAGE":
+            self._on_message(self, headers_of(frame, raw), frame.body)
+        elif command == "RECEIPT":
+            self._settle(frame.headers.get("receipt-id"), None)
+        elif command == "CONNECTED":
+            self.headers = headers_of(frame, raw)
+            self._connected.settle()
+        elif command == "ERROR":
+            headers = headers_of(frame, raw)
+            refused = self._refusal(headers, frame.body)
+            if not self._settle(headers.get("receipt-id"), refused):
+                with self._lock:  # nobody waits for it: should the broker hang up now, this is why
+                    self._reason = refused if isinstance(refused, TransportError) else TransportError(str(refused))
+                if not self.headers:
+                    self._connected.settle(refused)
+
+    def _settle(self, number: str | None, refused: MtosiError | None) -> bool:
+        with self._lock:
+            receipt = self._receipts.pop(number or "", None)
+        if receipt is not None:
+            receipt.settle(refused)
+        return receipt is not None
+
+    def _refusal(self, headers: Mapping[str, str], body: bytes) -> MtosiError:
+        told = body.decode("utf-8", "replace").partition("\n")[0].strip()
+        told = told if ": " in told or len(told) > len(headers.get("message", "")) else headers.get("message", told)
+        kind = next((kind for words, kind in _REFUSALS if any(word in told for word in words)), TransportError)
+        if self._options.password:
+            told = told.replace(self._options.password, "***")
+        text = f"{self.address}: {told[:_SHOWN]}"
+        if kind is AuthenticationError:
+            text = f"{text}; check user and password, and what this user may do"
+        return kind(text)
+
+    def _ended(self) -> None:
+        with self._lock:
+            self.lost = self._reason or TransportError(f"{self.address}: the connection was lost")
+            waiting = [self._connected, *self._receipts.values()]
+            self._receipts.clear()
+        for receipt in waiting:
+            receipt.settle(receipt.refused, lost=True)
+        self._on_lost(self)

@@ -1,0 +1,215 @@
+"""The URL and the options of a STOMP connection, checked; nothing here shows a credential."""
+
+from __future__ import annotations
+
+import os
+import re
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.transport.descriptor import check_jms_version
+
+PORTS: Final = {"stomp": 61613, "stomp+ssl": 61612}
+USER_VARIABLE: Final = "MTOSI_JMS_USER"
+PASSWORD_VARIABLE: Final = "MTOSI_JMS_PASSWORD"  # noqa: S105 - the name of a variable
+PASSWORD_FILE_VARIABLE: Final = "MTOSI_JMS_PASSWORD_FILE"  # noqa: S105
+CA_FILE_VARIABLE: Final = "MTOSI_JMS_CA_FILE"
+_SECRETS: Final = frozenset({"password", "key_password", "ssl_context"})
+_FAILOVER: Final = re.compile(r"failover:(?://)?\(([^()]*)\)(?:\?(.*))?|failover:(?://)?([^()?]*)(?:\?(.*))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """One broker.
+
+    Attributes:
+        host: name or number.
+        port: of STOMP.
+        tls: whether the connection is encrypted.
+    """
+
+    host: str
+    port: int
+    tls: bool = False
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'stomp+ssl' if self.tls else 'stomp'}://{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StompOptions:
+    """What `connect("stomp://...")` takes besides the address; each may stand in the URL's query, secrets excepted.
+
+    Attributes:
+        client_id: whose durable subscriptions the connection has.
+        jms_version: level of the provider's JMS API; 1.1 where nothing is said.
+        user: login; else from the URL, else from MTOSI_JMS_USER.
+        password: of the login; else from the URL, else from `password_file`, else from MTOSI_JMS_PASSWORD or the file
+            that MTOSI_JMS_PASSWORD_FILE names.
+        password_file: file whose first line is the password.
+        connect_timeout: seconds for one attempt at one broker, TLS and login included.
+        send_timeout: seconds that a send may take, a receipt and a reconnect included.
+        heart_beat: seconds between signs of life, both ways; what is silent for twice as long is taken for dead.
+        prefetch: messages that a consumer of a queue is sent ahead of its acknowledgements.
+        reconnect: whether a lost connection is made again.
+        reconnect_timeout: seconds after which that is given up; None: never.
+        ca_file: certificates of those who may vouch for the broker, PEM; else from MTOSI_JMS_CA_FILE, else the
+            system's.
+        cert_file: our own certificate, PEM.
+        key_file: its key, where `cert_file` does not hold it.
+        key_password: of the key.
+        ssl_context: in place of all these.
+        virtual_host: what goes into the header `host`; the broker's name where nothing is said.
+    """
+
+    client_id: str = ""
+    jms_version: str = "1.1"
+    user: str = ""
+    password: str = field(default="", repr=False)
+    password_file: str = ""
+    connect_timeout: float = 10.0
+    send_timeout: float = 30.0
+    heart_beat: float = 10.0
+    prefetch: int = 50
+    reconnect: bool = True
+    reconnect_timeout: float | None = None
+    ca_file: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+    key_password: str = field(default="", repr=False)
+    ssl_context: ssl.SSLContext | None = field(default=None, repr=False)
+    virtual_host: str = ""
+
+    def tls(self) -> ssl.SSLContext:
+        """The context for TLS connections: certificate and name of the broker are always checked.
+
+        Raises:
+            ConfigError: a file that cannot be read, or is no certificate.
+        """
+        if self.ssl_context is not None:
+            return self.ssl_context
+        try:
+            context = ssl.create_default_context(cafile=self.ca_file or None)
+            if self.cert_file:
+                context.load_cert_chain(self.cert_file, self.key_file or None, lambda: self.key_password)
+        except (OSError, ssl.SSLError) as error:
+            named = ", ".join(name for name in (self.ca_file, self.cert_file, self.key_file) if name)
+            reason = error.strerror or type(error).__name__
+            raise ConfigError(f"TLS: {named}: {reason}; PEM files are wanted") from error
+        return context
+
+
+def parse_url(url: str, given: Mapping[str, Any]) -> tuple[tuple[Address, ...], StompOptions]:
+    """The brokers that a URL names, in its order, and the options.
+
+    Args:
+        url: `stomp://...`, `stomp+ssl://...` or `failover:(...)`.
+        given: options of the call; they win over those of the URL.
+
+    Raises:
+        ConfigError: an address or an option at fault.
+    """
+    parts, query = _split(url)
+    logins: dict[str, str] = {}
+    addresses = tuple(_address(part, logins, query) for part in parts)
+    asked = {name: _from_text(name, text) for name, text in query.items()} | logins
+    asked.update((name, value) for name, value in given.items() if value is not None)
+    known = {one.name for one in fields(StompOptions)}
+    if unknown := sorted(set(asked) - known):
+        raise ConfigError(f"stomp: takes no option {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+    for name, value in asked.items():
+        _check(name, value)
+    return addresses, StompOptions(**_with_environment(asked))
+
+
+def _split(url: str) -> tuple[list[str], dict[str, str]]:
+    found = _FAILOVER.fullmatch(url) if url[:9].lower() == "failover:" else None
+    if found is None:
+        return [url], {}
+    brokers, query = (found[1], found[2]) if found[1] is not None else (found[3], found[4])
+    return [part.strip() for part in brokers.split(",") if part.strip()], dict(parse_qsl(query or ""))
+
+
+def _address(text: str, logins: dict[str, str], query: dict[str, str]) -> Address:
+    wanted = "an address is stomp://host:port or stomp+ssl://host:port"
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise ConfigError(f"a URL that cannot be read; {wanted}") from None  # its text may hold a password
+    scheme = parts.scheme.lower()
+    if scheme not in PORTS or not host or parts.path not in ("", "/") or parts.fragment:
+        raise ConfigError(f"{scheme}: no address of a STOMP broker; {wanted}")
+    for name, value in (("user", parts.username), ("password", parts.password)):
+        if value is not None and logins.setdefault(name, unquote(value)) != unquote(value):
+            raise ConfigError(f"{host}: another {name} than for the brokers before it; there is one login for all")
+    query.update(parse_qsl(parts.query, keep_blank_values=True))
+    return Address(host, port or PORTS[scheme], scheme == "stomp+ssl")
+
+
+def _from_text(name: str, text: str) -> object:
+    kinds = {one.name: str(one.type) for one in fields(StompOptions)}
+    kind = kinds.get(name)
+    if name in _SECRETS:
+        raise ConfigError(f"option {name}: it does not belong into the query of a URL")
+    try:
+        if kind in ("float", "float | None"):
+            return float(text)
+        if kind == "int":
+            return int(text)
+    except ValueError:
+        raise ConfigError(f"option {name}: {text!r} is no number") from None
+    if kind == "bool":
+        if text.lower() not in ("true", "false"):
+            raise ConfigError(f"option {name}: {text!r} is neither true nor false")
+        return text.lower() == "true"
+    return text
+
+
+def _check(name: str, value: object) -> None:
+    default = StompOptions.__dataclass_fields__[name].default
+    if name == "jms_version":
+        check_jms_version(value)
+    elif name == "ssl_context":
+        if not isinstance(value, ssl.SSLContext):
+            raise ConfigError("option ssl_context: an ssl.SSLContext is wanted")
+    elif isinstance(default, bool):
+        if not isinstance(value, bool):
+            raise ConfigError(f"option {name}: True or False is wanted")
+    elif isinstance(default, str):
+        if not isinstance(value, str | os.PathLike):
+            raise ConfigError(f"option {name}: text is wanted")
+    elif name == "prefetch":
+        if type(value) is not int or value < 1:
+            raise ConfigError("option prefetch: a whole number, 1 or more, is wanted")
+    elif isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise ConfigError(f"option {name}: seconds, more than 0, are wanted")
+
+
+def _with_environment(asked: dict[str, Any]) -> dict[str, Any]:
+    """The options with login and certificates from where they were not given."""
+    complete = {name: os.fspath(value) if isinstance(value, os.PathLike) else value for name, value in asked.items()}
+    environment = os.environ.get
+    complete.setdefault("user", environment(USER_VARIABLE, ""))
+    complete.setdefault("ca_file", environment(CA_FILE_VARIABLE, ""))
+    if "password" not in complete:
+        file = complete.get("password_file")
+        if not file and PASSWORD_VARIABLE not in os.environ:
+            file = environment(PASSWORD_FILE_VARIABLE, "")
+        complete["password"] = _first_line(file) if file else environment(PASSWORD_VARIABLE, "")
+    return complete
+
+
+def _first_line(file: str) -> str:
+    try:
+        lines = Path(file).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "no UTF-8"
+        raise ConfigError(f"password file {file}: {reason}") from error
+    return lines[0] if lines else ""

@@ -1,0 +1,202 @@
+"""The socket below stomp.py: encrypted or not, never blocking without an end, with an eye on the signs of life.
+
+stomp.py reads the stream and cuts it into frames. Its own socket sets no TCP_NODELAY, sends without a deadline, and
+over TLS writes in the thread that reads, where one call from a listener stops both for good; so this one takes its
+place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from mtosi_jms.errors import MissingExtraError, TransportError
+from mtosi_jms.transport.stomp.options import Address
+
+_SCAN: Final = "STOMP_SKIP_HOSTNAME_SCAN"
+_scanned = os.environ.get(_SCAN)
+os.environ[_SCAN] = "1"  # or the import asks the name service for this host, which may take seconds
+try:
+    from stomp.transport import BaseTransport
+except ImportError as missing:
+    raise MissingExtraError("stomp.py", "stomp") from missing
+finally:
+    if _scanned is None:
+        del os.environ[_SCAN]
+    else:
+        os.environ[_SCAN] = _scanned
+
+_CHUNK: Final = 65_536
+
+
+class WriteError(TransportError):
+    """A frame was not written to its end, so that the broker has not got it."""
+
+
+class Wire(BaseTransport):  # type: ignore[misc]
+    """One TCP connection to one broker.
+
+    Args:
+        address: of the broker.
+        tls: for an encrypted one.
+        connect_timeout: seconds for TCP and TLS together.
+        send_timeout: seconds in which a frame must be written.
+        on_frame: called with each frame of stomp.py and its bytes, in the thread that reads; it must not block.
+        on_lost: called once, in that thread, when nothing more comes.
+
+    Attributes:
+        heard: when something was received last, by the monotonic clock.
+        said: when something was sent last.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        tls: ssl.SSLContext | None,
+        *,
+        connect_timeout: float,
+        send_timeout: float,
+        on_frame: Callable[[Any, bytes], None],
+        on_lost: Callable[[], None],
+    ) -> None:
+        super().__init__(auto_decode=False)
+        self._address = address
+        self._tls = tls
+        self._connect_timeout = connect_timeout
+        self._send_timeout = send_timeout
+        self._on_frame = on_frame
+        self._on_lost = on_lost
+        self._writing = threading.Lock()
+        # OpenSSL wants one call at a time; a plain socket reads and writes at once.
+        self._calling: Any = threading.Lock() if tls is not None else contextlib.nullcontext()
+        self.heard = self.said = time.monotonic()
+        self.override_threading(self._reader)
+
+    def attempt_connection(self) -> None:
+        """Connects; called by `start`.
+
+        Raises:
+            OSError: it cannot be reached, or it is not whom it should be (ssl.SSLError).
+        """
+        deadline = time.monotonic() + self._connect_timeout
+        host, port = self._address.host, self._address.port
+        plain = socket.create_connection((host, port), self._connect_timeout)
+        try:
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            plain.settimeout(max(deadline - time.monotonic(), 0.001))
+            self.socket = plain if self._tls is None else self._tls.wrap_socket(plain, server_hostname=host)
+            self.socket.setblocking(False)
+        except BaseException:
+            plain.close()
+            raise
+        self.current_host_and_port = (host, port)
+        self._readable, self._writable = selectors.DefaultSelector(), selectors.DefaultSelector()
+        self._readable.register(self.socket, selectors.EVENT_READ)
+        self._writable.register(self.socket, selectors.EVENT_WRITE)
+
+    def send(self, encoded_frame: bytes) -> None:
+        """Writes frames.
+
+        Raises:
+            WriteError: not to the end: the time ran out or the connection is lost; it is of no use any more.
+        """
+        deadline = time.monotonic() + self._send_timeout
+        if not self._writing.acquire(timeout=self._send_timeout):
+            raise self._given_up(f"another frame has not been written within {self._send_timeout:g} s")
+        try:
+            self._write(memoryview(encoded_frame), deadline)
+        except OSError as error:
+            if isinstance(error, WriteError):
+                raise
+            raise self._given_up(error.strerror or type(error).__name__) from error
+        finally:
+            self._writing.release()
+
+    def beat(self, sign: bytes) -> None:
+        """Writes a sign of life, unless somebody is writing anyway."""
+        if self._writing.acquire(blocking=False):
+            try:
+                with contextlib.suppress(OSError):
+                    self._write(memoryview(sign), time.monotonic())
+            finally:
+                self._writing.release()
+
+    def receive(self) -> bytes:
+        """What came, waited for; empty at the end. Called by stomp.py in its thread."""
+        while self.running:
+            try:
+                with self._calling:
+                    data: bytes = self.socket.recv(_CHUNK)
+            except (BlockingIOError, ssl.SSLWantReadError):
+                self._readable.select()
+            except ssl.SSLWantWriteError:
+                self._writable.select()
+            except (OSError, ValueError):
+                break
+            else:
+                self.heard = time.monotonic()
+                return data
+        return b""
+
+    def process_frame(self, f: Any, frame_str: bytes) -> None:
+        """Hands a frame on; called by stomp.py in its thread. Nothing is logged: frames hold credentials."""
+        self._on_frame(f, frame_str)
+
+    def notify(self, frame_type: str, frame: Any = None) -> None:
+        """What stomp.py would tell its listeners: the end is all that counts here."""
+        if frame_type == "disconnected":
+            self.notified_on_disconnect = True
+            self._on_lost()
+
+    def is_connected(self) -> bool:
+        """Whether it may still be used."""
+        return bool(self.running)
+
+    def disconnect_socket(self) -> None:
+        """Ends the connection; the thread that reads comes to its end and closes the socket."""
+        self.running = False
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
+
+    def cleanup(self) -> None:
+        """Closes the socket; called by stomp.py at the end of its thread."""
+        self.running = False
+        for selector in (self._readable, self._writable):
+            selector.close()
+        with contextlib.suppress(OSError):
+            self.socket.close()
+
+    def _reader(self, run: Callable[[], None]) -> threading.Thread:
+        thread = threading.Thread(target=run, name=f"stomp-{self._address.host}", daemon=True)
+        thread.start()
+        return thread
+
+    def _write(self, rest: memoryview, deadline: float) -> None:
+        while rest:
+            try:
+                with self._calling:
+                    rest = rest[self.socket.send(rest) :]
+                self.said = time.monotonic()
+            except (BlockingIOError, ssl.SSLWantWriteError):
+                if not self._writable.select(max(deadline - time.monotonic(), 0)) and time.monotonic() >= deadline:
+                    raise self._given_up(f"the broker took nothing for {self._send_timeout:g} s") from None
+            except ssl.SSLWantReadError:
+                self._readable_for_writer(deadline)
+            except ValueError as error:  # closed by the other thread
+                raise self._given_up("the connection was closed") from error
+
+    def _readable_for_writer(self, deadline: float) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.socket, selectors.EVENT_READ)
+            selector.select(max(deadline - time.monotonic(), 0))
+
+    def _given_up(self, reason: str) -> WriteError:
+        self.disconnect_socket()
+        return WriteError(f"{self._address}: {reason}")

@@ -1,0 +1,191 @@
+"""Messages to frames and back, for both brokers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.jms import DeliveryMode, Destination, JmsMessage, Long, MessageType, Queue, TemporaryQueue, Topic
+from mtosi_jms.jms.destinations import TemporaryTopic
+from mtosi_jms.jms.selector import parse
+from mtosi_jms.transport.stomp.dialect import ActiveMQ, Artemis, Dialect, artemis_selector, dialect_of
+from mtosi_jms.transport.stomp.frames import encode, headers_of
+from mtosi_jms.transport.stomp.messages import RESERVED, incoming, outgoing
+
+BOTH = pytest.mark.parametrize("dialect", [ActiveMQ("5"), Artemis("2")], ids=["activemq", "artemis"])
+QUEUE = Queue("q")
+
+
+def out(dialect: Dialect, **fields: Any) -> tuple[dict[str, str], bytes]:
+    sent = JmsMessage(**fields).stamped(QUEUE, message_id=None, timestamp_ms=1_000)
+    return outgoing(dialect, dialect.address(QUEUE), sent, sent.reply_to and dialect.reply_address(sent.reply_to))
+
+
+def back(dialect: Dialect, headers: dict[str, str], body: bytes = b"") -> JmsMessage:
+    return incoming(dialect, headers, body, QUEUE, lambda text: None)
+
+
+@BOTH
+class TestSent:
+    def test_persistence_is_lower_case_and_never_by_default(self, dialect: Dialect) -> None:
+        assert "persistent" not in out(dialect)[0]
+        assert out(dialect, delivery_mode=DeliveryMode.PERSISTENT)[0]["persistent"] == "true"
+
+    def test_expiry_is_absolute(self, dialect: Dialect) -> None:
+        assert out(dialect, time_to_live_ms=500)[0]["expires"] == "1500"
+        assert "expires" not in out(dialect)[0]
+
+    def test_the_priority_is_a_number(self, dialect: Dialect) -> None:
+        assert out(dialect, priority=7)[0]["priority"] == "7"
+
+    @pytest.mark.parametrize(
+        ("value", "text"), [(True, "true"), (False, "false"), (5, "5"), (Long(2**40), str(2**40)), (0.1, "0.1")]
+    )
+    def test_properties_are_text(self, dialect: Dialect, value: Any, text: str) -> None:
+        assert out(dialect, properties={"p": value})[0]["p"] == text
+
+    @pytest.mark.parametrize("name", sorted(RESERVED))
+    def test_no_property_takes_the_place_of_a_header(self, dialect: Dialect, name: str) -> None:
+        with pytest.raises(ConfigError, match=name):
+            out(dialect, properties={name: "x"})
+
+    @pytest.mark.parametrize("text", ["a\0b", "\x1b[0m", "\ud800"])
+    def test_what_no_header_can_hold(self, dialect: Dialect, text: str) -> None:
+        with pytest.raises(ConfigError, match="p has"):
+            out(dialect, properties={"p": text})
+        with pytest.raises(ConfigError, match="correlation-id has"):
+            out(dialect, correlation_id=text)
+
+    def test_bytes_have_a_length(self, dialect: Dialect) -> None:
+        headers, body = out(dialect, body=b"\0\xff", message_type=MessageType.BYTES)
+        assert (headers["content-length"], body) == ("2", b"\0\xff")
+        assert back(dialect, headers, body).message_type is MessageType.BYTES
+
+
+class TestActiveMq:
+    def test_small_text_has_no_length(self) -> None:
+        """With one alone Java gets a BytesMessage."""
+        assert "content-length" not in out(ActiveMQ("5"), body=b"<a/>")[0]
+
+    def test_large_text_has_one_and_is_marked(self) -> None:
+        headers, _ = out(ActiveMQ("5"), body=b"x" * 100_000)
+        assert (headers["content-length"], headers["amq-msg-type"]) == ("100000", "text")
+        message = back(ActiveMQ("5"), headers, b"x" * 100_000)
+        assert (message.message_type, dict(message.properties)) == (MessageType.TEXT, {})
+
+    @pytest.mark.parametrize(
+        ("properties", "what"),
+        [
+            ({"p": "x" * 10_001}, "10,002 bytes"),
+            ({"p": ":" * 5_000}, "10,001"),
+            ({f"p{n}": 1 for n in range(1000)}, "headers"),
+        ],
+    )
+    def test_what_breaks_the_frame(self, properties: dict[str, Any], what: str) -> None:
+        with pytest.raises(ConfigError, match=what):
+            out(ActiveMQ("5"), properties=properties)
+        out(Artemis("2"), properties=properties)
+
+    def test_the_prefix_of_selectors_is_the_brokers_to_add(self) -> None:
+        headers = ActiveMQ("5").subscribing(QUEUE, parse("n > 3"), None, False, 1)
+        assert headers == {"activemq.prefetchSize": "1", "selector": "n > 3"}
+
+
+class TestArtemis:
+    def test_the_prefix_of_selectors_is_ours_to_add(self) -> None:
+        headers = Artemis("2").subscribing(QUEUE, parse("n > 3"), None, False, 1)
+        assert headers["selector"] == "convert_string_expressions:n > 3"
+
+    def test_a_window_is_bytes(self) -> None:
+        windows = [Artemis("2").subscribing(QUEUE, None, None, False, n)["consumer-window-size"] for n in (1, 2, 50)]
+        assert windows == ["1", "10001", "490001"]
+
+    @pytest.mark.parametrize(
+        ("selector", "theirs"),
+        [
+            ("JMSPriority > 5", "AMQPriority > 5"),
+            ("JMSDeliveryMode = 'PERSISTENT' AND a = 'it''s'", "AMQDurable = 'DURABLE' AND a = 'it''s'"),
+            ("a = 'PERSISTENT' OR b = 'JMSPriority'", "a = 'PERSISTENT' OR b = 'JMSPriority'"),
+            ("JMSCorrelationID IS NULL", "JMSCorrelationID IS NULL"),
+        ],
+    )
+    def test_headers_have_other_names_in_selectors(self, selector: str, theirs: str) -> None:
+        assert artemis_selector(parse(selector)) == theirs
+
+
+@BOTH
+class TestReceived:
+    def test_what_mtosi_knows_has_its_type_again(self, dialect: Dialect) -> None:
+        """C62, and the booleans of Table 4."""
+        told = {
+            "MTOSI_requestedBatchSize": "200",
+            "MTOSI_batchSequenceEndOfReply": "true",
+            "MTOSI_isEdgePointRelated": "false",
+            "MTOSI_rootCauseAlarmIndication": "true",
+            "MTOSI_batchSequenceNumber": "many",
+            "other": "7",
+        }
+        assert dict(back(dialect, told).properties) == {
+            "MTOSI_requestedBatchSize": 200,
+            "MTOSI_batchSequenceEndOfReply": True,
+            "MTOSI_isEdgePointRelated": False,
+            "MTOSI_rootCauseAlarmIndication": True,
+            "MTOSI_batchSequenceNumber": "many",
+            "other": "7",
+        }
+
+    def test_headers_of_the_frame_are_no_properties(self, dialect: Dialect) -> None:
+        told = {
+            **dict.fromkeys(RESERVED, "x"),
+            **dict.fromkeys(("message-id", "content-length", "amq-msg-type", "JMSPriority", "not", "a b", ""), "x"),
+        }
+        assert dict(back(dialect, told).properties) == {}
+
+    @pytest.mark.parametrize("name", ["priority", "expires", "timestamp", "redelivered", "reply-to", "content-length"])
+    @pytest.mark.parametrize("text", ["", "-1", "high", "99", "9" * 400, "\u0662", "\x00"])
+    def test_a_peers_nonsense_stops_nothing(self, dialect: Dialect, name: str, text: str) -> None:
+        assert back(dialect, {name: text}).body == b""
+
+    @pytest.mark.parametrize("kind", [Queue, Topic, TemporaryQueue, TemporaryTopic])
+    def test_the_kind_of_a_reply_destination_survives(self, dialect: Dialect, kind: type[Destination]) -> None:
+        """R15b."""
+        assert back(dialect, {"reply-to": dialect.reply_address(kind("n:1"))}).reply_to == kind("n:1")
+
+
+HEADERS = st.dictionaries(
+    st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True),
+    st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",))),
+)
+
+
+class _Frame:
+    def __init__(self, headers: dict[str, str]) -> None:
+        self.headers = headers
+
+
+@given(HEADERS)
+def test_headers_are_read_as_they_were_written(headers: dict[str, str]) -> None:
+    raw = encode("MESSAGE", headers)[:-1]
+    assert headers_of(_Frame({"any": "\ufffd"}), raw) == headers
+
+
+def test_stomp_py_damages_what_java_sends_in_a_header() -> None:
+    raw = b"MESSAGE\np:\xed\xa0\xbd\xed\xb8\x80\\n\n\n"
+    assert headers_of(_Frame({"p": "\ufffd"}), raw) == {"p": "\U0001f600\n"}
+
+
+@pytest.mark.parametrize("server", ["ActiveMQ/5.17.2", "ActiveMQ-Artemis/2.44.0 ActiveMQ Artemis Messaging Engine"])
+def test_a_broker_tells_its_name(server: str) -> None:
+    assert dialect_of(server, "a").version in server
+
+
+@pytest.mark.parametrize("server", ["", "RabbitMQ/3.9", "apache-apollo"])
+def test_other_brokers_are_not_guessed(server: str) -> None:
+    from mtosi_jms.errors import TransportError
+
+    with pytest.raises(TransportError, match="ActiveMQ"):
+        dialect_of(server, "stomp://h:1")
