@@ -28,9 +28,9 @@ from mtosi_jms.messages import stamped
 from mtosi_jms.namespaces import NOTMSG, SOAP11, SOAP12, clark, split_clark
 from mtosi_jms.soap import Envelope, Header, header_text, parse
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
-from mtosi_jms.stubs.fmw.notmsg import Notify, NotifyMessage
+from mtosi_jms.stubs.fmw.notmsg import Notify
 from mtosi_jms.transport import Connection
-from mtosi_jms.xmlbind import RawXml, XmlWarning, decode, find_element, parse_xml, to_element
+from mtosi_jms.xmlbind import RawXml, XmlWarning, decode, find_element, parse_xml
 from mtosi_jms.xmlbind.parser import read_document
 
 _ENVELOPES: Final = (clark(SOAP11, "Envelope"), clark(SOAP12, "Envelope"))
@@ -184,9 +184,9 @@ def _envelope(one: Notification, uri: str, sender: str) -> Envelope:
     )
     body = one.body
     if body.tag != _NOTIFY:
-        body = to_element(Notify(topic=uri, message=NotifyMessage()))
-        holder = next(child for child in body if split_clark(str(child.tag))[1] == "message")
-        holder.append(copy.deepcopy(one.body))
+        body = etree.Element(_NOTIFY)
+        etree.SubElement(body, Notify.__xml__.field("topic").tag).text = uri
+        etree.SubElement(body, Notify.__xml__.field("message").tag).append(copy.deepcopy(one.body))
     return Envelope(header=header, body=RawXml.from_element(body))
 
 
