@@ -123,8 +123,26 @@ def _recorded(folder: Path) -> Mapping[str, Callable[[], SupplierBase]]:
     }
 
 
-def serve(connection: Connection, args: argparse.Namespace, services: list[SupplierBase], stop: Stop) -> int:
+def _announce(line: str) -> None:
+    console.say(line)
+    console.flush()
+
+
+def serve(
+    connection: Connection,
+    args: argparse.Namespace,
+    services: list[SupplierBase],
+    stop: Stop,
+    announce: Callable[[str], object] = _announce,
+) -> int:
     """Answer requests over a connection until the stop is set; 0 then.
+
+    Args:
+        connection: the connection.
+        args: what the command line says.
+        services: what answers.
+        stop: ends it, when the requests in hand are answered.
+        announce: given the line that says `ready`, when requests are received.
 
     Raises:
         ConfigError: a destination that cannot be served from.
@@ -137,8 +155,7 @@ def serve(connection: Connection, args: argparse.Namespace, services: list[Suppl
         if args.reply_policy == "default" and not connection.names.names():
             console.note("no naming context: replies go to any queue that a request names; --reply-policy tightens it")
         offered = ", ".join(service.__service__.name for service in services)
-        console.say(printable(f"ready: {args.destination} ({supplier.destination}) answers {offered}"))
-        console.flush()
+        announce(printable(f"ready: {args.destination} ({supplier.destination}) answers {offered}"))
         while not stop.wait(_LOOK):
             if not supplier.is_running:
                 raise TransportError(f"nothing is received from {supplier.destination} any more")
