@@ -104,7 +104,7 @@ class Recording:
     def equipment_of(self, element: NamingAttributeType) -> Iterable[EquipmentHolderType | EquipmentType] | None:
         """See `EquipmentSource`."""
         found = [one for one in self.inside(element) if isinstance(one, EquipmentHolderType | EquipmentType)]
-        return found if found or str(element) in self.objects else None
+        return found if found or isinstance(self.find(element), ManagedElementType) else None
 
     def inside(self, element: NamingAttributeType) -> list[Any]:
         """The objects in a managed element."""
