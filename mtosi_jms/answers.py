@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import inspect
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,9 +20,10 @@ from mtosi_jms.errors import (
 )
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage, NamingContext
 from mtosi_jms.jms.binding import to_jms
+from mtosi_jms.jms.table2 import MAX_INTEGER
 from mtosi_jms.messages import stamped, whole_number
 from mtosi_jms.patterns import Batch, BatchPosition, ReplyRoute, RouteSource, parse_pattern, reply_ids, reply_route
-from mtosi_jms.service import OperationInfo, ServiceInfo
+from mtosi_jms.service import OperationInfo, ServiceInfo, SupplierBase
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
 from mtosi_jms.stubs.fmw.hdr import (
     ActivityStatusEnumType,
@@ -30,7 +32,7 @@ from mtosi_jms.stubs.fmw.hdr import (
     CommunicationStyleType,
     MessageTypeType,
 )
-from mtosi_jms.xmlbind import XmlObject
+from mtosi_jms.xmlbind import RawXml, XmlObject
 
 log = logging.getLogger(__name__)
 
@@ -147,7 +149,8 @@ class Replies:
 
     def _number(self, header: Header, position: BatchPosition) -> None:
         size = whole_number(self.request.requested_batch_size)
-        header.requested_batch_size = size if size is None or size >= 0 else None
+        # Echoing it is a courtesy: what cannot become a property (C25) must not cost the requestor the answer.
+        header.requested_batch_size = size if size is None or 0 <= size <= MAX_INTEGER else None
         header.batch_sequence_number = position.number
         header.batch_sequence_end_of_reply = position.end_of_reply
 
@@ -265,3 +268,42 @@ def _nested(cls: type[XmlObject], path: Sequence[str], objects: list[Any]) -> Xm
     name, *rest = path
     value = _nested(cls.__xml__.field(name).table().cls, rest, objects) if rest else objects
     return cls(**{name: value})  # type: ignore[arg-type]
+
+
+def operations_by_tag(services: Sequence[SupplierBase]) -> dict[str, tuple[SupplierBase, OperationInfo]]:
+    """What each request element asks for, by its Clark name.
+
+    Raises:
+        ConfigError: two services with the same request element.
+    """
+    found: dict[str, tuple[SupplierBase, OperationInfo]] = {}
+    for supplier in services:
+        for tag, operation in supplier.__service__.by_request_tag.items():
+            if tag in found:
+                raise ConfigError(f"two services on one destination take {tag}")
+            found[tag] = supplier, operation
+    return found
+
+
+def refuse_asynchronous(operations: Iterable[tuple[SupplierBase, OperationInfo]]) -> None:
+    """See that no handler needs an event loop.
+
+    Raises:
+        ConfigError: one does.
+    """
+    for supplier, operation in operations:
+        handler = supplier.handler(operation)
+        if inspect.iscoroutinefunction(handler) or inspect.isasyncgenfunction(handler):
+            raise ConfigError(f"the handler of {operation.name} is asynchronous: serve it by `supplier.aio`")
+
+
+def internal_error(operation: OperationInfo, error: Exception) -> MtosiFault:
+    """The fault of a handler that failed: what kind of failure, but not what it says."""
+    return MtosiFault(f"{operation.name} failed with {type(error).__name__}", kind="internalError")
+
+
+def tag_of(body: Any) -> str:
+    """The Clark name of a body's element, empty where there is none."""
+    if isinstance(body, RawXml):
+        return body.tag
+    return str(body.__xml__.tag) if isinstance(body, XmlObject) else ""

@@ -13,20 +13,23 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from mtosi_jms.errors import ConfigError, EnvelopeError, XmlError
+from mtosi_jms.incoming import Landing
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, from_jms, to_jms
 from mtosi_jms.jms.events import logical_name
 from mtosi_jms.jms.profile import TopicCategory
 from mtosi_jms.messages import have_again, stamped
-from mtosi_jms.replies import Landing
 from mtosi_jms.soap import Envelope, Header, correlation_id
 from mtosi_jms.stubs.fmw.cei import CommonEventInformationType
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.stubs.fmw.notmsg import Notify, NotifyMessage
 from mtosi_jms.transport import Connection, Delivery
+
+if TYPE_CHECKING:
+    from mtosi_jms.aio.notifications import AsyncPublisher, AsyncSubscriber
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +66,18 @@ class Publisher:
             raise ConfigError("notifications go to administered destinations (R2a)")
         self._session = connection.session()
         self._lock = threading.Lock()
+        self._making = threading.Lock()
+        self._aio: AsyncPublisher | None = None
+
+    @property
+    def aio(self) -> AsyncPublisher:
+        """The same publisher for coroutines."""
+        from mtosi_jms.aio.notifications import AsyncPublisher  # asyncio is not there for who does not use it
+
+        with self._making:
+            if self._aio is None:
+                self._aio = AsyncPublisher(self.publish)
+            return self._aio
 
     def publish(self, event: CommonEventInformationType, *, category: TopicCategory | str | None = None) -> JmsMessage:
         """Publish one event in a message of its own (C30).
@@ -110,6 +125,9 @@ class Publisher:
     def close(self) -> None:
         """End the session."""
         self._session.close()
+        with self._making:
+            if self._aio is not None:
+                self._aio.stop()
 
     def __enter__(self) -> Self:
         return self
@@ -164,6 +182,8 @@ class Subscriber(Iterator[Any]):
         self._landing = landing
         self._on_error = on_error
         self._events: deque[Any] = deque()
+        self._making = threading.Lock()
+        self._aio: AsyncSubscriber | None = None
         self.envelope: Envelope | None = None
         self.message: JmsMessage | None = None
         self._session = connection.session()
@@ -173,6 +193,17 @@ class Subscriber(Iterator[Any]):
         except BaseException:
             self._session.close()
             raise
+
+    @property
+    def aio(self) -> AsyncSubscriber:
+        """The same subscriber for coroutines, in place of the blocking iteration and not beside it."""
+        from mtosi_jms.aio.notifications import AsyncSubscriber  # asyncio is not there for who does not use it
+
+        with self._making:
+            if self._aio is None:
+                receive = self._consumer.receive
+                self._aio = AsyncSubscriber(receive, self._take, self._events, self.close, self._timeout)
+            return self._aio
 
     def __next__(self) -> Any:
         deadline = None if self._timeout is None else time.monotonic() + self._timeout
@@ -217,6 +248,9 @@ class Subscriber(Iterator[Any]):
     def close(self) -> None:
         """End the subscription."""
         self._session.close()
+        with self._making:
+            if self._aio is not None:
+                self._aio.stop()
 
     def __enter__(self) -> Self:
         return self

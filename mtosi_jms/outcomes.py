@@ -5,56 +5,61 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.errors import IncompleteBatchError, MtosiError, MtosiFault, ProtocolError
 from mtosi_jms.messages import in_package
-from mtosi_jms.replies import ReplyPump, Ticket
+from mtosi_jms.replies import ReplyPump
 from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
+from mtosi_jms.tickets import Ticket
 
 log = logging.getLogger(__name__)
 
 
-class Batches(Iterator[Any]):
-    """The responses of one MultipleBatchResponse call: in order, each once, as soon as order allows.
+class BatchCall:
+    """The responses of one MultipleBatchResponse call, whoever waits for them, a thread or a coroutine.
 
-    Iteration raises, when the turn of the fault has come, `MtosiFault` (C59), `IncompleteBatchError` with the missing
-    numbers (P32), `ReplyTimeoutError`, or the `XmlError` of a reply that cannot be read. It is for one thread at a
-    time. What nobody refers to any more is given up.
-
-    Attributes:
-        correlation_id: the request's correlationId.
+    What nobody refers to any more is given up.
     """
 
-    def __init__(
-        self, pump: ReplyPump, ticket: Ticket, service: ServiceInfo, operation: OperationInfo, options: CallOptions
-    ) -> None:
-        self.correlation_id = ticket.correlation_id
+    def __init__(self, pump: ReplyPump, service: ServiceInfo, operation: OperationInfo, options: CallOptions) -> None:
         self._pump = pump
-        self._ticket = ticket
         self._service = service
         self._operation = operation
         self._options = options
-        self._end = weakref.finalize(self, pump.drop, ticket)
+        self._ticket: Ticket | None = None
+        self._end: weakref.finalize[..., Any] | None = None
+
+    def _opened(self, ticket: Ticket) -> None:
+        """The request was sent."""
+        self._ticket = ticket
+        self._end = weakref.finalize(self, self._pump.drop, ticket)
         self._end.atexit = False
 
-    def __next__(self) -> Any:
+    @contextmanager
+    def _closed_by_errors(self) -> Iterator[None]:
+        """Whatever ends the iteration gives up what has not come, and says what had arrived out of turn."""
         try:
-            envelope = self._pump.next(self._ticket)
-            if envelope is not None:
-                return heard(envelope, self._options, self._service, self._operation)
+            yield
         except IncompleteBatchError as error:
-            self.close()
+            self._give_up()
             error.batches = dict(self.held)
             raise
         except BaseException:
-            self.close()
+            self._give_up()
             raise
-        self.close()
-        raise StopIteration
+
+    def _heard(self, envelope: Envelope) -> Any:
+        return heard(envelope, self._options, self._service, self._operation)
+
+    @property
+    def correlation_id(self) -> str:
+        """The request's correlationId; empty as long as it was not sent."""
+        return self._ticket.correlation_id if self._ticket is not None else ""
 
     @property
     def held(self) -> Mapping[int, Any]:
@@ -62,7 +67,8 @@ class Batches(Iterator[Any]):
 
         Responses; in place of one that is none, its envelope.
         """
-        return {number: self._held(envelope) for number, envelope in self._ticket.held.items()}
+        held = self._ticket.held if self._ticket is not None else {}
+        return {number: self._held(envelope) for number, envelope in held.items()}
 
     def _held(self, envelope: Envelope) -> Any:
         try:
@@ -72,14 +78,43 @@ class Batches(Iterator[Any]):
 
     @property
     def counts(self) -> Any:
-        """What came so far: replies, released, duplicates, conflicts, strays."""
-        exchange: Any = self._ticket.exchange
-        return exchange.counts
+        """What came so far: replies, released, duplicates, conflicts, strays; None before the request was sent."""
+        exchange: Any = self._ticket.exchange if self._ticket is not None else None
+        return exchange.counts if exchange is not None else None
 
     def close(self) -> None:
         """Give up what has not come; its replies will be orphans."""
-        if self._end.detach() is not None:
-            self._pump.close_ticket(self._ticket)
+        self._give_up()
+        self._pump.sweep()
+
+    def _give_up(self) -> None:
+        """As `close`, without any lock: a coroutine may end in the hands of the garbage collector."""
+        if self._end is not None and self._end.detach() is not None and self._ticket is not None:
+            self._pump.drop(self._ticket)
+
+
+class Batches(BatchCall, Iterator[Any]):
+    """The responses of one MultipleBatchResponse call: in order, each once, as soon as order allows.
+
+    Iteration raises, when the turn of the fault has come, `MtosiFault` (C59), `IncompleteBatchError` with the missing
+    numbers (P32), `ReplyTimeoutError`, or the `XmlError` of a reply that cannot be read. It is for one thread at a
+    time. What nobody refers to any more is given up.
+    """
+
+    def __init__(
+        self, pump: ReplyPump, ticket: Ticket, service: ServiceInfo, operation: OperationInfo, options: CallOptions
+    ) -> None:
+        super().__init__(pump, service, operation, options)
+        self._opened(ticket)
+        self._asked = ticket
+
+    def __next__(self) -> Any:
+        with self._closed_by_errors():
+            envelope = self._pump.next(self._asked)
+            if envelope is not None:
+                return self._heard(envelope)
+        self.close()
+        raise StopIteration
 
     def __enter__(self) -> Self:
         return self
@@ -88,6 +123,17 @@ class Batches(Iterator[Any]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def only_reply(envelope: Envelope | None, ticket: Ticket) -> Envelope:
+    """The one reply of an exchange.
+
+    Raises:
+        ProtocolError: there is none.
+    """
+    if envelope is None:
+        raise ProtocolError("the exchange ended without an answer", ticket.correlation_id)
+    return envelope
 
 
 def heard(envelope: Envelope, options: CallOptions, service: ServiceInfo, operation: OperationInfo) -> Any:

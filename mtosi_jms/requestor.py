@@ -2,7 +2,7 @@
 
 It has no thread of its own. Whoever waits for a reply receives for all: one caller at a time pumps the reply
 destination and gives each reply to the exchange it belongs to. So nothing is taken from the provider before somebody
-wants it, and a failure surfaces where somebody waits.
+wants it, and a failure surfaces where somebody waits. For callers on event loops there is `Requestor.aio`.
 """
 
 from __future__ import annotations
@@ -15,34 +15,30 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
-from mtosi_jms.errors import ConfigError, HeaderError, ProtocolError
+from mtosi_jms.errors import ConfigError, HeaderError
+from mtosi_jms.incoming import Landing, Orphans
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, to_jms
 from mtosi_jms.messages import Target, stamped, target_of
-from mtosi_jms.outcomes import Batches, bulk_reply, heard
+from mtosi_jms.outcomes import Batches, bulk_reply, heard, only_reply
 from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, Limits, SimpleExchange, Strategy
-from mtosi_jms.replies import Landing, Orphans, ReplyPump, Ticket
+from mtosi_jms.replies import ReplyPump
 from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
+from mtosi_jms.shapes import batch_shape, bulk_shape, has_batches, simple_shape
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
-from mtosi_jms.stubs.fmw.hdr import (
-    CommunicationPatternType,
-    CommunicationStyleType,
-    CompressionEnumType,
-    CompressionTypeType,
-    MessageTypeType,
-    PackingEnumType,
-    PackingTypeType,
-)
+from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
+from mtosi_jms.tickets import Ticket
 from mtosi_jms.transport import Connection, Session
 from mtosi_jms.xmlbind import XmlObject
 
+if TYPE_CHECKING:
+    from mtosi_jms.aio.requestor import AsyncRequestor
+
 log = logging.getLogger(__name__)
 
-_Pattern = CommunicationPatternType
-_SIMPLE: Final = {"communication_pattern": _Pattern.SimpleResponse}
 _STRATEGIES = {"both": Strategy.BOTH, "xml": Strategy.XML, "jms": Strategy.MESSAGE_ID}
 
 
@@ -58,7 +54,8 @@ class Requestor:
         profile: the switches of the binding.
         limits: how long exchanges wait; a call may set its own time. Time counts while a caller waits.
         landing: keeps each received message durably before it is acknowledged.
-        on_orphan: called with each reply that belongs to no exchange, by a thread that waits for another.
+        on_orphan: called with each reply that belongs to no exchange, by a thread that waits for another; once there
+            were asynchronous callers, by a thread of its own.
         expect_ack: take a reply without body and batch fields for an acknowledgement, not for the answer (C61).
         new_id: makes correlation ids.
         clock: seconds, not running backwards.
@@ -100,6 +97,8 @@ class Requestor:
         self._new_id = new_id
         self._clock = clock
         self._sending = threading.Lock()
+        self._making = threading.Lock()
+        self._aio: AsyncRequestor | None = None
         named = [] if temporary_reply else [connection.names.lookup(reply_to or sender_uri)]
         failures = [connection.names.lookup(failure_reply_to)] if failure_reply_to else []
         self._temporary: Destination | None = None
@@ -139,6 +138,16 @@ class Requestor:
         """How many exchanges wait for replies."""
         return self._pump.pending
 
+    @property
+    def aio(self) -> AsyncRequestor:
+        """The same requestor for coroutines; blocking callers and any number of event loops may share it."""
+        from mtosi_jms.aio.requestor import AsyncRequestor  # asyncio is not there for who does not use it
+
+        with self._making:
+            if self._aio is None:
+                self._aio = AsyncRequestor(self._pump, self._begin, self._send_one_way, self.close)
+            return self._aio
+
     def call(
         self, service: ServiceInfo, operation: OperationInfo, destination: Any, request: XmlObject, options: CallOptions
     ) -> Any:
@@ -155,7 +164,7 @@ class Requestor:
         if operation.mep == "one-way":
             self._send_one_way(operation, destination, request, options)
             return None
-        envelope = self._only_reply(self._begin(service, operation, destination, request, _SIMPLE, options))
+        envelope = self._only_reply(self._begin(service, operation, destination, request, simple_shape(), options))
         return heard(envelope, options, service, operation)
 
     def call_bulk(
@@ -172,9 +181,8 @@ class Requestor:
         Raises:
             As `call`; ConfigError for a one-way operation.
         """
-        if operation.mep == "one-way":
-            raise ConfigError(f"{operation.name} is one-way: it has no bulk response")
-        envelope = self._only_reply(self._begin(service, operation, destination, request, _bulk(terms), options))
+        shape = bulk_shape(operation, terms)
+        envelope = self._only_reply(self._begin(service, operation, destination, request, shape, options))
         return bulk_reply(envelope, heard(envelope, options, service, operation), terms)
 
     def _only_reply(self, ticket: Ticket) -> Envelope:
@@ -183,9 +191,7 @@ class Requestor:
             envelope = self._pump.next(ticket)
         finally:
             self._pump.close_ticket(ticket)
-        if envelope is None:
-            raise ProtocolError("the exchange ended without an answer", ticket.correlation_id)
-        return envelope
+        return only_reply(envelope, ticket)
 
     def call_batches(
         self,
@@ -202,10 +208,7 @@ class Requestor:
             HeaderError, NamingError, EncodeError: the request cannot be sent; nothing was.
             TransportError: the provider failed.
         """
-        if operation.mep == "one-way":
-            raise ConfigError(f"{operation.name} is one-way: it has no batches")
-        shape = {"communication_pattern": _Pattern.MultipleBatchResponse, "requested_batch_size": batch_size}
-        ticket = self._begin(service, operation, destination, request, shape, options)
+        ticket = self._begin(service, operation, destination, request, batch_shape(operation, batch_size), options)
         return Batches(self._pump, ticket, service, operation, options)
 
     def _begin(
@@ -222,8 +225,7 @@ class Requestor:
         header = self._header(operation, target, shape)
         message = self._message(header, request, target.options)
         now = self._clock()
-        simple = shape["communication_pattern"] is not _Pattern.MultipleBatchResponse
-        exchange = self._exchange(correlation_id(header) or "", now, options, simple=simple)
+        exchange = self._exchange(correlation_id(header) or "", now, options, simple=not has_batches(shape))
         ticket = self._pump.open(exchange, service.root, now)
         try:
             sent = self._send(target.destination, message)
@@ -269,7 +271,7 @@ class Requestor:
         if operation.mep == "one-way":  # nobody answers: no reply address, and no id to answer with (C13)
             fields |= {
                 "msg_type": MessageTypeType.NOTIFICATION,
-                "communication_pattern": _Pattern.Notification,
+                "communication_pattern": CommunicationPatternType.Notification,
                 "correlation_id": options.correlation_id,
             }
         else:
@@ -319,6 +321,9 @@ class Requestor:
         """Ends the sessions; callers that wait get an IllegalStateError. The connection stays open."""
         self._pump.close()
         self._session.close()
+        with self._making:
+            if self._aio is not None:
+                self._aio.stop_sending()
 
     def __enter__(self) -> Self:
         return self
@@ -327,14 +332,3 @@ class Requestor:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _bulk(terms: BulkTerms) -> dict[str, Any]:
-    """What a request's header says of the pattern BulkResponse."""
-    return {
-        "communication_pattern": _Pattern.BulkResponse,
-        "requested_batch_size": terms.batch_size,
-        "file_location_uri": terms.file_location_uri,
-        "compression_type": CompressionTypeType(value=CompressionEnumType(terms.compression)),
-        "packing_type": PackingTypeType(value=PackingEnumType(terms.packing)),
-    }

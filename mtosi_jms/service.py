@@ -7,16 +7,15 @@ operation's descriptor, to a `Caller`. Which pattern answers is decided by each 
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.errors import ConfigError, MtosiFault
-from mtosi_jms.xmlbind import XmlObject, find_element, find_type, register_package, registered_packages
+from mtosi_jms.xmlbind import XmlObject, find_element, find_type, register_package
 from mtosi_jms.xmlbind.refs import resolve_class
 
 __all__ = [
@@ -29,20 +28,15 @@ __all__ = [
     "Service",
     "ServiceInfo",
     "SupplierBase",
-    "Usage",
     "find_element",
-    "find_operations",
     "find_type",
     "register_package",
-    "services_of",
 ]
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
 Response_co = TypeVar("Response_co", covariant=True)
 Mep = Literal["request-response", "one-way"]
-Role = Literal["request", "response", "fault"]
-_ROLES: tuple[Role, ...] = ("request", "response", "fault")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +192,11 @@ class Caller(Protocol):
         """Send a request whose answer lies in a file, and return the one reply (BulkResponse)."""
         ...
 
+    @property
+    def aio(self) -> Any:
+        """The same for coroutines: an `mtosi_jms.awaited.AsyncCaller`."""
+        ...
+
 
 class BoundOperation(Generic[Request, Response]):
     """An operation of a service at a destination; generated subclasses give it its signature."""
@@ -337,65 +336,3 @@ class SupplierBase:
         """The method that answers an operation."""
         method: Callable[[Any, RequestContext], Any] = getattr(self, operation.python_name)
         return method
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """What an element is to an operation.
-
-    Attributes:
-        service: the service interface.
-        operation: the operation of it.
-        role: whether the element is its request, its response or its fault.
-    """
-
-    service: ServiceInfo
-    operation: OperationInfo
-    role: Role
-
-
-def services_of(package: str) -> tuple[ServiceInfo, ...]:
-    """The service interfaces of a generated package, which is imported for it.
-
-    Raises:
-        ConfigError: the package cannot be imported.
-    """
-    try:
-        paths: Mapping[str, str] = getattr(importlib.import_module(package), "__services__", {})
-        places = [path.split(":") for path in paths]
-        return tuple(
-            getattr(importlib.import_module(f"{package}.{module}"), name).__service__ for module, name in places
-        )
-    except ImportError as error:
-        raise ConfigError(f"stubs package {package!r} cannot be imported: {error}") from error
-
-
-@lru_cache(maxsize=16)
-def _usages(package: str) -> Mapping[str, tuple[Usage, ...]]:
-    """Usages by path of the element's class, all of one package."""
-    found: dict[str, tuple[Usage, ...]] = {}
-    for service in services_of(package):
-        for operation in service.operations:
-            for role in _ROLES:
-                if path := getattr(operation, role):
-                    usage = Usage(service=service, operation=operation, role=role)
-                    found[path] = (*found.get(path, ()), usage)
-    return found
-
-
-def find_operations(tag: str) -> tuple[Usage, ...]:
-    """The operations whose request, response or fault an element is.
-
-    Several where services share an element, as the notification services do; those of the package that was
-    registered last come alone. Empty for an element that no registered service uses.
-
-    Args:
-        tag: Clark name of the element.
-    """
-    for package in registered_packages():
-        cls = find_element(tag, package)
-        if cls is not None and cls.__module__.startswith(f"{package}."):
-            path = f"{cls.__module__.removeprefix(package + '.')}:{cls.__name__}"
-            if usages := _usages(package).get(path):
-                return usages
-    return ()

@@ -6,15 +6,27 @@ and nothing of a request is kept after its last reply (P33). A request is acknow
 
 from __future__ import annotations
 
+import copy
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
-from mtosi_jms.answers import ProviderError, Replies, ReplyRules, ResponseMaker, Sender, WithheldError
+from mtosi_jms.answers import (
+    ProviderError,
+    Replies,
+    ReplyRules,
+    ResponseMaker,
+    Sender,
+    WithheldError,
+    internal_error,
+    operations_by_tag,
+    refuse_asynchronous,
+    tag_of,
+)
 from mtosi_jms.bulk import Folders
 from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiError, MtosiFault, ProtocolError
 from mtosi_jms.filing import BulkAnswer
@@ -25,7 +37,9 @@ from mtosi_jms.patterns import CommunicationPattern, cut_batches, parse_pattern
 from mtosi_jms.service import OperationInfo, RequestContext, SupplierBase
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
 from mtosi_jms.transport import Connection, Consumer, Session
-from mtosi_jms.xmlbind import RawXml, XmlObject
+
+if TYPE_CHECKING:
+    from mtosi_jms.aio.supplier import AsyncSupplier
 
 log = logging.getLogger(__name__)
 
@@ -83,13 +97,15 @@ class Supplier:
         self._eager = eager
         self._on_error = on_error
         self._bulk_folders = (bulk_folders,) if isinstance(bulk_folders, str | Path) else tuple(bulk_folders)
-        self._operations = _operations(services)
+        self._operations = operations_by_tag(services)
         self._package = services[0].__service__.root if services else None
         self._sessions: set[Session] = set()
-        self._busy: set[Session] = set()
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
+        self._busy: set[Session] = set()
         self._stopped = threading.Event()
+        self._ended: Callable[[MtosiError | None], object] | None = None
+        self._aio: AsyncSupplier | None = None
 
     def _known_or_own(self, destination: Destination) -> bool:
         names = self.connection.names
@@ -104,10 +120,30 @@ class Supplier:
             log.exception("the reply policy failed: no reply to %s", destination)
             return False
 
+    @property
+    def aio(self) -> AsyncSupplier:
+        """The same supplier on an event loop, for handlers that are coroutines or asynchronous generators too."""
+        from mtosi_jms.aio.supplier import AsyncSupplier
+
+        with self._lock:
+            if self._aio is None:
+                self._aio = AsyncSupplier(self._with_services, eager=self._eager)
+            return self._aio
+
+    def _with_services(
+        self, change: Callable[[SupplierBase], SupplierBase], ended: Callable[[MtosiError | None], object]
+    ) -> Supplier:
+        """The same supplier, its sessions and its end, with changed services; `ended` hears of each thread's end."""
+        other = copy.copy(self)
+        other._operations = {tag: (change(one), operation) for tag, (one, operation) in self._operations.items()}
+        other._ended = ended
+        return other
+
     def run(self) -> None:
         """Answer requests until `stop`; several threads may run one supplier.
 
         Raises:
+            ConfigError: a handler is asynchronous.
             TransportError: the provider failed.
         """
         self._serve(*self._open())
@@ -118,6 +154,7 @@ class Supplier:
         The consumers exist when this returns: a request that is sent from now on is received, on a topic too.
 
         Raises:
+            ConfigError: a handler is asynchronous.
             TransportError: the provider failed.
         """
         for session, consumer in [self._open() for _ in range(threads)]:
@@ -130,6 +167,7 @@ class Supplier:
         return self
 
     def _open(self) -> tuple[Session, Consumer]:
+        refuse_asynchronous(self._operations.values())
         session = self.connection.session()
         with self._lock:
             if self._stopped.is_set():
@@ -156,59 +194,62 @@ class Supplier:
 
     def _serve_one(self, session: Session, consumer: Consumer) -> bool:
         delivery = consumer.receive()
-        if delivery is None:
-            return False
         with self._lock:
+            if delivery is None or self._stopped.is_set():  # in the latter case it is delivered again
+                return False
             self._busy.add(session)
-        self.answer(delivery.message, session)
-        delivery.acknowledge()
-        with self._lock:
-            self._busy.discard(session)
+        try:
+            self.answer(delivery.message, session)
+            delivery.acknowledge()
+        finally:
+            with self._lock:
+                self._busy.discard(session)
         return not self._stopped.is_set()
 
     def _end(self, session: Session) -> None:
         with self._lock:
             self._sessions.discard(session)
-            self._busy.discard(session)
         session.close()
 
     def _run_logged(self, session: Session, consumer: Consumer) -> None:
+        failure: MtosiError | None = None
         try:
             self._serve(session, consumer)
         except MtosiError as error:
+            failure = error
             self._failed("the supplier ends", error)
+        finally:
+            if self._ended is not None:
+                self._ended(failure)
 
     @property
     def is_running(self) -> bool:
         """Whether a background thread still answers requests; one ends before `stop` when the provider fails."""
-        with self._lock:
-            return any(thread.is_alive() for thread in self._threads)
+        return any(thread.is_alive() for thread in tuple(self._threads))
 
-    def stop(self, wait: float | None = 10.0, *, drain: float = 0.0) -> None:
+    def drain(self, wait: float | None = None) -> bool:
+        """Take no more requests; whether those that are being answered end within `wait` seconds (None: no limit)."""
+        self._stopped.set()
+        with self._lock:
+            idle, threads = self._sessions - self._busy, list(self._threads)
+        for session in idle:
+            session.close()
+        return not _alive(threads, wait)
+
+    def stop(self, wait: float | None = 10.0) -> None:
         """End all runs; a request that is being answered is delivered again to whoever comes next.
 
         Args:
             wait: seconds that background threads have to end: a handler in the middle of its work is not interrupted,
                 its next reply is. None: as long as they need.
-            drain: seconds before that in which requests that are being answered in background threads may be answered
-                to their end; no other is begun.
         """
         self._stopped.set()
         with self._lock:
-            idle, threads = self._sessions - self._busy, list(self._threads)
-        if drain > 0:
-            self._close(idle)
-            _join(threads, drain)
-        with self._lock:
-            sessions = set(self._sessions)
-        self._close(sessions)
-        for thread in _join(threads, wait):
-            log.warning("%s still runs a handler", thread.name)
-
-    @staticmethod
-    def _close(sessions: set[Session]) -> None:
+            sessions, threads = list(self._sessions), list(self._threads)
         for session in sessions:
             session.close()
+        for thread in _alive(threads, wait):
+            log.warning("%s still runs a handler", thread.name)
 
     def __enter__(self) -> Self:
         return self if self._threads else self.start()
@@ -262,7 +303,7 @@ class Supplier:
     def _answer_envelope(self, envelope: Envelope, message: JmsMessage, replies: Replies, *, one_way: bool) -> None:
         if envelope.warnings:
             log.warning("a request with %d warnings, the first: %s", len(envelope.warnings), envelope.warnings[0])
-        tag = _tag_of(envelope.body)
+        tag = tag_of(envelope.body)
         found = self._operations.get(tag)
         if found is None:
             what = f"no operation here takes {tag.rpartition('}')[2] or 'an empty body'}"
@@ -284,7 +325,7 @@ class Supplier:
             self._tell(fault, supplier, operation, replies)
         except Exception as error:  # noqa: BLE001 - whatever a handler raises is told, but not what it says
             self._failed(f"the handler of {operation.name} failed", error, trace=True)
-            self._tell(_internal(operation, error), supplier, operation, replies)
+            self._tell(internal_error(operation, error), supplier, operation, replies)
 
     def _tell(self, fault: MtosiFault, supplier: SupplierBase, operation: OperationInfo, replies: Replies) -> None:
         """Answer with a fault; with another one that says less where this one cannot be sent."""
@@ -295,7 +336,7 @@ class Supplier:
         problem: Exception = fault
         for one, place, interface in attempts:
             try:
-                replies.fault(one or _internal(operation, problem), place, interface)
+                replies.fault(one or internal_error(operation, problem), place, interface)
             except (WithheldError, ProviderError):
                 raise
             except Exception as error:  # noqa: BLE001 - the requestor must not be left without any answer
@@ -354,30 +395,10 @@ class Supplier:
                 close()
 
 
-def _join(threads: Sequence[threading.Thread], wait: float | None) -> list[threading.Thread]:
-    """Wait for threads, some seconds for all together; those that still run."""
+def _alive(threads: Sequence[threading.Thread], wait: float | None) -> list[threading.Thread]:
+    """The threads, the calling one excepted, that have not ended after so many seconds in all."""
     deadline = None if wait is None else time.monotonic() + wait
-    others = [thread for thread in threads if thread is not threading.current_thread()]
-    for thread in others:
-        thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
-    return [thread for thread in others if thread.is_alive()]
-
-
-def _operations(services: Sequence[SupplierBase]) -> dict[str, tuple[SupplierBase, OperationInfo]]:
-    found: dict[str, tuple[SupplierBase, OperationInfo]] = {}
-    for supplier in services:
-        for tag, operation in supplier.__service__.by_request_tag.items():
-            if tag in found:
-                raise ConfigError(f"two services on one destination take {tag}")
-            found[tag] = supplier, operation
-    return found
-
-
-def _internal(operation: OperationInfo, error: Exception) -> MtosiFault:
-    return MtosiFault(f"{operation.name} failed with {type(error).__name__}", kind="internalError")
-
-
-def _tag_of(body: Any) -> str:
-    if isinstance(body, RawXml):
-        return body.tag
-    return str(body.__xml__.tag) if isinstance(body, XmlObject) else ""
+    for thread in threads:
+        if thread is not threading.current_thread():
+            thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
+    return [thread for thread in threads if thread.is_alive() and thread is not threading.current_thread()]

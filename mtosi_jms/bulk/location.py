@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -39,14 +40,12 @@ def bulk_files(uri: str, allowed: Folders) -> list[Path]:
     path = _local_path(uri)
     folders = _real(allowed)
     real = _inside(path, folders)
-    if real.exists():
-        return [_regular(real)]
-    try:
+    with _reaching(path):
+        if real.exists():
+            return [_regular(real)]
         names = sorted(os.listdir(real.parent))  # noqa: PTH208 - names of any bytes, as the system has them
-    except OSError as error:
-        raise FileLocationError(f"cannot be read: {error.strerror}", scheme="file", path=str(path)) from None
-    begins = tuple(path.name + mark for mark in ".-_")
-    found = [_regular(_inside(real.parent / name, folders)) for name in names if name.startswith(begins)]
+        begins = tuple(path.name + mark for mark in ".-_")
+        found = [_regular(_inside(real.parent / name, folders)) for name in names if name.startswith(begins)]
     if not found:
         raise FileLocationError("no such file", scheme="file", path=str(path))
     return found
@@ -67,11 +66,21 @@ def new_file(uri: str, allowed: Folders) -> Path:
     """
     path = _local_path(uri)
     folder = _inside(path.parent, _real(allowed), itself=True)
-    if not folder.is_dir():
-        raise FileLocationError("no such folder", scheme="file", path=str(path.parent))
-    if (folder / path.name).is_dir():
-        raise FileLocationError("a folder", scheme="file", path=str(path))
+    with _reaching(path):
+        if not folder.is_dir():
+            raise FileLocationError("no such folder", scheme="file", path=str(path.parent))
+        if (folder / path.name).is_dir():
+            raise FileLocationError("a folder", scheme="file", path=str(path))
     return folder / path.name
+
+
+@contextmanager
+def _reaching(path: Path) -> Iterator[None]:
+    """Turns what the system says of a path, such as that it is too long, into an error of ours."""
+    try:
+        yield
+    except OSError as error:
+        raise FileLocationError(f"cannot be read: {error.strerror}", scheme="file", path=str(path)) from None
 
 
 def _local_path(uri: str) -> Path:

@@ -17,8 +17,8 @@ from mtosi_jms.jms.message import is_secret
 from mtosi_jms.jms.profile import BindingProfile
 from mtosi_jms.jms.table2 import restore
 from mtosi_jms.namespaces import SOAP11, SOAP12, XSI, clark, split_clark
-from mtosi_jms.service import Role, Usage, find_operations
 from mtosi_jms.soap import header_text
+from mtosi_jms.usages import Role, Usage, find_operations
 from mtosi_jms.xmlbind import RawXml, XmlWarning
 
 _FAULTS: Final = (clark(SOAP11, "Fault"), clark(SOAP12, "Fault"))

@@ -11,7 +11,7 @@ from mtosi_jms.cli.arguments import words
 from mtosi_jms.deployment import read_deployment
 from mtosi_jms.deployment.sheet import sheet_of
 from mtosi_jms.jms import NamingContext
-from mtosi_jms.service import services_of
+from mtosi_jms.usages import services_of
 
 
 def add_parser(subparsers: Any) -> None:

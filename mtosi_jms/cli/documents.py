@@ -13,8 +13,8 @@ from mtosi_jms.errors import EnvelopeError, ForbiddenXmlError, MalformedXmlError
 from mtosi_jms.jms.binding import HeaderMapping, map_header
 from mtosi_jms.jms.profile import BindingProfile
 from mtosi_jms.namespaces import HDR, SOAP11, SOAP12, clark, split_clark
-from mtosi_jms.service import find_operations
 from mtosi_jms.soap import Envelope, Header, header_text, parse
+from mtosi_jms.usages import find_operations
 from mtosi_jms.xmlbind import ElementPaths, RawXml, XmlWarning, parse_xml
 from mtosi_jms.xmlbind.parser import read_document
 

@@ -6,7 +6,8 @@ import difflib
 from collections.abc import Iterator
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.service import OperationInfo, ServiceInfo, services_of
+from mtosi_jms.service import OperationInfo, ServiceInfo
+from mtosi_jms.usages import services_of
 from mtosi_jms.xmlbind import registered_packages
 
 _NEAR = 3

@@ -160,7 +160,9 @@ def serve(
             if not supplier.is_running:
                 raise TransportError(f"nothing is received from {supplier.destination} any more")
     finally:
-        supplier.stop(drain=args.grace)
+        if not supplier.drain(args.grace):
+            console.note(f"a request is not answered after {args.grace:g} seconds: the provider has it again")
+        supplier.stop(0)
     return 0
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mtosi_jms.deployment.parts import Address, Problem, near
 from mtosi_jms.errors import NamingError
 from mtosi_jms.jms import Destination, NamingContext
-from mtosi_jms.service import services_of
+from mtosi_jms.usages import services_of
 from mtosi_jms.xmlbind.registry import registered_packages
 
 if TYPE_CHECKING:

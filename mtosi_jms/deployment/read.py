@@ -48,7 +48,7 @@ def read_deployment(path: str | os.PathLike[str]) -> Deployment:
     """
     file = Path(path)
     try:
-        table = tomllib.loads(file.read_text(encoding="utf-8"))
+        table = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"{file}: the deployment cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -143,7 +143,4 @@ def _profile(value: object) -> BindingProfile:
     mode = switches.get("delivery_mode")
     if isinstance(mode, str) and mode in DeliveryMode.__members__:
         switches["delivery_mode"] = DeliveryMode[mode]
-    try:
-        return BindingProfile(**switches)
-    except (TypeError, AttributeError) as error:
-        raise ConfigError(f"profile: {error}") from None
+    return BindingProfile(**switches)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mtosi_jms.errors import HeaderError, MtosiFault, NamingError
+from mtosi_jms.errors import HeaderError, MtosiFault
 from mtosi_jms.jms.destinations import Destination
 from mtosi_jms.jms.events import event_name_of, filter_values
 from mtosi_jms.jms.message import JmsMessage, MessageType, PropertyValue
@@ -54,10 +54,12 @@ class _Breaches:
     def __init__(self, warnings: list[XmlWarning] | None) -> None:
         self._warnings = warnings
 
-    def add(self, rule: str, header_field: str, reason: str) -> None:
+    def add(self, rule: str, header_field: str, reason: str, instead: str = "") -> None:
+        """Tells of a breach; `instead` is what is done about it, which an error has no use for."""
         if self._warnings is None:
             raise HeaderError(header_field, f"{reason} ({rule})")
-        self._warnings.append(XmlWarning(rule, f"{header_field}: {reason}", f"header/{header_field}"))
+        words = f"{header_field}: {reason}: {instead}" if instead else f"{header_field}: {reason}"
+        self._warnings.append(XmlWarning(rule, words, f"header/{header_field}"))
 
 
 def map_header(
@@ -132,7 +134,7 @@ def _value(header: Header, row: Row, breaches: _Breaches) -> PropertyValue | Non
     if row.kind is bool:
         value = restore(row.name, text)
         if type(value) is not bool:
-            breaches.add("R15d", row.field, "neither true nor false: not mapped")
+            breaches.add("R15d", row.field, "neither true nor false", "not mapped")
             return None
         return value
     return _integer(text, row.field, breaches)
@@ -141,9 +143,9 @@ def _value(header: Header, row: Row, breaches: _Breaches) -> PropertyValue | Non
 def _integer(text: str, name: str, breaches: _Breaches) -> int | None:
     number = whole_number(text)
     if number is None:
-        breaches.add("R15c", name, "not an unsigned integer: not mapped")
+        breaches.add("R15c", name, "not an unsigned integer", "not mapped")
     elif number > MAX_INTEGER:
-        breaches.add("C25", name, "larger than a JMS Integer: not mapped")
+        breaches.add("C25", name, "larger than a JMS Integer", "not mapped")
         return None
     return number
 
@@ -157,7 +159,7 @@ def _extension_text(header: Header, breaches: _Breaches) -> str | None:
     allowed = (part for part in parts if part.tag.rpartition("}")[2] not in NEVER_MAPPED)
     text = "".join(part.xml.decode("utf-8") for part in allowed)
     if len(text) > MAX_EXTENSION:
-        breaches.add("C07", "vendorExtensions", f"longer than {MAX_EXTENSION} characters: not mapped")
+        breaches.add("C07", "vendorExtensions", f"longer than {MAX_EXTENSION} characters", "not mapped")
         return None
     return text or None
 
@@ -195,7 +197,7 @@ def _priority(header: Header, profile: BindingProfile, breaches: _Breaches) -> i
         return profile.priority
     if len(text) == 1 and text.isascii() and text.isdigit():
         return int(text)
-    breaches.add("R15c", "priority", f"{text[:20]!r} is no JMS priority, 0 to 9: {profile.priority} is taken")
+    breaches.add("R15c", "priority", f"{text[:20]!r} is no JMS priority, 0 to 9", f"{profile.priority} is taken")
     return profile.priority
 
 
@@ -216,7 +218,7 @@ def to_jms(
         body: the object of the body's element, `RawXml`, or a whole `Envelope`. With msgType ERROR the object is the
             operation's exception and becomes the detail of a fault.
         profile: the switches.
-        names: resolves replyToURI or senderURI (R16c).
+        names: resolves replyToURI or senderURI (R16c); without it a URI has to say itself what it is: `queue:X`.
         reply_to: the destination of JMSReplyTo itself, in place of what the URIs say: a temporary queue (C15).
         filters: attributes of Table 4 to map (R19).
         one_way: the operation has no response.
@@ -255,9 +257,7 @@ def _envelope(header: Header, body: Any) -> Envelope:
 
 
 def _resolve(uri: str, names: NamingContext | None) -> Destination:
-    if names is None:
-        raise NamingError(uri, "the reply address needs a naming context")
-    return names.lookup(uri)
+    return (NamingContext() if names is None else names).lookup(uri)
 
 
 def from_jms(message: JmsMessage, *, strict: bool = False, package: str | None = None) -> Envelope:

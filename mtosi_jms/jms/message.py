@@ -179,8 +179,13 @@ class JmsMessage:
             object.__setattr__(self, "properties", Properties(self.properties))
         if type(self.priority) is not int or not 0 <= self.priority <= 9:
             raise ConfigError(f"priority {self.priority!r}: JMS has 0 to 9")
-        if self.time_to_live_ms < 0:
-            raise ConfigError(f"time to live {self.time_to_live_ms} ms: it cannot be negative")
+        life = self.time_to_live_ms
+        if type(life) not in (int, Long) or not 0 <= life <= LONG_MAX:
+            raise ConfigError(f"time to live {life!r}: whole milliseconds, not negative, 0 for ever")
+        if type(self.delivery_mode) is not DeliveryMode:
+            if self.delivery_mode not in (DeliveryMode.PERSISTENT, DeliveryMode.NON_PERSISTENT):
+                raise ConfigError(f"delivery mode {self.delivery_mode!r}: NON_PERSISTENT or PERSISTENT")
+            object.__setattr__(self, "delivery_mode", DeliveryMode(self.delivery_mode))
         for destination in (self.destination, self.reply_to):
             if destination is not None and not isinstance(destination, Destination):
                 raise ConfigError(f"{destination!r} is a name, not a destination: look it up first (R15b)")

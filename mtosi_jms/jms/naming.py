@@ -81,6 +81,8 @@ class NamingContext:
             return source
         if source is None or isinstance(source, Mapping):
             return cls(source)
+        if not isinstance(source, (str, os.PathLike)):
+            raise ConfigError(f"names: a table or the path of a file is wanted, not {type(source).__name__}")
         path = Path(source)
         try:
             data = path.read_bytes()
@@ -258,6 +260,6 @@ def _parsed(text: object) -> Destination | None:
 def _decoded(data: bytes) -> str:
     """UTF-8, or where it is none, Latin-1: what Java wrote property files in before version 9."""
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return data.decode("latin-1")

@@ -162,6 +162,9 @@ class BindingProfile:
         self._freeze_tables()
 
     def _freeze_tables(self) -> None:
+        for name in ("ttl", "event_names"):
+            if not isinstance(getattr(self, name), Mapping):
+                raise ConfigError(f"{name}: a table is wanted")
         for name, milliseconds in self.ttl.items():
             if type(milliseconds) is not int or milliseconds < 0:
                 raise ConfigError(f"ttl of {name!r}, {milliseconds!r}: whole milliseconds, 0 for never")
@@ -173,6 +176,8 @@ class BindingProfile:
             if self.topic_routing not in _ROUTINGS:
                 raise ConfigError(f"topic_routing {self.topic_routing!r}: {', '.join(_ROUTINGS)}, or a table")
             return
+        if not isinstance(self.topic_routing, Mapping):
+            raise ConfigError(f"topic_routing: {', '.join(_ROUTINGS)}, or a table")
         try:
             table = {event: TopicCategory(category) for event, category in self.topic_routing.items()}
         except ValueError as exc:
@@ -216,8 +221,11 @@ class BindingProfile:
         return PRESETS[name]
 
 
-def _subset(switch: str, chosen: Iterable[str], allowed: frozenset[str]) -> frozenset[str]:
-    names = frozenset({chosen} if isinstance(chosen, str) else chosen)
+def _subset(switch: str, chosen: Any, allowed: frozenset[str]) -> frozenset[str]:
+    listed = [chosen] if isinstance(chosen, str) else chosen
+    if not isinstance(listed, Iterable) or not all(isinstance(name, str) for name in listed):
+        raise ConfigError(f"{switch}: a list of names is wanted")
+    names = frozenset(listed)
     if unknown := names - allowed:
         raise ConfigError(f"{switch}: no {', '.join(sorted(unknown))}; there are {', '.join(sorted(allowed))}")
     return names

@@ -11,15 +11,25 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from mtosi_jms.errors import ConfigError
+
 _BLANK: Final = " \t\f"
 _ESCAPE: Final = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
+_BROKEN: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u(?![0-9A-Fa-f]{4})")
+_PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _NAMED: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _KEY: Final = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
 
 
 def read_properties(text: str) -> Iterator[tuple[int, str, str]]:
-    """Yields (line number from 1, key, value) for each entry, in the order of the file; a key may occur twice."""
+    """Yields (line number from 1, key, value) for each entry, in the order of the file; a key may occur twice.
+
+    Raises:
+        ConfigError: `\\u` without four hexadecimal digits behind it, which Java refuses too; with the line.
+    """
     for number, line in _logical_lines(text):
+        if _BROKEN.search(line):
+            raise ConfigError(f"line {number}: \\u without four hexadecimal digits; a backslash itself is two")
         match = _KEY.fullmatch(line)
         if match is None:  # a lone backslash at the very end of the text
             yield number, _unescape(line), ""
@@ -45,7 +55,12 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _unescape(text: str) -> str:
-    return _ESCAPE.sub(lambda match: _meaning(match[1]), text)
+    return _PAIR.sub(_joined, _ESCAPE.sub(lambda match: _meaning(match[1]), text))
+
+
+def _joined(pair: re.Match[str]) -> str:
+    """The character that Java writes as two, beyond U+FFFF."""
+    return pair[0].encode("utf-16", "surrogatepass").decode("utf-16")
 
 
 def _meaning(escaped: str) -> str:

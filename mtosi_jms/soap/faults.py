@@ -114,7 +114,8 @@ def _kind(body: Any, package: str | None) -> tuple[str, Any]:
         for field, value in _alternatives(body):
             return field.local, value
         for kept in body.unknown_elements():
-            return split_clark(kept.tag)[1], kept
+            if kept.tag != _HEADER_TAG:
+                return split_clark(kept.tag)[1], kept
         return str(body.__xml__.element), body
     if isinstance(body, RawXml):
         return _kind_in_unknown(body, package)

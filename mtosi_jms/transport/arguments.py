@@ -26,9 +26,8 @@ def selector_of(text: str | None) -> tuple[str | None, Selector | None]:
     Raises:
         SelectorError: it does not parse.
     """
-    if text is None or not text.strip():
-        return None, None
-    return text.strip(), parse(text)
+    parsed = parse(text or "")
+    return (None, None) if text is None or parsed.tree is None else (text.strip(), parsed)
 
 
 def check_subscription(destination: Destination, durable: str | None, no_local: bool) -> None:

@@ -115,6 +115,13 @@ def test_what_is_no_regular_file_is_refused(folder: Path) -> None:
             bulk_files(f"file://{folder}/{name}", folder)
 
 
+@pytest.mark.parametrize("name", ["n" * 300, "n" * 5000, "a/" * 3000 + "n"])
+def test_what_no_file_can_be_called_is_refused(folder: Path, name: str) -> None:
+    for find in (bulk_files, new_file):
+        with pytest.raises(FileLocationError, match="cannot be read"):
+            find(f"file://{folder}/{name}", folder)
+
+
 def test_without_folders_nothing_is_allowed(folder: Path) -> None:
     with pytest.raises(FileLocationError, match="outside"):
         bulk_files(f"file://{folder}/inventory.xml", [])

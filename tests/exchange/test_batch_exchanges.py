@@ -457,7 +457,7 @@ def test_batches_are_for_one_thread_at_a_time(mtosi_exchange: Any, background: A
     other = background(lambda: next(batches))
     while batches._ticket not in pair.requestor._pump._waiting:
         assert not other.done()
-    with pytest.raises(IllegalStateError, match="another thread waits"):
+    with pytest.raises(IllegalStateError, match="another caller waits"):
         pair.requestor._pump.next(batches._ticket)
     batches.close()
     pair.requestor.close()

@@ -81,11 +81,11 @@ def test_stop_lets_the_request_in_hand_be_answered_if_asked(ne1: Any, background
         first = stub.get_managed_element.batches(me_ref=ne1, batch_size=1)
         assert held.entered.wait(patience)
         second = stub.get_managed_element.batches(me_ref=ne1, batch_size=1)
-        stopping = background(lambda: pair.supplier.stop(drain=patience))  # type: ignore[union-attr]
+        stopping = background(lambda: pair.supplier.drain(patience))  # type: ignore[union-attr]
         while not pair.supplier._stopped.is_set():
             assert not stopping.done()
         held.go.set()
-        assert stopping.result(patience) is None
+        assert stopping.result(patience) is True
         assert len(list(first)) == 1
         assert not pair.supplier.is_running
         assert (held.calls, pair.provider.depth(pair.destination)) == (1, 1)
@@ -98,7 +98,8 @@ def test_stop_waits_no_longer_than_it_was_told_to(ne1: Any, patience: float) -> 
         pair.stub(ManagedElementRetrieval).get_managed_element.batches(me_ref=ne1, batch_size=1)
         assert held.entered.wait(patience)
         assert isinstance(pair.supplier, Supplier)
-        pair.supplier.stop(wait=0, drain=0.01)
+        assert not pair.supplier.drain(0.01)
+        pair.supplier.stop(wait=0)
         held.go.set()
         pair.supplier.stop(wait=None)
         assert pair.provider.depth(Queue("REQUESTOR.OS")) == 0

@@ -328,9 +328,11 @@ def test_a_sheet_without_notifications_or_properties() -> None:
         ({"name": "os", "profile": "other"}, "default, table3, literal"),
         ({"name": "os", "profile": 5}, "the name of a preset"),
         ({"name": "os", "profile": {"filter_property": []}}, "did you mean filter_properties"),
-        ({"name": "os", "profile": {"ttl": 5}}, "profile"),
+        ({"name": "os", "profile": {"ttl": 5}}, "ttl: a table is wanted"),
+        ({"name": "os", "profile": {"filter_properties": [5]}}, "filter_properties: a list of names"),
         ({"name": "os", "profile": {"delivery_mode": "NEVER"}}, "NON_PERSISTENT or PERSISTENT"),
         ({"name": "os", "names": {"jms/X": "X"}}, "neither queue nor topic"),
+        ({"name": "os", "names": 5}, "a table or the path"),
     ],
 )
 def test_a_table_at_fault_is_a_typed_error(table: dict[str, Any], words: str) -> None:
@@ -341,6 +343,8 @@ def test_a_table_at_fault_is_a_typed_error(table: dict[str, Any], words: str) ->
 def test_a_file_at_fault_is_named(file: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"gone\.toml: the deployment cannot be read"):
         read_deployment(tmp_path / "gone.toml")
+    file.write_text('name = "jms/OS"', encoding="utf-8-sig")
+    assert read_deployment(file).name == "jms/OS", "a byte order mark is no part of it"
     file.write_text("name =")
     with pytest.raises(ConfigError, match=r"os\.toml: not TOML"):
         read_deployment(file)

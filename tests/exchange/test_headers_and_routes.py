@@ -264,6 +264,21 @@ def test_a_batch_size_that_cannot_be_is_not_sent(mtosi_exchange: Any) -> None:
     assert (pair.provider.held(), pair.requestor.pending) == (0, 0)
 
 
+@pytest.mark.obligation("C25")
+@pytest.mark.parametrize("size", ["2147483648", "4294967295"])
+def test_a_batch_size_beyond_an_integer_is_not_echoed(mtosi_exchange: Any, small_ems: Any, size: str) -> None:
+    """XML allows it, and a peer may mean `everything` by it: the answer comes, without the number."""
+    pair = mtosi_exchange()
+    pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=2)
+    asked = pair.scripted.take()
+    body = asked.message.body.replace(b"requestedBatchSize>2<", f"requestedBatchSize>{size}<".encode())
+    asked = dataclasses.replace(asked, message=dataclasses.replace(asked.message, body=body))
+    (message,) = asked.replies([small_ems(3)])
+    header = fields(parse(message.body).header)
+    assert (header["msgType"], header["batchSequenceEndOfReply"]) == ("RESPONSE", "true")
+    assert "requestedBatchSize" not in header
+
+
 @pytest.mark.obligation("C53")
 def test_a_destination_object_is_named_in_the_header(mtosi_exchange: Any, ne1: Any) -> None:
     pair = mtosi_exchange()

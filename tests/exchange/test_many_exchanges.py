@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.errors import IllegalStateError, MalformedXmlError, ReplyTimeoutError
+from mtosi_jms.errors import IllegalStateError, IncompleteBatchError, MalformedXmlError, ReplyTimeoutError
 from mtosi_jms.jms import NamingContext
 from mtosi_jms.patterns import Limits
 from mtosi_jms.requestor import Requestor
@@ -181,6 +181,24 @@ def test_callers_with_different_patience(background: Background, patience: float
         assert not long.done()
         pair.scripted.send(asked.replies([Echo()]))
         assert long.result(patience).me is not None
+
+
+def test_a_caller_whose_time_gets_shorter_is_told(background: Background, patience: float) -> None:
+    """A reply out of turn starts another clock, of a caller who does not pump and was about to wait for long."""
+    with exchange() as pair:
+        stub = pair.stub(ManagedElementRetrieval)
+        pumps = background(lambda: stub.get_managed_element(me_ref=name("ME=1")))
+        asked = pair.scripted.take()
+        hurried = CallOptions(gap_timeout=0.05)
+        batches = stub.get_all_managed_elements.batches(batch_size=1, md_or_mlsn_ref=name("MD=1"), options=hurried)
+        waits = background(lambda: next(batches))
+        while len(pair.requestor._pump._waiting) < 2:
+            assert not waits.done()
+        pair.scripted.send(pair.scripted.take().replies([Echo()])[1:2])
+        with pytest.raises(IncompleteBatchError):
+            waits.result(patience)
+        pair.scripted.send(asked.replies([Echo()]))
+        assert pumps.result(patience).me is not None
 
 
 def test_a_requestor_that_is_closed_wakes_all_callers(background: Background, patience: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import pickle
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -108,10 +109,25 @@ def test_priority_has_ten_values(priority: object) -> None:
         JmsMessage(priority=priority)
 
 
+@pytest.mark.obligation("P13")
+@pytest.mark.parametrize("life", [-1, 1.5, "60000", True, None, 2**63])
+def test_the_time_to_live_is_whole_milliseconds(life: Any) -> None:
+    with pytest.raises(ConfigError, match="not negative"):
+        JmsMessage(time_to_live_ms=life)
+
+
+@pytest.mark.parametrize("mode", [0, 3, "PERSISTENT", None])
+def test_there_are_two_delivery_modes(mode: Any) -> None:
+    with pytest.raises(ConfigError, match="NON_PERSISTENT or PERSISTENT"):
+        JmsMessage(delivery_mode=mode)
+
+
+def test_the_number_of_a_delivery_mode_is_taken_for_it() -> None:
+    assert JmsMessage(delivery_mode=2).delivery_mode is DeliveryMode.PERSISTENT
+
+
 @pytest.mark.obligation("R15b")
 def test_other_bad_values_are_refused() -> None:
-    with pytest.raises(ConfigError, match="negative"):
-        JmsMessage(time_to_live_ms=-1)
     with pytest.raises(ConfigError, match="bytes, not str"):
         JmsMessage(body="<e/>")
     with pytest.raises(ConfigError, match="R15b"):

@@ -286,7 +286,13 @@ def test_toml_at_fault(text: str, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [("\nqueue.a =\n", "line 2: .*physical name"), ("queue.a=b\ntopic.a=b", "line 2: .*already")]
+    ("text", "words"),
+    [
+        ("\nqueue.a =\n", "line 2: .*physical name"),
+        ("queue.a=b\ntopic.a=b", "line 2: .*already"),
+        ("queue.a=b\ntopic.b=\\u00g4", "line 2: .*four hexadecimal digits"),
+        ("queue.\\\\\\u12=b", "line 1: .*four hexadecimal digits"),
+    ],
 )
 def test_properties_at_fault(text: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
@@ -304,6 +310,15 @@ def test_the_source_decides_the_form(tmp_path: Path) -> None:
     assert NamingContext.of({"a": "queue:Q"}).lookup("a") == Queue("Q")
     assert NamingContext.of(ready) is ready
     assert NamingContext.of(None).names() == {}
+    for source in (5, b"names.toml", ["a"]):
+        with pytest.raises(ConfigError, match="a table or the path"):
+            NamingContext.of(source)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
+    for name, text in (("jndi.properties", "queue.a=Q"), ("names.toml", 'a="queue:Q"')):
+        (tmp_path / name).write_text(text, encoding="utf-8-sig")
+        assert NamingContext.of(tmp_path / name).lookup("a") == Queue("Q")
 
 
 def test_a_file_at_fault_is_named(tmp_path: Path) -> None:
@@ -328,6 +343,7 @@ def test_a_file_at_fault_is_named(tmp_path: Path) -> None:
         ("a=x\\\n# no comment", [(1, "a", "x# no comment")]),
         ("\ufeff# c\n\n!d\n a=\\u0041\\tz", [(4, "a", "A\tz")]),
         ("a=b\\", [(1, "a", "b")]),
+        ("a=\\uD83D\\uDE00\\\\u", [(1, "a", "\U0001f600\\u")]),
         ("=v", [(1, "", "v")]),
         ("", []),
     ],

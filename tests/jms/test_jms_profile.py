@@ -67,6 +67,11 @@ def test_presets() -> None:
         ("correlation", "none"),
         ("validation", "off"),
         ("fault_in_header", 1),
+        ("ttl", 5),
+        ("event_names", ["ObjectCreation"]),
+        ("topic_routing", 5),
+        ("optional_fields", 5),
+        ("filter_properties", [5]),
     ],
 )
 def test_a_switch_refuses_what_it_does_not_have(switch: str, value: Any) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import mtosi_jms.stubs
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.namespaces import clark
-from mtosi_jms.service import find_operations, services_of
+from mtosi_jms.usages import find_operations, services_of
 
 MER = "http://www.tmforum.org/mtop/mri/xsd/mer/v1"
 NOTIFY = clark("http://www.tmforum.org/mtop/fmw/xsd/notmsg/v1", "notify")
@@ -54,6 +56,7 @@ def test_what_no_service_uses_has_none(tag: str) -> None:
     assert find_operations(tag) == ()
 
 
-def test_a_package_that_is_not_there_is_named() -> None:
-    with pytest.raises(ConfigError, match="stubs package 'no_such_stubs' cannot be imported"):
-        services_of("no_such_stubs")
+@pytest.mark.parametrize("package", ["no_such_stubs", "..stubs", ".", ""])
+def test_a_package_that_is_not_there_is_named(package: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(f"stubs package '{package}' cannot be imported")):
+        services_of(package)

@@ -80,6 +80,14 @@ def test_a_kind_that_nobody_knows(envelope: Make, fault_text: Text, error_header
     assert (fault.reason, str(fault)) == ("words", "moonIsDown: words")
 
 
+@pytest.mark.obligation("C17")
+def test_a_header_beside_the_kind_is_no_kind(envelope: Make, fault_text: Text, error_header: str) -> None:
+    for inner, shown in ((error_header, "getManagedElementException"), (f"{error_header}<moonIsDown/>", "moonIsDown")):
+        fault = fault_in(envelope(None, fault_text(WRAPPED.format(inner))))
+        assert fault.kind == shown
+        assert correlation_id(fault.header) == " 17 "
+
+
 @pytest.mark.parametrize(
     ("detail", "reason"),
     [

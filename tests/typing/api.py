@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import assert_type
 
@@ -14,6 +14,8 @@ from mtosi_jms.jms.binding import from_jms, to_jms
 from mtosi_jms.jms.selector import Finding, P, Selector, lint, parse
 from mtosi_jms.service import RequestContext
 from mtosi_jms.stubs.fmw.nam import NamingAttributeType, name
+from mtosi_jms.stubs.fmw.notification_consumer import NotificationConsumer
+from mtosi_jms.stubs.fmw.notmsg import Notify
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.mri.mer import (
     GetAllManagedElementsRequest,
@@ -23,6 +25,7 @@ from mtosi_jms.stubs.mri.mer import (
 )
 from mtosi_jms.stubs.mri.resource_inventory_retrieval import ResourceInventoryRetrieval
 from mtosi_jms.stubs.mri.rir import GetInventoryRequest, GetInventoryResponse
+from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.stubs.nrf.invdata import ManagementDomainInventoryType
 from mtosi_jms.stubs.nrf.me import ManagedElementType, Me
 from mtosi_jms.transport import AckMode, Capability, Connection, Delivery
@@ -65,6 +68,65 @@ def in_a_file(mer: ManagedElementRetrieval, folder: Path) -> Iterator[ManagedEle
     assert_type(reply.response, GetAllManagedElementsResponse)
     assert_type(reply.files(allowed=folder), list[Path])
     yield from reply.objects(ManagedElementType, allowed=folder)
+
+
+async def ask_asynchronously(connection: Connection) -> AsyncIterator[ManagedElementType]:
+    """The same on asyncio: what is awaited has the type of what is returned."""
+    requestor = mtosi.Requestor(connection, sender_uri="jms/InventoryOS")
+    mer = ManagedElementRetrieval(requestor, "jms/EmsOS")
+    options = mtosi.CallOptions(timeout=5.0)
+    response = await mer.aio.get_managed_element(me_ref=name("MD=EMS1/ME=NE-7"), options=options)
+    assert_type(response, GetManagedElementResponse)
+    request = GetAllManagedElementsRequest(md_or_mlsn_ref=name("MD=EMS1"))
+    assert_type(await mer.aio.get_all_managed_elements(request), GetAllManagedElementsResponse)
+    await mer.aio.get_managed_element(me=name("MD=EMS1"))  # type: ignore[call-arg] # there is no such field
+    await mer.aio.get_managed_element(me_ref="MD=EMS1")  # type: ignore[arg-type] # a name is no text
+    mer.aio.get_all_managed_elements.batches()  # type: ignore[call-arg] # how many in a batch?
+    async for batch in mer.aio.get_all_managed_elements.batches(request, batch_size=500):
+        assert_type(batch, GetAllManagedElementsResponse)
+        if batch.me_list is not None:
+            for element in batch.me_list.me:
+                yield element
+    async with mer.aio.get_all_managed_elements.batches(batch_size=5) as batches:
+        assert_type(await anext(batches), GetAllManagedElementsResponse)
+        assert_type(batches.held, Mapping[int, GetAllManagedElementsResponse])
+    assert_type(await NotificationConsumer(requestor, "jms/Fault").aio.notify(topic="Fault"), None)
+    await requestor.aio.close()
+
+
+class AsyncEms(ManagedElementRetrieval.Supplier):
+    """A supplier for an event loop."""
+
+    async def get_all_managed_elements(
+        self, request: GetAllManagedElementsRequest, context: RequestContext
+    ) -> AsyncIterator[ManagedElementType]:
+        """Objects one by one."""
+        yield ManagedElementType(name=name("MD=EMS1/ME=NE-1"))
+
+    async def get_managed_element(
+        self, request: GetManagedElementRequest, context: RequestContext
+    ) -> GetManagedElementResponse:
+        """One response."""
+        return GetManagedElementResponse(me=ManagedElementType(name=request.me_ref or name("ME=NE-1")))
+
+
+class AsyncConsumer(NotificationConsumer.Supplier):
+    """A handler without an answer."""
+
+    async def notify(self, request: Notify, context: RequestContext) -> None:
+        """Nothing comes back."""
+
+
+async def serve_asynchronously(connection: Connection) -> None:
+    """A supplier, a publisher and a subscriber on the running loop."""
+    supplier = mtosi.Supplier(connection, "jms/EmsOS", services=[AsyncEms(), AsyncConsumer()])
+    async with supplier.aio as serving:
+        await serving.stop(wait=5.0)
+    await supplier.aio.serve(limit=4)
+    publisher = mtosi.Publisher(connection, {"Fault": mtosi.Topic("Fault")}, sender_uri="jms/EmsOS")
+    assert_type(await publisher.aio.publish(Alarm(object_type="ME")), mtosi.JmsMessage)
+    async for event in mtosi.Subscriber(connection, "jms/FaultTopic").aio:
+        print(event)
 
 
 class Inventory(ResourceInventoryRetrieval.Supplier):

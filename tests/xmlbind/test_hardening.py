@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import socketserver
 import threading
 from collections.abc import Callable, Iterator
@@ -193,7 +194,7 @@ def test_any_header_is_read_and_written_again(fields: list[tuple[str, str]]) -> 
     try:
         header = xmlbind.decode(xml)
     except MalformedXmlError:
-        assert any(ord(char) < 32 or char in "\ufffe\uffff" for _, text in fields for char in text)
+        assert any("]]>" in text or re.search("[\x00-\x1f\ufffe\uffff]", text) for _, text in fields)
         return
     assert sorted(child.tag for child in etree.fromstring(xmlbind.encode(header))) == sorted(
         f"{{http://www.tmforum.org/mtop/fmw/xsd/hdr/v1}}{name}" for name, _ in fields

@@ -9,7 +9,6 @@ from mtosi_codegen.model import ClassDef, Field, ObjectValue
 from mtosi_codegen.render.layout import (
     INDENT,
     WIDTH,
-    Alternatives,
     Brackets,
     Expression,
     docstring,
@@ -56,13 +55,12 @@ class _ServiceFile:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._names = Names(service.module)
-        self._iterates = False
         self._classes = _class_names([operation.python_name for operation in service.operations])
 
     def text(self) -> Iterator[str]:
         """All lines after the banner."""
         service = self._service
-        body = [*self._operations(), "", "", *self._service_class()]
+        body = [*self._operations(), "", "", *self._view_class(), "", "", *self._service_class()]
         yield from docstring(f"Service {service.name} of {service.namespace}.")
         yield from self._imports()
         yield ""
@@ -72,12 +70,11 @@ class _ServiceFile:
     def _imports(self) -> Iterator[str]:
         names = self._names
         modules = sorted(names.typing, key=lambda module: module.path)
-        guarded = ["from collections.abc import Iterable"] if self._iterates else []
-        guarded += sorted(names.standard)
+        guarded = sorted(names.standard)
         ours = ["from mtosi_jms import xmlbind as _x"] if names.library else []
         ours += [import_line(names.home, module.path) for module in modules]
         yield from ("", "from __future__ import annotations", "", "from typing import TYPE_CHECKING, Any")
-        yield from ("", "from mtosi_jms import service as _s")
+        yield from ("", "from mtosi_jms import awaited as _a", "from mtosi_jms import service as _s")
         if guarded or ours:
             yield from ("", "if TYPE_CHECKING:", *(INDENT + line for line in guarded))
             yield from ([""] if guarded and ours else [])
@@ -179,6 +176,16 @@ class _ServiceFile:
         call = Brackets("self.invoke_batches(", ("request", "batch_size", "options", *given))
         yield from lines(call, prefix="return ", indent=INDENT * 2)
 
+    def _view_class(self) -> Iterator[str]:
+        yield "class _Aio(_a.AsyncView):"
+        yield from docstring("The same operations, to be awaited.", INDENT)
+        yield from ("", f"{INDENT}__service__ = _INFO")
+        for operation in self._service.operations:
+            name = self._class_name(operation)
+            signatures = [f"{name}.__call__", *([f"{name}.batches"] if operation.response_class is not None else [])]
+            call = Brackets("_a.operation(", tuple(signatures))
+            yield from lines(call, prefix=f"{operation.python_name} = ", indent=INDENT)
+
     def _service_class(self) -> Iterator[str]:
         service = self._service
         yield f"class {service.class_name}(_s.Service):"
@@ -190,6 +197,7 @@ class _ServiceFile:
         for index, operation in enumerate(service.operations):
             call = Brackets(f"{self._class_name(operation)}(", ("self", str(index)))
             yield from lines(call, prefix=f"self.{operation.python_name} = ", indent=INDENT * 2)
+        yield f"{INDENT * 2}self.aio = _Aio(self)"
         yield from ("", f"{INDENT}class Supplier(_s.SupplierBase):")
         yield from docstring(f"Base of suppliers of {service.name}: override what is offered.", INDENT * 2)
         yield from ("", f"{INDENT * 2}__service__ = _INFO")
@@ -198,12 +206,11 @@ class _ServiceFile:
 
     def _handler(self, operation: Operation) -> Iterator[str]:
         response = self._message(operation.response_class)
-        result: Expression = response
+        result: Expression = "_a.Done"
         path = batch_path(operation.response_class)
         if operation.response_class is not None:
-            self._iterates = True
-            items = (self._names.annotation(path[-1].type), response) if path else (response,)
-            result = Alternatives((Brackets("Iterable[", (Alternatives(items),), "]"), response))
+            item = self._names.annotation(path[-1].type) if path else response
+            result = Brackets("_a.Answer[", (item, response), "]")
         parameters = ("self", f"request: {self._message(operation.request_class)}", "context: _s.RequestContext")
         yield from _with_result(Brackets(f"def {operation.python_name}(", parameters), result, INDENT * 2)
         yielded = "objects that are yielded go out in batches" if path else "each response that is yielded is a batch"
@@ -215,7 +222,7 @@ class _ServiceFile:
 def _class_names(operations: list[str]) -> dict[str, str]:
     """A class name for each operation; `get1` and `get_1` differ as methods, but not in CamelCase."""
     found: dict[str, str] = {}
-    taken = {"_INFO"}
+    taken = {"_INFO", "_Aio"}
     for operation in operations:
         name = f"_{camel(operation)}{'_' * operation.endswith('_')}"
         found[operation] = f"{name}_{operation}" if name in taken else name
@@ -231,7 +238,7 @@ def _request(operation: Operation) -> ClassDef:
 
 
 def _with_result(signature: Brackets, result: Expression, indent: str) -> Iterator[str]:
-    """A signature with what it returns, in brackets of its own where it is too long for the line."""
+    """A signature with what it returns."""
     *head, last = lines(signature, suffix=f" -> {flat(result)}:", indent=indent)
     if len(last) <= WIDTH:
         yield from (*head, last)
@@ -241,9 +248,7 @@ def _with_result(signature: Brackets, result: Expression, indent: str) -> Iterat
     yield from (
         [arguments] if len(arguments) <= WIDTH else (f"{indent}{INDENT}{flat(item)}," for item in signature.items)
     )
-    yield f"{indent}) -> ("
-    yield from lines(result, indent=indent + INDENT, comma=False)
-    yield f"{indent}):"
+    yield from lines(result, prefix=") -> ", suffix=":", indent=indent)
 
 
 def _first_sentence(operation: Operation) -> str:

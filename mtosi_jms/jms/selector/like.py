@@ -21,6 +21,7 @@ class Pattern:
         text: the pattern as written.
         escape: one character, None where there is none.
         position: of the literal in the selector, for errors.
+        escape_position: the same of the literal behind ESCAPE.
 
     Raises:
         SelectorError: an escape that is not one character, or that stands before something else than `%`, `_` or
@@ -30,10 +31,11 @@ class Pattern:
     text: str
     escape: str | None = None
     position: int = 0
+    escape_position: int = 0
 
     def __post_init__(self) -> None:
         if self.escape is not None and len(self.escape) != 1:
-            raise SelectorError("the text behind ESCAPE is one character", self.position)
+            raise SelectorError("the text behind ESCAPE is one character", self.escape_position)
         self.segments()
 
     def segments(self) -> tuple[Segment, ...]:

@@ -195,8 +195,11 @@ class _Parser:
     def _like(self, left: Node, negated: bool, position: int) -> Node:
         identifier = self._identifier(left, "LIKE")
         pattern = self._text("the pattern of LIKE")
-        escape = str(self._text("the character of ESCAPE").value) if self._accept("ESCAPE") else None
-        return Like(identifier, Pattern(str(pattern.value), escape, pattern.position), negated, position)
+        if not self._accept("ESCAPE"):
+            return Like(identifier, Pattern(str(pattern.value), None, pattern.position), negated, position)
+        escape = self._text("the character of ESCAPE")
+        parts = str(pattern.value), str(escape.value), pattern.position, escape.position
+        return Like(identifier, Pattern(*parts), negated, position)
 
     def _in(self, left: Node, negated: bool, position: int) -> Node:
         identifier = self._identifier(left, "IN")

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mtosi_jms import awaited as _a
 from mtosi_jms import service as _s
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from . import gen as _fmw_gen
     from . import notmsg as _fmw_notmsg
 
@@ -147,6 +146,15 @@ class _Unsubscribe(_s.BoundOperation["_fmw_notmsg.UnsubscribeRequest", "_fmw_not
         return self.invoke_batches(request, batch_size, options, subscription_id=subscription_id, topic=topic)
 
 
+class _Aio(_a.AsyncView):
+    """The same operations, to be awaited."""
+
+    __service__ = _INFO
+    notify = _a.operation(_Notify.__call__)
+    subscribe = _a.operation(_Subscribe.__call__, _Subscribe.batches)
+    unsubscribe = _a.operation(_Unsubscribe.__call__, _Unsubscribe.batches)
+
+
 class NotificationBroker(_s.Service):
     """Takes notifications from their makers and hands them to subscribers.
 
@@ -163,24 +171,25 @@ class NotificationBroker(_s.Service):
         self.notify = _Notify(self, 0)
         self.subscribe = _Subscribe(self, 1)
         self.unsubscribe = _Unsubscribe(self, 2)
+        self.aio = _Aio(self)
 
     class Supplier(_s.SupplierBase):
         """Base of suppliers of NotificationBroker: override what is offered."""
 
         __service__ = _INFO
 
-        def notify(self, request: _fmw_notmsg.Notify, context: _s.RequestContext) -> None:
+        def notify(self, request: _fmw_notmsg.Notify, context: _s.RequestContext) -> _a.Done:
             """Answer notify."""
             raise self.not_implemented("notify")
 
         def subscribe(
             self, request: _fmw_notmsg.SubscribeRequest, context: _s.RequestContext
-        ) -> Iterable[_fmw_notmsg.SubscribeResponse] | _fmw_notmsg.SubscribeResponse:
+        ) -> _a.Answer[_fmw_notmsg.SubscribeResponse, _fmw_notmsg.SubscribeResponse]:
             """Answer subscribe; each response that is yielded is a batch."""
             raise self.not_implemented("subscribe")
 
         def unsubscribe(
             self, request: _fmw_notmsg.UnsubscribeRequest, context: _s.RequestContext
-        ) -> Iterable[_fmw_notmsg.UnsubscribeResponse] | _fmw_notmsg.UnsubscribeResponse:
+        ) -> _a.Answer[_fmw_notmsg.UnsubscribeResponse, _fmw_notmsg.UnsubscribeResponse]:
             """Answer unsubscribe; each response that is yielded is a batch."""
             raise self.not_implemented("unsubscribe")

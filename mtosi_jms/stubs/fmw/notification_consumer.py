@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mtosi_jms import awaited as _a
 from mtosi_jms import service as _s
 
 if TYPE_CHECKING:
@@ -49,6 +50,13 @@ class _Notify(_s.BoundOperation["_fmw_notmsg.Notify", "None"]):
         return self.invoke(request, options, topic=topic, message=message)
 
 
+class _Aio(_a.AsyncView):
+    """The same operations, to be awaited."""
+
+    __service__ = _INFO
+    notify = _a.operation(_Notify.__call__)
+
+
 class NotificationConsumer(_s.Service):
     """Receives notifications.
 
@@ -61,12 +69,13 @@ class NotificationConsumer(_s.Service):
     def __init__(self, caller: _s.Caller, destination: Any) -> None:
         super().__init__(caller, destination)
         self.notify = _Notify(self, 0)
+        self.aio = _Aio(self)
 
     class Supplier(_s.SupplierBase):
         """Base of suppliers of NotificationConsumer: override what is offered."""
 
         __service__ = _INFO
 
-        def notify(self, request: _fmw_notmsg.Notify, context: _s.RequestContext) -> None:
+        def notify(self, request: _fmw_notmsg.Notify, context: _s.RequestContext) -> _a.Done:
             """Answer notify."""
             raise self.not_implemented("notify")

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mtosi_jms import awaited as _a
 from mtosi_jms import service as _s
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from . import gen as _fmw_gen
     from . import notmsg as _fmw_notmsg
 
@@ -119,6 +118,14 @@ class _Unsubscribe(_s.BoundOperation["_fmw_notmsg.UnsubscribeRequest", "_fmw_not
         return self.invoke_batches(request, batch_size, options, subscription_id=subscription_id, topic=topic)
 
 
+class _Aio(_a.AsyncView):
+    """The same operations, to be awaited."""
+
+    __service__ = _INFO
+    subscribe = _a.operation(_Subscribe.__call__, _Subscribe.batches)
+    unsubscribe = _a.operation(_Unsubscribe.__call__, _Unsubscribe.batches)
+
+
 class NotificationProducer(_s.Service):
     """Sends notifications to those who subscribed with it.
 
@@ -133,6 +140,7 @@ class NotificationProducer(_s.Service):
         super().__init__(caller, destination)
         self.subscribe = _Subscribe(self, 0)
         self.unsubscribe = _Unsubscribe(self, 1)
+        self.aio = _Aio(self)
 
     class Supplier(_s.SupplierBase):
         """Base of suppliers of NotificationProducer: override what is offered."""
@@ -141,12 +149,12 @@ class NotificationProducer(_s.Service):
 
         def subscribe(
             self, request: _fmw_notmsg.SubscribeRequest, context: _s.RequestContext
-        ) -> Iterable[_fmw_notmsg.SubscribeResponse] | _fmw_notmsg.SubscribeResponse:
+        ) -> _a.Answer[_fmw_notmsg.SubscribeResponse, _fmw_notmsg.SubscribeResponse]:
             """Answer subscribe; each response that is yielded is a batch."""
             raise self.not_implemented("subscribe")
 
         def unsubscribe(
             self, request: _fmw_notmsg.UnsubscribeRequest, context: _s.RequestContext
-        ) -> Iterable[_fmw_notmsg.UnsubscribeResponse] | _fmw_notmsg.UnsubscribeResponse:
+        ) -> _a.Answer[_fmw_notmsg.UnsubscribeResponse, _fmw_notmsg.UnsubscribeResponse]:
             """Answer unsubscribe; each response that is yielded is a batch."""
             raise self.not_implemented("unsubscribe")

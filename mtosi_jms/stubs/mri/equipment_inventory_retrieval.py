@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mtosi_jms import awaited as _a
 from mtosi_jms import service as _s
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ..fmw import nam as _fmw_nam
     from . import eir as _mri_eir
     from ..nrf import eq_inv as _nrf_eq_inv
@@ -328,6 +327,19 @@ class _GetEquipmentIterator(
         return self.invoke_batches(request, batch_size, options)
 
 
+class _Aio(_a.AsyncView):
+    """The same operations, to be awaited."""
+
+    __service__ = _INFO
+    get_all_equipment = _a.operation(_GetAllEquipment.__call__, _GetAllEquipment.batches)
+    get_all_supporting_equipment = _a.operation(_GetAllSupportingEquipment.__call__, _GetAllSupportingEquipment.batches)
+    get_contained_equipment = _a.operation(_GetContainedEquipment.__call__, _GetContainedEquipment.batches)
+    get_equipment = _a.operation(_GetEquipment.__call__, _GetEquipment.batches)
+    get_supported_equipment = _a.operation(_GetSupportedEquipment.__call__, _GetSupportedEquipment.batches)
+    get_supporting_equipment = _a.operation(_GetSupportingEquipment.__call__, _GetSupportingEquipment.batches)
+    get_equipment_iterator = _a.operation(_GetEquipmentIterator.__call__, _GetEquipmentIterator.batches)
+
+
 class EquipmentInventoryRetrieval(_s.Service):
     """Gives equipment and equipment holders, and which equipment supports what.
 
@@ -353,6 +365,7 @@ class EquipmentInventoryRetrieval(_s.Service):
         self.get_supported_equipment = _GetSupportedEquipment(self, 4)
         self.get_supporting_equipment = _GetSupportingEquipment(self, 5)
         self.get_equipment_iterator = _GetEquipmentIterator(self, 6)
+        self.aio = _Aio(self)
 
     class Supplier(_s.SupplierBase):
         """Base of suppliers of EquipmentInventoryRetrieval: override what is offered."""
@@ -361,60 +374,42 @@ class EquipmentInventoryRetrieval(_s.Service):
 
         def get_all_equipment(
             self, request: _mri_eir.GetAllEquipmentRequest, context: _s.RequestContext
-        ) -> (
-            Iterable[_nrf_eq_inv.EquipmentOrEquipmentHolderType | _mri_eir.GetAllEquipmentResponse]
-            | _mri_eir.GetAllEquipmentResponse
-        ):
+        ) -> _a.Answer[_nrf_eq_inv.EquipmentOrEquipmentHolderType, _mri_eir.GetAllEquipmentResponse]:
             """Answer getAllEquipment; objects that are yielded go out in batches."""
             raise self.not_implemented("getAllEquipment")
 
         def get_all_supporting_equipment(
             self, request: _mri_eir.GetAllSupportingEquipmentRequest, context: _s.RequestContext
-        ) -> (
-            Iterable[_nrf_eq_inv.EquipmentOrEquipmentHolderType | _mri_eir.GetAllSupportingEquipmentResponse]
-            | _mri_eir.GetAllSupportingEquipmentResponse
-        ):
+        ) -> _a.Answer[_nrf_eq_inv.EquipmentOrEquipmentHolderType, _mri_eir.GetAllSupportingEquipmentResponse]:
             """Answer getAllSupportingEquipment; objects that are yielded go out in batches."""
             raise self.not_implemented("getAllSupportingEquipment")
 
         def get_contained_equipment(
             self, request: _mri_eir.GetContainedEquipmentRequest, context: _s.RequestContext
-        ) -> (
-            Iterable[_nrf_eq_inv.EquipmentOrEquipmentHolderType | _mri_eir.GetContainedEquipmentResponse]
-            | _mri_eir.GetContainedEquipmentResponse
-        ):
+        ) -> _a.Answer[_nrf_eq_inv.EquipmentOrEquipmentHolderType, _mri_eir.GetContainedEquipmentResponse]:
             """Answer getContainedEquipment; objects that are yielded go out in batches."""
             raise self.not_implemented("getContainedEquipment")
 
         def get_equipment(
             self, request: _mri_eir.GetEquipmentRequest, context: _s.RequestContext
-        ) -> Iterable[_mri_eir.GetEquipmentResponse] | _mri_eir.GetEquipmentResponse:
+        ) -> _a.Answer[_mri_eir.GetEquipmentResponse, _mri_eir.GetEquipmentResponse]:
             """Answer getEquipment; each response that is yielded is a batch."""
             raise self.not_implemented("getEquipment")
 
         def get_supported_equipment(
             self, request: _mri_eir.GetSupportedEquipmentRequest, context: _s.RequestContext
-        ) -> (
-            Iterable[_nrf_eq_inv.EquipmentOrEquipmentHolderType | _mri_eir.GetSupportedEquipmentResponse]
-            | _mri_eir.GetSupportedEquipmentResponse
-        ):
+        ) -> _a.Answer[_nrf_eq_inv.EquipmentOrEquipmentHolderType, _mri_eir.GetSupportedEquipmentResponse]:
             """Answer getSupportedEquipment; objects that are yielded go out in batches."""
             raise self.not_implemented("getSupportedEquipment")
 
         def get_supporting_equipment(
             self, request: _mri_eir.GetSupportingEquipmentRequest, context: _s.RequestContext
-        ) -> (
-            Iterable[_nrf_eq_inv.EquipmentOrEquipmentHolderType | _mri_eir.GetSupportingEquipmentResponse]
-            | _mri_eir.GetSupportingEquipmentResponse
-        ):
+        ) -> _a.Answer[_nrf_eq_inv.EquipmentOrEquipmentHolderType, _mri_eir.GetSupportingEquipmentResponse]:
             """Answer getSupportingEquipment; objects that are yielded go out in batches."""
             raise self.not_implemented("getSupportingEquipment")
 
         def get_equipment_iterator(
             self, request: _mri_eir.GetEquipmentIteratorRequest, context: _s.RequestContext
-        ) -> (
-            Iterable[_nrf_eq_inv.EquipmentOrEquipmentHolderType | _mri_eir.GetEquipmentIteratorResponse]
-            | _mri_eir.GetEquipmentIteratorResponse
-        ):
+        ) -> _a.Answer[_nrf_eq_inv.EquipmentOrEquipmentHolderType, _mri_eir.GetEquipmentIteratorResponse]:
             """Answer getEquipmentIterator; objects that are yielded go out in batches."""
             raise self.not_implemented("getEquipmentIterator")

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mtosi_jms import awaited as _a
 from mtosi_jms import service as _s
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ..fmw import nam as _fmw_nam
     from . import mer as _mri_mer
     from ..nrf import me as _nrf_me
@@ -210,6 +209,20 @@ class _GetManagedElement(_s.BoundOperation["_mri_mer.GetManagedElementRequest", 
         return self.invoke_batches(request, batch_size, options, me_ref=me_ref)
 
 
+class _Aio(_a.AsyncView):
+    """The same operations, to be awaited."""
+
+    __service__ = _INFO
+    get_all_managed_elements = _a.operation(_GetAllManagedElements.__call__, _GetAllManagedElements.batches)
+    get_all_managed_elements_passing_filter = _a.operation(
+        _GetAllManagedElementsPassingFilter.__call__, _GetAllManagedElementsPassingFilter.batches
+    )
+    get_all_managed_elements_wrt_os = _a.operation(
+        _GetAllManagedElementsWrtOs.__call__, _GetAllManagedElementsWrtOs.batches
+    )
+    get_managed_element = _a.operation(_GetManagedElement.__call__, _GetManagedElement.batches)
+
+
 class ManagedElementRetrieval(_s.Service):
     """Gives managed elements: all, those that meet a condition, those of an operations system, or one.
 
@@ -229,6 +242,7 @@ class ManagedElementRetrieval(_s.Service):
         self.get_all_managed_elements_passing_filter = _GetAllManagedElementsPassingFilter(self, 1)
         self.get_all_managed_elements_wrt_os = _GetAllManagedElementsWrtOs(self, 2)
         self.get_managed_element = _GetManagedElement(self, 3)
+        self.aio = _Aio(self)
 
     class Supplier(_s.SupplierBase):
         """Base of suppliers of ManagedElementRetrieval: override what is offered."""
@@ -237,33 +251,24 @@ class ManagedElementRetrieval(_s.Service):
 
         def get_all_managed_elements(
             self, request: _mri_mer.GetAllManagedElementsRequest, context: _s.RequestContext
-        ) -> (
-            Iterable[_nrf_me.ManagedElementType | _mri_mer.GetAllManagedElementsResponse]
-            | _mri_mer.GetAllManagedElementsResponse
-        ):
+        ) -> _a.Answer[_nrf_me.ManagedElementType, _mri_mer.GetAllManagedElementsResponse]:
             """Answer getAllManagedElements; objects that are yielded go out in batches."""
             raise self.not_implemented("getAllManagedElements")
 
         def get_all_managed_elements_passing_filter(
             self, request: _mri_mer.GetAllManagedElementsPassingFilterRequest, context: _s.RequestContext
-        ) -> (
-            Iterable[_nrf_me.ManagedElementType | _mri_mer.GetAllManagedElementsPassingFilterResponse]
-            | _mri_mer.GetAllManagedElementsPassingFilterResponse
-        ):
+        ) -> _a.Answer[_nrf_me.ManagedElementType, _mri_mer.GetAllManagedElementsPassingFilterResponse]:
             """Answer getAllManagedElementsPassingFilter; objects that are yielded go out in batches."""
             raise self.not_implemented("getAllManagedElementsPassingFilter")
 
         def get_all_managed_elements_wrt_os(
             self, request: _mri_mer.GetAllManagedElementsWrtOsRequest, context: _s.RequestContext
-        ) -> (
-            Iterable[_nrf_me.ManagedElementType | _mri_mer.GetAllManagedElementsWrtOsResponse]
-            | _mri_mer.GetAllManagedElementsWrtOsResponse
-        ):
+        ) -> _a.Answer[_nrf_me.ManagedElementType, _mri_mer.GetAllManagedElementsWrtOsResponse]:
             """Answer getAllManagedElementsWrtOs; objects that are yielded go out in batches."""
             raise self.not_implemented("getAllManagedElementsWrtOs")
 
         def get_managed_element(
             self, request: _mri_mer.GetManagedElementRequest, context: _s.RequestContext
-        ) -> Iterable[_mri_mer.GetManagedElementResponse] | _mri_mer.GetManagedElementResponse:
+        ) -> _a.Answer[_mri_mer.GetManagedElementResponse, _mri_mer.GetManagedElementResponse]:
             """Answer getManagedElement; each response that is yielded is a batch."""
             raise self.not_implemented("getManagedElement")

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mtosi_jms import awaited as _a
 from mtosi_jms import service as _s
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     import datetime as _dt
 
     from . import rir as _mri_rir
@@ -69,6 +69,13 @@ class _GetInventory(_s.BoundOperation["_mri_rir.GetInventoryRequest", "_mri_rir.
         return self.invoke_batches(request, batch_size, options, filter=filter, diff_date_and_time=diff_date_and_time)
 
 
+class _Aio(_a.AsyncView):
+    """The same operations, to be awaited."""
+
+    __service__ = _INFO
+    get_inventory = _a.operation(_GetInventory.__call__, _GetInventory.batches)
+
+
 class ResourceInventoryRetrieval(_s.Service):
     """Gives the resource inventory as one nested document, or in batches of it.
 
@@ -81,6 +88,7 @@ class ResourceInventoryRetrieval(_s.Service):
     def __init__(self, caller: _s.Caller, destination: Any) -> None:
         super().__init__(caller, destination)
         self.get_inventory = _GetInventory(self, 0)
+        self.aio = _Aio(self)
 
     class Supplier(_s.SupplierBase):
         """Base of suppliers of ResourceInventoryRetrieval: override what is offered."""
@@ -89,6 +97,6 @@ class ResourceInventoryRetrieval(_s.Service):
 
         def get_inventory(
             self, request: _mri_rir.GetInventoryRequest, context: _s.RequestContext
-        ) -> Iterable[_mri_rir.GetInventoryResponse] | _mri_rir.GetInventoryResponse:
+        ) -> _a.Answer[_mri_rir.GetInventoryResponse, _mri_rir.GetInventoryResponse]:
             """Answer getInventory; each response that is yielded is a batch."""
             raise self.not_implemented("getInventory")

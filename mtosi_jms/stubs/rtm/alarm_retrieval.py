@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mtosi_jms import awaited as _a
 from mtosi_jms import service as _s
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ..nra import alm as _nra_alm
     from . import ar as _rtm_ar
 
@@ -111,6 +110,14 @@ class _GetActiveAlarmsCount(
         return self.invoke_batches(request, batch_size, options, filter=filter)
 
 
+class _Aio(_a.AsyncView):
+    """The same operations, to be awaited."""
+
+    __service__ = _INFO
+    get_active_alarms = _a.operation(_GetActiveAlarms.__call__, _GetActiveAlarms.batches)
+    get_active_alarms_count = _a.operation(_GetActiveAlarmsCount.__call__, _GetActiveAlarmsCount.batches)
+
+
 class AlarmRetrieval(_s.Service):
     """Gives the alarms that are active now, or their number.
 
@@ -125,6 +132,7 @@ class AlarmRetrieval(_s.Service):
         super().__init__(caller, destination)
         self.get_active_alarms = _GetActiveAlarms(self, 0)
         self.get_active_alarms_count = _GetActiveAlarmsCount(self, 1)
+        self.aio = _Aio(self)
 
     class Supplier(_s.SupplierBase):
         """Base of suppliers of AlarmRetrieval: override what is offered."""
@@ -133,12 +141,12 @@ class AlarmRetrieval(_s.Service):
 
         def get_active_alarms(
             self, request: _rtm_ar.GetActiveAlarmsRequest, context: _s.RequestContext
-        ) -> Iterable[_nra_alm.AlarmType | _rtm_ar.GetActiveAlarmsResponse] | _rtm_ar.GetActiveAlarmsResponse:
+        ) -> _a.Answer[_nra_alm.AlarmType, _rtm_ar.GetActiveAlarmsResponse]:
             """Answer getActiveAlarms; objects that are yielded go out in batches."""
             raise self.not_implemented("getActiveAlarms")
 
         def get_active_alarms_count(
             self, request: _rtm_ar.GetActiveAlarmsCountRequest, context: _s.RequestContext
-        ) -> Iterable[_rtm_ar.GetActiveAlarmsCountResponse] | _rtm_ar.GetActiveAlarmsCountResponse:
+        ) -> _a.Answer[_rtm_ar.GetActiveAlarmsCountResponse, _rtm_ar.GetActiveAlarmsCountResponse]:
             """Answer getActiveAlarmsCount; each response that is yielded is a batch."""
             raise self.not_implemented("getActiveAlarmsCount")

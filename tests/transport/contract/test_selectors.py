@@ -45,7 +45,7 @@ def test_what_a_queue_holds_already_is_selected_too(
 
 
 @pytest.mark.obligation("P15")
-@pytest.mark.parametrize("selector", ["MTOSI_msgType = = 'REQUEST'", "a b", "'text'x", "(a = 1", "JMSPriority >"])
+@pytest.mark.parametrize("selector", ["MTOSI_msgType = = 'REQUEST'", "a b", "'text'x", "(a = 1", "JMSType =", "\u00a0"])
 def test_an_invalid_selector_makes_no_consumer(connection: Connection, destination: Destination, selector: str) -> None:
     """At once, not at the first message."""
     session = connection.session()

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mtosi_jms import awaited as _a
 from mtosi_jms import service as _s
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     import datetime as _dt
 
     from . import shop_goods as _com_example_shop_goods
@@ -98,6 +98,14 @@ class _Notify(_s.BoundOperation["_com_example_shop_messages.Notify", "None"]):
         return self.invoke(request, options, event=event)
 
 
+class _Aio(_a.AsyncView):
+    """The same operations, to be awaited."""
+
+    __service__ = _INFO
+    list_orders = _a.operation(_ListOrders.__call__, _ListOrders.batches)
+    notify = _a.operation(_Notify.__call__)
+
+
 class Shop(_s.Service):
     """A shop that can be asked for its orders.
 
@@ -112,6 +120,7 @@ class Shop(_s.Service):
         super().__init__(caller, destination)
         self.list_orders = _ListOrders(self, 0)
         self.notify = _Notify(self, 1)
+        self.aio = _Aio(self)
 
     class Supplier(_s.SupplierBase):
         """Base of suppliers of Shop: override what is offered."""
@@ -120,13 +129,10 @@ class Shop(_s.Service):
 
         def list_orders(
             self, request: _com_example_shop_messages.ListOrdersRequest, context: _s.RequestContext
-        ) -> (
-            Iterable[_com_example_shop_goods.OrderType | _com_example_shop_messages.ListOrdersResponse]
-            | _com_example_shop_messages.ListOrdersResponse
-        ):
+        ) -> _a.Answer[_com_example_shop_goods.OrderType, _com_example_shop_messages.ListOrdersResponse]:
             """Answer listOrders; objects that are yielded go out in batches."""
             raise self.not_implemented("listOrders")
 
-        def notify(self, request: _com_example_shop_messages.Notify, context: _s.RequestContext) -> None:
+        def notify(self, request: _com_example_shop_messages.Notify, context: _s.RequestContext) -> _a.Done:
             """Answer notify."""
             raise self.not_implemented("notify")

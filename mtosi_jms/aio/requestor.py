@@ -1,0 +1,255 @@
+"""The requestor for coroutines: sends in one thread, receives in one thread, and hands over to the loops (R3, R4, R6).
+
+A request is made and sent by the requestor's sending thread, so that a slow network holds up no loop, and in the order
+of the calls. Replies are taken by the pump's receiving thread, and wait in the ticket of their exchange, as they
+do for a blocking caller: nothing reads ahead of whoever iterates but the provider. Time-outs are timers of the loop
+that ask the exchange itself.
+
+Whoever is cancelled drops the ticket, which takes no lock: late replies are orphans from then on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
+
+from mtosi_jms.aio.worker import Worker
+from mtosi_jms.bulk import BulkReply, BulkTerms
+from mtosi_jms.errors import IllegalStateError
+from mtosi_jms.outcomes import BatchCall, bulk_reply, heard, only_reply
+from mtosi_jms.replies import ReplyPump
+from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
+from mtosi_jms.shapes import batch_shape, bulk_shape, simple_shape
+from mtosi_jms.soap import Envelope
+from mtosi_jms.tickets import Ticket, reply_of
+from mtosi_jms.xmlbind import XmlObject
+
+
+class _Begin(Protocol):
+    def __call__(
+        self,
+        service: ServiceInfo,
+        operation: OperationInfo,
+        destination: Any,
+        request: XmlObject,
+        shape: Mapping[str, Any],
+        options: CallOptions,
+        /,
+    ) -> Ticket: ...
+
+
+_OneWay = Callable[[OperationInfo, Any, XmlObject, CallOptions], None]
+
+
+class AsyncRequestor:
+    """A requestor as coroutines see it; made by `Requestor.aio`, and called by `stub.aio`.
+
+    Args:
+        pump: of the requestor.
+        begin: sends a request and opens its exchange; blocks.
+        one_way: sends a request that nobody answers; blocks.
+        close: closes the requestor; blocks.
+    """
+
+    def __init__(self, pump: ReplyPump, begin: _Begin, one_way: _OneWay, close: Callable[[], None]) -> None:
+        self._pump = pump
+        self._begin = begin
+        self._one_way = one_way
+        self._close = close
+        self._sender = Worker("mtosi-send", "the requestor")
+
+    async def call(
+        self, service: ServiceInfo, operation: OperationInfo, destination: Any, request: XmlObject, options: CallOptions
+    ) -> Any:
+        """Carry out one call in the pattern SimpleResponse; see `Requestor.call` for what is raised.
+
+        When it is cancelled before the request is sent, the request is not sent. Otherwise a reply is an orphan.
+        """
+        if operation.mep == "one-way":
+            await self._sender.run(partial(self._one_way, operation, destination, request, options))
+            return None
+        begin = partial(self._begin, service, operation, destination, request, simple_shape(), options)
+        return heard(await self._only_reply(begin), options, service, operation)
+
+    async def call_bulk(
+        self,
+        service: ServiceInfo,
+        operation: OperationInfo,
+        destination: Any,
+        request: XmlObject,
+        terms: BulkTerms,
+        options: CallOptions,
+    ) -> BulkReply[Any]:
+        """Carry out one call in the pattern BulkResponse; see `Requestor.call_bulk` for what is raised."""
+        shape = bulk_shape(operation, terms)
+        begin = partial(self._begin, service, operation, destination, request, shape, options)
+        envelope = await self._only_reply(begin)
+        return bulk_reply(envelope, heard(envelope, options, service, operation), terms)
+
+    async def _only_reply(self, begin: Callable[[], Ticket]) -> Envelope:
+        """Send a request and wait for its one reply."""
+        ticket = await self._sender.run(begin, undo=self._pump.drop)
+        try:
+            return only_reply(await _next(self._pump, ticket), ticket)
+        finally:
+            self._pump.drop(ticket)
+
+    def call_batches(
+        self,
+        service: ServiceInfo,
+        operation: OperationInfo,
+        destination: Any,
+        request: XmlObject,
+        batch_size: int,
+        options: CallOptions,
+    ) -> AsyncBatches:
+        """One call in the pattern MultipleBatchResponse; the request is sent when the first batch is waited for.
+
+        Raises:
+            ConfigError: the operation has no response.
+        """
+        shape = batch_shape(operation, batch_size)
+        begin = partial(self._begin, service, operation, destination, request, shape, options)
+        send = partial(self._sender.run, begin, undo=self._pump.drop)
+        return AsyncBatches(self._pump, send, service, operation, options)
+
+    async def close(self) -> None:
+        """Close the requestor; callers that wait get an IllegalStateError. The connection stays open."""
+        closer = Worker("mtosi-close", "the requestor")
+        try:
+            await closer.run(self._close)
+        finally:
+            closer.close()
+
+    def stop_sending(self) -> None:
+        """The requestor is closed."""
+        self._sender.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class _Send(Protocol):
+    async def __call__(self) -> Ticket: ...
+
+
+class AsyncBatches(BatchCall, AsyncIterator[Any]):
+    """The responses of one MultipleBatchResponse call: in order, each once, as soon as order allows.
+
+    The request is sent when the first batch is waited for, or by `async with`. Iteration raises what `Batches` raises.
+    It is for one task at a time. What ends early, by an error or by cancellation, is given up; so is what nobody
+    refers to any more.
+    """
+
+    def __init__(
+        self, pump: ReplyPump, send: _Send, service: ServiceInfo, operation: OperationInfo, options: CallOptions
+    ) -> None:
+        super().__init__(pump, service, operation, options)
+        self._send = send
+        self._begun = False
+        self._ended = False
+
+    async def __anext__(self) -> Any:
+        with self._closed_by_errors():
+            await self._begin()
+            envelope = None if self._ticket is None else await _next(self._pump, self._ticket)
+            if envelope is not None:
+                return self._heard(envelope)
+        self.close()
+        raise StopAsyncIteration
+
+    async def _begin(self) -> None:
+        """Send the request, once, and not if it was given up before."""
+        if self._ticket is not None or self._ended:
+            return
+        if self._begun:
+            raise IllegalStateError("another task sends this request")
+        self._begun = True
+        self._opened(await self._send())
+
+    def _opened(self, ticket: Ticket) -> None:
+        super()._opened(ticket)
+        if self._ended:  # closed while the request was sent
+            self._give_up()
+
+    def _give_up(self) -> None:
+        self._ended = True
+        super()._give_up()
+
+    async def __aenter__(self) -> Self:
+        with self._closed_by_errors():
+            await self._begin()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _Bell:
+    """Wakes one coroutine, from any thread."""
+
+    def __init__(self) -> None:
+        self._loop: Final = asyncio.get_running_loop()
+        self._rung: asyncio.Future[None] | None = None
+        self._pulled = False
+
+    def cord(self) -> Callable[[], None]:
+        """What to pull for it to ring. It does not keep the coroutine alive: its loop may be gone without a word."""
+        found = weakref.ref(self)
+
+        def pull() -> None:
+            bell = found()
+            if bell is None or bell._pulled:  # a loop is woken through a socket, which costs
+                return
+            bell._pulled = True
+            try:
+                bell._loop.call_soon_threadsafe(bell._ring)
+            except RuntimeError:  # the loop is closed
+                pass
+
+        return pull
+
+    def _ring(self) -> None:
+        self._pulled = False
+        self._over()
+
+    def _over(self) -> None:
+        if self._rung is not None and not self._rung.done():
+            self._rung.set_result(None)
+
+    async def wait(self, seconds: float | None) -> None:
+        """Until it rings, or the time is over."""
+        self._rung = self._loop.create_future()
+        timer = self._loop.call_later(seconds, self._over) if seconds is not None else None
+        try:
+            await self._rung
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+
+async def _next(pump: ReplyPump, ticket: Ticket) -> Envelope | None:
+    """The next reply of an exchange when its turn has come, None at the end; see `ReplyPump.next`."""
+    bell = _Bell()
+    pump.listen(ticket, bell.cord())
+    try:
+        while True:
+            action, left = pump.taken(ticket)
+            if action is not None:
+                break
+            await bell.wait(left)
+    except BaseException:  # cancelled, closed, or the loop is gone and the garbage collector is here
+        pump.drop(ticket)
+        raise
+    return reply_of(action)

@@ -1,0 +1,117 @@
+"""A thread that does blocking work for event loops, in order."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, Final, TypeVar
+
+from mtosi_jms.errors import IllegalStateError
+
+T = TypeVar("T")
+_STAY: Final = 5.0
+"""Seconds that the thread waits for more work before it ends."""
+
+
+class Worker:
+    """Does one job after another, in a thread that is there while there are any and a little longer.
+
+    Each job that waits has somebody who waits for it, which bounds them.
+
+    Args:
+        name: of the thread.
+        owner: whose work it is, for errors: `the requestor`.
+    """
+
+    def __init__(self, name: str, owner: str) -> None:
+        self._name = name
+        self._owner = owner
+        self._lock = threading.Lock()
+        self._more = threading.Condition(self._lock)
+        self._jobs: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
+        self._working = False
+        self._closed = False
+
+    def submit(self, job: Callable[[], T]) -> Future[T]:
+        """Have a job done after those that are waiting.
+
+        Returns:
+            Its outcome; cancelling it helps as long as it has not begun.
+
+        Raises:
+            IllegalStateError: closed.
+        """
+        future: Future[T] = Future()
+        with self._lock:
+            if self._closed:
+                raise self._gone()
+            if not self._working:
+                threading.Thread(target=self._work, name=self._name, daemon=True).start()
+                self._working = True
+            self._jobs.append((future, job))
+            self._more.notify()
+        return future
+
+    async def run(self, job: Callable[[], T], *, undo: Callable[[T], object] | None = None) -> T:
+        """Have a job done and wait for it.
+
+        Args:
+            job: the job. One that has not begun when the waiting task is cancelled never will.
+            undo: called, by any thread, with what the job returned when nobody waits for it any more.
+
+        Raises:
+            IllegalStateError: closed.
+            Exception: what the job raised.
+        """
+        future = self.submit(job)
+        try:
+            return await asyncio.wrap_future(future)
+        except BaseException:
+            if undo is not None:
+                future.add_done_callback(lambda done: _undone(done, undo))
+            raise
+
+    def close(self) -> None:
+        """Take no more jobs; those that wait fail, the one under way goes on."""
+        with self._lock:
+            self._closed = True
+            left = list(self._jobs)
+            self._jobs.clear()
+            self._more.notify()
+        for future, _ in left:
+            if future.set_running_or_notify_cancel():
+                future.set_exception(self._gone())
+
+    def _gone(self) -> IllegalStateError:
+        return IllegalStateError(f"{self._owner} is closed")
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                if not self._jobs and not self._closed:
+                    self._more.wait_for(lambda: self._jobs or self._closed, _STAY)
+                if not self._jobs:
+                    self._working = False
+                    return
+                future, job = self._jobs.popleft()
+            _do(future, job)
+            del future, job  # or the thread would keep them while it waits
+
+
+def _do(future: Future[Any], job: Callable[[], Any]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = job()
+    except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+        future.set_exception(error)
+    else:
+        future.set_result(result)
+
+
+def _undone(done: Future[T], undo: Callable[[T], object]) -> None:
+    if not done.cancelled() and done.exception() is None:
+        undo(done.result())

@@ -1,0 +1,56 @@
+"""What the header of a request says of the communication pattern that the caller chose (P2, O8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mtosi_jms.bulk import BulkTerms
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.service import OperationInfo
+from mtosi_jms.stubs.fmw.hdr import (
+    CommunicationPatternType,
+    CompressionEnumType,
+    CompressionTypeType,
+    PackingEnumType,
+    PackingTypeType,
+)
+
+
+def simple_shape() -> Mapping[str, Any]:
+    """One response (SimpleResponse)."""
+    return {"communication_pattern": CommunicationPatternType.SimpleResponse}
+
+
+def batch_shape(operation: OperationInfo, batch_size: int) -> Mapping[str, Any]:
+    """Several responses (MultipleBatchResponse).
+
+    Raises:
+        ConfigError: the operation has none.
+    """
+    if operation.mep == "one-way":
+        raise ConfigError(f"{operation.name} is one-way: it has no batches")
+    pattern = CommunicationPatternType.MultipleBatchResponse
+    return {"communication_pattern": pattern, "requested_batch_size": batch_size}
+
+
+def bulk_shape(operation: OperationInfo, terms: BulkTerms) -> Mapping[str, Any]:
+    """One response, the data in a file (BulkResponse).
+
+    Raises:
+        ConfigError: the operation has none.
+    """
+    if operation.mep == "one-way":
+        raise ConfigError(f"{operation.name} is one-way: it has no bulk response")
+    return {
+        "communication_pattern": CommunicationPatternType.BulkResponse,
+        "requested_batch_size": terms.batch_size,
+        "file_location_uri": terms.file_location_uri,
+        "compression_type": CompressionTypeType(value=CompressionEnumType(terms.compression)),
+        "packing_type": PackingTypeType(value=PackingEnumType(terms.packing)),
+    }
+
+
+def has_batches(shape: Mapping[str, Any]) -> bool:
+    """Whether several responses will come."""
+    return shape["communication_pattern"] is CommunicationPatternType.MultipleBatchResponse

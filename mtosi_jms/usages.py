@@ -1,0 +1,76 @@
+"""Services and operations by what they use: which service a package has, and what an element is to them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.service import OperationInfo, ServiceInfo
+from mtosi_jms.xmlbind import find_element, registered_packages
+
+Role = Literal["request", "response", "fault"]
+_ROLES: tuple[Role, ...] = ("request", "response", "fault")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What an element is to an operation.
+
+    Attributes:
+        service: the service interface.
+        operation: the operation of it.
+        role: whether the element is its request, its response or its fault.
+    """
+
+    service: ServiceInfo
+    operation: OperationInfo
+    role: Role
+
+
+def services_of(package: str) -> tuple[ServiceInfo, ...]:
+    """The service interfaces of a generated package, which is imported for it.
+
+    Raises:
+        ConfigError: the package cannot be imported.
+    """
+    try:
+        load = importlib.import_module
+        places = [path.split(":") for path in getattr(load(package), "__services__", {})]
+        return tuple(getattr(load(f"{package}.{module}"), name).__service__ for module, name in places)
+    except (ImportError, TypeError, ValueError) as error:  # a relative name is a TypeError, an empty one a ValueError
+        raise ConfigError(f"stubs package {package!r} cannot be imported: {error}") from error
+
+
+@lru_cache(maxsize=16)
+def _usages(package: str) -> Mapping[str, tuple[Usage, ...]]:
+    """Usages by path of the element's class, all of one package."""
+    found: dict[str, tuple[Usage, ...]] = {}
+    for service in services_of(package):
+        for operation in service.operations:
+            for role in _ROLES:
+                if path := getattr(operation, role):
+                    usage = Usage(service=service, operation=operation, role=role)
+                    found[path] = (*found.get(path, ()), usage)
+    return found
+
+
+def find_operations(tag: str) -> tuple[Usage, ...]:
+    """The operations whose request, response or fault an element is.
+
+    Several where services share an element, as the notification services do; those of the package that was
+    registered last come alone. Empty for an element that no registered service uses.
+
+    Args:
+        tag: Clark name of the element.
+    """
+    for package in registered_packages():
+        cls = find_element(tag, package)
+        if cls is not None and cls.__module__.startswith(f"{package}."):
+            path = f"{cls.__module__.removeprefix(package + '.')}:{cls.__name__}"
+            if usages := _usages(package).get(path):
+                return usages
+    return ()

@@ -1,0 +1,272 @@
+"""Several answers, iterated over asynchronously: order, completeness, giving up (R4, R5, R6, P32)."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mtosi_jms.errors import ConfigError, IllegalStateError, IncompleteBatchError, MtosiFault, ReplyTimeoutError
+from mtosi_jms.patterns import Limits
+from mtosi_jms.service import CallOptions, RequestContext
+from mtosi_jms.stubs.fmw.nam import name
+from mtosi_jms.stubs.fmw.notification_consumer import NotificationConsumer
+from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
+from mtosi_jms.stubs.nrf.me import ManagedElementType
+from mtosi_jms.testing import exchange, gap
+
+
+def batches(pair: Any, size: int = 1, **options: Any) -> Any:
+    stub = pair.stub(ManagedElementRetrieval)
+    return stub.aio.get_all_managed_elements.batches(batch_size=size, options=CallOptions(**options))
+
+
+async def every(iterator: Any) -> list[Any]:
+    return [batch async for batch in iterator]
+
+
+def test_batches_in_order_and_complete(run: Any, small_ems: Any, numbers: Callable[[Any], list[int]]) -> None:
+    with exchange([small_ems(7)]) as pair:
+        found = run(every(batches(pair, 3)))
+        assert [numbers(batch) for batch in found] == [[1, 2, 3], [4, 5, 6], [7]]
+        assert (pair.requestor.pending, pair.requestor.orphans) == (0, 0)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(order=st.permutations(range(6)), twice=st.sets(st.integers(0, 5)), lost=st.none() | st.integers(0, 5))
+def test_any_order_any_duplicate_any_gap(
+    run: Any, small_ems: Any, numbers: Any, order: Sequence[int], twice: set[int], lost: int | None
+) -> None:
+    """What was handed out is a beginning of the sequence; what is missing is named, and what came after it is held."""
+
+    def tamper(replies: list[Any]) -> list[Any]:
+        return [reply for at in order if at != lost for reply in [replies[at]] * (1 + (at in twice))]
+
+    async def ask(pair: Any) -> tuple[list[int], IncompleteBatchError | None]:
+        found: list[int] = []
+        try:
+            async for batch in batches(pair, gap_timeout=0.05):
+                found += numbers(batch)
+        except IncompleteBatchError as error:
+            return found, error
+        return found, None
+
+    with exchange([small_ems(6)], tamper=tamper) as pair:
+        found, error = run(ask(pair))
+        assert pair.requestor.pending == 0
+    if lost is None:
+        assert (found, error) == ([1, 2, 3, 4, 5, 6], None)
+        return
+    assert error is not None
+    assert found == list(range(1, lost + 1))
+    assert (error.missing, error.end_seen) == (((lost + 1,), True) if lost < 5 else ((), False))
+    assert {number: numbers(response) for number, response in error.batches.items()} == {
+        number: [number] for number in range(lost + 2, 7)
+    }
+
+
+def test_a_fault_comes_when_its_turn_has_come(run: Any, numbers: Any) -> None:
+    class Breaks(ManagedElementRetrieval.Supplier):
+        def get_all_managed_elements(self, request: Any, context: RequestContext) -> Any:
+            for number in range(1, 4):
+                yield ManagedElementType(name=name(f"ME=NE-{number}"))
+            raise MtosiFault("burnt down", kind="internalError")
+
+    async def ask(pair: Any) -> list[int]:
+        found: list[int] = []
+        try:
+            async for batch in batches(pair):
+                found += numbers(batch)
+        except MtosiFault as fault:
+            reasons.append(fault.reason)
+        return found
+
+    reasons: list[str] = []
+    with exchange([Breaks()]) as pair:
+        assert run(ask(pair)) == [1, 2]
+        assert reasons == ["burnt down"]
+        assert pair.requestor.pending == 0
+
+
+def test_leaving_early_gives_the_rest_up(run: Any, until: Any, small_ems: Any) -> None:
+    orphans: list[Any] = []
+
+    async def ask(pair: Any) -> None:
+        async for _ in batches(pair):
+            break
+        gc.collect()
+        assert pair.requestor.pending == 0
+        pair.scripted.send(replies[1:])
+        await until(lambda: len(orphans) == 4)
+
+    with exchange(on_orphan=orphans.append) as pair:
+        replies: list[Any] = []
+
+        async def both() -> None:
+            asking = asyncio.create_task(ask(pair))
+            asked = await asyncio.to_thread(pair.scripted.take)
+            replies.extend(asked.replies([small_ems(5)]))
+            pair.scripted.send(replies[:1])
+            await asking
+
+        run(both())
+
+
+@pytest.mark.parametrize("stage", ["waiting", "between"])
+def test_cancelling_gives_the_rest_up(run: Any, until: Any, small_ems: Any, stage: str) -> None:
+    async def ask(pair: Any) -> None:
+        got = asyncio.Event()
+
+        async def iterate() -> None:
+            async with batches(pair) as found:
+                async for _ in found:
+                    got.set()
+                    if stage == "between":
+                        await asyncio.Event().wait()
+
+        asking = asyncio.create_task(iterate())
+        asked = await asyncio.to_thread(pair.scripted.take)
+        pair.scripted.send(asked.replies([small_ems(3)])[:1])
+        await got.wait()
+        if stage == "waiting":
+            await until(lambda: pair.requestor._pump._listening)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert pair.requestor.pending == 0
+
+    with exchange() as pair:
+        run(ask(pair))
+
+
+def test_the_request_is_sent_when_somebody_waits(run: Any, small_ems: Any) -> None:
+    async def ask(pair: Any) -> None:
+        never = batches(pair)
+        assert (never.correlation_id, never.held, never.counts) == ("", {}, None)
+        early = batches(pair, correlation_id="early")
+        async with early:
+            asked = await asyncio.to_thread(pair.scripted.take)
+            assert asked.envelope.header.correlation_id == early.correlation_id == "early"
+            pair.scripted.send(asked.replies([small_ems(2)]))
+            assert len(await every(early)) == 2
+            assert early.counts.released == 2
+        assert await every(early) == []
+        never.close()
+        assert await every(never) == []
+        assert pair.provider.depth(pair.destination) == 0
+
+    with exchange() as pair:
+        run(ask(pair))
+
+
+def test_closed_while_it_is_sent(run: Any, until: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, entered = threading.Event(), threading.Event()
+
+    async def ask(pair: Any) -> None:
+        found = batches(pair)
+        asking = asyncio.create_task(every(found))
+        await until(entered.is_set)
+        with pytest.raises(IllegalStateError, match="another task"):
+            await anext(found)
+        found.close()
+        gate.set()
+        assert await asking == []
+        assert pair.requestor.pending == 0
+
+    with exchange() as pair:
+        send = pair.requestor._session.send
+
+        def slow(*message: Any) -> Any:
+            entered.set()
+            assert gate.wait(20)
+            return send(*message)
+
+        monkeypatch.setattr(pair.requestor._session, "send", slow)
+        run(ask(pair))
+
+
+def test_closed_by_another_task_while_one_waits(run: Any, until: Any) -> None:
+    async def ask(pair: Any) -> None:
+        found = batches(pair)
+        asking = asyncio.create_task(every(found))
+        await until(lambda: pair.requestor._pump._listening)
+        found.close()
+        assert await asking == []
+
+    with exchange() as pair:
+        run(ask(pair))
+
+
+def test_a_requestor_that_is_closed_ends_the_iteration(run: Any, until: Any) -> None:
+    async def ask(pair: Any) -> None:
+        asking = asyncio.create_task(every(batches(pair)))
+        await until(lambda: pair.requestor._pump._listening)
+        pair.requestor.close()
+        with pytest.raises(IllegalStateError):
+            await asking
+
+    with exchange() as pair:
+        run(ask(pair))
+
+
+def test_what_was_received_waits_for_its_caller(run: Any, small_ems: Any, numbers: Any) -> None:
+    """What the caller does meanwhile takes no time off the peer, and a batch that has arrived is used."""
+    now = [0.0]
+
+    async def ask(pair: Any) -> list[int]:
+        found: list[int] = []
+        async for batch in batches(pair):
+            now[0] += 3600
+            found += numbers(batch)
+        return found
+
+    with exchange([small_ems(5)], clock=lambda: now[0], limits=Limits(total=60)) as pair:
+        assert run(ask(pair)) == [1, 2, 3, 4, 5]
+
+
+def test_time_runs_out_between_batches(run: Any, small_ems: Any) -> None:
+    with exchange([small_ems(3)], tamper=lambda replies: replies[:2]) as pair:
+        with pytest.raises(IncompleteBatchError) as caught:
+            run(every(batches(pair, gap_timeout=0.05)))
+        assert (caught.value.end_seen, caught.value.clock) == (False, "gap")
+    with exchange() as pair, pytest.raises(ReplyTimeoutError):
+        run(every(batches(pair, timeout=0.05)))
+
+
+def test_a_gap_in_the_middle(run: Any, small_ems: Any, numbers: Any) -> None:
+    lossy = exchange([small_ems(5)], tamper=lambda replies: gap(replies, at=1))
+    with lossy as pair, pytest.raises(IncompleteBatchError) as caught:
+        run(every(batches(pair, gap_timeout=0.05)))
+    assert sorted(caught.value.batches) == [3, 4, 5]
+
+
+def test_a_one_way_operation_has_no_batches() -> None:
+    with exchange() as pair:
+        info = pair.stub(NotificationConsumer).notify.info
+        with pytest.raises(ConfigError, match="one-way"):
+            pair.requestor.aio.call_batches(NotificationConsumer.__service__, info, "queue:X", None, 1, CallOptions())  # type: ignore[arg-type]
+
+
+def test_many_sequences_at_once_beside_blocking_ones(
+    run: Any, small_ems: Any, numbers: Any, background: Any, patience: float
+) -> None:
+    async def ask(pair: Any) -> list[list[int]]:
+        async def one(size: int) -> list[int]:
+            return [number async for batch in batches(pair, size) for number in numbers(batch)]
+
+        return await asyncio.gather(*[one(1 + number % 4) for number in range(40)])
+
+    with exchange([small_ems(9)], threads=3) as pair:
+        stub = pair.stub(ManagedElementRetrieval)
+        blocking = background(
+            lambda: [n for b in stub.get_all_managed_elements.batches(batch_size=2) for n in numbers(b)]
+        )
+        assert run(ask(pair)) == [list(range(1, 10))] * 40
+        assert blocking.result(patience) == list(range(1, 10))
+        assert (pair.requestor.pending, pair.requestor.orphans) == (0, 0)

@@ -1,0 +1,151 @@
+"""Events published and received by coroutines (R7, R8)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mtosi_jms.errors import ConfigError, IllegalStateError, SpoolError, XmlError
+from mtosi_jms.jms import JmsMessage, Topic
+from mtosi_jms.notifications import Publisher, Subscriber
+from mtosi_jms.stubs.fmw.nam import name
+from mtosi_jms.stubs.nra.alm import Alarm
+from mtosi_jms.testing.pair import connect_privately
+
+TOPIC = Topic("MTOSI.Fault")
+
+
+def alarm(number: int) -> Alarm:
+    return Alarm(object_type="ME", object_name=name(f"ME={number}"))
+
+
+def number_of(event: Any) -> int:
+    return int(event.object_name.rdn[0].value)
+
+
+@pytest.fixture
+def connection() -> Iterator[Any]:
+    with connect_privately() as made:
+        yield made
+
+
+@pytest.fixture
+def publisher(connection: Any) -> Iterator[Publisher]:
+    with Publisher(connection, {"Fault": TOPIC}, sender_uri="jms/EmsOS") as made:
+        yield made
+
+
+def test_events_in_the_order_in_which_they_were_published(run: Any, connection: Any, publisher: Publisher) -> None:
+    async def work() -> None:
+        subscriber = Subscriber(connection, TOPIC)
+        async with subscriber.aio as events:
+            sent = await asyncio.gather(*[publisher.aio.publish(alarm(number)) for number in range(20)])
+            assert len({message.message_id for message in sent}) == 20
+            found = []
+            async for event in events:
+                found.append(number_of(event))
+                assert subscriber.envelope is not None
+                if len(found) == 20:
+                    break
+            assert found == list(range(20))
+        with pytest.raises(IllegalStateError):
+            await anext(events)
+
+    run(work())
+
+
+def test_the_iteration_ends_when_nothing_comes(run: Any, connection: Any, publisher: Publisher) -> None:
+    async def work() -> list[int]:
+        with Subscriber(connection, TOPIC, timeout=0.05) as subscriber:
+            await publisher.aio.publish(alarm(1))
+            return [number_of(event) async for event in subscriber.aio]
+
+    assert run(work()) == [1]
+
+
+def test_what_cannot_be_published_is_raised(run: Any, publisher: Publisher) -> None:
+    with pytest.raises(ConfigError, match="no topic for the category"):
+        run(publisher.aio.publish(alarm(1), category="Inventory"))
+    publisher.aio  # noqa: B018 - the same view again
+    publisher.close()
+    with pytest.raises(IllegalStateError, match="publisher is closed"):
+        run(publisher.aio.publish(alarm(1)))
+
+
+@pytest.mark.parametrize("awaited_again", [True, False])
+def test_a_cancelled_task_loses_no_event(
+    run: Any, until: Any, connection: Any, publisher: Publisher, awaited_again: bool
+) -> None:
+    """What is received for nobody is not acknowledged: the next one gets it, in this loop, another, or elsewhere."""
+    landing = Landing()
+
+    async def leave(subscriber: Subscriber) -> None:
+        waiting = asyncio.create_task(anext(subscriber.aio))
+        await until(lambda: subscriber.aio._receiving)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        await publisher.aio.publish(alarm(1))
+        await until(lambda: connection.provider.depth(QUEUE) == 0)
+        assert landing.landed == []
+
+    async def one(subscriber: Subscriber) -> int:
+        return number_of(await anext(subscriber.aio))
+
+    QUEUE = connection.names.lookup("queue:EVENTS")  # noqa: N806 - a constant of this test
+    publisher._topics[next(iter(publisher._topics))] = QUEUE
+    with Subscriber(connection, QUEUE, landing=landing) as subscriber:
+        run(leave(subscriber))
+        if awaited_again:
+            assert run(one(subscriber)) == 1
+            assert len(landing.landed) == 1
+    assert connection.provider.depth(QUEUE) == (0 if awaited_again else 1)
+
+
+class Landing:
+    """Refuses what it is told to refuse."""
+
+    def __init__(self, refused: int = 0) -> None:
+        self.refused = refused
+        self.landed: list[Any] = []
+
+    def land(self, message: Any) -> Any:
+        if self.refused:
+            self.refused -= 1
+            raise SpoolError("landing", "no space left")
+        self.landed.append(message)
+
+    def acknowledged(self, landed: Any, **facts: Any) -> None:
+        pass
+
+
+def test_errors_are_raised_where_somebody_waits_and_iteration_may_go_on(
+    run: Any, connection: Any, publisher: Publisher
+) -> None:
+    async def work() -> None:
+        with Subscriber(connection, TOPIC, landing=Landing(refused=1)) as subscriber:
+            session = connection.session()
+            session.send(TOPIC, JmsMessage(body=b"<torn"))
+            await publisher.aio.publish(alarm(2))
+            with pytest.raises(SpoolError):
+                await anext(subscriber.aio)
+            with pytest.raises(XmlError):
+                await anext(subscriber.aio)
+            assert number_of(await anext(subscriber.aio)) == 2
+            session.close()
+
+    run(work())
+
+
+def test_closing_ends_a_wait(run: Any, until: Any, connection: Any) -> None:
+    async def work() -> None:
+        subscriber = Subscriber(connection, TOPIC)
+        waiting = asyncio.create_task(anext(subscriber.aio, "the end"))
+        await until(lambda: subscriber.aio._receiving)
+        await subscriber.aio.close()
+        assert await waiting == "the end"
+
+    run(work())

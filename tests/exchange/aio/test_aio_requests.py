@@ -1,0 +1,399 @@
+"""One answer, awaited: what it brings, what it raises, and what is left when nobody waits for it any more (R3)."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mtosi_jms.errors import (
+    ConfigError,
+    EncodeError,
+    IllegalStateError,
+    MalformedXmlError,
+    NamingError,
+    ReplyTimeoutError,
+    SpoolError,
+)
+from mtosi_jms.patterns import Limits
+from mtosi_jms.service import CallOptions
+from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
+from mtosi_jms.stubs.fmw.nam import NamingAttributeType, name
+from mtosi_jms.stubs.fmw.notification_consumer import NotificationConsumer
+from mtosi_jms.stubs.fmw.notmsg import Notify, NotifyMessage
+from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
+from mtosi_jms.stubs.mri.mer import GetManagedElementRequest
+from mtosi_jms.stubs.nra.alm import Alarm
+from mtosi_jms.testing import duplicate, exchange
+from mtosi_jms.testing.pair import SUPPLIER
+
+
+def stub(pair: Any) -> ManagedElementRetrieval:
+    found: ManagedElementRetrieval = pair.stub(ManagedElementRetrieval)
+    return found
+
+
+def test_one_answer(run: Any, small_ems: Any, ne1: Any) -> None:
+    with exchange([small_ems()]) as pair:
+        response = run(stub(pair).aio.get_managed_element(me_ref=ne1))
+        assert str(response.me.name) == "MD=EMS1/ME=NE-1"
+        assert pair.requestor.pending == 0
+
+
+def test_a_request_object(run: Any, small_ems: Any, ne1: Any) -> None:
+    with exchange([small_ems()]) as pair:
+        assert run(stub(pair).aio.get_managed_element(GetManagedElementRequest(me_ref=ne1))).me.location == "Hall 1"
+        with pytest.raises(ConfigError, match="a request or its fields"):
+            stub(pair).aio.get_managed_element(GetManagedElementRequest(), me_ref=ne1)
+
+
+def test_a_fault_is_a_typed_error(run: Any, small_ems: Any, ne7: Any) -> None:
+    with exchange([small_ems()]) as pair:
+        with pytest.raises(EntityNotFoundFault, match="there is no MD=EMS1/ME=NE-7"):
+            run(stub(pair).aio.get_managed_element(me_ref=ne7))
+        assert pair.requestor.pending == 0
+
+
+def test_a_reply_that_cannot_be_read(run: Any, ne1: Any) -> None:
+    with exchange() as pair:
+        pair.scripted.start(lambda asked: [asked.reply(b"<torn")])
+        with pytest.raises(MalformedXmlError):
+            run(stub(pair).aio.get_managed_element(me_ref=ne1))
+
+
+def test_a_one_way_operation_returns_when_it_is_sent(run: Any) -> None:
+    with exchange() as pair:
+        consumer = pair.stub(NotificationConsumer)
+        message = NotifyMessage(common_event_information=[Alarm(object_type="ME")])
+        assert run(consumer.aio.notify(topic="Fault", message=message)) is None
+        assert isinstance(pair.scripted.take().envelope.body, Notify)
+        assert not hasattr(consumer.aio.notify, "batches")
+
+
+def test_the_hook_of_a_call_runs_in_the_loop(run: Any, small_ems: Any, ne1: Any) -> None:
+    seen: list[Any] = []
+
+    async def ask(mer: ManagedElementRetrieval) -> None:
+        hook = CallOptions(
+            on_reply=lambda envelope: seen.append((threading.current_thread(), envelope.header.msg_name))
+        )
+        await mer.aio.get_managed_element(me_ref=ne1, options=hook)
+
+    with exchange([small_ems()]) as pair:
+        run(ask(stub(pair)))
+    assert seen == [(threading.main_thread(), "getManagedElementResponse")]
+
+
+@pytest.mark.parametrize("destinations", [{}, {"failure_reply_to": "jms/FailureOS"}])
+def test_a_request_that_nobody_answers_times_out(run: Any, ne1: Any, destinations: dict[str, str]) -> None:
+    with exchange(**destinations) as pair:
+        with pytest.raises(ReplyTimeoutError) as caught:
+            run(stub(pair).aio.get_managed_element(me_ref=ne1, options=CallOptions(timeout=0.05)))
+        assert caught.value.clock == "total"
+        assert pair.requestor.pending == 0
+
+
+@pytest.mark.parametrize("destinations", [{"failure_reply_to": "jms/FailureOS"}, {"temporary_reply": True}])
+def test_other_destinations_of_replies(
+    run: Any, small_ems: Any, ne1: Any, ne7: Any, destinations: dict[str, Any]
+) -> None:
+    async def ask(mer: ManagedElementRetrieval) -> list[Any]:
+        calls = [mer.aio.get_managed_element(me_ref=one) for one in (ne1, ne7, ne1)]
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    with exchange([small_ems()], **destinations) as pair:
+        one, fault, two = run(ask(stub(pair)))
+    assert isinstance(fault, EntityNotFoundFault)
+    assert one.me.location == two.me.location == "Hall 1"
+
+
+def test_what_cannot_be_sent_is_raised_and_leaves_nothing(run: Any, ne1: Any) -> None:
+    with exchange() as pair:
+        with pytest.raises(NamingError):
+            run(ManagedElementRetrieval(pair.requestor, "jms/Nobody").aio.get_managed_element(me_ref=ne1))
+        with pytest.raises(EncodeError):
+            run(stub(pair).aio.get_managed_element(me_ref=NamingAttributeType(rdn=[4])))  # type: ignore[list-item]
+        assert pair.requestor.pending == 0
+
+
+def test_callers_with_different_patience(run: Any, small_ems: Any, ne1: Any) -> None:
+    async def ask(pair: Any) -> None:
+        call = stub(pair).aio.get_managed_element
+        long = asyncio.create_task(call(me_ref=ne1))
+        asked = await asyncio.to_thread(pair.scripted.take)
+        with pytest.raises(ReplyTimeoutError):
+            await call(me_ref=ne1, options=CallOptions(timeout=0.02))
+        assert not long.done()
+        pair.scripted.send(asked.replies([small_ems()]))
+        assert (await long).me is not None
+
+    with exchange() as pair:
+        run(ask(pair))
+
+
+def test_cancelled_before_it_is_sent_it_never_is(run: Any, until: Any, ne1: Any, monkeypatch: Any) -> None:
+    gate, entered = threading.Event(), threading.Event()
+    with exchange() as pair:
+        send = pair.requestor._session.send
+
+        def slow(destination: Any, message: Any) -> Any:
+            entered.set()
+            assert gate.wait(20)
+            return send(destination, message)
+
+        monkeypatch.setattr(pair.requestor._session, "send", slow)
+
+        async def ask() -> None:
+            call = stub(pair).aio.get_managed_element
+            first = asyncio.create_task(call(me_ref=name("ME=1")))
+            await until(entered.is_set)
+            second = asyncio.create_task(call(me_ref=name("ME=2")))
+            await asyncio.sleep(0)
+            second.cancel()
+            first.cancel()
+            for one in (first, second):
+                with pytest.raises(asyncio.CancelledError):
+                    await one
+            gate.set()
+            third = asyncio.create_task(call(me_ref=name("ME=3")))
+            asked = [await asyncio.to_thread(pair.scripted.take) for _ in range(2)]
+            assert [str(one.envelope.body.me_ref) for one in asked] == ["ME=1", "ME=3"]
+            await until(lambda: pair.requestor.pending == 1)
+            third.cancel()
+
+        run(ask())
+        assert pair.requestor.pending == 0
+
+
+@pytest.mark.parametrize("how", ["cancel", "timeout", "wait_for"])
+def test_whoever_stops_waiting_leaves_an_orphan(run: Any, until: Any, small_ems: Any, ne1: Any, how: str) -> None:
+    orphans: list[Any] = []
+
+    async def impatient(call: Any) -> None:
+        if how == "wait_for":
+            await asyncio.wait_for(call, 0.05)
+        async with asyncio.timeout(0.05):
+            await call
+
+    async def ask(pair: Any) -> None:
+        call = stub(pair).aio.get_managed_element
+        if how == "cancel":
+            task = asyncio.create_task(call(me_ref=ne1))
+            asked = await asyncio.to_thread(pair.scripted.take)
+            await until(lambda: pair.requestor._pump._listening)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        else:
+            with pytest.raises(TimeoutError):
+                await impatient(call(me_ref=ne1))
+            asked = await asyncio.to_thread(pair.scripted.take)
+        assert pair.requestor.pending == 0
+        pair.scripted.send(asked.replies([small_ems()]))
+        await until(lambda: orphans)
+        assert [stray.reason.name for stray in orphans] == ["LATE"]
+
+    with exchange(on_orphan=orphans.append) as pair:
+        run(ask(pair))
+
+
+def test_a_correlation_id_may_be_used_again_after_a_cancellation(run: Any, small_ems: Any, ne1: Any) -> None:
+    mine = CallOptions(correlation_id="case 4711")
+
+    async def ask(pair: Any) -> None:
+        call = stub(pair).aio.get_managed_element
+        task = asyncio.create_task(call(me_ref=ne1, options=mine))
+        await asyncio.to_thread(pair.scripted.take)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        again = asyncio.create_task(call(me_ref=ne1, options=mine))
+        asked = await asyncio.to_thread(pair.scripted.take)
+        gc.collect()
+        pair.scripted.send(asked.replies([small_ems()]))
+        assert (await again).me is not None
+
+    with exchange() as pair:
+        run(ask(pair))
+
+
+@pytest.mark.parametrize("closer", ["requestor", "connection", "aio"])
+def test_closing_wakes_all_callers(run: Any, ne1: Any, closer: str) -> None:
+    async def ask(pair: Any) -> None:
+        calls = [asyncio.create_task(stub(pair).aio.get_managed_element(me_ref=ne1)) for _ in range(5)]
+        for _ in calls:
+            await asyncio.to_thread(pair.scripted.take)
+        if closer == "aio":
+            await pair.requestor.aio.close()
+        else:
+            getattr(pair, closer).close()
+        for outcome in await asyncio.gather(*calls, return_exceptions=True):
+            assert isinstance(outcome, IllegalStateError)
+        with pytest.raises(IllegalStateError):
+            await stub(pair).aio.get_managed_element(me_ref=ne1)
+
+    with exchange() as pair:
+        run(ask(pair))
+
+
+def test_blocking_and_asynchronous_callers_share_a_requestor(
+    run: Any, small_ems: Any, background: Callable[[Callable[[], Any]], Any], patience: float
+) -> None:
+    async def ask(mer: ManagedElementRetrieval, wanted: list[str]) -> list[str]:
+        answers = await asyncio.gather(*[mer.aio.get_managed_element(me_ref=name(one)) for one in wanted])
+        return [str(answer.me.name) for answer in answers]
+
+    wanted = [f"MD=EMS1/ME=NE-{number}" for number in range(1, 101)]
+    with exchange([small_ems(100)], threads=2) as pair:
+        mer = stub(pair)
+        blocking = [
+            background(lambda: [str(mer.get_managed_element(me_ref=name(one)).me.name) for one in wanted])
+            for _ in range(3)
+        ]
+        loops = [background(lambda: asyncio.run(ask(mer, wanted))) for _ in range(2)]
+        assert run(ask(mer, wanted)) == wanted
+        for other in (*blocking, *loops):
+            assert other.result(patience) == wanted
+        assert (pair.requestor.pending, pair.requestor.orphans) == (0, 0)
+
+
+def test_a_blocking_caller_takes_over_where_the_loop_ended(
+    run: Any, small_ems: Any, ne1: Any, background: Any, patience: float
+) -> None:
+    """The receiving thread pumps for a blocking caller too, and when nobody listens any more."""
+    with exchange() as pair:
+        with pytest.raises(ReplyTimeoutError):
+            run(stub(pair).aio.get_managed_element(me_ref=ne1, options=CallOptions(timeout=0.01)))
+        pair.scripted.take()
+        call = background(lambda: stub(pair).get_managed_element(me_ref=ne1))
+        pair.scripted.send(pair.scripted.take().replies([small_ems()]))
+        assert call.result(patience).me is not None
+
+
+def test_the_receiving_thread_ends_when_nobody_listens(
+    run: Any, small_ems: Any, ne1: Any, monkeypatch: pytest.MonkeyPatch, patience: float
+) -> None:
+    monkeypatch.setattr("mtosi_jms.replies._STAY", 0.01)
+    monkeypatch.setattr("mtosi_jms.aio.worker._STAY", 0.01)
+    with exchange([small_ems()]) as pair:
+        for _ in range(3):  # and another one begins
+            assert run(stub(pair).aio.get_managed_element(me_ref=ne1)).me is not None
+            for thread in threading.enumerate():
+                if thread.name in ("mtosi-receive", "mtosi-send"):
+                    thread.join(patience)
+                    assert not thread.is_alive()
+
+
+class Full:
+    """A landing that is full until it is told otherwise."""
+
+    def __init__(self) -> None:
+        self.full = True
+        self.landed: list[Any] = []
+
+    def land(self, message: Any) -> Any:
+        if self.full:
+            self.full = False
+            raise SpoolError("landing", "no space left")
+        self.landed.append(message)
+
+    def acknowledged(self, landed: Any, **facts: Any) -> None:
+        assert facts["correlation_id"]
+
+
+def test_a_landing_that_fails_is_told_to_one_who_waits_and_the_message_comes_again(
+    run: Any, small_ems: Any, ne1: Any
+) -> None:
+    async def ask(pair: Any) -> list[Any]:
+        calls = [asyncio.create_task(stub(pair).aio.get_managed_element(me_ref=ne1)) for _ in range(3)]
+        asked = [await asyncio.to_thread(pair.scripted.take) for _ in calls]
+        pair.scripted.send([reply for one in asked for reply in one.replies([small_ems()])])
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    landing = Full()
+    with exchange(landing=landing) as pair:
+        outcomes = run(ask(pair))
+    assert sum(isinstance(outcome, SpoolError) for outcome in outcomes) == 1
+    assert len([outcome for outcome in outcomes if not isinstance(outcome, BaseException)]) == 2
+    assert len(landing.landed) == 3
+
+
+def test_the_orphan_hook_may_take_its_time_and_make_calls(run: Any, until: Any, small_ems: Any, ne1: Any) -> None:
+    """It runs in a thread of its own: a loop that depends on the receiving thread goes on meanwhile."""
+    answers: list[Any] = []
+    gate = threading.Event()
+
+    def hook(orphan: Any) -> None:
+        assert gate.wait(20)
+        answers.append(asyncio.run_coroutine_threadsafe(pair_stub.aio.get_managed_element(me_ref=ne1), loop).result(20))
+
+    async def ask() -> None:
+        nonlocal loop
+        loop = asyncio.get_running_loop()
+        for _ in range(5):
+            assert (await pair_stub.aio.get_managed_element(me_ref=ne1)).me is not None
+        assert not answers
+        gate.set()
+        await until(lambda: answers)
+
+    loop: Any = None
+    with exchange(on_orphan=hook) as pair:
+        once = [True]
+        pair.scripted.start(
+            lambda asked: (
+                duplicate(asked.replies([small_ems()]), at=0) if once and once.pop() else asked.replies([small_ems()])
+            )
+        )
+        pair_stub = stub(pair)
+        run(ask())
+        assert pair.requestor.orphans == 1
+
+
+def test_a_loop_that_is_closed_under_its_tasks_leaves_nothing(small_ems: Any, ne1: Any) -> None:
+    """Not the way to end a loop, but no reason to lose anything either."""
+    with exchange() as pair:
+        loop = asyncio.new_event_loop()
+        task: Any = loop.create_task(stub(pair).aio.get_managed_element(me_ref=ne1))
+        task._log_destroy_pending = False
+        while not pair.requestor._pump._listening:
+            loop.run_until_complete(asyncio.sleep(0))
+        loop.close()
+        del task
+        gc.collect()  # throws the task away, with what it waits for
+        assert pair.requestor.pending == 0
+        pair.scripted.send(pair.scripted.take().replies([small_ems()]))
+        assert asyncio.run(asyncio.wait_for(_later(pair, small_ems, ne1), 20)) is not None
+
+
+async def _later(pair: Any, small_ems: Any, ne1: Any) -> Any:
+    call = asyncio.create_task(stub(pair).aio.get_managed_element(me_ref=ne1))
+    asked = await asyncio.to_thread(pair.scripted.take)
+    pair.scripted.send(asked.replies([small_ems()]))
+    return (await call).me
+
+
+def test_requests_leave_in_the_order_of_the_calls(run: Any) -> None:
+    async def ask(pair: Any) -> None:
+        calls = [
+            asyncio.create_task(stub(pair).aio.get_managed_element(me_ref=name(f"ME={number}")))
+            for number in range(200)
+        ]
+        asked = [await asyncio.to_thread(pair.scripted.take) for _ in calls]
+        assert [str(one.envelope.body.me_ref) for one in asked] == [f"ME={number}" for number in range(200)]
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+        assert pair.requestor.pending == 0
+
+    with exchange(limits=Limits(first_reply=20)) as pair:
+        run(ask(pair))
+
+
+def test_views_say_what_they_are(small_ems: Any) -> None:
+    with exchange([small_ems()]) as pair:
+        assert repr(stub(pair).aio) == f"<ManagedElementRetrieval for asyncio at {SUPPLIER}>"
+        assert pair.requestor.aio is pair.requestor.aio

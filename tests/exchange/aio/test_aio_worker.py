@@ -1,0 +1,82 @@
+"""The thread that works for loops: order, errors, cancellation, its end."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from mtosi_jms.aio.worker import Worker
+from mtosi_jms.errors import IllegalStateError
+
+
+def test_jobs_are_done_in_order_by_one_thread(run: Any) -> None:
+    worker = Worker("worker", "the worker")
+
+    async def work() -> None:
+        done: list[int] = []
+        threads = await asyncio.gather(
+            *[worker.run(lambda n=n: (done.append(n), threading.get_ident())[1]) for n in range(100)]  # type: ignore[misc]
+        )
+        assert done == list(range(100))
+        assert len(set(threads)) == 1
+        assert threads[0] != threading.get_ident()
+        with pytest.raises(ZeroDivisionError):
+            await worker.run(lambda: 1 // 0)
+
+    run(work())
+    worker.close()
+
+
+def test_a_job_that_nobody_waits_for_is_undone_or_never_done(run: Any, until: Any) -> None:
+    worker = Worker("worker", "the worker")
+    gate, entered = threading.Event(), threading.Event()
+    undone: list[str] = []
+    done: list[str] = []
+
+    def slow() -> str:
+        entered.set()
+        assert gate.wait(20)
+        return "slow"
+
+    async def work() -> None:
+        first = asyncio.create_task(worker.run(slow, undo=undone.append))
+        second = asyncio.create_task(worker.run(lambda: done.append("second"), undo=done.append))
+        third = asyncio.create_task(worker.run(lambda: 1 // 0, undo=undone.append))
+        await until(entered.is_set)
+        for task in (first, second):
+            task.cancel()
+        await asyncio.wait([first, second])
+        gate.set()
+        with pytest.raises(ZeroDivisionError):
+            await third
+
+    run(work())
+    assert (undone, done) == (["slow"], [])
+    worker.close()
+
+
+def test_closing_fails_what_waits(run: Any, until: Any) -> None:
+    worker = Worker("worker", "the worker")
+    gate, entered = threading.Event(), threading.Event()
+
+    def slow() -> str:
+        entered.set()
+        assert gate.wait(20)
+        return "slow"
+
+    async def work() -> None:
+        first = asyncio.create_task(worker.run(slow))
+        second = asyncio.create_task(worker.run(slow))
+        await until(entered.is_set)
+        worker.close()
+        gate.set()
+        assert await first == "slow"
+        with pytest.raises(IllegalStateError, match="the worker is closed"):
+            await second
+        with pytest.raises(IllegalStateError, match="the worker is closed"):
+            await worker.run(slow)
+
+    run(work())
