@@ -33,6 +33,7 @@ BENCHMARKS = {
     "asyncio-100": ("concurrency", "in_flight_100"),
     "asyncio-10000": ("concurrency", "in_flight_10000"),
     "selectors": ("selection", "selectors"),
+    "notifications": ("notifying", "notifications"),
     "parquet": ("parquet", "xml_to_parquet"),
     "nested": ("nested", "nested_inventory"),
     "generate": ("generation", "generation"),

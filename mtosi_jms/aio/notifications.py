@@ -15,16 +15,14 @@ from mtosi_jms.aio.worker import Worker
 from mtosi_jms.errors import IllegalStateError
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.profile import TopicCategory
-from mtosi_jms.stubs.fmw.cei import CommonEventInformationType
 from mtosi_jms.transport import Delivery
+from mtosi_jms.xmlbind import RawXml, XmlObject
 
 T = TypeVar("T")
 
 
 class _Publish(Protocol):
-    def __call__(
-        self, event: CommonEventInformationType, *, category: TopicCategory | str | None = None
-    ) -> JmsMessage: ...
+    def __call__(self, event: XmlObject | RawXml, *, category: TopicCategory | str | None = None) -> JmsMessage: ...
 
 
 class AsyncPublisher:
@@ -38,9 +36,7 @@ class AsyncPublisher:
         self._publish = publish
         self._worker = Worker("mtosi-publish", "the publisher")
 
-    async def publish(
-        self, event: CommonEventInformationType, *, category: TopicCategory | str | None = None
-    ) -> JmsMessage:
+    async def publish(self, event: XmlObject | RawXml, *, category: TopicCategory | str | None = None) -> JmsMessage:
         """Publish one event, after those that wait; see `Publisher.publish`.
 
         A call that is cancelled may have been published all the same, unless it still waited for its turn.

@@ -19,7 +19,6 @@ import mtosi_jms as mtosi
 from mtosi_jms.cli import console
 from mtosi_jms.cli.arguments import positive
 from mtosi_jms.errors import ConfigError, ReplyTimeoutError
-from mtosi_jms.jms import Destination
 from mtosi_jms.jms.profile import TopicCategory
 from mtosi_jms.notifications import Publisher, Subscriber
 from mtosi_jms.report import Event, Fact, Report, write_report
@@ -29,6 +28,7 @@ from mtosi_jms.stubs.fmw.gen import AnyListType
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.stubs.nra.com import AcknowledgeIndicationType, PerceivedSeverityType
+from mtosi_jms.stubs.nra.prc import ProbableCauseEnumType, ProbableCauseType
 from mtosi_jms.stubs.nrb.rscavc import ResourceAttributeValueChange
 from mtosi_jms.stubs.nrb.rscoc import ResourceObjectCreation
 from mtosi_jms.stubs.nrf.me import Me
@@ -44,7 +44,7 @@ NAMES: Final = {
     "jms/InventoryTopic": "topic:MTOSI.Inventory",
     "jms/FaultTopic": "topic:MTOSI.Fault",
 }
-_OWN: Final = frozenset({"landing", "inventory", "summary.json", "report.html"})
+_OWN: Final = frozenset({"landing", "notifications", "inventory", "summary.json", "report.html"})
 _CAPACITY: Final = 8
 """Messages that a destination holds before its senders wait: what bounds the memory of a demo of any size."""
 
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
         exchange = _exchange(connection, network, args, out / "landing")
         seconds["exchange"] = time.perf_counter() - started
         started = time.perf_counter()
-        notifications = _notifications(connection, network)
+        notifications = _notifications(connection, network, out / "notifications")
         seconds["notifications"] = time.perf_counter() - started
     started = time.perf_counter()
     result = ingest(IngestOptions(landing=out / "landing", out=out / "inventory", object_type="ME"))
@@ -141,16 +141,14 @@ def _exchange(connection: Connection, network: Network, args: argparse.Namespace
     return found
 
 
-def _notifications(connection: Connection, network: Network) -> int:
-    """Publish a few changes of the network and count what a subscriber gets."""
-    topics: dict[TopicCategory | str, str | Destination] = {
-        TopicCategory.INVENTORY: "jms/InventoryTopic",
-        TopicCategory.FAULT: "jms/FaultTopic",
-    }
+def _notifications(connection: Connection, network: Network, landing: Path) -> int:
+    """Publish a few changes of the network, land what two subscribers get, and count it."""
+    topics = {TopicCategory.INVENTORY: "jms/InventoryTopic", TopicCategory.FAULT: "jms/FaultTopic"}
     events = _changes(network)
     with (
-        Subscriber(connection, "jms/InventoryTopic", timeout=10) as inventory,
-        Subscriber(connection, "jms/FaultTopic", timeout=10) as faults,
+        mtosi.DurableLanding(landing) as kept,
+        Subscriber(connection, "jms/InventoryTopic", timeout=10, landing=kept) as inventory,
+        Subscriber(connection, "jms/FaultTopic", timeout=10, landing=kept) as faults,
         Publisher(connection, topics, sender_uri="jms/EmsOS") as publisher,
     ):
         for event in events:
@@ -188,6 +186,7 @@ def _changes(network: Network) -> list[Any]:
         Alarm(
             notification_id="demo-3",
             object_name=network.element_name(0),
+            probable_cause=ProbableCauseType(probable_cause=ProbableCauseEnumType.LOS),
             perceived_severity=PerceivedSeverityType.CRITICAL,
             acknowledge_indication=AcknowledgeIndicationType.UNACKNOWLEDGED,
             **common,
@@ -232,7 +231,12 @@ def _show(args: argparse.Namespace, summary: dict[str, Any]) -> None:
         *((f"seconds, {stage}", value) for stage, value in summary["seconds"].items()),
     ]
     console.table("demo", ("what", "how much"), lines)
-    for label, name in (("landing", "landing"), ("Parquet", "inventory"), ("report", "report.html")):
+    for label, name in (
+        ("landing", "landing"),
+        ("notifications", "notifications"),
+        ("Parquet", "inventory"),
+        ("report", "report.html"),
+    ):
         console.say(f"{label}: {args.out / name}")
 
 

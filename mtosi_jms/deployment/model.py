@@ -20,6 +20,7 @@ from mtosi_jms.jms import BindingProfile, Destination, NamingContext
 from mtosi_jms.jms.binding import DEFAULT_PROFILE
 from mtosi_jms.jms.frozen import FrozenMap
 from mtosi_jms.jms.profile import TopicCategory
+from mtosi_jms.notifications.publisher import Publisher
 from mtosi_jms.service import SupplierBase
 from mtosi_jms.supplier import Supplier
 from mtosi_jms.transport import Connection
@@ -121,6 +122,19 @@ class Deployment:
         """
         self.verify(connection.names)
         return Requestors(self, connection, **options)
+
+    def open_publisher(self, connection: Connection, **options: Any) -> Publisher:
+        """The publisher of the OS's topics.
+
+        Args:
+            connection: whose naming context has the names.
+            options: further arguments of `Publisher`, such as the `system` that the OS belongs to.
+
+        Raises:
+            ConfigError: the deployment has a problem, or no topics.
+        """
+        self.verify(connection.names)
+        return Publisher(connection, self.topics, sender_uri=self.name, profile=self.profile, **options)
 
     def describe(self, names: NamingContext | None = None) -> str:
         """The deployment sheet, in lines (O12b); `mtosi_jms.deployment.sheet` has it as data.

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from mtosi_jms.errors import HeaderError, MtosiFault
 from mtosi_jms.jms.destinations import Destination
-from mtosi_jms.jms.events import event_name_of, filter_values
+from mtosi_jms.jms.events import event_values, events_of, shared_name
 from mtosi_jms.jms.message import JmsMessage, MessageType, PropertyValue
 from mtosi_jms.jms.naming import NamingContext
 from mtosi_jms.jms.profile import BindingProfile
@@ -93,10 +93,10 @@ def map_header(
     _properties(header, profile, mapping, breaches)
     _rules(header, mapping, breaches, message_type, needs_reply=not (has_reply_to or one_way))
     mapping.priority = _priority(header, profile, breaches)
-    event = event_name_of(body) if message_type == "NOTIFICATION" else ""
-    mapping.time_to_live_ms = profile.time_to_live_ms(message_type, event)
+    events = events_of(body) if message_type == "NOTIFICATION" else []
+    mapping.time_to_live_ms = profile.time_to_live_ms(message_type, shared_name(events))
     if message_type == "NOTIFICATION":
-        mapping.properties.update(filter_values(body, filters, profile))
+        mapping.properties.update(event_values(events, filters, profile))
     return mapping
 
 

@@ -7,7 +7,7 @@ events that no package knows as well. An attribute that an event does not have g
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from lxml import etree
@@ -63,19 +63,21 @@ def events_of(body: Any) -> list[etree._Element]:
     return [] if holder is None else [child for child in holder if isinstance(child.tag, str)]
 
 
-def event_name_of(body: Any) -> str:
-    """The logical name that all events of a notification share; empty where there is none."""
-    names = {logical_name(split_clark(str(event.tag))[1]) for event in events_of(body)}
+def shared_name(events: Sequence[etree._Element]) -> str:
+    """The logical name that all of these events share; empty where there is none."""
+    names = {logical_name(split_clark(str(event.tag))[1]) for event in events}
     return names.pop() if len(names) == 1 else ""
 
 
-def filter_values(body: Any, attributes: Iterable[str], profile: BindingProfile) -> dict[str, PropertyValue]:
+def event_values(
+    events: Sequence[etree._Element], attributes: Iterable[str], profile: BindingProfile
+) -> dict[str, PropertyValue]:
     """The properties of Table 4 for a notification.
 
     Of a message with several events an attribute becomes a property only if it has one value in all of them (C30).
 
     Args:
-        body: the notify message.
+        events: those of the message, as `events_of` gives them.
         attributes: names of Table 4, without `MTOSI_`.
         profile: forms of times, severities and event names (C26, C27, C33).
 
@@ -85,9 +87,6 @@ def filter_values(body: Any, attributes: Iterable[str], profile: BindingProfile)
     wanted = list(attributes)
     if unknown := sorted(set(wanted) - FILTER_ATTRIBUTES):
         raise ConfigError(f"Table 4 has no {', '.join(unknown)}; it has {', '.join(sorted(FILTER_ATTRIBUTES))}")
-    if not wanted:
-        return {}
-    events = events_of(body)
     found: dict[str, PropertyValue] = {}
     for name in wanted:
         values = [_attribute(event, name, profile) for event in events]

@@ -6,18 +6,14 @@ import heapq
 import itertools
 import threading
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from mtosi_jms.errors import ConfigError
+from mtosi_jms.notifications.timing import Timer
+
+__all__ = ["ManualClock", "Timer"]
 
 _Due: TypeAlias = tuple[float, int, Callable[[], object]]
-
-
-class Timer(Protocol):
-    """What runs an action later; `ManualClock` is one, and an asyncio event loop."""
-
-    def call_later(self, seconds: float, action: Callable[[], object], /) -> object:
-        """Have the action run when so many seconds have passed."""
 
 
 class ManualClock:

@@ -22,9 +22,7 @@ from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 
 PUBLISHER: Final = "jms/EmsOS"
 """The publisher's logical name."""
-TOPICS: Final[Mapping[TopicCategory | str, str]] = {
-    category: f"jms/{category.value}Topic" for category in TopicCategory
-}
+TOPICS: Final[Mapping[TopicCategory, str]] = {category: f"jms/{category.value}Topic" for category in TopicCategory}
 """The name of each category's topic."""
 TOPIC_NAMES: Final[Mapping[str, str]] = {
     f"jms/{category.value}Topic": f"topic:{category.value.upper()}" for category in TopicCategory

@@ -58,10 +58,23 @@ def test_the_demo_brings_what_was_asked_for(tmp_path: Path) -> None:
     assert json.loads((out / "summary.json").read_text()) == summary
     assert len(list((out / "landing").glob("*.xml"))) == 5
     assert list((out / "inventory" / "objectType=ME").glob("*.parquet"))
+    assert len(list((out / "notifications").glob("*.xml"))) == 3
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "<svg" in page
     assert "http://" not in page.replace("http://www.w3.org/", "")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["demo"]
+    again = [
+        *COMMAND[:-1],
+        "alarms",
+        str(out / "notifications"),
+        "--out",
+        str(tmp_path / "alarms"),
+        "--latest",
+        "--json",
+    ]
+    alarms = subprocess.run(again, capture_output=True, text=True, cwd=tmp_path)
+    found = json.loads(alarms.stdout)
+    assert (found["rows"], found["latest"], found["active"], found["severities"]) == (1, 1, 1, {"CRITICAL": 1})
 
 
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

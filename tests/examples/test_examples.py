@@ -18,6 +18,20 @@ EXPECTED = {
         "5 elements, batches of 2: [2, 2, 1]",
         "1000 elements, batches of 300: [300, 300, 300, 100] in all 1000",
     ],
+    "e04_notifications": [
+        "first OS on jms/InventoryTopic got ResourceObjectCreation",
+        "first OS on jms/FaultTopic got Alarm",
+        "second OS on jms/InventoryTopic got ResourceObjectCreation",
+        "second OS on jms/FaultTopic got Alarm",
+        "severity: MTOSI_perceivedSeverity = 'CRITICAL': ME=NE-1/PTP=1",
+        "event type: MTOSI_EventType = 'AlarmInformation': ME=NE-1/PTP=1, ME=NE-1/PTP=2, ME=NE-11/PTP=1",
+        "name prefix: MTOSI_objectName LIKE 'MD=EMS1/ME=NE-1/%': ME=NE-1/PTP=1, ME=NE-1/PTP=2",
+        "layer rate: MTOSI_layerRate = 'LR_Ethernet': ME=NE-1/PTP=1, ME=NE-11/PTP=1",
+        "boolean: MTOSI_isEdgePointRelated = TRUE: ME=NE-1/PTP=1",
+        "number: MTOSI_osTime >= 1777896180000: ME=NE-1/PTP=2, ME=NE-11/PTP=1",
+        "types: MTOSI_EventType IN ('ObjectCreation', 'ObjectDeletion'): ME=NE-9, ME=NE-8",
+        "changes: 123 as the network is now: True",
+    ],
 }
 
 
@@ -30,7 +44,7 @@ def run(root: Path, name: str, folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.obligation("P41")
+@pytest.mark.obligation("P41", "F10", "P34", "P39")
 @pytest.mark.parametrize("name", EXPECTED)
 def test_the_example_prints_what_it_promises(name: str, root: Path, tmp_path: Path) -> None:
     assert run(root, name, tmp_path).splitlines() == EXPECTED[name]

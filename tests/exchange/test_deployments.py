@@ -14,7 +14,9 @@ from mtosi_jms.deployment import Asking, Deployment, deployment_of, read_deploym
 from mtosi_jms.errors import ConfigError, MtosiFault
 from mtosi_jms.jms import BindingProfile, DeliveryMode, NamingContext, Queue, TemporaryQueue, TemporaryTopic
 from mtosi_jms.jms.profile import TopicCategory
+from mtosi_jms.notifications import SystemProfile
 from mtosi_jms.service import RequestContext
+from mtosi_jms.stubs.fmw.hbt import Heartbeat
 from mtosi_jms.stubs.mri import eir, rir
 from mtosi_jms.stubs.mri.equipment_inventory_retrieval import EquipmentInventoryRetrieval
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
@@ -361,3 +363,21 @@ def test_a_preset_and_ready_made_parts_are_taken() -> None:
     made = deployment_of({"name": "os", "profile": profile, "requestors": {EQUIPMENT: asking}})
     assert (made.profile, made.requestors[EQUIPMENT]) == (profile, asking)
     assert deployment_of({"name": "os", "profile": "literal"}).profile.reply_to_on == "all"
+
+
+@pytest.mark.obligation("O10b", "R9c")
+def test_the_publisher_of_a_deployment() -> None:
+    """It has the topics, the profile and the name of its OS; problems come before it is opened."""
+    profile = BindingProfile(filter_properties=frozenset({"EventType"}))
+    topics = {TopicCategory.FAULT: "jms/Fault", TopicCategory.INVENTORY: "jms/Inventory"}
+    with connect_privately(NAMES) as connection:
+        with Deployment(name="jms/OS", topics=topics, profile=profile).open_publisher(connection) as publisher:
+            (sent, _) = publisher.broadcast(Heartbeat())
+        assert {key for key in sent.properties if key in ("MTOSI_EventType", "MTOSI_objectType")} == {"MTOSI_EventType"}
+        assert sent.properties["MTOSI_senderURI"] == "jms/OS"
+        with pytest.raises(ConfigError, match="R9c"):
+            Deployment(name="jms/OS", topics=topics, profile=profile).open_publisher(connection, system=SystemProfile())
+        with pytest.raises(ConfigError, match="a topic for at least one category"):
+            Deployment(name="jms/OS").open_publisher(connection)
+        with pytest.raises(ConfigError, match="Nowhere"):
+            Deployment(name="jms/OS", topics={TopicCategory.FAULT: "jms/Nowhere"}).open_publisher(connection)

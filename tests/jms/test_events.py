@@ -9,7 +9,7 @@ import pytest
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.binding import map_header
-from mtosi_jms.jms.events import event_name_of, events_of, filter_values, logical_name
+from mtosi_jms.jms.events import event_values, events_of, logical_name, shared_name
 from mtosi_jms.jms.message import Long
 from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, BindingProfile, TopicCategory
 from mtosi_jms.soap import Header
@@ -43,7 +43,7 @@ def raw(content: str) -> RawXml:
 
 
 def mapped(body: Any, profile: BindingProfile = DEFAULT, *wanted: str) -> dict[str, Any]:
-    return filter_values(body, wanted or ALL, profile)
+    return event_values(events_of(body), wanted or ALL, profile)
 
 
 LIFE_CYCLE: list[Any] = [
@@ -94,7 +94,7 @@ def test_event_about_no_object(cls: type[XmlObject], event: str) -> None:
     body = decode(f'<n:notify xmlns:n="{NOTMSG}"><n:message>{xml}</n:message></n:notify>')
     assert type(body) is Notify
     assert mapped(body) == {"MTOSI_EventType": event}, "C32"
-    assert event_name_of(body) == event
+    assert shared_name(events_of(body)) == event
     assert DEFAULT.topic_category(event) is None
 
 
@@ -164,14 +164,14 @@ def test_alarm() -> None:
 def test_any_one_attribute_and_no_other(attribute: str) -> None:
     wanted = f"MTOSI_{attribute}"
     assert mapped(raw(ALARM), DEFAULT, attribute) == ({wanted: FOUND[wanted]} if wanted in FOUND else {})
-    assert filter_values(raw(ALARM), (), DEFAULT) == {}
+    assert event_values(events_of(raw(ALARM)), (), DEFAULT) == {}
 
 
 @pytest.mark.obligation("R20a")
 @pytest.mark.parametrize("wrong", ["serviceAffecting", "eventtype", "MTOSI_EventType", "correlationId"])
 def test_no_attribute_beyond_the_table(wrong: str) -> None:
     with pytest.raises(ConfigError, match=wrong):
-        filter_values(None, [wrong], DEFAULT)
+        event_values(events_of(None), [wrong], DEFAULT)
 
 
 @pytest.mark.obligation("T4.1", "C27")
@@ -201,7 +201,7 @@ def test_logical_name(element: str, event: str) -> None:
 def test_names_may_be_shown_otherwise() -> None:
     profile = BindingProfile(event_names={"AlarmInformation": "ALARM"})
     assert mapped(raw(ALARM), profile, "EventType") == {"MTOSI_EventType": "ALARM"}
-    assert event_name_of(raw(ALARM)) == "AlarmInformation", "the life time goes by the logical name"
+    assert shared_name(events_of(raw(ALARM))) == "AlarmInformation", "the life time goes by the logical name"
 
 
 @pytest.mark.obligation("C33")
@@ -251,7 +251,7 @@ def test_of_several_events_what_they_share() -> None:
     assert mapped(notify(first, second)) == {"MTOSI_EventType": "ObjectCreation", "MTOSI_objectType": "ME"}, "C30"
     other = ResourceObjectDeletion(object_type="ME")
     assert mapped(notify(first, other)) == {"MTOSI_objectType": "ME"}
-    assert event_name_of(notify(first, other)) == ""
+    assert shared_name(events_of(notify(first, other))) == ""
 
 
 @pytest.mark.obligation("C32")
@@ -273,7 +273,7 @@ def test_what_says_nothing_gives_no_property(content: str) -> None:
 def test_what_is_no_notification(body: Any) -> None:
     assert events_of(body) == []
     assert mapped(body) == {}
-    assert event_name_of(body) == ""
+    assert shared_name(events_of(body)) == ""
 
 
 @pytest.mark.obligation("O7a", "O7b", "R19", "C21")

@@ -1,0 +1,240 @@
+"""What a publisher sends: one selection of attributes for a system, events and messages, what all topics get."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.jms import BindingProfile, Queue, Topic
+from mtosi_jms.jms.events import EVENT_NAMES, events_of
+from mtosi_jms.jms.profile import FILTER_ATTRIBUTES
+from mtosi_jms.notifications import Publisher, Subscriber, SystemProfile, event_name
+from mtosi_jms.notifications.publisher import EVENTS_PER_MESSAGE
+from mtosi_jms.soap import parse
+from mtosi_jms.stubs.fmw.elc import EventLossCleared
+from mtosi_jms.stubs.fmw.elo import EventLossOccured
+from mtosi_jms.stubs.fmw.hbt import Heartbeat
+from mtosi_jms.stubs.fmw.nam import name
+from mtosi_jms.stubs.fmw.notmsg import NotifyMessage
+from mtosi_jms.stubs.nra.alm import Alarm, AlarmType
+from mtosi_jms.stubs.nrb.rscoc import ResourceObjectCreation
+from mtosi_jms.stubs.nrb.rscodel import ResourceObjectDeletion
+from mtosi_jms.xmlbind import RawXml
+
+MakeAlarm = Callable[..., Alarm]
+STRICT = BindingProfile(validation="strict")
+NO_FILTERS = BindingProfile(filter_properties=frozenset())
+TCA = RawXml(
+    b'<v:thresholdCrossingAlert xmlns:v="urn:vendor"><v:objectType>PTP</v:objectType></v:thresholdCrossingAlert>'
+)
+
+
+def table4(message: Any) -> set[str]:
+    return {name.removeprefix("MTOSI_") for name in message.properties} & FILTER_ATTRIBUTES
+
+
+@pytest.mark.obligation("R9a", "R9b", "R9c")
+def test_publishers_of_a_system_map_the_same(connection: Any, topics: Any, alarm: MakeAlarm) -> None:
+    """Some attributes for all events, others for alarms; two publishers, one result."""
+    system = SystemProfile(
+        binding=BindingProfile(filter_properties=frozenset({"EventType", "objectType"})),
+        attributes={"AlarmInformation": frozenset({"EventType", "probableCause", "layerRate"})},
+    )
+    sent = [
+        Publisher(connection, topics, sender_uri=sender, system=system).publish(event)
+        for event in (alarm(), ResourceObjectCreation(object_type="ME"))
+        for sender in ("jms/EmsOS", "jms/NocOS")
+    ]
+    alarms = {"EventType", "probableCause"}
+    assert [table4(message) for message in sent] == [alarms, alarms, *[{"EventType", "objectType"}] * 2]
+
+
+@pytest.mark.obligation("R9c")
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        pytest.param({"filter_properties": frozenset({"EventType"})}, "differ in mapping objectType", id="fewer"),
+        pytest.param({"filter_properties": FILTER_ATTRIBUTES}, "differ in mapping acknowledgeIndication", id="more"),
+        pytest.param({"time_form": "millis"}, "time_form", id="times"),
+        pytest.param({"severity_form": "code"}, "severity_form", id="severities"),
+        pytest.param({"event_names": {"Heartbeat": "BEAT"}}, "event_names", id="names"),
+    ],
+)
+def test_a_publisher_that_differs_is_refused(
+    change: dict[str, Any], told: str, connection: Any, topics: dict[str, str]
+) -> None:
+    profile = BindingProfile(**change)
+    with pytest.raises(ConfigError, match=told):
+        Publisher(connection, topics, sender_uri="jms/EmsOS", system=SystemProfile(), profile=profile)
+    assert connection._sessions == {}
+
+
+@pytest.mark.obligation("R9c")
+def test_one_event_that_differs_is_enough(connection: Any, topics: dict[str, str]) -> None:
+    system = SystemProfile(attributes={"VendorEvent": {"EventType"}})  # type: ignore[dict-item]
+    with pytest.raises(ConfigError, match="VendorEvent: the publisher and its system differ"):
+        Publisher(connection, topics, sender_uri="jms/EmsOS", system=system, profile=BindingProfile())
+
+
+def test_other_switches_are_each_publishers_own(connection: Any, topics: Any, alarm: MakeAlarm) -> None:
+    profile = BindingProfile(priority=7, ttl={"AlarmInformation": 1000})
+    publisher = Publisher(connection, topics, sender_uri="jms/EmsOS", system=SystemProfile(), profile=profile)
+    sent = publisher.publish(alarm())
+    assert (sent.priority, sent.time_to_live_ms) == (7, 1000)
+
+
+@pytest.mark.obligation("R9b")
+def test_the_selection_cannot_change() -> None:
+    chosen = {"AlarmInformation": frozenset({"EventType"})}
+    system = SystemProfile(attributes=chosen)
+    chosen["AlarmInformation"] = frozenset()
+    assert system.attributes_of("AlarmInformation") == {"EventType"}
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        system.binding = STRICT  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        system.attributes["AlarmInformation"] = frozenset()  # type: ignore[index]
+    assert hash(system) == hash(SystemProfile(attributes={"AlarmInformation": frozenset({"EventType"})}))
+
+
+@pytest.mark.obligation("R20a")
+def test_a_system_has_no_attribute_beyond_the_table() -> None:
+    with pytest.raises(ConfigError, match="AlarmInformation: Table 4 has no serviceAffecting"):
+        SystemProfile(attributes={"AlarmInformation": frozenset({"EventType", "serviceAffecting"})})
+
+
+@pytest.mark.obligation("O10b")
+def test_a_topic_for_two_categories_is_told_of(connection: Any, caplog: pytest.LogCaptureFixture) -> None:
+    shared = {"Inventory": "jms/FaultTopic", "Fault": "topic:FAULT"}
+    with caplog.at_level(logging.WARNING):
+        Publisher(connection, shared, sender_uri="jms/EmsOS")
+    assert caplog.messages == ["topic:FAULT serves Inventory and Fault; a topic is for one category (O10b)"]
+    with pytest.raises(ConfigError, match="O10b"):
+        Publisher(connection, shared, sender_uri="jms/EmsOS", profile=STRICT)
+
+
+@pytest.mark.obligation("O2", "O12a")
+def test_a_queue_is_told_of(connection: Any, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        Publisher(connection, {"Fault": Queue("ALARMS")}, sender_uri="jms/EmsOS", profile=STRICT)
+    assert caplog.messages == ["Fault goes to queue:ALARMS; topics are recommended for notifications (O2, O12)"]
+
+
+@pytest.mark.obligation("R7")
+def test_nothing_is_sent_at_the_start(connection: Any, topics: dict[str, str]) -> None:
+    """Topics and queue keep whatever is sent: there is nothing before the first event."""
+    listening = [Subscriber(connection, topic, timeout=0) for topic in topics.values()]
+    with Publisher(connection, {**topics, "Fault": Queue("KEPT")}, sender_uri="jms/EmsOS"):
+        assert connection.session().browse(Queue("KEPT")) == []
+    assert [list(subscriber) for subscriber in listening] == [[], [], []]
+
+
+@pytest.mark.obligation("C30")
+def test_events_share_messages_only_where_no_selector_goes_by_them(
+    connection: Any, topics: Any, alarm: MakeAlarm
+) -> None:
+    events = [alarm(), alarm("LOF"), ResourceObjectCreation(object_type="ME"), alarm("AIS")]
+    with Publisher(connection, topics, sender_uri="jms/EmsOS") as filterable:
+        assert [len(_events(message)) for message in filterable.publish_all(events)] == [1, 1, 1, 1]
+    faults, inventory = (Subscriber(connection, topic, timeout=0) for topic in ("jms/FaultTopic", "jms/InventoryTopic"))
+    with Publisher(connection, topics, sender_uri="jms/EmsOS", profile=NO_FILTERS) as plain:
+        sent = plain.publish_all(events)
+    assert [(str(m.destination), len(_events(m)), m.time_to_live_ms) for m in sent] == [
+        ("topic:FAULT", 2, 1_800_000),
+        ("topic:INVENTORY", 1, 86_400_000),
+        ("topic:FAULT", 1, 1_800_000),
+    ]
+    assert [table4(message) for message in sent] == [set()] * 3
+    assert list(faults) == [events[0], events[1], events[3]]
+    assert list(inventory) == [events[2]]
+
+
+@pytest.mark.obligation("C30")
+def test_long_runs_are_cut(connection: Any, topics: dict[str, str], alarm: MakeAlarm) -> None:
+    many = [alarm()] * (EVENTS_PER_MESSAGE + 1)
+    with Publisher(connection, topics, sender_uri="jms/EmsOS", profile=NO_FILTERS) as publisher:
+        assert [len(_events(message)) for message in publisher.publish_all(many)] == [EVENTS_PER_MESSAGE, 1]
+        assert publisher.publish_all([]) == []
+
+
+@pytest.mark.obligation("C30")
+def test_of_a_message_of_the_callers_what_all_events_share(publisher: Publisher, alarm: MakeAlarm) -> None:
+    message = NotifyMessage(common_event_information=[alarm(severity="MAJOR"), alarm(severity="MINOR")])
+    sent = publisher.publish_message(message)
+    assert {key: sent.properties.get(f"MTOSI_{key}") for key in ("EventType", "objectType", "perceivedSeverity")} == {
+        "EventType": "AlarmInformation",
+        "objectType": "ME",
+        "perceivedSeverity": None,
+    }
+    mixed = NotifyMessage(common_event_information=[alarm(), ResourceObjectDeletion(object_type="ME")])
+    with pytest.raises(ConfigError, match="several topics"):
+        publisher.publish_message(mixed)
+    assert publisher.publish_message(mixed, category="Fault").properties.get("MTOSI_EventType") is None
+    for nothing in (NotifyMessage(), alarm()):
+        with pytest.raises(ConfigError, match="a NotifyMessage with events"):
+            publisher.publish_message(nothing)
+
+
+def test_attributes_that_one_event_does_not_map_are_not_mapped(connection: Any, topics: Any, alarm: MakeAlarm) -> None:
+    system = SystemProfile(attributes={"ObjectDeletion": frozenset({"EventType"})})
+    publisher = Publisher(connection, topics, sender_uri="jms/EmsOS", system=system)
+    mixed = NotifyMessage(common_event_information=[alarm(), ResourceObjectDeletion(object_type="ME")])
+    assert table4(publisher.publish_message(mixed, category="Fault")) == set()
+
+
+@pytest.mark.obligation("C29")
+def test_what_concerns_all_goes_to_each_topic_once(connection: Any, topics: dict[str, str]) -> None:
+    shared = {**topics, "Protection": "jms/FaultTopic"}
+    publisher = Publisher(connection, shared, sender_uri="jms/EmsOS")
+    listening = [Subscriber(connection, topic, timeout=0) for topic in ("jms/InventoryTopic", "jms/FaultTopic")]
+    sent = publisher.broadcast(Heartbeat(object_type="OS"))
+    assert [message.destination for message in sent] == [Topic("INVENTORY"), Topic("FAULT")]
+    assert [len(list(subscriber)) for subscriber in listening] == [1, 1]
+    with pytest.raises(ConfigError, match="is a type"):
+        publisher.broadcast(AlarmType())
+
+
+@pytest.mark.obligation("C29")
+def test_losses_are_told_on_all_topics(publisher: Publisher, connection: Any) -> None:
+    subscriber = Subscriber(connection, "jms/InventoryTopic", timeout=0)
+    about = {"object_type": "MD", "object_name": name("MD=EMS1")}
+    occurred = publisher.event_loss_occurred(**about, first_event_lost_notification_id="n-7")
+    cleared = publisher.event_loss_cleared(**about)
+    assert [len(occurred), len(cleared)] == [3, 3]
+    assert [message.properties["MTOSI_EventType"] for message in (occurred[0], cleared[0])] == [
+        "EventLossOccurred",
+        "EventLossCleared",
+    ]
+    began, ended = subscriber
+    assert (type(began), str(began.object_name), began.first_event_lost_notification_id) == (
+        EventLossOccured,
+        "MD=EMS1",
+        "n-7",
+    )
+    assert (type(ended), ended.end_time >= began.start_time) == (EventLossCleared, True)
+
+
+def test_an_event_that_no_package_knows_goes_out_as_it_is(publisher: Publisher, connection: Any) -> None:
+    subscriber = Subscriber(connection, "jms/FaultTopic", timeout=0)
+    sent = publisher.publish(TCA)
+    assert (sent.properties["MTOSI_EventType"], sent.properties["MTOSI_objectType"], sent.time_to_live_ms) == (
+        "ThresholdCrossingAlert",
+        "PTP",
+        1_800_000,
+    )
+    assert list(subscriber) == [TCA]
+
+
+def test_names_of_events() -> None:
+    assert {event_name(event) for event in (TCA, Heartbeat(), ResourceObjectCreation())} <= EVENT_NAMES
+    for wrong in (AlarmType(), "alarm", None):
+        with pytest.raises(ConfigError, match="is a type, not an event"):
+            event_name(wrong)
+
+
+def _events(message: Any) -> list[Any]:
+    return events_of(parse(message.body).body)
