@@ -131,6 +131,10 @@ class BrokerProcess:
                 raise TransportError(f"the broker {what}; the end of {self.log}:\n{self._tail()}")
             time.sleep(_LOOK)
 
+    def leave_running(self) -> None:
+        """It goes on when this process ends; from now on it is known by its id alone."""
+        self._process.returncode = 0  # or Popen takes it for forgotten, and warns
+
     def stop(self, seconds: float = 20.0) -> None:
         """Ends it in good order; by force where it takes longer."""
         self._process.terminate()

@@ -55,7 +55,6 @@ SCHEMES: Final[dict[str, tuple[str | None, int]]] = {
     "memory": (None, 0),
     "stomp": ("stomp", 61613),
     "stomp+ssl": ("stomp", 61612),
-    "stomps": ("stomp", 61612),
     "amqp": ("amqp", 5672),
     "amqps": ("amqp", 5671),
     "tcp": ("jvm", 61616),
@@ -214,7 +213,24 @@ def check_broker(url: str) -> list[Check]:
         return [
             Check("broker", "fault", "no address in the URL", f"give scheme://host:port; known schemes are {known}")
         ]
-    return [check for address in found for check in _check_address(*address)]
+    checks = [check for address in found for check in _check_address(*address)]
+    reached = any((check.name, check.status) == ("broker", "ok") for check in checks)
+    if reached and found[0][0] in ("stomp", "stomp+ssl"):
+        checks.append(_check_login(url))
+    return checks
+
+
+def _check_login(url: str) -> Check:
+    """Who is at the other end, and what of JMS it can do."""
+    from mtosi_jms.transport import ALL_CAPABILITIES, connect
+
+    try:
+        with connect(url, reconnect=False) as connection:
+            told, capabilities = connection.metadata, connection.capabilities
+    except MtosiError as error:
+        return Check("login", "fault", str(error), "see the guide to STOMP, docs/stomp.md")
+    lacking = ", ".join(sorted(one.value for one in ALL_CAPABILITIES - capabilities))
+    return Check("login", "ok", f"{told.provider} {told.provider_version}, JMS {told.jms_version}; lacks {lacking}")
 
 
 def _addresses(url: str) -> Iterator[tuple[str, str, str]]:

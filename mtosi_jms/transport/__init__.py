@@ -11,10 +11,11 @@ from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.naming import NamesSource, NamingContext
 from mtosi_jms.jms.uri import JmsUri, is_jms_uri
 from mtosi_jms.transport.base import AckMode, Connection, Consumer, Delivery, ErrorHook, Listener, Session
-from mtosi_jms.transport.descriptor import Capability, ConnectionMetadata, check_jms_version
+from mtosi_jms.transport.descriptor import ALL_CAPABILITIES, Capability, ConnectionMetadata, check_jms_version
 from mtosi_jms.transport.producer import Producer
 
 __all__ = [
+    "ALL_CAPABILITIES",
     "PROVIDERS",
     "AckMode",
     "Capability",

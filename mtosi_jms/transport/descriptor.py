@@ -17,10 +17,13 @@ class Capability(enum.Enum):
     """What JMS has and a transport may lack, as its wire does. What is not here, every transport has.
 
     BROWSE: `Session.browse`.
+    BROWSE_WAITING: `browse` leaves out what was handed out and is not acknowledged.
     DEAD_LETTER: the connection itself takes `max_deliveries` and `dead_letter`; others have it set up at the broker.
     DELIVERY_COUNT: `JmsMessage.delivery_count` counts over sessions and connections; elsewhere `redelivered` alone
         tells.
     DURABLE: durable subscriptions.
+    DURABLE_RULES: the provider itself holds their rules: a client id has one connection at a time, another topic or
+        selector makes a new subscription, and an unknown name is told.
     MESSAGE_IDS: the message that `send` returns has its message id and timestamp as the receiver will see them.
     NO_LOCAL: `no_local` on topics.
     PRIORITY: a message of higher priority overtakes those that wait; JMS asks only for a best effort.
@@ -29,12 +32,16 @@ class Capability(enum.Enum):
     TRANSACTED_RECEIVE: what a transacted session receives is part of its transaction, and not its sends alone.
     TYPED_PROPERTIES: every property arrives with the JMS type that it was sent with; elsewhere those that MTOSI knows
         do (R15).
+    UNBUFFERED: a message waits at the provider until a consumer asks for it; elsewhere consumers are sent some ahead,
+        which no other consumer gets meanwhile, and no later message of higher priority overtakes.
     """
 
     BROWSE = "browse"
+    BROWSE_WAITING = "browsing what waits alone"
     DEAD_LETTER = "dead letters"
     DELIVERY_COUNT = "delivery count"
     DURABLE = "durable subscriptions"
+    DURABLE_RULES = "rules of durable subscriptions"
     MESSAGE_IDS = "message ids at sending"
     NO_LOCAL = "no local"
     PRIORITY = "order by priority"
@@ -42,6 +49,7 @@ class Capability(enum.Enum):
     TEMPORARY_CHECKED = "temporary destinations checked at sending"
     TRANSACTED_RECEIVE = "transacted receiving"
     TYPED_PROPERTIES = "typed properties"
+    UNBUFFERED = "messages that wait at the provider alone"
 
 
 ALL_CAPABILITIES: Final = frozenset(Capability)

@@ -40,7 +40,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "deployment",
         "aio",
     ),
-    ("spool", "simulator", "spark", "cli", "testing", "validation", "report", "__init__", "__main__"),
+    ("broker", "spool", "simulator", "spark", "cli", "testing", "validation", "report", "__init__", "__main__"),
 )
 RANK = {unit: rank for rank, cell in enumerate(LAYERS) for unit in cell}
 

@@ -81,17 +81,19 @@ class MemoryUnderTest:
 
 
 class StompUnderTest:
-    """A real broker over STOMP; its clock and its silence are real."""
+    """A real broker over STOMP; its clock and its silence are real.
+
+    A message at a time: the contract shares a burst between readers, and brokers give it to the first who has room.
+    """
 
     quiet = 0.25
 
-    def __init__(self, broker: BrokerProcess, **options: Any) -> None:
+    def __init__(self, broker: BrokerProcess) -> None:
         self._url = broker.endpoints.url("stomp")
-        self._options = options
         self._connections: list[Connection] = []
 
     def connect(self, **options: Any) -> Connection:
-        connection = connect(self._url, **self._options, **options)
+        connection = connect(self._url, prefetch=1, **options)
         self._connections.append(connection)
         return connection
 
@@ -121,10 +123,8 @@ def provider(request: pytest.FixtureRequest) -> Iterator[ProviderUnderTest]:
     made: ProviderUnderTest
     if request.param == "memory":
         made = MemoryUnderTest()
-    elif request.param == "activemq":
-        made = StompUnderTest(request.getfixturevalue("activemq"))
-    else:  # it gives a burst to the first who has room, and the contract shares one message by message
-        made = StompUnderTest(request.getfixturevalue("artemis"), prefetch=1)
+    else:
+        made = StompUnderTest(request.getfixturevalue(request.param))
     yield made
     made.close()
 

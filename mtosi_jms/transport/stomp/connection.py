@@ -131,7 +131,7 @@ class StompConnection(Connection):
                 session.shut()
         for session in sessions:
             session.leave_all()
-        self._keeper.close()
+        self.finish()
 
     # What follows holds the lock already.
 
@@ -177,6 +177,14 @@ class StompConnection(Connection):
 
     # What follows does not hold the lock: it talks to the broker.
 
+    def finish(self) -> None:
+        """Ends a connection that was closed, once no listener has a message in hand that it acknowledges as it
+        returns."""
+        with self.lock:
+            ended = self._closed and not self._sessions
+        if ended:
+            self._keeper.close()
+
     def prepare(self, destination: Destination, message: JmsMessage) -> tuple[JmsMessage, Frame]:
         """A message as it is sent, and its frame.
 
@@ -188,14 +196,21 @@ class StompConnection(Connection):
         headers, body = outgoing(self.dialect, self.address_of(destination), sent, reply)
         return sent, ("SEND", headers, body)
 
-    def transmit(self, frames: Sequence[Frame], *, confirmed: bool) -> None:
-        """Sends frames, waiting for a connection where it was lost, and for the broker's answer where that is asked."""
+    def transmit(self, frame: Frame, *, confirmed: bool) -> None:
+        """Sends a frame; waits for a connection where it was lost, and for the broker's answer if so wanted."""
         deadline = time.monotonic() + self.options.send_timeout
-        link = self._keeper.link(deadline)
-        if confirmed:
-            link.request(frames, deadline - time.monotonic())
-        else:
-            link.post(frames)
+        while True:
+            link = self._keeper.link(deadline)
+            try:
+                if confirmed:
+                    link.request([frame], deadline - time.monotonic())
+                else:
+                    link.post([frame])
+            except WriteError:  # the broker has not got it, so that it may be sent on another link
+                if time.monotonic() >= deadline:
+                    raise
+            else:
+                return
 
     def transact(self, sends: Sequence[Frame], entries: Sequence[Entry]) -> None:
         """Sends and acknowledges as one transaction.
@@ -281,7 +296,7 @@ class StompConnection(Connection):
                 self._subscriptions.pop(subscription.number, None)
             ended, consumer.subscriptions = consumer.subscriptions, []
             consumer.buffer.clear()
-        for subscription in ended:
+        for subscription in reversed(ended):  # what is returned last comes first again
             link = subscription.link
             if link is not None and link.lost is None:
                 try:

@@ -22,6 +22,10 @@ _FAST_TEXT: Final = 32_768
 ours as properties."""
 
 
+STAND_IN: Final = "mtosi-jms.temporary."
+"""How the names of destinations begin that stand in for temporary ones."""
+
+
 class Dialect:
     """What all have in common.
 
@@ -104,6 +108,7 @@ class ActiveMQ(Dialect):
         {
             Capability.BROWSE,
             Capability.DURABLE,
+            Capability.DURABLE_RULES,
             Capability.NO_LOCAL,
             Capability.SELECTORS,
             Capability.TEMPORARY_CHECKED,
@@ -193,6 +198,7 @@ class Artemis(Dialect):
         TemporaryQueue: "temp-queue://",
         TemporaryTopic: "temp-topic://",
     }
+    _stand_ins: Final[dict[type[Destination], type[Destination]]] = {TemporaryQueue: Queue, TemporaryTopic: Topic}
     _bytes_a_message: Final = 10_000
     """What a window counts in: bytes, with two for each character of a text."""
 
@@ -201,14 +207,23 @@ class Artemis(Dialect):
         return destination.name
 
     def reply_address(self, destination: Destination) -> str:
-        """See `Dialect.reply_address`: the form that its JMS client reads the kind from."""
-        return self._prefixes[type(destination)] + destination.name
+        """See `Dialect.reply_address`: the form that its JMS client reads the kind from.
+
+        What stands in for a temporary destination is none to a Java client, which would take it for deleted.
+        """
+        kind = type(destination)
+        if destination.name.startswith(STAND_IN):
+            kind = self._stand_ins.get(kind, kind)
+        return self._prefixes[kind] + destination.name
 
     def destination(self, text: str, headers: Mapping[str, str]) -> Destination | None:
         """See `Dialect.destination`."""
         for kind, prefix in self._prefixes.items():
             if text.startswith(prefix):
-                return _made(kind, text.removeprefix(prefix))
+                name = text.removeprefix(prefix)
+                if name.startswith(STAND_IN):
+                    kind = next((one for one, other in self._stand_ins.items() if other is kind), kind)
+                return _made(kind, name)
         return _made(Topic if headers.get("destination-type") == "MULTICAST" else Queue, text)
 
     def sending(self, destination: Destination) -> dict[str, str]:

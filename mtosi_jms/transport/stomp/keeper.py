@@ -68,7 +68,7 @@ class Keeper:
         with self._connection.lock:
             while True:
                 self.check()
-                if self._link is not None and self._link.lost is None:
+                if self._link is not None and self._link.is_up:
                     return self._link
                 remaining = deadline - time.monotonic()
                 if remaining <= 0:

@@ -107,6 +107,11 @@ class Link:
             on_lost=self._ended,
         )
 
+    @property
+    def is_up(self) -> bool:
+        """Whether it may be used, as far as is known."""
+        return self.lost is None and self._wire.is_connected()
+
     def open(self) -> None:
         """Connects and logs in, within the connect time-out.
 

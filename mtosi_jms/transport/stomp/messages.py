@@ -26,7 +26,9 @@ RESERVED: Final = frozenset(
 )
 """Headers of frames that could be names of properties."""
 
-_RETURN_PLACES: Final = 10
+_INTERNAL: Final = ("_AMQ_", "__AMQ_", "__HDR_")
+"""How Artemis' own notes on a message begin."""
+_PRIORITIES: Final = 10
 
 
 def outgoing(
@@ -96,7 +98,7 @@ def incoming(
         destination=consumed,
         reply_to=None if reply_to is None else resolve(reply_to) or dialect.destination(reply_to, {}),
         delivery_mode=DeliveryMode.PERSISTENT if headers.get("persistent") == "true" else DeliveryMode.NON_PERSISTENT,
-        priority=priority if priority is not None and 0 <= priority < _RETURN_PLACES else 4,
+        priority=priority if priority is not None and 0 <= priority < _PRIORITIES else 4,
         time_to_live_ms=max(expires - stamp, 0) if expires and stamp else 0,
         message_id=dialect.message_id(headers),
         timestamp_ms=stamp,
@@ -109,9 +111,11 @@ def incoming(
 
 
 def _properties(headers: Mapping[str, str]) -> dict[str, PropertyValue]:
-    return {
-        name: restore(name, value) for name, value in headers.items() if name not in RESERVED and is_property_name(name)
-    }
+    return {name: restore(name, value) for name, value in headers.items() if _is_application(name)}
+
+
+def _is_application(name: str) -> bool:
+    return name not in RESERVED and is_property_name(name) and not name.startswith(_INTERNAL)
 
 
 def _destination(sent: JmsMessage) -> Destination:

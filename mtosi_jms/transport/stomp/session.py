@@ -69,7 +69,7 @@ class StompSession(Session):
                 self._sends.append(frame)
             else:
                 confirmed = sent.delivery_mode is DeliveryMode.PERSISTENT or destination.is_temporary
-                self.connection.transmit([frame], confirmed=confirmed)
+                self.connection.transmit(frame, confirmed=confirmed)
             return sent
 
     def consumer(
@@ -110,7 +110,7 @@ class StompSession(Session):
             with self.connection.lock:
                 self.check_open()
                 self.connection.claim(durable)
-            self.connection.transmit([self.connection.unsubscribing(durable)], confirmed=True)
+            self.connection.transmit(self.connection.unsubscribing(durable), confirmed=True)
 
     def browse(self, queue: Destination, selector: str | None = None) -> list[JmsMessage]:
         """See `Session.browse`; ActiveMQ shows what was handed out and not acknowledged as well."""
@@ -221,6 +221,7 @@ class StompSession(Session):
             self.connection.widen(entry.subscription.consumer)
         if self._closed:
             self.leave_all()
+            self.connection.finish()
 
     def accept(self, entry: Entry) -> bool:
         """Does what a message that was handed out asks for; the lock is not held.

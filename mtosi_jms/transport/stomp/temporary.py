@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from mtosi_jms.errors import TransportError
 from mtosi_jms.jms.destinations import Destination, TemporaryQueue, TemporaryTopic
+from mtosi_jms.transport.stomp.dialect import STAND_IN
 from mtosi_jms.transport.stomp.link import Frame, Link
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Temporaries:
         alias = uuid.uuid4().hex
         owner = self._connection.id
         if not self._connection.dialect.temporary:
-            made = kind(f"mtosi-jms.temporary.{alias}", owner)
+            made = kind(STAND_IN + alias, owner)
             self._note(made, made.name)
             return made
         with self._making:

@@ -115,7 +115,8 @@ class Wire(BaseTransport):  # type: ignore[misc]
         except OSError as error:
             if isinstance(error, WriteError):
                 raise
-            raise self._given_up(error.strerror or type(error).__name__) from error
+            reason = error.strerror or type(error).__name__ if self.running else "the connection was lost"
+            raise self._given_up(reason) from error
         finally:
             self._writing.release()
 
@@ -190,7 +191,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
             except ssl.SSLWantReadError:
                 self._readable_for_writer(deadline)
             except ValueError as error:  # closed by the other thread
-                raise self._given_up("the connection was closed") from error
+                raise self._given_up("the connection was lost") from error
 
     def _readable_for_writer(self, deadline: float) -> None:
         with selectors.DefaultSelector() as selector:

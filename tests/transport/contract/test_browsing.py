@@ -50,6 +50,7 @@ def test_with_a_selector(connection: Connection, queue: Queue, text: Any, name_o
         session.browse(queue, "n >")
 
 
+@pytest.mark.capability(Capability.BROWSE_WAITING)
 def test_what_is_handed_out_is_not_there(connection: Connection, queue: Queue, text: Any, take: Any) -> None:
     session = connection.session()
     session.send(queue, text(1))

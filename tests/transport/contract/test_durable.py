@@ -92,6 +92,7 @@ class TestKeeping:
             assert bodies(consumer) == ["1"]
         ours.unsubscribe("same")
 
+    @pytest.mark.capability(Capability.DURABLE_RULES)
     def test_a_client_is_connected_once(self, started: Any, provider: Any) -> None:
         first = started(client_id="once")
         assert first.client_id == "once"
@@ -114,6 +115,7 @@ class TestRules:
         consumer.close()
         session.unsubscribe("single")
 
+    @pytest.mark.capability(Capability.DURABLE_RULES)
     @pytest.mark.parametrize("what", ["topic", "selector"])
     def test_a_change_replaces_it(self, noc: Connection, topic: Topic, what: str, text: Any, bodies: Any) -> None:
         session = noc.session()
@@ -137,6 +139,7 @@ class TestRules:
             assert bodies(consumer) == ["1"]
         session.unsubscribe("same")
 
+    @pytest.mark.capability(Capability.DURABLE_RULES)
     def test_unsubscribed_is_gone(self, noc: Connection, topic: Topic, text: Any, bodies: Any) -> None:
         session = noc.session()
         session.consumer(topic, durable="gone").close()

@@ -10,6 +10,7 @@ import pytest
 
 from mtosi_jms.jms.destinations import Queue, Topic
 from mtosi_jms.transport.base import AckMode, Connection, Delivery
+from mtosi_jms.transport.descriptor import Capability
 
 
 class TestClosing:
@@ -136,7 +137,9 @@ class TestClosing:
         ending.close()
         assert [ear.errors for ear in ears] == [[], []]
 
-    @pytest.mark.parametrize("transacted", [False, True])
+    @pytest.mark.parametrize(
+        "transacted", [False, pytest.param(True, marks=pytest.mark.capability(Capability.TRANSACTED_RECEIVE))]
+    )
     def test_what_a_client_left_open_comes_again(
         self,
         started: Any,

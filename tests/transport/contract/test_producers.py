@@ -39,7 +39,8 @@ def test_the_call_then_the_producer_then_the_message(
     session.producer(queue, **producer).send(text(1, priority=2, time_to_live_ms=7_000), **call)
     message = take(session.consumer(queue)).message
     life = message.expiration_ms - message.timestamp_ms if message.expiration_ms else 0
-    assert (message.delivery_mode, message.priority, life) == sent
+    assert (message.delivery_mode, message.priority) == sent[:2]
+    assert life == pytest.approx(sent[2], abs=500)  # who sends may set the end, and the provider the beginning
 
 
 @pytest.mark.obligation("O4", "R7", "F3", "P4")

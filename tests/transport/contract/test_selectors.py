@@ -87,7 +87,7 @@ def test_headers_are_selected_by(connection: Connection, queue: Queue, text: Any
     assert bodies(session.consumer(queue, "JMSCorrelationID = 'ID:1'")) == ["low"]
 
 
-@pytest.mark.capability(Capability.PRIORITY)
+@pytest.mark.capability(Capability.PRIORITY, Capability.UNBUFFERED)
 @pytest.mark.obligation("T1.6", "P13")
 def test_order_and_expiry_hold(provider: Any, connection: Connection, queue: Queue, text: Any, bodies: Any) -> None:
     session = connection.session()
@@ -99,6 +99,7 @@ def test_order_and_expiry_hold(provider: Any, connection: Connection, queue: Que
     assert bodies(consumer) == ["3", "0", "4", "2"]
 
 
+@pytest.mark.capability(Capability.UNBUFFERED)
 @pytest.mark.obligation("P7")
 def test_readers_with_several_selectors_share_a_queue(
     connection: Connection, queue: Queue, text: Any, take: Any, bodies: Any, name_of: Any

@@ -116,6 +116,12 @@ class TestArtemis:
     def test_headers_have_other_names_in_selectors(self, selector: str, theirs: str) -> None:
         assert artemis_selector(parse(selector)) == theirs
 
+    def test_what_stands_in_for_a_temporary_destination(self) -> None:
+        """A queue to Java clients, temporary again to us."""
+        own = TemporaryQueue("mtosi-jms.temporary.1")
+        assert Artemis("2").reply_address(own) == "queue://mtosi-jms.temporary.1"
+        assert Artemis("2").destination("queue://mtosi-jms.temporary.1", {}) == own
+
 
 @BOTH
 class TestReceived:
@@ -141,7 +147,9 @@ class TestReceived:
     def test_headers_of_the_frame_are_no_properties(self, dialect: Dialect) -> None:
         told = {
             **dict.fromkeys(RESERVED, "x"),
-            **dict.fromkeys(("message-id", "content-length", "amq-msg-type", "JMSPriority", "not", "a b", ""), "x"),
+            **dict.fromkeys(
+                ("message-id", "content-length", "amq-msg-type", "JMSPriority", "not", "__HDR_X", "_AMQ_Y", ""), "x"
+            ),
         }
         assert dict(back(dialect, told).properties) == {}
 

@@ -1,0 +1,63 @@
+"""`mtosi-jms broker`: a real Apache ActiveMQ Artemis for development, on loopback alone."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from mtosi_jms.broker import service
+from mtosi_jms.cli import console
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the parser of this command."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "broker",
+        help="a real Apache ActiveMQ Artemis for development: up, down, status",
+        description="Starts Artemis on free ports of loopback with a generated password, and prints URLs to paste. It "
+        "is fetched from Maven Central once, into the user's cache. Its messages stay from one start to the next. "
+        "status exits with 1 if it does not run.",
+    )
+    parser.add_argument("action", choices=("up", "down", "status"))
+    parser.add_argument("--dir", type=Path, default=service.default_folder(), help="folder of the broker (%(default)s)")
+    parser.add_argument("--json", action="store_true", help="one JSON document")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what was asked; 1 where `status` finds nothing that runs.
+
+    Raises:
+        ConfigError: Java or the distribution cannot be had, or the folder cannot be used.
+        TransportError: the broker does not start.
+    """
+    if args.action == "up":
+        _tell(service.up(args.dir), args.json)
+        return 0
+    if args.action == "down":
+        ended = service.down(args.dir)
+        if args.json:
+            console.print_json({"running": False, "ended": ended})
+        else:
+            console.say("the broker has ended" if ended else "no broker runs there")
+        return 0
+    found = service.find(args.dir)
+    if found is not None and found.is_running():
+        _tell(found, args.json)
+        return 0
+    if args.json:
+        console.print_json({"running": False})
+    else:
+        console.say("no broker runs there; mtosi-jms broker up starts one", "warn")
+    return 1
+
+
+def _tell(broker: service.Service, as_json: bool) -> None:
+    facts = broker.to_json()
+    if as_json:
+        console.print_json(facts)
+        return
+    console.say(f"{facts['broker']} runs in {facts['dir']}, process {facts['pid']}", "good")
+    width = max(len(protocol) for protocol in facts["urls"])
+    for protocol, url in facts["urls"].items():
+        console.say(f"{protocol.ljust(width)}  {url}")

@@ -1,0 +1,94 @@
+"""What the tests of the STOMP transport share: both brokers, a way to them that can be cut, brokers to be killed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from mtosi_jms.broker import activemq as activemq_module
+from mtosi_jms.broker import artemis as artemis_module
+from mtosi_jms.broker.process import BrokerProcess, Endpoints, free_ports
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.jms.destinations import Queue
+from mtosi_jms.transport.stomp import StompConnection, connect
+
+from .proxy import Proxy
+
+_numbers = itertools.count(1)
+STARTS = {"activemq": activemq_module.start, "artemis": artemis_module.start}
+
+
+@pytest.fixture(params=["activemq", "artemis"])
+def broker(request: pytest.FixtureRequest) -> BrokerProcess:
+    """Each broker in turn, one for all tests."""
+    found: BrokerProcess = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def open_stomp() -> Iterator[Callable[..., StompConnection]]:
+    """Opens connections by URL, started, and closes them at the end."""
+    made: list[StompConnection] = []
+
+    def open_one(url: str, **options: Any) -> StompConnection:
+        from mtosi_jms.jms.naming import NamingContext
+
+        connection = connect(url, NamingContext(), options)
+        made.append(connection)
+        connection.start()
+        return connection
+
+    yield open_one
+    for connection in made:
+        connection.close()
+
+
+@pytest.fixture
+def proxy(broker: BrokerProcess) -> Iterator[Proxy]:
+    """A way to the broker that can be cut."""
+    made = Proxy(broker.endpoints.ports["stomp"])
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def by_proxy(broker: BrokerProcess, proxy: Proxy, open_stomp: Any) -> Callable[..., StompConnection]:
+    """Opens connections to the broker by way of the proxy."""
+
+    def open_one(**options: Any) -> StompConnection:
+        made: StompConnection = open_stomp(
+            f"stomp://127.0.0.1:{proxy.port}", user=broker.endpoints.user, password=broker.endpoints.password, **options
+        )
+        return made
+
+    return open_one
+
+
+@pytest.fixture(params=["activemq", "artemis"])
+def own_broker(request: pytest.FixtureRequest, tmp_path: Any) -> Iterator[Callable[[], BrokerProcess]]:
+    """Starts a broker of the test's own; called again it starts the same one, with what is in its store."""
+    endpoints = Endpoints({"stomp": free_ports(1)[0]}, "mtosi", "s3cret-of-tests")
+    made: list[BrokerProcess] = []
+
+    def start() -> BrokerProcess:
+        try:
+            process: BrokerProcess = STARTS[request.param](tmp_path / "broker", endpoints)
+        except ConfigError as error:
+            pytest.skip(str(error))
+        made.append(process)
+        process.wait_until_ready()
+        return process
+
+    (tmp_path / "broker").mkdir()
+    yield start
+    for process in made:
+        process.kill()
+
+
+@pytest.fixture
+def queue() -> Queue:
+    """A queue that no other test uses."""
+    return Queue(f"stomp.queue.{next(_numbers)}")

@@ -1,0 +1,95 @@
+"""A way to a broker that tests can cut, stall, and listen in on."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+
+
+class Proxy:
+    """Passes bytes between its port of loopback and another.
+
+    Args:
+        port: where the bytes go.
+
+    Attributes:
+        port: its own.
+        sent: what clients sent, in the order in which it came.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self.sent = bytearray()
+        self._lock = threading.Lock()
+        self._pairs: list[tuple[socket.socket, socket.socket]] = []
+        self._flows = {True: threading.Event(), False: threading.Event()}
+        self._cut_at: bytes | None = None
+        for flow in self._flows.values():
+            flow.set()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def stall(self, *, to_broker: bool = False, to_client: bool = False) -> None:
+        """Passes nothing on that way until `flow`; connections stay open."""
+        for way, stalled in ((True, to_broker), (False, to_client)):
+            if stalled:
+                self._flows[way].clear()
+
+    def flow(self) -> None:
+        """Passes everything on again."""
+        for flow in self._flows.values():
+            flow.set()
+
+    def cut(self) -> None:
+        """Breaks every connection; new ones are accepted."""
+        with self._lock:
+            pairs, self._pairs = self._pairs, []
+        for pair in pairs:
+            for end in pair:
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+
+    def cut_at_answer(self, words: bytes) -> None:
+        """Breaks the connections in place of passing on the next answer that holds these words."""
+        self._cut_at = words
+
+    def close(self) -> None:
+        """Ends it."""
+        self.flow()
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # or the thread that accepts keeps it open
+        self._listener.close()
+        self.cut()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            try:
+                broker = socket.create_connection(("127.0.0.1", self._target))
+            except OSError:
+                client.close()
+                continue
+            with self._lock:
+                self._pairs.append((client, broker))
+            threading.Thread(target=self._pass, args=(client, broker, True), daemon=True).start()
+            threading.Thread(target=self._pass, args=(broker, client, False), daemon=True).start()
+
+    def _pass(self, source: socket.socket, target: socket.socket, to_broker: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65_536):
+                if to_broker:
+                    self.sent += data
+                elif self._cut_at is not None and self._cut_at in data:
+                    self._cut_at = None
+                    break
+                self._flows[to_broker].wait()
+                target.sendall(data)
+        for end in (source, target):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()

@@ -1,0 +1,364 @@
+"""Connections that are cut or stand still, brokers that are killed: what is lost, what comes again, what is told."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from mtosi_jms.errors import AuthenticationError, ConfigError, TransportError, UnknownOutcomeError
+from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, Topic
+from mtosi_jms.transport.base import AckMode
+from mtosi_jms.transport.descriptor import Capability
+
+pytestmark = pytest.mark.broker
+PERSISTENT = DeliveryMode.PERSISTENT
+
+
+def persistent(number: int) -> JmsMessage:
+    return JmsMessage(body=f"<n>{number}</n>".encode(), delivery_mode=PERSISTENT)
+
+
+def everything(consumer: Any, quiet: float = 0.4) -> list[bytes]:
+    taken = []
+    while (delivery := consumer.receive(quiet)) is not None:
+        delivery.acknowledge()
+        taken.append(delivery.message.body)
+    return taken
+
+
+def send_surely(session: Any, queue: Queue, message: JmsMessage) -> None:
+    """What an application does that can bear a message twice."""
+    for _ in range(5):
+        try:
+            session.send(queue, message)
+        except UnknownOutcomeError:
+            continue
+        return
+    pytest.fail("five connections were lost")
+
+
+class TestUnknownOutcome:
+    def test_a_receipt_that_never_comes(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
+        """The broker has the message; the sender is told that it may have it, and it is not sent twice."""
+        connection = by_proxy()
+        session = connection.session()
+        proxy.cut_at_answer(b"RECEIPT")
+        with pytest.raises(UnknownOutcomeError, match="unknown"):
+            session.send(queue, persistent(1))
+        assert everything(session.consumer(queue)) == [b"<n>1</n>"]
+        assert proxy.sent.count(b"<n>1</n>") == 1
+
+    def test_a_broker_that_takes_it_and_says_nothing(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
+        """As one does whose store is full, with healthy heart-beats: the send has a deadline of its own."""
+        session = by_proxy(send_timeout=0.3).session()
+        proxy.stall(to_client=True)
+        with pytest.raises(UnknownOutcomeError, match="no receipt within"):
+            session.send(queue, persistent(1))
+
+    def test_a_broker_that_takes_nothing(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
+        session = by_proxy(send_timeout=0.3).session()
+        proxy.stall(to_broker=True)
+
+        def send_on() -> None:
+            for _ in range(50):
+                session.send(queue, JmsMessage(body=b"x" * 1_000_000))
+
+        with pytest.raises(TransportError, match="took nothing"):
+            send_on()
+
+    def test_a_commit_that_is_not_confirmed(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
+        session = by_proxy().session(transacted=True)
+        session.send(queue, persistent(1))
+        connection = session.connection
+        transact = connection.transact
+
+        def cut_before_commit(*arguments: Any) -> None:
+            proxy.cut_at_answer(b"RECEIPT")  # that of BEGIN and SEND: COMMIT was not sent
+            transact(*arguments)
+
+        connection.transact = cut_before_commit
+        with pytest.raises(TransportError, match="rolled back") as caught:
+            session.commit()
+        assert not isinstance(caught.value, UnknownOutcomeError)
+        connection.transact = transact
+        session.commit()
+        assert everything(by_proxy().session().consumer(queue)) == []
+
+
+class TestReconnect:
+    def test_consumers_and_temporary_queues_go_on(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
+        connection = by_proxy()
+        session = connection.session()
+        consumer = session.consumer(queue)
+        temporary = session.temporary_queue()
+        replies = session.consumer(temporary)
+        proxy.cut()
+        sender = connection.session()
+        send_surely(sender, queue, JmsMessage(body=b"<ask/>", delivery_mode=PERSISTENT, reply_to=temporary))
+        request = consumer.receive(10)
+        assert request is not None
+        other = by_proxy()
+        reader = other.session()
+        sender.send(queue, JmsMessage(body=b"<more/>", delivery_mode=PERSISTENT, reply_to=temporary))
+        consumer.close()
+        request.acknowledge()
+        delivery = reader.consumer(queue).receive(10)
+        assert delivery is not None
+        reader.send(delivery.message.reply_to, JmsMessage(body=b"<answer/>"))
+        reply = replies.receive(10)
+        assert reply is not None
+        assert reply.message.body == b"<answer/>"
+
+    def test_what_was_not_acknowledged_comes_again_marked(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
+        session = by_proxy().session()
+        for number in range(3):
+            session.send(queue, persistent(number))
+        consumer = session.consumer(queue)
+        first, second = consumer.receive(10), consumer.receive(10)
+        second.acknowledge()
+        session.send(queue, persistent(9))  # confirmed, so that the acknowledgement before it has arrived
+        proxy.cut()
+        marks: dict[bytes, bool] = {}
+        while len(marks) < 3:  # what was here before the loss was noticed may come twice
+            message = consumer.receive(10).message
+            marks[message.body] = message.redelivered
+        with pytest.raises(TransportError, match="again"):
+            first.acknowledge()
+        assert set(marks) == {b"<n>0</n>", b"<n>2</n>", b"<n>9</n>"}
+        assert marks[b"<n>0</n>"]
+
+    def test_a_transaction_that_received_is_rolled_back(
+        self, activemq: Any, open_stomp: Any, queue: Queue, request: pytest.FixtureRequest
+    ) -> None:
+        from .proxy import Proxy
+
+        proxy = Proxy(activemq.endpoints.ports["stomp"])
+        request.addfinalizer(proxy.close)
+        login = {"user": activemq.endpoints.user, "password": activemq.endpoints.password}
+        connection = open_stomp(f"stomp://127.0.0.1:{proxy.port}", **login)
+        assert Capability.TRANSACTED_RECEIVE in connection.capabilities
+        connection.session().send(queue, persistent(1))
+        session = connection.session(transacted=True)
+        consumer = session.consumer(queue)
+        assert consumer.receive(10) is not None
+        session.send(queue, persistent(2))
+        proxy.cut()
+        send_surely(connection.session(), queue, persistent(3))
+        with pytest.raises(TransportError, match="rolled back"):
+            session.commit()
+        assert consumer.receive(10).message.body in (b"<n>1</n>", b"<n>3</n>")
+        session.commit()
+
+    def test_listeners_go_on(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
+        connection = by_proxy()
+        heard: list[bytes] = []
+        done = threading.Event()
+
+        def on_message(delivery: Any) -> None:
+            heard.append(delivery.message.body)
+            if len(heard) == 2:
+                done.set()
+
+        connection.session(AckMode.AUTO).consumer(queue).listen(on_message)
+        connection.session().send(queue, persistent(1))
+        proxy.cut()
+        send_surely(connection.session(), queue, persistent(2))
+        assert done.wait(20)
+        assert {b"<n>1</n>", b"<n>2</n>"} >= set(heard)
+
+    def test_without_it_the_loss_is_told(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
+        connection = by_proxy(reconnect=False)
+        consumer = connection.session().consumer(queue)
+        threading.Timer(0.1, proxy.cut).start()
+        with pytest.raises(TransportError, match="lost"):
+            consumer.receive(20)
+        with pytest.raises(TransportError, match="lost"):
+            connection.session().send(queue, persistent(1))
+
+    def test_it_is_given_up(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
+        connection = by_proxy(reconnect_timeout=0.2, connect_timeout=0.2)
+        consumer = connection.session().consumer(queue)
+        proxy.close()
+        with pytest.raises(TransportError):
+            consumer.receive(20)
+
+    def test_the_next_host_is_taken(self, broker: Any, open_stomp: Any, queue: Queue) -> None:
+        nobody = socket.create_server(("127.0.0.1", 0))
+        port = nobody.getsockname()[1]
+        nobody.close()
+        login = f"{broker.endpoints.user}:{broker.endpoints.password}"
+        url = f"failover:(stomp://{login}@127.0.0.1:{port},{broker.endpoints.url('stomp')})"
+        session = open_stomp(url).session()
+        session.send(queue, persistent(1))
+        assert everything(session.consumer(queue)) == [b"<n>1</n>"]
+
+    def test_a_sender_waits_for_the_new_connection(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
+        session = by_proxy().session()
+        for number in range(5):
+            proxy.cut()
+            send_surely(session, queue, persistent(number))
+        assert set(everything(session.consumer(queue))) == {b"<n>%d</n>" % number for number in range(5)}
+
+
+class TestSignsOfLife:
+    def test_a_silent_broker_is_taken_for_dead(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
+        connection = by_proxy(heart_beat=0.2, reconnect=False)
+        consumer = connection.session().consumer(queue)
+        proxy.stall(to_client=True)
+        with pytest.raises(TransportError, match="no sign of life"):
+            consumer.receive(20)
+
+    def test_a_quiet_connection_lives(self, by_proxy: Any, queue: Queue) -> None:
+        connection = by_proxy(heart_beat=0.2, reconnect=False)
+        consumer = connection.session().consumer(queue)
+        assert consumer.receive(1.5) is None
+        connection.session().send(queue, persistent(1))
+        assert everything(consumer) == [b"<n>1</n>"]
+
+    def test_a_slow_listener_does_not_cost_the_connection(self, by_proxy: Any, queue: Queue) -> None:
+        connection = by_proxy(heart_beat=0.2, reconnect=False)
+        done = threading.Event()
+
+        def on_message(delivery: Any) -> None:
+            assert not done.wait(1.2)
+            done.set()
+
+        connection.session(AckMode.AUTO).consumer(queue).listen(on_message)
+        connection.session().send(queue, persistent(1))
+        assert done.wait(20)
+        connection.session().send(queue, persistent(2))
+
+
+class TestConnecting:
+    def test_a_wrong_password_is_told_without_it(self, broker: Any, open_stomp: Any, caplog: Any) -> None:
+        caplog.set_level("DEBUG")
+        port = broker.endpoints.ports["stomp"]
+        with pytest.raises(AuthenticationError, match="check user and password") as caught:
+            open_stomp(f"stomp://mtosi:wr0ng-one@127.0.0.1:{port}")
+        assert f"127.0.0.1:{port}" in str(caught.value)
+        assert "wr0ng-one" not in str(caught.value) + caplog.text
+
+    def test_no_login_at_all(self, broker: Any, open_stomp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("MTOSI_JMS_USER", raising=False)
+        with pytest.raises(AuthenticationError):
+            open_stomp(f"stomp://127.0.0.1:{broker.endpoints.ports['stomp']}")
+
+    def test_nothing_secret_is_logged_or_shown(self, broker: Any, open_stomp: Any, caplog: Any, queue: Queue) -> None:
+        caplog.set_level("DEBUG")
+        connection = open_stomp(broker.endpoints.url("stomp"))
+        connection.session().send(queue, JmsMessage(body=b"<b/>", properties={"MTOSI_security": "t0p"}))
+        assert broker.endpoints.password not in caplog.text + repr(connection)
+        assert "t0p" not in caplog.text
+
+    def test_somebody_who_is_no_broker(self, open_stomp: Any) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
+            begun = time.monotonic()
+            with pytest.raises(TransportError, match="no answer within"):
+                open_stomp(f"stomp://127.0.0.1:{port}", connect_timeout=0.3)
+            assert time.monotonic() - begun < 5
+
+    def test_nobody(self, open_stomp: Any) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
+        with pytest.raises(TransportError, match="check host, port and firewall"):
+            open_stomp(f"stomp://127.0.0.1:{port}")
+
+    def test_close_keeps_what_was_sent(self, broker: Any, open_stomp: Any, queue: Queue) -> None:
+        """Without a receipt for DISCONNECT the end would overtake what is under way."""
+        with open_stomp(broker.endpoints.url("stomp")) as connection:
+            session = connection.session()
+            for number in range(2_000):
+                session.send(queue, JmsMessage(body=b"%d" % number))
+        consumer = open_stomp(broker.endpoints.url("stomp")).session(AckMode.DUPS_OK).consumer(queue)
+        assert len(everything(consumer, 1.0)) == 2_000
+
+
+class TestMoreThanMayBeOnTheWay:
+    """STOMP sends no more than the window while nothing is acknowledged: a large transaction must not wait for ever."""
+
+    @pytest.mark.parametrize("prefetch", [1, 10])
+    def test_held_unacknowledged(self, broker: Any, open_stomp: Any, queue: Queue, prefetch: int) -> None:
+        connection = open_stomp(broker.endpoints.url("stomp"), prefetch=prefetch)
+        session = connection.session()
+        for number in range(200):
+            session.send(queue, JmsMessage(body=b"%d" % number))
+        consumer = session.consumer(queue)
+        held = [consumer.receive(10) for _ in range(200)]
+        assert [delivery.message.body for delivery in held] == [b"%d" % number for number in range(200)]
+        for delivery in held:
+            delivery.acknowledge()
+        assert everything(consumer) == []
+
+    def test_a_subscriber_of_a_topic(self, broker: Any, open_stomp: Any) -> None:
+        session = open_stomp(broker.endpoints.url("stomp"), prefetch=1).session()
+        consumer = session.consumer(Topic("stomp.wide"))
+        for number in range(300):
+            session.send(Topic("stomp.wide"), JmsMessage(body=b"%d" % number))
+        assert len([consumer.receive(10) for _ in range(300)]) == 300
+
+
+class TestKill:
+    def test_kill_in_mid_send(self, own_broker: Any, open_stomp: Any) -> None:
+        """Nothing that was confirmed is lost; what was not may be there; nothing is there twice."""
+        process = own_broker()
+        connection = open_stomp(process.endpoints.url("stomp"), connect_timeout=2)
+        session, queue = connection.session(), Queue("killed")
+        confirmed: list[int] = []
+        unknown: list[int] = []
+        refused = 0
+        reached = threading.Event()
+
+        def kill() -> None:
+            reached.wait(30)
+            process.kill()
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        for number in range(150):
+            try:
+                session.send(queue, persistent(number))
+                confirmed.append(number)
+            except UnknownOutcomeError:
+                unknown.append(number)
+            except TransportError:
+                refused += 1
+            if number == 50:
+                reached.set()
+                killer.join()
+                own_broker()
+        stored = everything(connection.session().consumer(queue), 2.0)
+        expected = {b"<n>%d</n>" % number for number in confirmed}
+        assert expected <= set(stored) <= expected | {b"<n>%d</n>" % number for number in unknown}
+        assert len(stored) == len(set(stored))
+        assert len(confirmed) > 100
+
+    def test_kill_in_mid_receive(self, own_broker: Any, open_stomp: Any) -> None:
+        process = own_broker()
+        connection = open_stomp(process.endpoints.url("stomp"), connect_timeout=2)
+        session, queue = connection.session(), Queue("killed")
+        for number in range(60):
+            session.send(queue, persistent(number))
+        consumer = session.consumer(queue)
+        taken = []
+        for _ in range(30):
+            delivery = consumer.receive(10)
+            delivery.acknowledge()
+            taken.append(delivery.message.body)
+        process.kill()
+        own_broker()
+        while len(set(taken)) < 60:
+            delivery = consumer.receive(30)
+            delivery.acknowledge()
+            taken.append(delivery.message.body)
+        assert set(taken) == {b"<n>%d</n>" % number for number in range(60)}
+
+
+def test_a_client_id_in_use(activemq: Any, open_stomp: Any) -> None:
+    open_stomp(activemq.endpoints.url("stomp"), client_id="taken")
+    with pytest.raises(ConfigError, match="taken"):
+        open_stomp(activemq.endpoints.url("stomp"), client_id="taken")

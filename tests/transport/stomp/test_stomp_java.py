@@ -1,0 +1,80 @@
+"""A Java JMS client at the other end of the broker: requests and replies both ways, text, bytes and properties."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mtosi_jms.broker.process import BrokerProcess
+from mtosi_jms.jms import DeliveryMode, JmsMessage, MessageType, Queue, TemporaryQueue
+
+pytestmark = pytest.mark.broker
+JARS = (
+    *("activemq-client.jar", "activemq-openwire-legacy.jar", "geronimo-jms_1.1_spec.jar"),
+    *("geronimo-j2ee-management-1.1-spec.jar", "hawtbuf.jar", "slf4j-api.jar"),
+)
+
+
+@pytest.mark.obligation("P5", "R2b", "R15b", "O1")
+def test_both_ways(broker: BrokerProcess, open_stomp: Any, java: Any, queue: Queue) -> None:
+    jars = java.jars("org.apache.activemq:activemq-client:5.16.6", debian=JARS)
+    run = java.compiled(Path(__file__).with_name("StompPeer.java"), jars)
+    endpoints = broker.endpoints
+    url = f"tcp://127.0.0.1:{endpoints.ports['openwire']}"
+    asks = Queue(f"{queue.name}.asks")
+    connection = open_stomp(endpoints.url("stomp"))
+    session = connection.session()
+    temporary = session.temporary_queue()
+    replies, questions = session.consumer(temporary), session.consumer(asks)
+    peer = subprocess.Popen(
+        [*run, url, endpoints.user, endpoints.password, queue.name, asks.name], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        session.send(
+            queue,
+            JmsMessage(
+                body="<größe>\U0001f600</größe>".encode(),
+                properties={
+                    "MTOSI_requestedBatchSize": 200,
+                    "MTOSI_batchSequenceEndOfReply": True,
+                    "name": "größe",
+                },
+                correlation_id="ID:mine",
+                jms_type="kind",
+                delivery_mode=DeliveryMode.PERSISTENT,
+                priority=7,
+                reply_to=temporary,
+            ),
+        )
+        answer = replies.receive(30)
+        assert answer is not None
+        assert answer.message.body == "<a>größe \U0001f600</a>".encode()
+        assert dict(answer.message.properties) == {
+            "MTOSI_batchSequenceNumber": 7,
+            "MTOSI_batchSequenceEndOfReply": True,
+            "name": "größe",
+        }
+        assert answer.message.message_type is MessageType.TEXT
+        question = questions.receive(30)
+        assert isinstance(question.message.reply_to, TemporaryQueue)
+        session.send(question.message.reply_to, JmsMessage(body=b"<" + b"x" * 99_999))
+        session.send(queue, JmsMessage(body=bytes(range(256)), message_type=MessageType.BYTES))
+        told, _ = peer.communicate(timeout=60)
+    finally:
+        peer.kill()
+        peer.wait()
+        peer.stdout.close()
+    inner = r"\ud83d\ude00" if "Artemis" in connection.metadata.provider else "&#x1F600;"
+    assert told.splitlines() == [
+        "kind text",
+        rf"text <gr\u00f6\u00dfe>{inner}</gr\u00f6\u00dfe>",
+        "mode 2 priority 7",
+        "correlation ID:mine type kind",
+        "size 200 end true",
+        r"name gr\u00f6\u00dfe",
+        "reply 100000 <",
+        "raw bytes 256",
+    ]

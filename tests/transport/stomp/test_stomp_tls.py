@@ -1,0 +1,139 @@
+"""TLS to real brokers: certificates are checked both ways, and what is wrong is told."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mtosi_jms.broker import activemq as activemq_module
+from mtosi_jms.broker import artemis as artemis_module
+from mtosi_jms.broker.artemis import KeyStores
+from mtosi_jms.broker.process import BrokerProcess, Endpoints, free_ports
+from mtosi_jms.errors import ConfigError, TransportError
+from mtosi_jms.jms import JmsMessage, Queue
+from mtosi_jms.transport.base import AckMode
+
+pytestmark = pytest.mark.broker
+SECRET = "of-the-stores"
+
+
+def _files(name: str, kind: str) -> list[str]:
+    return ["-keyout", f"{name}.key", "-out", f"{name}.{kind}"]
+
+
+class Certificates:
+    """An authority, the broker's certificate for 127.0.0.1, a client's, and another authority that signed neither."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("ca", "other"):
+            self._openssl(*f"req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN={name}".split(), *_files(name, "pem"))
+        (folder / "san").write_text("subjectAltName=IP:127.0.0.1\n")
+        for name, extra in (("broker", ["-extfile", "san"]), ("client", [])):
+            self._openssl(*f"req -newkey rsa:2048 -nodes -subj /CN={name}".split(), *_files(name, "csr"))
+            sign = f"x509 -req -days 2 -in {name}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out {name}.pem".split()
+            self._openssl(*sign, *extra)
+        store = f"pkcs12 -export -in broker.pem -inkey broker.key -out broker.p12 -passout pass:{SECRET}".split()
+        self._openssl(*store)
+        trust = "keytool -importcert -noprompt -alias ca -file ca.pem -keystore trust.p12 -storetype PKCS12 -storepass"
+        subprocess.run([*trust.split(), SECRET], cwd=folder, check=True, capture_output=True)
+        self.stores = KeyStores(folder / "broker.p12", folder / "trust.p12", SECRET)
+
+    def __call__(self, name: str) -> str:
+        return str(self.folder / name)
+
+    def _openssl(self, *arguments: str) -> None:
+        subprocess.run(["openssl", *arguments], cwd=self.folder, check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    missing = [tool for tool in ("openssl", "keytool") if shutil.which(tool) is None]
+    if missing:
+        pytest.skip(f"no {', '.join(missing)} to make certificates with")
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module", params=["activemq", "artemis"])
+def tls_broker(
+    request: pytest.FixtureRequest, certificates: Certificates, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BrokerProcess]:
+    start = {"activemq": activemq_module.start, "artemis": artemis_module.start}[request.param]
+    endpoints = Endpoints({"stomp+ssl": free_ports(1)[0]}, "mtosi", "s3cret-of-tests")
+    try:
+        broker = start(tmp_path_factory.mktemp("broker"), endpoints, tls=certificates.stores)
+    except ConfigError as error:
+        pytest.skip(str(error))
+    try:
+        broker.wait_until_ready()
+        yield broker
+    finally:
+        broker.kill()
+
+
+@pytest.fixture
+def known(certificates: Certificates) -> dict[str, str]:
+    """Options that get in."""
+    return {
+        "ca_file": certificates("ca.pem"),
+        "cert_file": certificates("client.pem"),
+        "key_file": certificates("client.key"),
+    }
+
+
+def test_many_messages_both_ways(tls_broker: BrokerProcess, open_stomp: Any, known: Any, queue: Queue) -> None:
+    """A backlog, acknowledged and answered while it comes in: with stomp.py's own socket this stops for good."""
+    connection = open_stomp(tls_broker.endpoints.url("stomp+ssl"), **known)
+    session, answers = connection.session(AckMode.AUTO), Queue(f"{queue.name}.answers")
+    for number in range(2_000):
+        session.send(queue, JmsMessage(body=b"%d" % number))
+    session.send(queue, JmsMessage(body=b"x" * 3_000_000))
+    consumer = session.consumer(queue)
+    for number in range(2_000):
+        assert consumer.receive(10).message.body == b"%d" % number
+        session.send(answers, JmsMessage(body=b"y" * 2_000))
+    assert consumer.receive(10).message.body == b"x" * 3_000_000
+    replies = session.consumer(answers)
+    assert all(replies.receive(10) is not None for _ in range(2_000))
+
+
+def test_a_killed_broker_is_noticed(certificates: Certificates, open_stomp: Any, known: Any, tmp_path: Path) -> None:
+    endpoints = Endpoints({"stomp+ssl": free_ports(1)[0]}, "mtosi", "s3cret-of-tests")
+    try:
+        broker = activemq_module.start(tmp_path, endpoints, tls=certificates.stores)
+    except ConfigError as error:
+        pytest.skip(str(error))
+    broker.wait_until_ready()
+    consumer = open_stomp(endpoints.url("stomp+ssl"), reconnect=False, **known).session().consumer(Queue("q"))
+    broker.kill()
+    with pytest.raises(TransportError, match="lost"):
+        consumer.receive(20)
+
+
+def test_an_authority_that_is_not_ours(
+    tls_broker: BrokerProcess, open_stomp: Any, known: Any, certificates: Any
+) -> None:
+    with pytest.raises(TransportError, match=r"certificate is refused.*ca_file"):
+        open_stomp(tls_broker.endpoints.url("stomp+ssl"), **known | {"ca_file": certificates("other.pem")})
+
+
+def test_a_certificate_of_another_host(tls_broker: BrokerProcess, open_stomp: Any, known: Any) -> None:
+    with pytest.raises(TransportError, match="made out to this host"):
+        open_stomp(tls_broker.endpoints.url("stomp+ssl").replace("127.0.0.1", "localhost"), **known)
+
+
+def test_no_client_certificate(tls_broker: BrokerProcess, open_stomp: Any, certificates: Any) -> None:
+    """TLS 1.3 tells it late: there is a deadline all the same."""
+    with pytest.raises(TransportError):
+        open_stomp(tls_broker.endpoints.url("stomp+ssl"), ca_file=certificates("ca.pem"), connect_timeout=5)
+
+
+def test_no_tls_where_it_is_wanted(tls_broker: BrokerProcess, open_stomp: Any) -> None:
+    url = tls_broker.endpoints.url("stomp+ssl").replace("stomp+ssl:", "stomp:")
+    with pytest.raises(TransportError):
+        open_stomp(url, connect_timeout=1)
