@@ -15,7 +15,7 @@ from mtosi_jms.cli.stopping import Stop, until_signalled
 from mtosi_jms.errors import ConfigError, TransportError
 from mtosi_jms.jms import Destination
 from mtosi_jms.service import SupplierBase
-from mtosi_jms.supplier import ReplyPolicy, Supplier
+from mtosi_jms.supplier import Supplier
 from mtosi_jms.transport import Connection
 
 _ELEMENTS: Final = 2000
@@ -24,6 +24,7 @@ _GRACE: Final = 30.0
 _LOOK: Final = 1.0
 """Seconds between two looks whether the supplier still runs: its threads end when the provider is gone for good."""
 
+Policy = Callable[[Destination], bool]
 POLICIES: Final = ("default", "known", "temporary", "any")
 SERVICES: Final = (
     "ManagedElementRetrieval",
@@ -166,11 +167,11 @@ def serve(
     return 0
 
 
-def _policy(connection: Connection, name: str) -> ReplyPolicy | None:
+def _policy(connection: Connection, name: str) -> Policy | None:
     def known(destination: Destination) -> bool:
         return destination.is_temporary or connection.names.knows(destination)
 
-    policies: dict[str, ReplyPolicy | None] = {
+    policies: dict[str, Policy | None] = {
         "default": None,
         "known": known,
         "temporary": lambda destination: destination.is_temporary,
