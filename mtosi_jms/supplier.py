@@ -214,6 +214,11 @@ class Supplier:
             if self._ended is not None:
                 self._ended(failure)
 
+    @property
+    def is_running(self) -> bool:
+        """Whether a background thread still answers requests; one ends before `stop` when the provider fails."""
+        return any(thread.is_alive() for thread in tuple(self._threads))
+
     def drain(self, wait: float | None = None) -> bool:
         """Take no more requests; whether those that are being answered end within `wait` seconds (None: no limit)."""
         self._stopped.set()

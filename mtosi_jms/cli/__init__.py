@@ -41,6 +41,7 @@ COMMANDS: Final = (
     "request",
     "publish",
     "subscribe",
+    "replay",
     "broker",
 )
 DONE: Final = 0

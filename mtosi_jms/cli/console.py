@@ -61,6 +61,19 @@ def say(text: str, style: Style = "plain", *, stream: IO[str] | None = None) -> 
     target.print(Text(text, style=_RICH[style]), soft_wrap=True, highlight=False)
 
 
+def flush() -> None:
+    """Have what was said read at once, also through a pipe."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def ready(text: str) -> None:
+    """Say on standard error that a command listens, where standard output is for what it hears."""
+    say(text, "good", stream=sys.stderr)
+    if sys.stderr is not None:
+        sys.stderr.flush()
+
+
 def problem(text: str) -> None:
     """Report something at fault on standard error, one line for each line of the text."""
     for line in text.splitlines() or [""]:

@@ -119,10 +119,20 @@ def contents_of(document: Document, *, names: int, secrets: bool) -> Contents:
         }
     if envelope.header is not None:
         _add_header(document, contents, secrets=secrets)
-    contents.objects = _groups(map(_labelled, find_objects(document.body, Routes(is_object))), names)
+    contents.objects = objects_in(document.body, names)
     if contents.body == "notify" and element is not None:
         contents.events = _groups(map(_event, events_of(RawXml.from_element(element))), names)
     return contents
+
+
+def objects_in(body: etree._Element, names: int) -> list[Group]:
+    """The inventory objects among the descendants of an element, by type.
+
+    Args:
+        body: a SOAP Body, or any element around messages.
+        names: how many names to keep of each type.
+    """
+    return _groups(map(_labelled, find_objects(body, Routes(is_object))), names)
 
 
 def _body_element(body: etree._Element) -> etree._Element | None:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import difflib
-from collections.abc import Callable
 from typing import Any
 
 from mtosi_jms.cli import console
+from mtosi_jms.cli.arguments import known_words
 from mtosi_jms.cli.documents import MASK, load, mapping_of, printable, told, warning_json
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.jms.binding import HeaderMapping
@@ -36,35 +35,20 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--profile", choices=list(PRESETS), default="default", help="the switches of the binding")
     parser.add_argument(
         "--optional",
-        type=_names("optional header field", OPTIONAL_FIELDS),
+        type=known_words("optional header field", OPTIONAL_FIELDS),
         metavar="FIELD,...",
         help=f"which of {', '.join(sorted(OPTIONAL_FIELDS))} to map, in place of the profile's choice; with a + before "
         "one, besides it",
     )
     parser.add_argument(
         "--filter",
-        type=_names("filterable attribute", FILTER_ATTRIBUTES),
+        type=known_words("filterable attribute", FILTER_ATTRIBUTES),
         default=(),
         metavar="NAME,...",
         help="attributes of a notification's events to map as well (Table 4), such as EventType,perceivedSeverity",
     )
     parser.add_argument("--show-secrets", action="store_true", help="show credentials in the table")
     parser.add_argument("--json", action="store_true", help="one JSON line for each file")
-
-
-def _names(what: str, known: frozenset[str]) -> Callable[[str], tuple[str, ...]]:
-    """A parser of a list of names, each of them known."""
-
-    def parse(text: str) -> tuple[str, ...]:
-        names = tuple(name.strip() for name in text.split(",") if name.strip())
-        for name in names:
-            if name.removeprefix("+") not in known:
-                near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
-                raise argparse.ArgumentTypeError(f"no {what} {name!r}; {hint}")
-        return names
-
-    return parse
 
 
 def run(args: argparse.Namespace) -> int:

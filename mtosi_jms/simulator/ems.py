@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 from mtosi_jms.service import RequestContext
 from mtosi_jms.simulator.network import Network
+from mtosi_jms.simulator.parts import Resource
 from mtosi_jms.stubs.fmw.md import ManagementDomainType
 from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault, InvalidInputFault
 from mtosi_jms.stubs.fmw.nam import NamingAttributeType
@@ -15,45 +17,57 @@ from mtosi_jms.stubs.mri.resource_inventory_retrieval import ResourceInventoryRe
 from mtosi_jms.stubs.nrf import invdata
 from mtosi_jms.stubs.nrf.eq import EquipmentType
 from mtosi_jms.stubs.nrf.me import ManagedElementType
-from mtosi_jms.xmlbind import escape_name_part
+
+
+class ElementSource(Protocol):
+    """Where ManagedElementRetrieval has its elements from: a `Network`, or a `Recording`."""
+
+    def elements_in(self, domain: NamingAttributeType | None) -> Iterable[ManagedElementType] | None:
+        """The elements of a management domain, of all where none is named; None where there is no such domain."""
+        ...
+
+    def is_managed_by(self, system: NamingAttributeType) -> bool:
+        """Whether a management system is the one that all this is behind."""
+        ...
+
+    def find(self, wanted: NamingAttributeType) -> Resource | None:
+        """The object of a name, None if there is none."""
+        ...
 
 
 class ManagedElementEms(ManagedElementRetrieval.Supplier):
-    """ManagedElementRetrieval over a generated network.
+    """ManagedElementRetrieval over a generated network, or over one that was recorded.
 
     Args:
         network: what there is.
     """
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: ElementSource) -> None:
         self.network = network
 
     def get_all_managed_elements(
         self, request: mer.GetAllManagedElementsRequest, context: RequestContext
     ) -> Iterable[ManagedElementType]:
         """All elements of a management domain; of the only one there is if none is named."""
-        self._look_in(request.md_or_mlsn_ref)
-        return self.network.managed_elements()
+        return self._elements_in(request.md_or_mlsn_ref)
 
     def get_all_managed_elements_passing_filter(
         self, request: mer.GetAllManagedElementsPassingFilterRequest, context: RequestContext
     ) -> Iterator[ManagedElementType]:
         """The elements whose attributes equal all those that the filter names."""
-        self._look_in(request.md_ref)
         wanted = request.filter
-        for element in self.network.managed_elements():
+        for element in self._elements_in(request.md_ref):
             if wanted is None or _passes(element, wanted):
                 yield element
 
     def get_all_managed_elements_wrt_os(
         self, request: mer.GetAllManagedElementsWrtOsRequest, context: RequestContext
     ) -> Iterable[ManagedElementType]:
-        """All elements: they are this OS's, which has one name, that of the domain."""
-        self._look_in(request.md_ref)
-        wanted = request.os_ref
-        if wanted is not None and str(wanted) != f"OS={escape_name_part(self.network.domain)}":
-            raise EntityNotFoundFault(f"there is no {wanted}")
-        return self.network.managed_elements()
+        """All elements: they are this OS's."""
+        elements = self._elements_in(request.md_ref)
+        if request.os_ref is not None and not self.network.is_managed_by(request.os_ref):
+            raise EntityNotFoundFault(f"there is no {request.os_ref}")
+        return elements
 
     def get_managed_element(
         self, request: mer.GetManagedElementRequest, context: RequestContext
@@ -61,15 +75,16 @@ class ManagedElementEms(ManagedElementRetrieval.Supplier):
         """One element by its name."""
         if request.me_ref is None:
             raise InvalidInputFault("meRef is needed")
-        index = self.network.index_of(request.me_ref)
-        if index is None:
+        found = self.network.find(request.me_ref)
+        if not isinstance(found, ManagedElementType):
             raise EntityNotFoundFault(f"there is no {request.me_ref}")
-        return mer.GetManagedElementResponse(me=self.network.managed_element(index))
+        return mer.GetManagedElementResponse(me=found)
 
-    def _look_in(self, domain: NamingAttributeType | None) -> None:
-        """Raise the fault of a domain that is not there."""
-        if domain is not None and str(domain) != str(self.network.domain_name()):
+    def _elements_in(self, domain: NamingAttributeType | None) -> Iterable[ManagedElementType]:
+        elements = self.network.elements_in(domain)
+        if elements is None:
             raise EntityNotFoundFault(f"there is no {domain}")
+        return elements
 
 
 def _passes(element: ManagedElementType, wanted: mer.FilterType) -> bool:

@@ -11,6 +11,7 @@ import datetime as dt
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from mtosi_jms.errors import ConfigError
@@ -169,6 +170,19 @@ class Network:
                 CommunicationStateType.CS_AVAILABLE if chance.random() < 0.99 else CommunicationStateType.CS_UNAVAILABLE
             ),
         )
+
+    def elements_in(self, domain: NamingAttributeType | None) -> Iterator[ManagedElementType] | None:
+        """See `ElementSource`; there is one domain."""
+        return self.managed_elements() if domain is None or str(domain) == str(self.domain_name()) else None
+
+    def is_managed_by(self, system: NamingAttributeType) -> bool:
+        """See `ElementSource`."""
+        return str(system) == str(self.system_name())
+
+    def equipment_of(self, element: NamingAttributeType) -> Iterator[EquipmentHolderType | EquipmentType] | None:
+        """See `EquipmentSource`."""
+        index = self.index_of(element)
+        return None if index is None else chain(self.holders(index), self.equipment(index))
 
     def holders(self, index: int) -> Iterator[EquipmentHolderType]:
         """The racks, shelves, slots and sub-slots of an element, each before those in it."""

@@ -72,6 +72,40 @@ def test_run_in_threads_of_ones_own(small_ems: Any, ne1: Any, background: Backgr
         assert [run.result(patience) for run in runs] == [None, None]
 
 
+def test_stop_lets_the_request_in_hand_be_answered_if_asked(ne1: Any, background: Background, patience: float) -> None:
+    """Its reply goes out; the request behind it stays for the next supplier; idle threads end at once."""
+    held = Held(patience)
+    with exchange([held]) as pair:
+        stub = pair.stub(ManagedElementRetrieval)
+        assert isinstance(pair.supplier, Supplier)
+        first = stub.get_managed_element.batches(me_ref=ne1, batch_size=1)
+        assert held.entered.wait(patience)
+        second = stub.get_managed_element.batches(me_ref=ne1, batch_size=1)
+        stopping = background(lambda: pair.supplier.drain(patience))  # type: ignore[union-attr]
+        while not pair.supplier._stopped.is_set():
+            assert not stopping.done()
+        held.go.set()
+        assert stopping.result(patience) is True
+        assert len(list(first)) == 1
+        assert not pair.supplier.is_running
+        assert (held.calls, pair.provider.depth(pair.destination)) == (1, 1)
+        second.close()
+
+
+def test_stop_waits_no_longer_than_it_was_told_to(ne1: Any, patience: float) -> None:
+    held = Held(patience)
+    with exchange([held]) as pair:
+        pair.stub(ManagedElementRetrieval).get_managed_element.batches(me_ref=ne1, batch_size=1)
+        assert held.entered.wait(patience)
+        assert isinstance(pair.supplier, Supplier)
+        assert not pair.supplier.drain(0.01)
+        pair.supplier.stop(wait=0)
+        held.go.set()
+        pair.supplier.stop(wait=None)
+        assert pair.provider.depth(Queue("REQUESTOR.OS")) == 0
+        assert pair.provider.depth(pair.destination) == 1
+
+
 def test_stop_while_a_handler_runs(ne1: Any, patience: float) -> None:
     """The handler is left to its end, its reply does not go out, and the request is there for the next supplier."""
     held = Held(patience)

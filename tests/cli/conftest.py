@@ -1,0 +1,84 @@
+"""Commands against the embedded provider: a supplier in a thread, and arguments as a command line gives them."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import itertools
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+import mtosi_jms as mtosi
+from mtosi_jms.cli.serve import serve, services_of
+from mtosi_jms.cli.stopping import Stop
+
+_numbers = itertools.count(1)
+
+Parsed = Callable[..., argparse.Namespace]
+
+
+@pytest.fixture
+def parsed() -> Parsed:
+    """The arguments of a command line."""
+
+    def parse(command: str, *words: str) -> argparse.Namespace:
+        parser = argparse.ArgumentParser()
+        importlib.import_module(f"mtosi_jms.cli.{command}").add_parser(parser.add_subparsers(dest="command"))
+        return parser.parse_args([command, *words])
+
+    return parse
+
+
+@pytest.fixture
+def url() -> str:
+    """An embedded provider that no other test knows."""
+    return f"memory:commands-{next(_numbers)}"
+
+
+@pytest.fixture
+def background() -> Callable[[Callable[[], Any]], Future[Any]]:
+    """Runs an action in a thread of its own."""
+
+    def start(action: Callable[[], Any]) -> Future[Any]:
+        future: Future[Any] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(action())
+            except BaseException as error:  # noqa: BLE001 - the future raises it
+                future.set_exception(error)
+
+        threading.Thread(target=run, daemon=True).start()
+        return future
+
+    return start
+
+
+@pytest.fixture
+def serving(url: str, parsed: Parsed, background: Any) -> Iterator[Callable[..., Callable[[], None]]]:
+    """Runs `serve` on the queue EMS with further options, and returns what ends it, with exit code 0, before the test's
+    end does."""
+    with ExitStack() as stack:
+
+        def start(*words: str, names: Any = None) -> Callable[[], None]:
+            args = parsed("serve", "--url", url, "--destination", "queue:EMS", *words)
+            connection = stack.enter_context(mtosi.connect(url, names=names))
+            stop = stack.enter_context(Stop())
+            ready: queue.Queue[str] = queue.Queue()
+            running = background(lambda: serve(connection, args, services_of(args), stop, ready.put))
+            assert ready.get(timeout=30).startswith("ready: queue:EMS")
+
+            def finish() -> None:
+                stop.set()
+                assert running.result(30) == 0
+
+            stack.callback(finish)
+            return finish
+
+        yield start

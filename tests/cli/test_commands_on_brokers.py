@@ -1,0 +1,245 @@
+"""serve, request, publish, subscribe and replay as a user runs them: processes of their own on a real broker."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from mtosi_jms.broker.process import BrokerProcess
+from mtosi_jms.simulator import Network
+from mtosi_jms.spool import entries
+from mtosi_jms.xmlbind import encode
+
+pytestmark = pytest.mark.broker
+PATIENCE = 60
+_numbers = itertools.count(1)
+
+Started = subprocess.Popen[str]
+
+
+class Shell:
+    """Runs commands against one broker.
+
+    Attributes:
+        address: the broker's URL without login.
+        url: the same with it.
+    """
+
+    def __init__(self, broker: BrokerProcess) -> None:
+        self.endpoints = broker.endpoints
+        self.url = broker.endpoints.url("stomp")
+        self.address = f"stomp://127.0.0.1:{broker.endpoints.ports['stomp']}"
+        self._started: list[Started] = []
+
+    def start(self, *words: str, url: str | None = None, **environment: str) -> Started:
+        command = [sys.executable, "-m", "mtosi_jms", *words, "--url", url or self.url]
+        process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **environment},
+        )
+        self._started.append(process)
+        return process
+
+    def run(self, *words: str, url: str | None = None, **environment: str) -> tuple[int, str, str]:
+        process = self.start(*words, url=url, **environment)
+        out, err = process.communicate(timeout=PATIENCE)
+        assert "Traceback" not in err
+        assert self.endpoints.password not in out + err
+        return process.returncode, out, err
+
+    def close(self) -> None:
+        for process in self._started:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+
+
+@pytest.fixture(params=["activemq", "artemis"])
+def shell(request: pytest.FixtureRequest) -> Iterator[Shell]:
+    made = Shell(request.getfixturevalue(request.param))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def name() -> str:
+    return f"commands.{os.getpid()}.{next(_numbers)}"
+
+
+def line_with(stream: IO[str] | None, word: str) -> str:
+    """The next line that begins with a word; the end of the stream fails."""
+    assert stream is not None
+    seen = []
+    for line in stream:
+        seen.append(line)
+        if line.startswith(word):
+            return line
+    pytest.fail(f"no line with {word!r}: {''.join(seen)}")
+
+
+def ended(process: Started, number: int) -> tuple[int, str, str]:
+    process.send_signal(number)
+    out, err = process.communicate(timeout=PATIENCE)
+    assert "Traceback" not in err
+    return process.returncode, out, err
+
+
+@pytest.fixture
+def serving(shell: Shell, name: str) -> Iterator[str]:
+    """A supplier with 25 elements; the name of its queue."""
+    process = shell.start("serve", "--destination", f"queue:{name}", "--elements", "25")
+    assert line_with(process.stdout, "ready").startswith(f"ready: queue:{name}")
+    yield f"queue:{name}"
+    assert ended(process, signal.SIGTERM)[0] == 0
+
+
+def test_both_patterns_of_answer(shell: Shell, serving: str, tmp_path: Path) -> None:
+    one = shell.run("request", "getManagedElement", "--to", serving, "--set", "meRef=MD=EMS1/ME=NE-7")
+    assert one[0] == 0, one[2]
+    assert "MD" in one[1]
+    assert "NE-7" in one[1]
+    words = ("--batch-size", "10", "--landing", str(tmp_path / "landing"), "--json", "--timeout", "30")
+    code, out, err = shell.run("request", "ManagedElementRetrieval.getAllManagedElements", "--to", serving, *words)
+    assert code == 0, err
+    replies = [json.loads(line) for line in out.splitlines()]
+    assert [reply["batch_sequence_number"] for reply in replies] == [1, 2, 3]
+    assert [reply["end_of_reply"] for reply in replies] == [False, False, True]
+    assert [reply["objects"][0]["count"] for reply in replies] == [10, 10, 5]
+    assert len(list(entries(tmp_path / "landing", strict=True))) == 3
+
+
+def test_a_named_reply_queue(shell: Shell, serving: str, name: str) -> None:
+    words = ("--to", serving, "--reply-to", f"queue:{name}.replies", "--batch-size", "0", "--timeout", "30")
+    code, out, err = shell.run("request", "get_all_managed_elements", *words)
+    assert (code, out.count("25 ME")) == (0, 1), err
+
+
+def test_a_fault_is_one_line(shell: Shell, serving: str) -> None:
+    words = ("--to", serving, "--set", "meRef=MD=EMS1/ME=NE-99", "--timeout", "30")
+    code, out, err = shell.run("request", "getManagedElement", *words)
+    assert (code, out) == (1, "")
+    assert err.splitlines()[-1] == (
+        "error: ManagedElementRetrieval.getManagedElement: entityNotFound: there is no MD=EMS1/ME=NE-99"
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_events_go_from_publish_to_subscribe(shell: Shell, name: str, tmp_path: Path, number: int) -> None:
+    listener = shell.start("subscribe", "--topic", f"topic:{name}", "--json", "--landing", str(tmp_path / "landing"))
+    line_with(listener.stderr, "ready")
+    files = []
+    for place, event in enumerate(Network(elements=5).events(4)):
+        path = tmp_path / f"event-{place}.xml"
+        path.write_bytes(encode(event))
+        files.append(str(path))
+    code, out, err = shell.run("publish", *files, "--topic", f"topic:{name}", "--persistent")
+    assert (code, len(out.splitlines())) == (0, 4), err
+    assert listener.stdout is not None
+    heard = [json.loads(listener.stdout.readline()) for _ in files]
+    assert [event["notification_id"] for event in heard] == [f"EMS1-{number}" for number in range(1, 5)]
+    assert all(event["properties"]["MTOSI_EventType"] == event["event"] for event in heard)
+    assert ended(listener, number)[0] == 0
+    landed = [entry.facts for entry in entries(tmp_path / "landing", strict=True)]
+
+    again = shell.start("subscribe", "--topic", f"topic:{name}", "--json", "--count", "4", "--timeout", "30")
+    line_with(again.stderr, "ready")
+    code, out, err = shell.run("replay", str(tmp_path / "landing"), "--to", f"topic:{name}")
+    assert (code, len(out.splitlines())) == (0, 4), err
+    out, err = again.communicate(timeout=PATIENCE)
+    assert again.returncode == 0, err
+    repeated = [json.loads(line) for line in out.splitlines()]
+    assert [event["notification_id"] for event in repeated] == [event["notification_id"] for event in heard]
+    ids = [event["properties"]["MTOSIX_messageId"] for event in repeated]
+    assert len(set(ids)) == 4
+    assert ids == [facts.properties["MTOSIX_messageId"] for facts in landed if facts is not None]
+
+
+def test_a_selector_and_a_durable_subscription(shell: Shell, name: str, tmp_path: Path) -> None:
+    words = ("--topic", f"topic:{name}", "--durable", name, "--selector", "MTOSI_objectType = 'ME'", "--timeout", "1")
+    assert shell.run("subscribe", *words)[0] == 0
+    for place, event in enumerate(Network(elements=5).events(12)):
+        (tmp_path / f"event-{place:02}.xml").write_bytes(encode(event))
+    files = sorted(str(path) for path in tmp_path.glob("event-*.xml"))
+    code, out, err = shell.run("publish", *files, "--topic", f"topic:{name}", "--json")
+    assert code == 0, err
+    sent = [json.loads(line) for line in out.splitlines()]
+    wanted = sum(message["properties"].get("MTOSI_objectType") == "ME" for message in sent)
+    assert 0 < wanted < 12
+    code, out, err = shell.run("subscribe", *words, "--json")
+    assert (code, len(out.splitlines())) == (0, wanted), err
+
+
+def test_a_replayed_request_is_answered_again(shell: Shell, serving: str, name: str, tmp_path: Path) -> None:
+    """Landed replies into a queue of their own, with their properties; an envelope without side car likewise."""
+    words = ("--to", serving, "--batch-size", "10", "--landing", str(tmp_path), "--timeout", "30")
+    assert shell.run("request", "getAllManagedElements", *words)[0] == 0
+    for side_car in tmp_path.glob("*.json"):
+        side_car.unlink()
+        break
+    code, out, err = shell.run("replay", str(tmp_path), "--to", f"queue:{name}.again", "--json", "--rate", "50")
+    assert code == 0, err
+    assert [json.loads(line)["batchSequenceNumber"] for line in out.splitlines()] == [1, 2, 3]
+
+
+def wrong_password(shell: Shell, folder: Path) -> dict[str, str]:
+    return {"url": shell.url.replace(shell.endpoints.password, "w-r-o-n-g")}
+
+
+def no_broker(shell: Shell, folder: Path) -> dict[str, str]:
+    return {"url": "stomp://127.0.0.1:1"}
+
+
+@pytest.mark.parametrize("fault", [wrong_password, no_broker])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("serve", "--destination", "queue:q"),
+        ("request", "getAllManagedElements", "--to", "queue:q"),
+        ("subscribe", "--topic", "topic:t", "--timeout", "1"),
+    ],
+)
+def test_a_provider_that_does_not_let_us_in(
+    shell: Shell, tmp_path: Path, words: tuple[str, ...], fault: Callable[..., dict[str, str]]
+) -> None:
+    code, out, err = shell.run(*words, **fault(shell, tmp_path))
+    assert (code, out) == (1, "")
+    assert [line for line in err.splitlines() if line.startswith("error: ")] == [err.splitlines()[-1]]
+    assert "w-r-o-n-g" not in err
+
+
+@pytest.mark.parametrize("way", ["file", "environment", "url"])
+def test_ways_to_log_in(shell: Shell, name: str, tmp_path: Path, way: str) -> None:
+    secret = tmp_path / "password"
+    secret.write_text(f"{shell.endpoints.password}\n", encoding="utf-8")
+    words = ["subscribe", "--topic", f"topic:{name}", "--timeout", "0"]
+    if way == "file":
+        words += ["--user", shell.endpoints.user, "--password-file", str(secret)]
+        assert shell.run(*words, url=shell.address)[0] == 0
+    elif way == "environment":
+        login = {"MTOSI_USER": shell.endpoints.user, "MTOSI_PASSWORD": shell.endpoints.password}
+        assert shell.run(*words, url=shell.address, **login)[0] == 0
+    else:
+        login = {"MTOSI_USER": "nobody", "MTOSI_PASSWORD": "nothing"}
+        assert shell.run(*words, **login)[0] == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the command line of a process is looked up in /proc")
+def test_the_list_of_processes_shows_no_password(shell: Shell, name: str) -> None:
+    process = shell.start("subscribe", "--topic", f"topic:{name}")
+    line_with(process.stderr, "ready")
+    shown = Path(f"/proc/{process.pid}/cmdline").read_text()
+    assert shell.endpoints.password not in shown
+    assert f"stomp://{shell.endpoints.user}:***" in shown
+    assert ended(process, signal.SIGTERM)[0] == 0
