@@ -31,7 +31,7 @@ NO_JAVA = Java 17 or later is missing: on Debian or Ubuntu, apt-get install open
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench endurance lock stubs clean java
+.PHONY: help demo test check bench brokers endurance lock stubs clean java
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' Makefile
@@ -52,6 +52,9 @@ check: $(READY) ## ruff, mypy --strict, stub freshness, packaging
 
 bench: java $(READY) ## the benchmarks beside their peers, as a table and in out/bench.json
 	@$(BIN)/python benchmarks/run.py $(ARGS)
+
+brokers: java $(READY) ## the tests that want real brokers, which they start and stop themselves
+	@$(BIN)/python -m pytest -m "broker and not endurance" $(ARGS)
 
 endurance: java $(READY) ## what is too long for CI: soaks, kill rounds, fuzzing, files of gigabytes
 	@$(BIN)/python -m pytest -m endurance $(ARGS)

@@ -214,7 +214,7 @@ class StompConnection(Connection):
             )
         )
 
-    def submit(self, frame: Frame, on_settled: Callable[[MtosiError | None], None]) -> None:
+    def submit(self, frame: Frame, on_settled: Callable[[MtosiError | None], object]) -> None:
         """Sends a frame, and has it told later what became of it; see `Link.submit`."""
         self._send(lambda link, _: link.submit(frame, on_settled))
 
