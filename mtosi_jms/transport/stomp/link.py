@@ -192,7 +192,7 @@ class Link:
                 for number in receipts:
                     self._receipts.pop(number, None)
 
-    def submit(self, frame: Frame, on_settled: Callable[[MtosiError | None], None]) -> None:
+    def submit(self, frame: Frame, on_settled: Callable[[MtosiError | None], object]) -> None:
         """Sends a frame, and has it told later what became of it.
 
         Args:

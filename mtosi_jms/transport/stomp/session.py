@@ -21,6 +21,7 @@ from mtosi_jms.transport.listening import ListenerPump, SessionUse
 from mtosi_jms.transport.stomp.consumer import StompConsumer, StompDelivery
 from mtosi_jms.transport.stomp.sending import Sender
 from mtosi_jms.transport.stomp.subscription import Entry
+from mtosi_jms.transport.stomp.temporary import T
 from mtosi_jms.transport.stomp.unsettled import Unsettled
 
 if TYPE_CHECKING:
@@ -126,17 +127,11 @@ class StompSession(Session):
 
     def temporary_queue(self) -> TemporaryQueue:
         """See `Session.temporary_queue`."""
-        with self.use:
-            with self.connection.lock:
-                self.check_open()
-            return self.connection.make_temporary(TemporaryQueue)
+        return self._temporary(TemporaryQueue)
 
     def temporary_topic(self) -> TemporaryTopic:
         """See `Session.temporary_topic`."""
-        with self.use:
-            with self.connection.lock:
-                self.check_open()
-            return self.connection.make_temporary(TemporaryTopic)
+        return self._temporary(TemporaryTopic)
 
     def recover(self) -> None:
         """See `Session.recover`."""
@@ -339,12 +334,16 @@ class StompSession(Session):
         """A closed consumer that keeps its subscription, and would keep messages from a new one like it."""
         if destination.is_topic:
             return None
-        alike = (
-            one for one in self._consumers if one.closed and (one.destination, one.selector) == (destination, text)
-        )
-        return next(alike, None)
+        closed = (one for one in self._consumers if one.closed)
+        return next((one for one in closed if (one.destination, one.selector) == (destination, text)), None)
 
     # What follows does not hold the lock: it talks to the broker.
+
+    def _temporary(self, kind: type[T]) -> T:
+        with self.use:
+            with self.connection.lock:
+                self.check_open()
+            return self.connection.make_temporary(kind)
 
     def _acknowledge(self, entries: Iterable[Entry]) -> None:
         told = list(entries)
