@@ -373,7 +373,7 @@ class StompConnection(Connection):
                 if subscription.link is link:
                     subscription.link = None
             for session in self._sessions:
-                self.note_returned(session.unsettled())
+                self.note_returned(session.unsettled)
             self._collector.end()
             self._keeper.notify()
             self.wake_all()
