@@ -12,7 +12,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Final
 
 from mtosi_jms.errors import (
     ConfigError,
@@ -20,7 +20,7 @@ from mtosi_jms.errors import (
     InvalidDestinationError,
     MtosiError,
 )
-from mtosi_jms.jms.destinations import Destination, TemporaryQueue, TemporaryTopic
+from mtosi_jms.jms.destinations import Destination
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.jms.naming import NamingContext
 from mtosi_jms.jms.selector import Selector
@@ -36,13 +36,12 @@ from mtosi_jms.transport.stomp.messages import incoming, outgoing
 from mtosi_jms.transport.stomp.options import Address, StompOptions
 from mtosi_jms.transport.stomp.session import StompSession
 from mtosi_jms.transport.stomp.subscription import Entry, Subscription
-from mtosi_jms.transport.stomp.temporary import Temporaries
+from mtosi_jms.transport.stomp.temporary import T, Temporaries
 from mtosi_jms.transport.stomp.transaction import transact
 from mtosi_jms.transport.stomp.wire import WriteError
 
 log = logging.getLogger(__name__)
 
-_T = TypeVar("_T", TemporaryQueue, TemporaryTopic)
 _TOPIC_WINDOW: Final = 32_766
 """Messages on the way to a subscriber: what a topic does not keep must not wait at the broker for room."""
 _REMEMBERED: Final = 10_000
@@ -303,7 +302,7 @@ class StompConnection(Connection):
         """The frame that ends a durable subscription."""
         return "UNSUBSCRIBE", self.dialect.unsubscribing(durable), b""
 
-    def make_temporary(self, kind: type[_T]) -> _T:
+    def make_temporary(self, kind: type[T]) -> T:
         """Makes a temporary destination."""
         link = self._keeper.link(time.monotonic() + self.options.send_timeout)
         return self._temporaries.make(kind, link)
@@ -374,7 +373,7 @@ class StompConnection(Connection):
                 if subscription.link is link:
                     subscription.link = None
             for session in self._sessions:
-                self.note_returned(session.unsettled())
+                self.note_returned(session.unsettled)
             self._collector.end()
             self._keeper.notify()
             self.wake_all()

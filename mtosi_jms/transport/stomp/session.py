@@ -21,6 +21,7 @@ from mtosi_jms.transport.listening import ListenerPump, SessionUse
 from mtosi_jms.transport.stomp.consumer import StompConsumer, StompDelivery
 from mtosi_jms.transport.stomp.sending import Sender
 from mtosi_jms.transport.stomp.subscription import Entry
+from mtosi_jms.transport.stomp.temporary import T
 from mtosi_jms.transport.stomp.unsettled import Unsettled
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class StompSession(Session):
         use: entered by every call but `close`.
         pump: serves its listeners.
         blocked: whether a thread waits in it for a message.
+        unsettled: what was handed out and is not acknowledged.
         spent: messages that expired here, to be acknowledged.
     """
 
@@ -52,7 +54,7 @@ class StompSession(Session):
         self.spent: list[Entry] = []
         self._closed = False
         self._consumers: dict[StompConsumer, None] = {}
-        self._unsettled = Unsettled()
+        self.unsettled = Unsettled()
         self._listened: Entry | None = None
         self._sender = Sender(connection, self.completions, transacted=transacted)
 
@@ -100,7 +102,7 @@ class StompSession(Session):
                 self.connection.subscribe(consumer)
             with self.connection.lock:
                 if adopted is not None:
-                    self._unsettled.hand_over(adopted, consumer)
+                    self.unsettled.hand_over(adopted, consumer)
                     self._consumers.pop(adopted)
                 self._consumers[consumer] = None
             return consumer
@@ -126,17 +128,11 @@ class StompSession(Session):
 
     def temporary_queue(self) -> TemporaryQueue:
         """See `Session.temporary_queue`."""
-        with self.use:
-            with self.connection.lock:
-                self.check_open()
-            return self.connection.make_temporary(TemporaryQueue)
+        return self._temporary(TemporaryQueue)
 
     def temporary_topic(self) -> TemporaryTopic:
         """See `Session.temporary_topic`."""
-        with self.use:
-            with self.connection.lock:
-                self.check_open()
-            return self.connection.make_temporary(TemporaryTopic)
+        return self._temporary(TemporaryTopic)
 
     def recover(self) -> None:
         """See `Session.recover`."""
@@ -145,7 +141,7 @@ class StompSession(Session):
                 self.check_open()
                 if self.transacted:
                     raise IllegalStateError("a transacted session is rolled back, not recovered")
-            self._return(list(self._unsettled))
+            self._return(list(self.unsettled))
 
     def commit(self) -> None:
         """See `Session.commit`.
@@ -158,25 +154,25 @@ class StompSession(Session):
             self.completions.await_told()
             with self.connection.lock:
                 self._check_transacted()
-            if any(entry.comes_again for entry in self._unsettled):
+            if any(entry.comes_again for entry in self.unsettled):
                 self._roll_back()
                 raise TransportError(
                     "the connection was lost since messages of the transaction were received: it is rolled back, and "
                     "they will be delivered again"
                 )
             sends = self._sender.take()
-            entries = [entry for entry in self._unsettled if not entry.is_stale]
+            entries = [entry for entry in self.unsettled if not entry.is_stale]
             if not sends and not entries:
                 return
             try:
                 self.connection.transact(sends, entries)
             except UnknownOutcomeError:
-                self._forget(list(self._unsettled))
+                self._forget(list(self.unsettled))
                 raise
             except MtosiError:
                 self._roll_back()
                 raise
-            self._settled(list(self._unsettled))
+            self._settled(list(self.unsettled))
 
     def rollback(self) -> None:
         """See `Session.rollback`."""
@@ -206,7 +202,7 @@ class StompSession(Session):
         with self.use:
             with self.connection.lock:
                 self.check_open()
-                if entry not in self._unsettled:
+                if entry not in self.unsettled:
                     raise IllegalStateError("the session was recovered: the message will be delivered again")
             if entry.comes_again:
                 self._forget([entry])
@@ -217,11 +213,13 @@ class StompSession(Session):
         """See `listening.Source.settle`."""
         with self.connection.lock:
             entry, self._listened = self._listened, None
-            if entry is None or entry not in self._unsettled:
+            if entry is None or entry not in self.unsettled:
                 return
         if failed and not self.transacted:
             self._return([entry])
-        elif not self.transacted and (self.ack_mode is AckMode.AUTO or self._closed_lazily()):
+        elif not self.transacted and (
+            self.ack_mode is AckMode.AUTO or (self._closed and self.ack_mode is AckMode.DUPS_OK)
+        ):
             self._acknowledge([entry])
         elif self.accept(entry):
             self.connection.widen(entry.subscription.consumer)
@@ -241,8 +239,8 @@ class StompSession(Session):
         if self.transacted or self.ack_mode is AckMode.CLIENT:
             return True
         if self.ack_mode is AckMode.DUPS_OK:
-            if len(self._unsettled) >= _LAZY:
-                self._acknowledge([one for one in self._unsettled if one is not self._listened])
+            if len(self.unsettled) >= _LAZY:
+                self._acknowledge([one for one in self.unsettled if one is not self._listened])
         else:
             try:
                 self._acknowledge([entry])
@@ -263,7 +261,7 @@ class StompSession(Session):
         """Ends all subscriptions of a closed session; what a listener holds, that acknowledges as it returns, stays."""
         self._settle_lazily()
         with self.connection.lock:
-            returned = [one for one in self._unsettled if one is not self._listened]
+            returned = [one for one in self.unsettled if one is not self._listened]
             self.connection.note_returned(returned)
         for consumer in list(self._consumers):
             if self._listened is None or self._listened.subscription.consumer is not consumer:
@@ -272,15 +270,12 @@ class StompSession(Session):
                     self._consumers.pop(consumer, None)
         with self.connection.lock:
             for entry in returned:
-                self._unsettled.strike(entry)
+                self.unsettled.strike(entry)
             if not self._consumers:
                 self.connection.forget(self)
 
     def _is_elsewhere(self) -> bool:
         return bool(self.pump) and self.connection.started and not self.pump.in_thread()
-
-    def _closed_lazily(self) -> bool:
-        return self._closed and self.ack_mode is AckMode.DUPS_OK
 
     # What follows holds the lock already.
 
@@ -318,12 +313,8 @@ class StompSession(Session):
 
     def hand_out(self, entry: Entry, consumer: StompConsumer) -> StompDelivery:
         """A delivery of a message; kept until it is settled."""
-        self._unsettled.enter(entry, consumer)
+        self.unsettled.enter(entry, consumer)
         return StompDelivery(self, entry)
-
-    def unsettled(self) -> Iterable[Entry]:
-        """What was handed out and is not settled."""
-        return self._unsettled
 
     def wake_readers(self) -> None:
         """The connection was started or stopped, or has failed."""
@@ -339,12 +330,16 @@ class StompSession(Session):
         """A closed consumer that keeps its subscription, and would keep messages from a new one like it."""
         if destination.is_topic:
             return None
-        alike = (
-            one for one in self._consumers if one.closed and (one.destination, one.selector) == (destination, text)
-        )
-        return next(alike, None)
+        closed = (one for one in self._consumers if one.closed)
+        return next((one for one in closed if (one.destination, one.selector) == (destination, text)), None)
 
     # What follows does not hold the lock: it talks to the broker.
+
+    def _temporary(self, kind: type[T]) -> T:
+        with self.use:
+            with self.connection.lock:
+                self.check_open()
+            return self.connection.make_temporary(kind)
 
     def _acknowledge(self, entries: Iterable[Entry]) -> None:
         told = list(entries)
@@ -359,7 +354,7 @@ class StompSession(Session):
         again."""
         if self.ack_mode is not AckMode.DUPS_OK or self.transacted:
             return
-        entries = [one for one in self._unsettled if one is not self._listened]
+        entries = [one for one in self.unsettled if one is not self._listened]
         try:
             self._acknowledge(entries)
         except TransportError:
@@ -375,7 +370,7 @@ class StompSession(Session):
         left: dict[StompConsumer, None] = {}
         with self.connection.lock:
             for entry in entries:
-                consumer = self._unsettled.strike(entry)
+                consumer = self.unsettled.strike(entry)
                 if consumer is not None:
                     left[consumer] = None
         for consumer in left:
@@ -384,14 +379,14 @@ class StompSession(Session):
 
     def _roll_back(self) -> None:
         self._sender.take()
-        self._return(list(self._unsettled))
+        self._return(list(self.unsettled))
 
     def _return(self, entries: list[Entry]) -> None:
         """Has messages delivered again: by their consumer, or by the broker where that is closed."""
         closed: dict[StompConsumer, None] = {}
         with self.connection.lock:
             for entry in reversed(entries):
-                consumer = self._unsettled.strike(entry)
+                consumer = self.unsettled.strike(entry)
                 if consumer is None:
                     continue
                 if consumer.closed:

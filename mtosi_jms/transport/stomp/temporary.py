@@ -20,7 +20,7 @@ from mtosi_jms.transport.stomp.link import Frame, Link
 if TYPE_CHECKING:
     from mtosi_jms.transport.stomp.connection import StompConnection
 
-_T = TypeVar("_T", TemporaryQueue, TemporaryTopic)
+T = TypeVar("T", TemporaryQueue, TemporaryTopic)
 _PREFIXES: Final[dict[type[Destination], str]] = {TemporaryQueue: "/temp-queue/", TemporaryTopic: "/temp-topic/"}
 _PAST: Final = "1"
 """An expiration, in milliseconds since 1970: a message with it makes the destination, and is gone."""
@@ -55,7 +55,7 @@ class Temporaries:
         """The one of ours that has the header; None for any other."""
         return self._by_address.get(address)
 
-    def make(self, kind: type[_T], link: Link) -> _T:
+    def make(self, kind: type[T], link: Link) -> T:
         """Makes one.
 
         Raises:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,17 @@ JARS = (
     *("activemq-client.jar", "activemq-openwire-legacy.jar", "geronimo-jms_1.1_spec.jar"),
     *("geronimo-j2ee-management-1.1-spec.jar", "hawtbuf.jar", "slf4j-api.jar"),
 )
+
+
+REQUEST = JmsMessage(
+    body="<größe>\U0001f600</größe>".encode(),
+    properties={"MTOSI_requestedBatchSize": 200, "MTOSI_batchSequenceEndOfReply": True, "name": "größe"},
+    correlation_id="ID:mine",
+    jms_type="kind",
+    delivery_mode=DeliveryMode.PERSISTENT,
+    priority=7,
+)
+ANSWER = {"MTOSI_batchSequenceNumber": 7, "MTOSI_batchSequenceEndOfReply": True, "name": "größe"}
 
 
 @pytest.mark.obligation("P5", "R2b", "R15b", "O1")
@@ -35,28 +47,12 @@ def test_both_ways(broker: BrokerProcess, open_stomp: Any, java: Any, queue: Que
     try:
         session.send(
             queue,
-            JmsMessage(
-                body="<größe>\U0001f600</größe>".encode(),
-                properties={
-                    "MTOSI_requestedBatchSize": 200,
-                    "MTOSI_batchSequenceEndOfReply": True,
-                    "name": "größe",
-                },
-                correlation_id="ID:mine",
-                jms_type="kind",
-                delivery_mode=DeliveryMode.PERSISTENT,
-                priority=7,
-                reply_to=temporary,
-            ),
+            replace(REQUEST, reply_to=temporary),
         )
         answer = replies.receive(30)
         assert answer is not None
         assert answer.message.body == "<a>größe \U0001f600</a>".encode()
-        assert dict(answer.message.properties) == {
-            "MTOSI_batchSequenceNumber": 7,
-            "MTOSI_batchSequenceEndOfReply": True,
-            "name": "größe",
-        }
+        assert dict(answer.message.properties) == ANSWER
         assert answer.message.message_type is MessageType.TEXT
         question = questions.receive(30)
         assert isinstance(question.message.reply_to, TemporaryQueue)
