@@ -33,6 +33,11 @@ _SHOWN: Final = 300
 _SILENCE: Final = 2.0
 """Heart-beats that may be late before a broker is taken for dead."""
 
+_EARLY: Final = 3
+"""How many times as often as promised a sign of life is given: ActiveMQ waits not a moment longer."""
+_LOOKS: Final = 8
+"""Looks during the shortest interval between signs of life."""
+
 # What brokers say in ERROR frames, most specific first.
 _REFUSALS: Final[tuple[tuple[tuple[str, ...], type[MtosiError]], ...]] = (
     (("InvalidClientID", "already connected from"), ConfigError),
@@ -226,11 +231,11 @@ class Link:
         Returns:
             Seconds after which to look again.
         """
-        if self._promised and now - self._wire.said >= self._promised / 2:
+        if self._promised and now - self._wire.said >= self._promised / _EARLY:
             self._wire.beat(HEART_BEAT)
         if self._expected and now - self._wire.heard > self._expected * _SILENCE:
             self.end(TransportError(f"{self.address}: no sign of life for {now - self._wire.heard:.1f} s"))
-        return min(filter(None, (self._promised, self._expected)), default=self._options.heart_beat) / 4
+        return min(filter(None, (self._promised, self._expected)), default=self._options.heart_beat) / _LOOKS
 
     def close(self, seconds: float) -> None:
         """Says goodbye and waits until everything before it has arrived; then ends."""

@@ -1,8 +1,7 @@
 """Sessions over STOMP: several share the one connection, each with its own book of what is not acknowledged.
 
 STOMP returns nothing to a queue but by ending a subscription, so `recover` and `rollback` deliver again from here what
-their consumers still have. A transaction is sent as a whole, at `commit`: until then nothing has left this process, and
-a lost connection has nothing to undo.
+their consumers still have. A transaction is sent as a whole, at `commit`: before, a lost connection undoes nothing.
 """
 
 from __future__ import annotations
@@ -273,6 +272,10 @@ class StompSession(Session):
                 self.unsettled.strike(entry)
             if not self._consumers:
                 self.connection.forget(self)
+
+    @property
+    def _ends_lazily(self) -> bool:
+        return self._closed and self.ack_mode is AckMode.DUPS_OK
 
     def _is_elsewhere(self) -> bool:
         return bool(self.pump) and self.connection.started and not self.pump.in_thread()

@@ -231,18 +231,18 @@ class TestSignsOfLife:
             consumer.receive(20)
 
     def test_a_quiet_connection_lives(self, by_proxy: Any, queue: Queue) -> None:
-        connection = by_proxy(heart_beat=0.5, reconnect=False)
+        connection = by_proxy(heart_beat=1.0, reconnect=False)
         consumer = connection.session().consumer(queue)
-        assert consumer.receive(2.5) is None
+        assert consumer.receive(3.5) is None
         connection.session().send(queue, persistent(1))
         assert everything(consumer) == [b"<n>1</n>"]
 
     def test_a_slow_listener_does_not_cost_the_connection(self, by_proxy: Any, queue: Queue) -> None:
-        connection = by_proxy(heart_beat=0.5, reconnect=False)
+        connection = by_proxy(heart_beat=1.0, reconnect=False)
         done = threading.Event()
 
         def on_message(delivery: Any) -> None:
-            assert not done.wait(2.5)
+            assert not done.wait(3.5)
             done.set()
 
         connection.session(AckMode.AUTO).consumer(queue).listen(on_message)
