@@ -110,7 +110,7 @@ def test_comments_instructions_and_cdata_change_nothing(own: Validator, envelope
         (b'<?xml version="1.0" encoding="UTF-8"?>\n<a>\xff</a>', "malformed", 2),
         (b'<?xml version="1.0" encoding="no-such"?><a/>', "malformed", 1),
         (b"\x00\x01\x02", "malformed", None),
-        (gzip.compress(b"<a/>"), "malformed", None),
+        (gzip.compress(b"<a/>", mtime=0), "malformed", None),
         (b"<!DOCTYPE a><a/>", "forbidden", 1),
         (b'<!DOCTYPE a [<!ENTITY e SYSTEM "file:///etc/hostname">]><a>&e;</a>', "forbidden", 1),
         (b'<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]><l>&b;</l>', "forbidden", 1),

@@ -132,7 +132,10 @@ BAD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, texts in BAD.items() for text in texts], ids=str)
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [pytest.param(kind, text, id=f"{kind.name}-{text}") for kind, texts in BAD.items() for text in texts],
+)
 def test_no_value(kind: Any, text: str) -> None:
     with pytest.raises(ValueError):
         kind.exact(text)
