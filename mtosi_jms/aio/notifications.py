@@ -8,10 +8,9 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from functools import partial
-from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from mtosi_jms.aio.worker import Worker
+from mtosi_jms.aio.worker import Closing, Worker
 from mtosi_jms.errors import IllegalStateError
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.profile import TopicCategory
@@ -48,7 +47,7 @@ class AsyncPublisher:
         self._worker.close()
 
 
-class AsyncSubscriber(AsyncIterator[Any]):
+class AsyncSubscriber(Closing, AsyncIterator[Any]):
     """A subscriber as coroutines see it; made by `Subscriber.aio`.
 
     One message is received when somebody waits for an event and none is left of the message before. A task that is
@@ -71,10 +70,10 @@ class AsyncSubscriber(AsyncIterator[Any]):
         close: Callable[[], None],
         timeout: float | None,
     ) -> None:
+        super().__init__(close, "the subscriber")
         self._receive = receive
         self._take = take
         self._events = events
-        self._close = close
         self._timeout = timeout
         self._worker = Worker("mtosi-subscribe", "the subscriber")
         self._receiving: _Lasting[Delivery | None] = _Lasting()
@@ -95,23 +94,11 @@ class AsyncSubscriber(AsyncIterator[Any]):
 
     async def close(self) -> None:
         """End the subscription; what was received and not acknowledged is delivered again."""
-        closer = Worker("mtosi-close", "the subscriber")
-        try:
-            await closer.run(self._close)
-        finally:
-            closer.close()
+        await super().close()
 
     def stop(self) -> None:
         """The subscription is closed."""
         self._worker.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
 
 class _Lasting(Generic[T]):

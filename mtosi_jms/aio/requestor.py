@@ -17,7 +17,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
-from mtosi_jms.aio.worker import Worker
+from mtosi_jms.aio.worker import Closing, Worker
 from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.errors import IllegalStateError
 from mtosi_jms.outcomes import BatchCall, bulk_reply, heard, only_reply
@@ -45,7 +45,7 @@ class _Begin(Protocol):
 _OneWay = Callable[[OperationInfo, Any, XmlObject, CallOptions], None]
 
 
-class AsyncRequestor:
+class AsyncRequestor(Closing):
     """A requestor as coroutines see it; made by `Requestor.aio`, and called by `stub.aio`.
 
     Args:
@@ -56,10 +56,10 @@ class AsyncRequestor:
     """
 
     def __init__(self, pump: ReplyPump, begin: _Begin, one_way: _OneWay, close: Callable[[], None]) -> None:
+        super().__init__(close, "the requestor")
         self._pump = pump
         self._begin = begin
         self._one_way = one_way
-        self._close = close
         self._sender = Worker("mtosi-send", "the requestor")
 
     async def call(
@@ -119,23 +119,11 @@ class AsyncRequestor:
 
     async def close(self) -> None:
         """Close the requestor; callers that wait get an IllegalStateError. The connection stays open."""
-        closer = Worker("mtosi-close", "the requestor")
-        try:
-            await closer.run(self._close)
-        finally:
-            closer.close()
+        await super().close()
 
     def stop_sending(self) -> None:
         """The requestor is closed."""
         self._sender.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
 
 class _Send(Protocol):

@@ -7,7 +7,8 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Final, TypeVar
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
 
 from mtosi_jms.errors import IllegalStateError
 
@@ -115,3 +116,32 @@ def _do(future: Future[Any], job: Callable[[], Any]) -> None:
 def _undone(done: Future[T], undo: Callable[[T], object]) -> None:
     if not done.cancelled() and done.exception() is None:
         undo(done.result())
+
+
+class Closing:
+    """A role that closes in a thread of its own, since closing blocks; also at the end of `async with`.
+
+    Args:
+        close: closes the role; blocks.
+        owner: the role, for errors: `the requestor`.
+    """
+
+    def __init__(self, close: Callable[[], object], owner: str) -> None:
+        self._close = close
+        self._owner = owner
+
+    async def close(self) -> None:
+        """Close the role; see its own class for what becomes of what is under way."""
+        closer = Worker("mtosi-close", self._owner)
+        try:
+            await closer.run(self._close)
+        finally:
+            closer.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
