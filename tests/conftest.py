@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -78,3 +81,22 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> JavaTools:
 def selector_maker() -> type[SelectorMaker]:
     """The maker of random selectors."""
     return SelectorMaker
+
+
+@pytest.fixture
+def background() -> Callable[[Callable[[], Any]], Future[Any]]:
+    """Runs an action in a thread of its own; ask the future for the result, with a time that shows a hang."""
+
+    def start(action: Callable[[], Any]) -> Future[Any]:
+        future: Future[Any] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(action())
+            except BaseException as error:  # noqa: BLE001 - the future raises it
+                future.set_exception(error)
+
+        threading.Thread(target=run, daemon=True).start()
+        return future
+
+    return start

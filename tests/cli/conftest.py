@@ -6,9 +6,7 @@ import argparse
 import importlib
 import itertools
 import queue
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import ExitStack
 from typing import Any
 
@@ -39,25 +37,6 @@ def parsed() -> Parsed:
 def url() -> str:
     """An embedded provider that no other test knows."""
     return f"memory:commands-{next(_numbers)}"
-
-
-@pytest.fixture
-def background() -> Callable[[Callable[[], Any]], Future[Any]]:
-    """Runs an action in a thread of its own."""
-
-    def start(action: Callable[[], Any]) -> Future[Any]:
-        future: Future[Any] = Future()
-
-        def run() -> None:
-            try:
-                future.set_result(action())
-            except BaseException as error:  # noqa: BLE001 - the future raises it
-                future.set_exception(error)
-
-        threading.Thread(target=run, daemon=True).start()
-        return future
-
-    return start
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -91,25 +90,6 @@ def ne1() -> Any:
 @pytest.fixture
 def patience() -> float:
     return PATIENCE
-
-
-@pytest.fixture
-def background() -> Callable[[Callable[[], Any]], Future[Any]]:
-    """Runs an action in a thread of its own; ask the future for the result with `patience`."""
-
-    def start(action: Callable[[], Any]) -> Future[Any]:
-        future: Future[Any] = Future()
-
-        def run() -> None:
-            try:
-                future.set_result(action())
-            except BaseException as error:  # noqa: BLE001 - the future raises it
-                future.set_exception(error)
-
-        threading.Thread(target=run, daemon=True).start()
-        return future
-
-    return start
 
 
 @pytest.fixture(autouse=True)

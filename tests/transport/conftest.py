@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -172,25 +170,6 @@ def queue() -> Queue:
 def topic() -> Topic:
     """A topic that no other test uses."""
     return Topic(f"contract.topic.{next(_numbers)}")
-
-
-@pytest.fixture
-def background() -> Callable[[Callable[[], Any]], Future[Any]]:
-    """Runs an action in a thread of its own; ask the future for the result with PATIENCE."""
-
-    def start(action: Callable[[], Any]) -> Future[Any]:
-        future: Future[Any] = Future()
-
-        def run() -> None:
-            try:
-                future.set_result(action())
-            except BaseException as exc:  # noqa: BLE001 - the future raises it
-                future.set_exception(exc)
-
-        threading.Thread(target=run, daemon=True).start()
-        return future
-
-    return start
 
 
 @pytest.fixture
