@@ -139,10 +139,11 @@ class Envelope:
         self._write_body(writer)
         writer.parts.append(f"</{soap}:Body>")
         attributes = self._attributes(writer, "Envelope")
-        text = writer.text()
+        content = writer.content()
         namespace = _NAMESPACES[self.version]
         names = f' xmlns:{soap}="{namespace}"{writer.declarations(frozenset({namespace}))}'
-        return f"{DECLARATION}<{soap}:Envelope{names}{attributes}>{text}</{soap}:Envelope>".encode()
+        head = f"<{soap}:Envelope{names}{attributes}>"
+        return b"".join((DECLARATION, head.encode(), content, f"</{soap}:Envelope>".encode()))
 
     def _attributes(self, writer: Writer, element: str) -> str:
         return writer.attributes(self.attributes.get(element, {}))

@@ -13,11 +13,13 @@ from typing import Any, Final
 
 from mtosi_jms.errors import EncodeError
 from mtosi_jms.namespaces import XML, XSI, split_clark
+from mtosi_jms.xmlbind.fast import Odd
 from mtosi_jms.xmlbind.plan import substitutes
 from mtosi_jms.xmlbind.registry import XSI_NIL, XSI_TYPE, known_prefix
 from mtosi_jms.xmlbind.simpletypes import QNameType, SimpleType
 from mtosi_jms.xmlbind.table import ClassTable
 from mtosi_jms.xmlbind.values import Extras, Leaf, Nil, RawXml, XmlObject
+from mtosi_jms.xmlbind.writecode import inner_text
 from mtosi_jms.xmlbind.writeplan import (
     ANY,
     OBJECT,
@@ -31,14 +33,18 @@ from mtosi_jms.xmlbind.writeplan import (
     escape_text,
     forbidden_character,
     forbidden_place,
+    has_forbidden,
     is_excused,
     write_plan,
 )
 
-DECLARATION: Final = '<?xml version="1.0" encoding="UTF-8"?>\n'
+DECLARATION: Final = b'<?xml version="1.0" encoding="UTF-8"?>\n'
 
-_TAG = re.compile(r"<[^\s/>]+")
+_TAG = re.compile(rb"<[^\s/>]+")
 _NOTHING: Final = Extras()
+_MOST_DECLARATIONS: Final = 256
+_declarations: dict[tuple[frozenset[WritePlan], frozenset[str], frozenset[str]], str] = {}
+"""What was declared before, by the classes and the namespaces that needed it."""
 
 
 class Writer:
@@ -47,12 +53,13 @@ class Writer:
     Attributes:
         parts: pieces of text so far.
         namespaces: the namespaces that the pieces need, to be declared on an element around them.
+        plans: the plans of the classes that were written; the namespaces of their names are needed too.
     """
 
     def __init__(self) -> None:
         self.parts: list[str] = []
         self.namespaces: set[str] = set()
-        self._plans: set[WritePlan] = set()
+        self.plans: set[WritePlan] = set()
         self._roots: list[Any] = []
         self._prefixes: dict[str, str] = {}
 
@@ -77,20 +84,23 @@ class Writer:
         except RecursionError:
             raise EncodeError("nested too deep, or an object that holds itself", type(obj).__name__) from None
 
-    def text(self) -> str:
-        """All pieces, with `namespaces` complete.
+    def content(self) -> bytes:
+        """All pieces, UTF-8, with `namespaces` complete.
 
         Raises:
             EncodeError: a character that XML does not allow.
         """
-        for plan in self._plans:
-            self.namespaces |= plan.namespaces
         text = "".join(self.parts)
-        if character := forbidden_character(text):
-            places = (forbidden_place(root, type(root).__name__) for root in self._roots)
-            place = next((place for place in places if place is not None), "")
-            raise EncodeError(f"character {character} is not allowed in XML", place)
-        return text
+        try:
+            data = text.encode()
+            if not has_forbidden(data):
+                return data
+        except UnicodeEncodeError:
+            pass
+        character = forbidden_character(text)
+        places = (forbidden_place(root, type(root).__name__) for root in self._roots)
+        place = next((place for place in places if place is not None), "")
+        raise EncodeError(f"character {character} is not allowed in XML", place)
 
     def declarations(self, but: frozenset[str] = frozenset()) -> str:
         """`xmlns:` attributes for the namespaces, in the order of their prefixes.
@@ -98,9 +108,17 @@ class Writer:
         Args:
             but: namespaces that the caller declares.
         """
-        needed = self.namespaces - but - {XML, ""}
-        pairs = sorted((self._prefix(namespace), namespace) for namespace in needed)
-        return "".join(f' xmlns:{prefix}="{escape_attribute(namespace)}"' for prefix, namespace in pairs)
+        key = (frozenset(self.plans), frozenset(self.namespaces), but)
+        told = _declarations.get(key)
+        if told is None:
+            needed = self.namespaces.union(*(plan.namespaces for plan in self.plans)) - but - {XML, ""}
+            pairs = sorted((self._prefix(namespace), namespace) for namespace in needed)
+            told = "".join(f' xmlns:{prefix}="{escape_attribute(namespace)}"' for prefix, namespace in pairs)
+            if not self._prefixes:
+                if len(_declarations) >= _MOST_DECLARATIONS:
+                    _declarations.clear()
+                _declarations[key] = told
+        return told
 
     def _prefix(self, namespace: str) -> str:
         """The prefix of a namespace: that of the process, else one of this text's own.
@@ -132,7 +150,15 @@ class Writer:
 
     def _object(self, obj: Any, table: ClassTable, tag: str, attributes: str = "") -> None:
         plan = table.writing or write_plan(table)
-        self._plans.add(plan)
+        if not attributes:
+            try:
+                inner = inner_text(self, plan, obj)
+            except Odd:
+                pass
+            else:
+                self.parts.append(f"<{tag}>{inner}</{tag}>" if inner else f"<{tag}/>")
+                return
+        self.plans.add(plan)
         extras: Extras | None = obj.extras
         if plan.attributes or extras is not None:
             attributes += self._attributes(obj, plan, extras or _NOTHING)
@@ -203,6 +229,21 @@ class Writer:
             raise EncodeError(f"{target.cls.__name__} is needed, not {type(value).__name__}")
         tag, attributes = self._place(out, value, table, target)
         self._object(value, table, tag, attributes)
+
+    def piece(self, out: Out, value: Any) -> str:
+        """The element of an object in the place of a field, as text.
+
+        Raises:
+            Odd: it cannot be written there; `_bound` says why.
+        """
+        outer, self.parts = self.parts, []
+        try:
+            self._bound(out, value)
+            return "".join(self.parts)
+        except EncodeError:
+            raise Odd from None
+        finally:
+            self.parts = outer
 
     def _place(self, out: Out, value: XmlObject, table: ClassTable, target: ClassTable) -> tuple[str, str]:
         """Tag and xsi:type of a value whose class is not the declared one."""
@@ -376,8 +417,10 @@ def encode_object(obj: Any) -> bytes:
     """
     writer = Writer()
     writer.root(obj)
-    text = writer.text()
-    if not isinstance(obj, RawXml):
-        names = writer.declarations()
-        text = _TAG.sub(lambda tag: tag.group() + names, text, count=1)
-    return (DECLARATION + text).encode("utf-8")
+    content = writer.content()
+    end = 0
+    names = b""
+    if not isinstance(obj, RawXml) and (tag := _TAG.match(content)) is not None:
+        end = tag.end()
+        names = writer.declarations().encode()
+    return b"".join((DECLARATION, content[:end], names, content[end:]))

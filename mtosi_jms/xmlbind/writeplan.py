@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mtosi_jms.errors import EncodeError
 from mtosi_jms.xmlbind.plan import Plan, Wildcard, plan_of
@@ -13,12 +13,16 @@ from mtosi_jms.xmlbind.registry import qualified
 from mtosi_jms.xmlbind.table import RAW, ClassTable, Field
 from mtosi_jms.xmlbind.values import Anchor, Extras, Kept, XmlObject
 
+if TYPE_CHECKING:
+    from mtosi_jms.xmlbind.encoder import Writer
+
 PLAIN: Final = 0
 SIMPLE: Final = 1
 OBJECT: Final = 2
 RAW_XML: Final = 3
 ANY: Final = 4
 
+_CONTROLS: Final = bytes(code for code in range(32) if code not in b"\t\n\r")
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -57,6 +61,8 @@ class WritePlan:
         get: takes the values of `outs` from an object.
         namespaces: those of the names.
         reading: the plan for reading, which knows the content model.
+        written: how many objects were written before there was a function.
+        code: writes what stands inside an element, None until it is worth making.
     """
 
     def __init__(self, table: ClassTable) -> None:
@@ -71,6 +77,8 @@ class WritePlan:
         self.get = _getter([out.name for out in self.outs])
         spaces = {item.namespace for item in table.fields if item.kind in ("element", "attribute") and item.namespace}
         self.namespaces = frozenset(spaces)
+        self.written = 0
+        self.code: Callable[[Writer, Any], str] | None = None
 
 
 def _getter(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
@@ -119,6 +127,11 @@ def escape_attribute(text: str) -> str:
     """An attribute value, escaped for double quotes."""
     text = escape_text(text)
     return text.replace('"', "&quot;").replace("\n", "&#10;").replace("\t", "&#9;")
+
+
+def has_forbidden(data: bytes) -> bool:
+    """Whether a text in UTF-8 holds a character that XML does not allow."""
+    return len(data.translate(None, _CONTROLS)) != len(data) or b"\xef\xbf\xbe" in data or b"\xef\xbf\xbf" in data
 
 
 def forbidden_character(text: str) -> str | None:
