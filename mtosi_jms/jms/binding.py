@@ -298,7 +298,11 @@ def _document(message: JmsMessage) -> bytes | str:
 def _compare(message: JmsMessage, header: Header, warnings: list[XmlWarning]) -> None:
     for name, raw in message.properties.items():
         row = row_of(name)
-        if row is None or row.field == "vendorExtensions":
+        if (
+            row is None
+            or row.field == "vendorExtensions"
+            or (row.name == name and raw == header_text(header, row.field))
+        ):
             continue
         if name not in BY_PROPERTY:
             warnings.append(XmlWarning("R14", f"property {name} is spelled {row.name}"))

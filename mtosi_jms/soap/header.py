@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from mtosi_jms.stubs.fmw.hdr import Header
-from mtosi_jms.xmlbind import Nil, XmlObject
+from mtosi_jms.xmlbind import Nil, XmlEnum, XmlObject
 
 FIELD_NAMES: Final[dict[str, str]] = {field.local: field.name for field in Header.__xml__.fields if field.local}
 """Python names of the header fields by XML name, in the order of the schema."""
@@ -30,6 +30,11 @@ def header_text(header: XmlObject, field: str) -> str | None:
     """
     name = FIELD_NAMES[field]
     value = getattr(header, name)
+    if header.extras is None and (value is None or value.__class__ is str or isinstance(value, XmlEnum)):
+        text = None if value is None else str(value)  # most fields of most headers
+        if text is None or field in VERBATIM:
+            return text if text is not None and text.strip() else None
+        return text.strip() or None
     leaf = header.extras.leaves.get((name, 0)) if header.extras else None
     if value is None:
         text = _unreadable(header, field)

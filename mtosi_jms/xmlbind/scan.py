@@ -30,6 +30,8 @@ SMALLEST: Final = 16_384
 """Bytes from which reading from text can be worth its preparations."""
 
 _WORTH_COMPILING: Final = 131_072
+_TRIFLE: Final = 1024
+"""What a document counts for besides its own length: of short ones there are many."""
 _LONGEST_TEXT: Final = 10_000_000
 _DEPTH_OF_PATTERNS: Final = 150
 _MOST_RECIPES: Final = 64
@@ -71,11 +73,19 @@ class Cut:
             element: the element, in the tree of the shell.
             table: the table of its class.
         """
-        if not is_shell(element):
-            return None
-        recipe = _scanners.of(table, element.nsmap)
-        scanner = recipe.get(self.content)
-        return None if scanner is None else recipe.note(matched(scanner.read, self.content))
+        return content_of(scanners.of(table, element.nsmap), self.content) if is_shell(element) else None
+
+
+def content_of(recipe: Recipe[Scanner], content: str, weight: int = 0) -> Any:
+    """The object whose element has a content; None where it has to be read from the tree.
+
+    Args:
+        recipe: of its class and the namespaces in scope, from `scanners`.
+        content: text of a document that is plain.
+        weight: characters that reading it spares a parser besides.
+    """
+    scanner = recipe.get(content, weight)
+    return None if scanner is None else recipe.note(matched(scanner.read, content))
 
 
 def is_shell(element: etree._Element) -> bool:
@@ -90,7 +100,7 @@ def cut_root(data: bytes, limits: Limits) -> Cut | None:
         data: the document.
         limits: bounds on it; what exceeds them is left to the tree, which reports it.
     """
-    text = _plain_text(data, limits)
+    text = plain_text(data, limits, SMALLEST)
     start = _ROOT.match(text) if text is not None else None
     return _cut(text, start.end(), text.rfind("</")) if text is not None and start is not None else None
 
@@ -102,7 +112,7 @@ def cut_body(data: bytes, limits: Limits) -> Cut | None:
         data: the envelope.
         limits: as for `cut_root`.
     """
-    text = _plain_text(data, limits)
+    text = plain_text(data, limits, SMALLEST)
     start = _BODY.search(text) if text is not None else None
     if text is None or start is None:
         return None
@@ -136,9 +146,15 @@ def parsed_shell(cut: Cut, limits: Limits) -> etree._Element | None:
         return None
 
 
-def _plain_text(data: bytes, limits: Limits) -> str | None:
-    """The text of a document that can be read without a parser as to its size, encoding and characters."""
-    if not SMALLEST <= len(data) <= limits.max_bytes or limits.max_depth < _DEPTH_OF_PATTERNS:
+def plain_text(data: bytes, limits: Limits, smallest: int = 0) -> str | None:
+    """The text of a document that can be read without a parser as to its size, encoding and characters, else None.
+
+    Args:
+        data: the document.
+        limits: bounds on it.
+        smallest: bytes from which it is worth it.
+    """
+    if not smallest <= len(data) <= limits.max_bytes or limits.max_depth < _DEPTH_OF_PATTERNS:
         return None
     if len(data.translate(None, _CONTROLS)) != len(data):
         return None
@@ -197,16 +213,22 @@ class Recipe(Generic[T]):
         self._made: T | None = None
         self._failures = 0
 
-    def get(self, text: str) -> T | None:
+    @property
+    def is_able(self) -> bool:
+        """Whether there is a reader, or may be one yet."""
+        return self._made is not None or not self._compiled
+
+    def get(self, text: str, weight: int = 0) -> T | None:
         """The reader, made once there was text enough to be worth it; None where the tree is better.
 
         Args:
             text: a content that is to be read.
+            weight: what counts as text besides.
         """
         if self._failures >= _PATIENCE and self._failures % _RETRY:
             self._failures += 1
             return None
-        self._seen += len(text)
+        self._seen += len(text) + weight + _TRIFLE
         if not self._compiled and self._seen >= _WORTH_COMPILING:
             self._compiled = True
             try:
@@ -246,4 +268,5 @@ class Recipes(Generic[T]):
         return recipe
 
 
-_scanners = Recipes(Scanner)
+scanners = Recipes(Scanner)
+"""What reads whole objects."""

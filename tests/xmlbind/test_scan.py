@@ -32,7 +32,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "SMALLEST", 0)
     monkeypatch.setattr(scan, "_WORTH_COMPILING", 0)
     monkeypatch.setattr(scan, "_PATIENCE", 1 << 60)
-    monkeypatch.setattr(scan, "_scanners", scan.Recipes(Scanner))
+    monkeypatch.setattr(scan, "scanners", scan.Recipes(Scanner))
 
 
 def scanned(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Any:
@@ -244,22 +244,22 @@ def large(count: int = 200) -> GetAllManagedElementsResponse:
 
 
 def test_small_documents_are_not_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan, "_scanners", scan.Recipes(Scanner))
+    monkeypatch.setattr(scan, "scanners", scan.Recipes(Scanner))
     value = large(20)
     assert len(data := xmlbind.encode(value)) < scan.SMALLEST
     assert xmlbind.decode(data) == value
-    assert len(scan._scanners) == 0
+    assert len(scan.scanners) == 0
 
 
 def test_patterns_are_made_once_there_was_text_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan, "_scanners", scan.Recipes(Scanner))
+    monkeypatch.setattr(scan, "scanners", scan.Recipes(Scanner))
     data = xmlbind.encode(value := large())
     rounds = 131_072 // len(data)
     assert rounds > 1
     for _ in range(rounds):
         assert scanned(data) is None
     assert scanned(data) == value
-    assert len(scan._scanners) == 1
+    assert len(scan.scanners) == 1
 
 
 def test_after_some_failures_patterns_are_tried_now_and_then(monkeypatch: pytest.MonkeyPatch, eager: None) -> None:
@@ -281,7 +281,7 @@ def test_ways_to_name_namespaces_are_remembered_up_to_a_bound(monkeypatch: pytes
     data = xmlbind.encode(value := large(1))
     for number in range(20):
         assert scanned(data.replace(b"me:", b"m%d:" % number).replace(b"xmlns:me=", b"xmlns:m%d=" % number)) == value
-        assert len(scan._scanners) <= 8
+        assert len(scan.scanners) <= 8
 
 
 def envelope(body: Any = None) -> bytes:
