@@ -256,9 +256,14 @@ class Replies:
         if route.destination is None:
             return
         envelope.version = self.version
-        message = to_jms(envelope.header or Header(), envelope, self._rules.profile, names=self._rules.names)
         ids = reply_ids(None, self._message.message_id, self._message.correlation_id)
-        message = dataclasses.replace(message, correlation_id=ids.jms_correlation_id)
+        message = to_jms(
+            envelope.header or Header(),
+            envelope,
+            self._rules.profile,
+            names=self._rules.names,
+            correlation_id=ids.jms_correlation_id,
+        )
         message = stamped(message, None, None)
         with _told_apart():
             if partial:

@@ -7,7 +7,7 @@ are warnings. Nothing here looks into the body of a message beyond its envelope 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from mtosi_jms.jms.message import JmsMessage, MessageType, PropertyValue
 from mtosi_jms.jms.naming import NamingContext
 from mtosi_jms.jms.profile import BindingProfile
 from mtosi_jms.jms.table2 import BY_PROPERTY, MAX_INTEGER, NEVER_MAPPED, ROWS, Row, restore, row_of, whole_number
-from mtosi_jms.soap import Envelope, header_text, parse
+from mtosi_jms.soap import Envelope, header_text, header_texts, parse
 from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import RawXml, XmlObject, XmlWarning, to_element
 
@@ -88,11 +88,12 @@ def map_header(
     """
     mapping = HeaderMapping()
     breaches = _Breaches(None if strict else mapping.warnings)
-    message_type = header_text(header, "msgType") or ""
-    _reply_to(header, profile, mapping, message_type)
-    _properties(header, profile, mapping, breaches)
-    _rules(header, mapping, breaches, message_type, needs_reply=not (has_reply_to or one_way))
-    mapping.priority = _priority(header, profile, breaches)
+    texts = header_texts(header)
+    message_type = texts.get("msgType", "")
+    _reply_to(texts, profile, mapping, message_type)
+    _properties(header, texts, profile, mapping, breaches)
+    _rules(texts, mapping, breaches, message_type, needs_reply=not (has_reply_to or one_way))
+    mapping.priority = _priority(texts.get("priority"), profile, breaches)
     events = events_of(body) if message_type == "NOTIFICATION" else []
     mapping.time_to_live_ms = profile.time_to_live_ms(message_type, shared_name(events))
     if message_type == "NOTIFICATION":
@@ -100,37 +101,39 @@ def map_header(
     return mapping
 
 
-def _reply_to(header: Header, profile: BindingProfile, mapping: HeaderMapping, message_type: str) -> None:
+def _reply_to(texts: Mapping[str, str], profile: BindingProfile, mapping: HeaderMapping, message_type: str) -> None:
     """R16: JMSReplyTo is the destination of replyToURI, else of senderURI; on requests alone unless told otherwise."""
     if profile.reply_to_on == "request" and message_type not in ("REQUEST", ""):
         return
-    mapping.reply_to_uri = header_text(header, "replyToURI") or header_text(header, "senderURI")
+    mapping.reply_to_uri = texts.get("replyToURI") or texts.get("senderURI")
 
 
-def _properties(header: Header, profile: BindingProfile, mapping: HeaderMapping, breaches: _Breaches) -> None:
+def _properties(
+    header: Header, texts: Mapping[str, str], profile: BindingProfile, mapping: HeaderMapping, breaches: _Breaches
+) -> None:
     for row in ROWS:
         if not row.mandatory and row.field not in profile.optional_fields:
             continue
-        if row.field == "senderURI" and not _shows_sender(header, profile, mapping):
+        if row.field == "senderURI" and not _shows_sender(texts, profile, mapping):
             continue
-        value = _value(header, row, breaches)
+        if row.field == "vendorExtensions":
+            value: PropertyValue | None = _extension_text(header, breaches)
+        else:
+            text = texts.get(row.field)
+            value = text if text is None or row.kind is str else _value(text, row, breaches)
         if value is not None:
             mapping.properties[row.name] = value
 
 
-def _shows_sender(header: Header, profile: BindingProfile, mapping: HeaderMapping) -> bool:
+def _shows_sender(texts: Mapping[str, str], profile: BindingProfile, mapping: HeaderMapping) -> bool:
     """MTOSI_senderURI stands beside a JMSReplyTo made from replyToURI, and where there is no JMSReplyTo (C01, C13)."""
     if profile.sender_uri == "always" or mapping.reply_to_uri is None:
         return True
-    return header_text(header, "replyToURI") is not None
+    return "replyToURI" in texts
 
 
-def _value(header: Header, row: Row, breaches: _Breaches) -> PropertyValue | None:
-    if row.field == "vendorExtensions":
-        return _extension_text(header, breaches)
-    text = header_text(header, row.field)
-    if text is None or row.kind is str:
-        return text
+def _value(text: str, row: Row, breaches: _Breaches) -> PropertyValue | None:
+    """The value of a text for a property that is no String."""
     if row.kind is bool:
         value = restore(row.name, text)
         if type(value) is not bool:
@@ -165,10 +168,10 @@ def _extension_text(header: Header, breaches: _Breaches) -> str | None:
 
 
 def _rules(
-    header: Header, mapping: HeaderMapping, breaches: _Breaches, message_type: str, *, needs_reply: bool
+    texts: Mapping[str, str], mapping: HeaderMapping, breaches: _Breaches, message_type: str, *, needs_reply: bool
 ) -> None:
     """What a sender must not send."""
-    pattern = header_text(header, "communicationPattern")
+    pattern = texts.get("communicationPattern")
     batches = pattern in ("MultipleBatchResponse", "MultipleResponse")
     if pattern == "MultipleResponse":
         breaches.add(
@@ -177,22 +180,21 @@ def _rules(
     if not message_type:
         breaches.add("R13a", "msgType", "absent: what kind of message is this?")
     if message_type == "REQUEST":
-        if batches and header_text(header, "requestedBatchSize") is None:
+        if batches and "requestedBatchSize" not in texts:
             breaches.add("R4a", "requestedBatchSize", "required with MultipleBatchResponse")
         if needs_reply and mapping.reply_to_uri is None:
             breaches.add("C14", "senderURI", "neither senderURI nor replyToURI: no response could be sent")
     if message_type == "RESPONSE" and batches:
         for name in ("batchSequenceNumber", "batchSequenceEndOfReply"):
-            if header_text(header, name) is None:
+            if name not in texts:
                 breaches.add("R5a", name, "required in each response of MultipleBatchResponse")
-    if message_type in ("REQUEST", "RESPONSE") and header_text(header, "communicationStyle") != "RPC":
+    if message_type in ("REQUEST", "RESPONSE") and texts.get("communicationStyle") != "RPC":
         rule = "R3b" if message_type == "REQUEST" else "R3c"
-        if header_text(header, "correlationId") is None:
+        if "correlationId" not in texts:
             breaches.add(rule, "correlationId", "required in the MSG style, and never empty")
 
 
-def _priority(header: Header, profile: BindingProfile, breaches: _Breaches) -> int:
-    text = header_text(header, "priority")
+def _priority(text: str | None, profile: BindingProfile, breaches: _Breaches) -> int:
     if text is None:
         return profile.priority
     if len(text) == 1 and text.isascii() and text.isdigit():
@@ -208,6 +210,7 @@ def to_jms(
     *,
     names: NamingContext | None = None,
     reply_to: Destination | None = None,
+    correlation_id: str | None = None,
     filters: Iterable[str] = (),
     one_way: bool = False,
 ) -> JmsMessage:
@@ -220,6 +223,7 @@ def to_jms(
         profile: the switches.
         names: resolves replyToURI or senderURI (R16c); without it a URI has to say itself what it is: `queue:X`.
         reply_to: the destination of JMSReplyTo itself, in place of what the URIs say: a temporary queue (C15).
+        correlation_id: JMSCorrelationID (O13).
         filters: attributes of Table 4 to map (R19).
         one_way: the operation has no response.
 
@@ -244,6 +248,7 @@ def to_jms(
         body=envelope.to_bytes(),
         properties=mapping.properties,
         reply_to=reply_to,
+        correlation_id=correlation_id,
         delivery_mode=profile.delivery_mode,
         priority=mapping.priority,
         time_to_live_ms=mapping.time_to_live_ms,
@@ -296,17 +301,16 @@ def _document(message: JmsMessage) -> bytes | str:
 
 
 def _compare(message: JmsMessage, header: Header, warnings: list[XmlWarning]) -> None:
+    texts = header_texts(header)
     for name, raw in message.properties.items():
         row = row_of(name)
-        if (
-            row is None
-            or row.field == "vendorExtensions"
-            or (row.name == name and raw == header_text(header, row.field))
-        ):
+        if row is None or row.field == "vendorExtensions":
+            continue
+        text = texts.get(row.field)
+        if raw == text and row.name == name:  # as it mostly is
             continue
         if name not in BY_PROPERTY:
             warnings.append(XmlWarning("R14", f"property {name} is spelled {row.name}"))
-        text = header_text(header, row.field)
         expected = restore(row.name, text) if text is not None else None
         if expected is not None and restore(row.name, raw) != expected:
             shown = "" if row.field.startswith("security") else f": {raw!r} against {text!r}"

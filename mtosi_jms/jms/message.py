@@ -11,6 +11,7 @@ import enum
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from mtosi_jms.errors import ConfigError
@@ -57,6 +58,7 @@ class DeliveryMode(enum.IntEnum):
     PERSISTENT = 2
 
 
+@lru_cache(4096)
 def is_property_name(name: str) -> bool:
     """Whether JMS allows the name for a property: a Java identifier, no word of selectors, no header's name.
 

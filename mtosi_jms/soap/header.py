@@ -7,6 +7,7 @@ compared as it came (R3c).
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Final
 
 from mtosi_jms.stubs.fmw.hdr import Header
@@ -14,6 +15,8 @@ from mtosi_jms.xmlbind import Nil, XmlEnum, XmlObject
 
 FIELD_NAMES: Final[dict[str, str]] = {field.local: field.name for field in Header.__xml__.fields if field.local}
 """Python names of the header fields by XML name, in the order of the schema."""
+
+_values: Final = attrgetter(*FIELD_NAMES.values())
 
 VERBATIM: Final = frozenset({"correlationId"})
 
@@ -50,6 +53,19 @@ def header_text(header: XmlObject, field: str) -> str | None:
     if not text or not text.strip():
         return None
     return text if field in VERBATIM else text.strip()
+
+
+def header_texts(header: XmlObject) -> dict[str, str]:
+    """The texts of all simple header fields that have one, by XML name; each as `header_text` tells it.
+
+    Args:
+        header: the header object.
+    """
+    texts: dict[str, str] = {}
+    for field, value in zip(FIELD_NAMES, _values(header), strict=True):
+        if (value is not None or header.extras is not None) and (text := header_text(header, field)) is not None:
+            texts[field] = text
+    return texts
 
 
 def _formatted(header: XmlObject, name: str, value: object) -> str | None:
