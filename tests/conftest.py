@@ -11,12 +11,10 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.broker.activemq import start as start_activemq
-from mtosi_jms.broker.artemis import start as start_artemis
-from mtosi_jms.broker.process import BrokerProcess, Endpoints, free_ports
-from mtosi_jms.errors import ConfigError
+from mtosi_jms.broker.process import BrokerProcess
 from mtosi_jms.testing import fixtures
 
+from .brokers import Brokers
 from .java_tools import JavaTools
 from .selector_maker import SelectorMaker
 
@@ -44,31 +42,37 @@ def shared() -> Path:
     return folder.resolve()
 
 
-def _running(request: pytest.FixtureRequest, start: Callable[..., BrokerProcess]) -> Iterator[BrokerProcess]:
-    """A broker on loopback for as long as the tests run; skips where it cannot be had."""
-    folder = request.getfixturevalue("tmp_path_factory").mktemp("broker")
-    endpoints = Endpoints(dict(zip(("stomp", "openwire"), free_ports(2), strict=True)), "mtosi", "s3cret-of-tests")
-    try:
-        broker = start(folder, endpoints)
-    except ConfigError as error:
-        pytest.skip(str(error))
-    try:
-        broker.wait_until_ready()
-        yield broker
-    finally:
-        broker.kill()
+@pytest.fixture(scope="session")
+def start_session_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
+    """Starts brokers by kind; they end with the session, which with pytest-xdist is that of one worker."""
+    with Brokers(tmp_path_factory) as brokers:
+        yield brokers
+
+
+@pytest.fixture(scope="module")
+def start_module_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
+    """The same; they end with the module."""
+    with Brokers(tmp_path_factory) as brokers:
+        yield brokers
+
+
+@pytest.fixture
+def start_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
+    """The same; they end with the test."""
+    with Brokers(tmp_path_factory) as brokers:
+        yield brokers
 
 
 @pytest.fixture(scope="session")
-def activemq(request: pytest.FixtureRequest) -> Iterator[BrokerProcess]:
-    """ActiveMQ Classic; only its tests may ask for it: it is one for all."""
-    yield from _running(request, start_activemq)
+def activemq(start_session_broker: Brokers) -> BrokerProcess:
+    """ActiveMQ Classic, one for all tests: who kills or fills it wants a broker of his own."""
+    return start_session_broker("activemq")
 
 
 @pytest.fixture(scope="session")
-def artemis(request: pytest.FixtureRequest) -> Iterator[BrokerProcess]:
+def artemis(start_session_broker: Brokers) -> BrokerProcess:
     """ActiveMQ Artemis, the same way."""
-    yield from _running(request, start_artemis)
+    return start_session_broker("artemis")
 
 
 @pytest.fixture(scope="session")

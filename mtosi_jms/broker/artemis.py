@@ -1,17 +1,10 @@
 """Apache ActiveMQ Artemis: its distribution in a cache of the user's, and an instance of our own making.
 
-The distribution comes from Maven Central through the `mvn` command, once, and is checked against a pinned hash. The
-instance listens on loopback alone.
+The distribution comes from Maven Central. The instance listens on loopback alone.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import os
-import shutil
-import subprocess
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,17 +12,18 @@ from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import quoteattr
 
-from mtosi_jms.broker.process import HOST, BrokerProcess, Endpoints, find_java
+from mtosi_jms.broker import maven
+from mtosi_jms.broker.process import HOST, INSTANCE, BrokerProcess, Endpoints, find_java
 from mtosi_jms.errors import ConfigError
 
 VERSION: Final = "2.44.0"
 ARTIFACT: Final = f"org.apache.activemq:apache-artemis:{VERSION}:zip:bin"
 SHA256: Final = "d711e6aacd43fd2e3e90993260b2ad391a2e13392d6100e8f6f304f8a7bee801"
 NAME: Final = f"apache-artemis-{VERSION}"
-_FETCH_SECONDS: Final = 600
 _INSTEAD: Final = (
     "where Maven Central cannot be reached, ActiveMQ Classic will do: on Debian and Ubuntu, apt-get install activemq"
 )
+_ACTIVE: Final = "AMQ221007"  # "Server is now active"
 _PROTOCOLS: Final = {"stomp": "STOMP", "stomp+ssl": "STOMP", "amqp": "AMQP", "openwire": "OPENWIRE,CORE"}
 _PERMISSIONS: Final = (
     *(f"{verb}{kind}Queue" for verb in ("create", "delete") for kind in ("NonDurable", "Durable")),
@@ -52,26 +46,19 @@ class KeyStores:
     password: str
 
 
-def cache_folder() -> Path:
-    """Where distributions are kept: `mtosi-jms` below the user's cache folder."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "mtosi-jms"
-
-
 def distribution() -> Path:
     """The unpacked distribution; fetched at the first call.
 
     Raises:
         ConfigError: it cannot be had; what to do is in the text.
     """
-    home = cache_folder() / NAME
-    if not (home / "lib" / "artemis-boot.jar").is_file():
-        cache_folder().mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache_folder()) as scratch:
-            _unpack(_fetch(Path(scratch)), Path(scratch))
-            with contextlib.suppress(OSError):  # somebody else was faster
-                (Path(scratch) / NAME).rename(home)
-    return home
+
+    def make(scratch: Path) -> Path:
+        archive = maven.fetch([ARTIFACT], {f"{NAME}-bin.zip": SHA256}, scratch, _INSTEAD) / f"{NAME}-bin.zip"
+        _unpack(archive, scratch)
+        return scratch / NAME
+
+    return maven.cached(NAME, make)
 
 
 def start(
@@ -93,6 +80,7 @@ def start(
     folder = folder.resolve()
     write_instance(folder, endpoints, settings=settings, tls=tls)
     properties = {
+        INSTANCE: folder,
         "artemis.home": home,
         "artemis.instance": folder,
         "artemis.instance.etc": folder / "etc",
@@ -104,7 +92,9 @@ def start(
     command = [str(java), f"-Xmx{memory_mb}m", "-XX:TieredStopAtLevel=1"]
     command += [f"-D{name}={value}" for name, value in properties.items()]
     command += ["-classpath", str(home / "lib" / "artemis-boot.jar"), "org.apache.activemq.artemis.boot.Artemis", "run"]
-    return BrokerProcess(command, folder, endpoints)
+    # It accepts connections before it answers them; at the end of each line stand the port's protocols.
+    ready = [_ACTIVE, *(f"Acceptor at {HOST}:{port} for" for port in endpoints.ports.values())]
+    return BrokerProcess(command, folder, endpoints, ready=ready)
 
 
 def write_instance(folder: Path, endpoints: Endpoints, *, settings: str, tls: KeyStores | None) -> None:
@@ -131,26 +121,6 @@ def write_instance(folder: Path, endpoints: Endpoints, *, settings: str, tls: Ke
             (etc / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{error.filename}: {error.strerror}") from error
-
-
-def _fetch(scratch: Path) -> Path:
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise ConfigError(f"Artemis is fetched with Maven, and there is no mvn on PATH; {_INSTEAD}")
-    command = [maven, "-q", "-B", "dependency:copy", f"-Dartifact={ARTIFACT}", f"-DoutputDirectory={scratch}"]
-    try:
-        done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, timeout=_FETCH_SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ConfigError(f"mvn could not fetch {ARTIFACT}: {type(error).__name__}; {_INSTEAD}") from error
-    fetched = scratch / f"{NAME}-bin.zip"
-    if done.returncode or not fetched.is_file():
-        reason = next((line for line in done.stdout.splitlines() if "ERROR" in line), "no reason given")
-        raise ConfigError(f"mvn could not fetch {ARTIFACT}: {reason}; {_INSTEAD}")
-    with fetched.open("rb") as data:
-        found = hashlib.file_digest(data, "sha256").hexdigest()
-    if found != SHA256:
-        raise ConfigError(f"{ARTIFACT}: the file that came is another one (SHA-256 {found}); it is not used")
-    return fetched
 
 
 def _unpack(archive: Path, target: Path) -> None:

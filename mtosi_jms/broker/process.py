@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -19,6 +19,10 @@ from mtosi_jms.errors import ConfigError, TransportError
 HOST: Final = "127.0.0.1"
 _PORTS: Final = range(20_000, 32_768)
 """Below the range that systems take ports of outgoing connections from: those collide now and then."""
+INSTANCE: Final = "mtosi.jms.broker"
+"""Java's property that tells in the command line whose folder a broker runs."""
+_TAKEN: Final = "Address already in use"
+_ATTEMPTS: Final = 5
 _LOOK: Final = 0.05
 _TAIL: Final = 12
 
@@ -89,6 +93,7 @@ class BrokerProcess:
         command: its command line.
         folder: its working folder; standard output and error go to `broker.log` there.
         endpoints: where it will listen.
+        ready: what stands in its log once it answers.
 
     Attributes:
         endpoints: the same.
@@ -99,10 +104,14 @@ class BrokerProcess:
         ConfigError: the command cannot be run.
     """
 
-    def __init__(self, command: Sequence[str], folder: Path, endpoints: Endpoints) -> None:
+    def __init__(
+        self, command: Sequence[str], folder: Path, endpoints: Endpoints, *, ready: Sequence[str] = ()
+    ) -> None:
         self.endpoints = endpoints
         self.log = folder / "broker.log"
+        self._ready = ready
         with self.log.open("ab") as output:
+            self._begun = output.tell()  # what stands before it is of an earlier start
             try:
                 self._process = subprocess.Popen(
                     list(command),
@@ -116,20 +125,39 @@ class BrokerProcess:
                 raise ConfigError(f"{command[0]} does not run: {error.strerror}") from error
         self.pid = self._process.pid
 
-    def wait_until_ready(self, seconds: float = 60.0) -> None:
-        """Returns once it accepts connections at all its ports.
+    def wait_until_ready(self, seconds: float = 120.0) -> None:
+        """Returns once it answers at all its ports.
 
         Raises:
-            TransportError: it ended, or the time ran out; the end of its log is in the text.
+            TransportError: it ended, or the time ran out; the end of its log is in the text. It runs no more then.
         """
         deadline = time.monotonic() + seconds
-        while not listening(self.endpoints.ports.values()):
-            ended = self._process.poll() is not None
-            if ended or time.monotonic() > deadline:
+        while not self._is_ready():
+            what = ""
+            if self.port_was_taken():
+                what = "found a port taken"
+            elif self._process.poll() is not None:
+                what = "ended"
+            elif time.monotonic() > deadline:
+                what = f"did not listen after {seconds:.0f} s"
+            if what:
                 self.kill()
-                what = "ended" if ended else f"did not listen after {seconds:.0f} s"
                 raise TransportError(f"the broker {what}; the end of {self.log}:\n{self._tail()}")
             time.sleep(_LOOK)
+
+    def port_was_taken(self) -> bool:
+        """Whether somebody else listens at one of its ports, so that it cannot start."""
+        return _TAKEN in self._written()
+
+    def _is_ready(self) -> bool:
+        # The ports alone do not tell: somebody else may listen there, and a broker does so before it answers.
+        written = self._written()
+        return all(text in written for text in self._ready) and listening(self.endpoints.ports.values())
+
+    def _written(self) -> str:
+        with self.log.open("rb") as log:
+            log.seek(self._begun)
+            return log.read().decode("utf-8", "replace")
 
     def leave_running(self) -> None:
         """It goes on when this process ends; from now on it is known by its id alone."""
@@ -157,9 +185,36 @@ class BrokerProcess:
         self._process.send_signal(signal.SIGCONT)
 
     def _tail(self) -> str:
-        text = self.log.read_text(encoding="utf-8", errors="replace")
-        lines = [line for line in text.splitlines() if not line.startswith("\tat ")]
+        lines = [line for line in self._written().splitlines() if not line.startswith("\tat ")]
         return "\n".join(lines[-_TAIL:])
+
+
+def start_on_free_ports(
+    start: Callable[[Endpoints], BrokerProcess], protocols: Sequence[str], user: str, password: str
+) -> BrokerProcess:
+    """Starts a broker on free ports, on others again where somebody took one meanwhile; returns when it answers.
+
+    Args:
+        start: starts it.
+        protocols: what it offers, each at a port of its own.
+        user: who may log in.
+        password: of the login.
+
+    Raises:
+        ConfigError: it cannot be had.
+        TransportError: it does not start; the end of its log is in the text.
+    """
+    attempts = 0
+    while True:
+        attempts += 1
+        process = start(Endpoints(dict(zip(protocols, free_ports(len(protocols)), strict=True)), user, password))
+        try:
+            process.wait_until_ready()
+        except TransportError:
+            if attempts == _ATTEMPTS or not process.port_was_taken():
+                raise
+        else:
+            return process
 
 
 def listening(ports: Iterable[int]) -> bool:

@@ -8,15 +8,35 @@ import secrets
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from mtosi_jms.broker import artemis
-from mtosi_jms.broker.process import Endpoints, free_ports, listening
+from mtosi_jms.broker import activemq, artemis
+from mtosi_jms.broker.process import INSTANCE, BrokerProcess, Endpoints, listening, start_on_free_ports
 from mtosi_jms.errors import ConfigError
 
-PROTOCOLS: Final = ("stomp", "amqp", "openwire")
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A broker that can be started here.
+
+    Attributes:
+        title: its name and version.
+        protocols: what it offers.
+        start: starts it in a folder.
+    """
+
+    title: str
+    protocols: tuple[str, ...]
+    start: Callable[[Path, Endpoints], BrokerProcess]
+
+
+KINDS: Final = {
+    "artemis": Kind("Apache ActiveMQ Artemis", ("stomp", "amqp", "openwire"), artemis.start),
+    "activemq": Kind("Apache ActiveMQ Classic", ("stomp", "openwire"), activemq.start),
+}
 USER: Final = "mtosi"
 _STATE: Final = "service.json"
 _PATIENCE: Final = 20.0
@@ -37,21 +57,24 @@ class Service:
         folder: of its instance.
         pid: its process id.
         endpoints: where it listens.
+        kind: which broker it is, one of `KINDS`.
     """
 
     folder: Path
     pid: int
     endpoints: Endpoints
+    kind: str
 
     def is_running(self) -> bool:
         """Whether the process is there, is ours, and listens."""
         return _is_ours(self.pid, self.folder) and listening(self.endpoints.ports.values())
 
     def to_json(self) -> dict[str, Any]:
-        """What `mtosi-jms broker` tells: version, process, and URLs with the credentials."""
+        """What `mtosi-jms broker` tells: broker, process, and URLs with the credentials."""
         return {
             "running": self.is_running(),
-            "broker": f"Apache ActiveMQ Artemis {artemis.VERSION}",
+            "broker": KINDS[self.kind].title,
+            "kind": self.kind,
             "pid": self.pid,
             "dir": str(self.folder),
             "urls": {protocol: self.endpoints.url(protocol) for protocol in self.endpoints.ports},
@@ -68,35 +91,41 @@ def find(folder: Path) -> Service | None:
     try:
         state = json.loads((folder / _STATE).read_text(encoding="utf-8"))
         endpoints = Endpoints(state["ports"], state["user"], state["password"])
-        return Service(folder, int(state["pid"]), endpoints)
+        kind = state["kind"]
+        if kind not in KINDS:
+            raise ValueError(kind)
+        return Service(folder, int(state["pid"]), endpoints, kind)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{folder / _STATE}: it cannot be read ({type(error).__name__}); remove it") from error
 
 
-def up(folder: Path) -> Service:
-    """Starts a broker, or finds the one that runs; returns when it listens.
+def up(folder: Path, kind: str | None = None) -> Service:
+    """Starts a broker, or finds the one that runs; returns when it answers.
 
     Started again it has its messages, its password and, if nobody took them meanwhile, its ports.
 
+    Args:
+        folder: of the broker.
+        kind: one of `KINDS`; else that of the folder, else Artemis.
+
     Raises:
-        ConfigError: Java or the distribution cannot be had; what to do is in the text.
+        ConfigError: Java or the broker cannot be had, or the folder is another kind's; what to do is in the text.
         TransportError: it does not start; the end of its log is in the text.
     """
     folder = folder.resolve()
     there = find(folder)
+    if there is not None and kind not in (None, there.kind):
+        raise ConfigError(f"{folder} belongs to {KINDS[there.kind].title}: choose another folder with --dir")
     if there is not None and there.is_running():
         return there
-    if there is not None and not any(listening([port]) for port in there.endpoints.ports.values()):
-        endpoints = there.endpoints
-    else:
-        password = there.endpoints.password if there is not None else secrets.token_urlsafe(18)
-        endpoints = Endpoints(dict(zip(PROTOCOLS, free_ports(len(PROTOCOLS)), strict=True)), USER, password)
-    process = artemis.start(folder, endpoints)
-    process.wait_until_ready()
+    kind = there.kind if there is not None else kind or "artemis"
+    process = _started(folder, KINDS[kind], there)
     process.leave_running()
+    endpoints = process.endpoints
     state = {
+        "kind": kind,
         "pid": process.pid,
         "user": endpoints.user,
         "password": endpoints.password,
@@ -104,7 +133,16 @@ def up(folder: Path) -> Service:
     }
     (folder / _STATE).touch(mode=0o600)
     (folder / _STATE).write_text(json.dumps(state), encoding="utf-8")
-    return Service(folder, process.pid, endpoints)
+    return Service(folder, process.pid, endpoints, kind)
+
+
+def _started(folder: Path, kind: Kind, there: Service | None) -> BrokerProcess:
+    if there is not None and not any(listening([port]) for port in there.endpoints.ports.values()):
+        process = kind.start(folder, there.endpoints)
+        process.wait_until_ready()
+        return process
+    password = there.endpoints.password if there is not None else secrets.token_urlsafe(18)
+    return start_on_free_ports(lambda endpoints: kind.start(folder, endpoints), kind.protocols, USER, password)
 
 
 def down(folder: Path) -> bool:
@@ -134,4 +172,4 @@ def _is_ours(pid: int, folder: Path) -> bool:
     except OSError as error:
         raise ConfigError("ps, which tells processes, is missing") from error
     state = answer.stdout.strip()
-    return f"-Dartemis.instance={folder} " in state and not state.startswith("Z")
+    return f"-D{INSTANCE}={folder} " in state and not state.startswith("Z")

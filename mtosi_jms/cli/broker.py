@@ -1,4 +1,4 @@
-"""`mtosi-jms broker`: a real Apache ActiveMQ Artemis for development, on loopback alone."""
+"""`mtosi-jms broker`: a real Apache ActiveMQ, Artemis or Classic, for development, on loopback alone."""
 
 from __future__ import annotations
 
@@ -14,12 +14,16 @@ def add_parser(subparsers: Any) -> None:
     """Add the parser of this command."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "broker",
-        help="a real Apache ActiveMQ Artemis for development: up, down, status",
-        description="Starts Artemis on free ports of loopback with a generated password, and prints URLs to paste. It "
-        "is fetched from Maven Central once, into the user's cache. Its messages stay from one start to the next. "
-        "status exits with 1 if it does not run.",
+        help="a real Apache ActiveMQ, Artemis or Classic, for development: up, down, status",
+        description="Starts a broker on free ports of loopback with a generated password, and prints URLs to paste. It "
+        "is fetched from Maven Central once, into the user's cache; ActiveMQ Classic is taken from Debian's package "
+        "where that is installed. Its messages stay from one start to the next. status exits with 1 if it does not "
+        "run.",
     )
     parser.add_argument("action", choices=("up", "down", "status"))
+    parser.add_argument(
+        "--kind", choices=tuple(service.KINDS), help="which one up starts (that of the folder, else artemis)"
+    )
     parser.add_argument("--dir", type=Path, default=service.default_folder(), help="folder of the broker (%(default)s)")
     parser.add_argument("--json", action="store_true", help="one JSON document")
 
@@ -28,11 +32,11 @@ def run(args: argparse.Namespace) -> int:
     """Do what was asked; 1 where `status` finds nothing that runs.
 
     Raises:
-        ConfigError: Java or the distribution cannot be had, or the folder cannot be used.
+        ConfigError: Java or the broker cannot be had, or the folder cannot be used.
         TransportError: the broker does not start.
     """
     if args.action == "up":
-        _tell(service.up(args.dir), args.json)
+        _tell(service.up(args.dir, args.kind), args.json)
         return 0
     if args.action == "down":
         ended = service.down(args.dir)

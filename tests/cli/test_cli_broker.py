@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mtosi_jms.broker import artemis, process, service
+from mtosi_jms.broker import activemq, artemis, maven, process, service
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, TransportError
 from mtosi_jms.jms import JmsMessage, Queue
@@ -24,13 +25,28 @@ def folder(tmp_path: Path) -> Any:
 
 
 @pytest.mark.broker
-def test_up_status_down(folder: Path, capsys: pytest.CaptureFixture[str], artemis: Any) -> None:
-    del artemis  # it can be had
+@pytest.mark.parametrize(
+    ("kind", "protocols", "name"),
+    [
+        ("artemis", {"stomp", "amqp", "openwire"}, "ActiveMQ Artemis"),
+        ("activemq", {"stomp", "openwire"}, "ActiveMQ Classic"),
+    ],
+)
+def test_up_status_down(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest,
+    kind: str,
+    protocols: set[str],
+    name: str,
+) -> None:
+    request.getfixturevalue(kind)  # it can be had
     assert main(["broker", "status", "--dir", str(folder)]) == 1
-    assert main(["broker", "up", "--dir", str(folder), "--json"]) == 0
+    assert main(["broker", "up", "--dir", str(folder), "--kind", kind, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert facts["running"] is True
-    assert set(facts["urls"]) == {"stomp", "amqp", "openwire"}
+    assert name in facts["broker"]
+    assert set(facts["urls"]) == protocols
     assert all("127.0.0.1" in url for url in facts["urls"].values())
     with connect(facts["urls"]["stomp"]) as connection:
         session = connection.session()
@@ -42,10 +58,14 @@ def test_up_status_down(folder: Path, capsys: pytest.CaptureFixture[str], artemi
     assert facts["urls"]["stomp"] in shown
     assert main(["doctor", "--url", facts["urls"]["stomp"], "--json"]) == 0
     told = capsys.readouterr().out
-    assert "ActiveMQ Artemis" in told
+    assert "ActiveMQ" in told
     assert facts["urls"]["stomp"].split(":")[2].split("@")[0] not in told
-    secret_files = [folder / "service.json", *(folder / "etc").glob("users.properties")]
+    places = ("service.json", "etc/users.properties", "activemq.xml")
+    secret_files = [file for file in (folder / place for place in places) if file.is_file()]
     assert [oct(file.stat().st_mode & 0o077) for file in secret_files] == ["0o0", "0o0"]
+    other = next(one for one in service.KINDS if one != kind)
+    assert main(["broker", "up", "--dir", str(folder), "--kind", other]) == 1
+    assert "--dir" in capsys.readouterr().err
     assert main(["broker", "down", "--dir", str(folder), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"running": False, "ended": True}
     assert main(["broker", "down", "--dir", str(folder)]) == 0
@@ -54,7 +74,7 @@ def test_up_status_down(folder: Path, capsys: pytest.CaptureFixture[str], artemi
 
 def test_another_process_of_the_same_number_is_left_alone(folder: Path) -> None:
     folder.mkdir()
-    state = {"pid": os.getpid(), "user": "u", "password": "p", "ports": {"stomp": 1}}
+    state = {"kind": "artemis", "pid": os.getpid(), "user": "u", "password": "p", "ports": {"stomp": 1}}
     (folder / "service.json").write_text(json.dumps(state))
     assert not service.down(folder)
 
@@ -73,7 +93,7 @@ class TestWhereItCannotBeHad:
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
     def test_without_maven(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(artemis.shutil, "which", lambda name: None)
+        monkeypatch.setattr(maven.shutil, "which", lambda name: None)
         with pytest.raises(ConfigError, match="apt-get install activemq"):
             artemis.distribution()
 
@@ -89,17 +109,17 @@ class TestWhereItCannotBeHad:
         assert "apt-get install activemq" in str(caught.value)
 
     def test_another_file_is_not_used(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        write = f"echo x > ${{word#*=}}/{artemis.NAME}-bin.zip"
+        write = f"mkdir -p ${{word#*=}}; echo x > ${{word#*=}}/{artemis.NAME}-bin.zip"
         script = f'for word in "$@"; do case $word in -DoutputDirectory=*) {write};; esac; done'
         self.fake_maven(monkeypatch, tmp_path, script)
         with pytest.raises(ConfigError, match="another one"):
             artemis.distribution()
 
     def fake_maven(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -> None:
-        maven = tmp_path / "mvn"
-        maven.write_text(f"#!/bin/sh\n{script}\n")
-        maven.chmod(0o755)
-        monkeypatch.setattr(artemis.shutil, "which", lambda name: str(maven))
+        program = tmp_path / "mvn"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        monkeypatch.setattr(maven.shutil, "which", lambda name: str(program))
 
 
 def test_a_broker_that_ends_tells_why(tmp_path: Path) -> None:
@@ -107,6 +127,53 @@ def test_a_broker_that_ends_tells_why(tmp_path: Path) -> None:
     broken = process.BrokerProcess(["sh", "-c", "echo out of order; exit 3"], tmp_path, endpoints)
     with pytest.raises(TransportError, match="out of order"):
         broken.wait_until_ready()
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("kind", ["activemq", "artemis"])
+def test_a_taken_port_is_told_and_others_are_tried(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    request.getfixturevalue(kind)  # it can be had
+    start = service.KINDS[kind].start
+    with socket.create_server((process.HOST, 0)) as other:
+        taken = process.Endpoints({"stomp": other.getsockname()[1]}, "u", "p")
+        broker = start(tmp_path, taken)
+        with pytest.raises(TransportError, match="found a port taken"):
+            broker.wait_until_ready()
+        asked: list[process.Endpoints] = []
+
+        def unlucky_at_first(endpoints: process.Endpoints) -> process.BrokerProcess:
+            asked.append(endpoints)
+            return start(tmp_path, taken if len(asked) == 1 else endpoints)
+
+        broker = process.start_on_free_ports(unlucky_at_first, ["stomp"], "u", "p")
+    try:
+        assert len(asked) == 2
+        assert process.listening(broker.endpoints.ports.values())
+    finally:
+        broker.stop()
+
+
+def test_one_that_only_listens_is_not_ready(tmp_path: Path) -> None:
+    """Somebody else may have the port."""
+    with socket.create_server((process.HOST, 0)) as other:
+        endpoints = process.Endpoints({"stomp": other.getsockname()[1]}, "u", "p")
+        broken = process.BrokerProcess(["sh", "-c", "exit 3"], tmp_path, endpoints, ready=["started"])
+        with pytest.raises(TransportError, match="ended"):
+            broken.wait_until_ready()
+
+
+@pytest.mark.broker
+def test_activemq_comes_from_maven_where_debian_has_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, start_broker: Any
+) -> None:
+    monkeypatch.setattr(activemq, "JARS", tmp_path)
+    try:
+        assert all(jar.is_file() for jar in activemq.jars())
+    except ConfigError as error:
+        pytest.skip(str(error))
+    broker = start_broker("activemq", protocols=["stomp"])
+    with connect(broker.endpoints.url("stomp")) as connection:
+        assert activemq.VERSION in connection.metadata.provider_version
 
 
 def test_a_command_that_is_not_there(tmp_path: Path) -> None:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mtosi_jms.broker import activemq as activemq_module
-from mtosi_jms.broker import artemis as artemis_module
-from mtosi_jms.broker.process import BrokerProcess, Endpoints, free_ports
-from mtosi_jms.errors import ConfigError
+from mtosi_jms.broker.process import BrokerProcess, Endpoints
 from mtosi_jms.jms.destinations import Queue
 from mtosi_jms.transport.stomp import StompConnection, connect
 
 from .proxy import Proxy
 
 _numbers = itertools.count(1)
-STARTS = {"activemq": activemq_module.start, "artemis": artemis_module.start}
 
 
 @pytest.fixture(params=["activemq", "artemis"])
@@ -68,24 +65,17 @@ def by_proxy(broker: BrokerProcess, proxy: Proxy, open_stomp: Any) -> Callable[.
 
 
 @pytest.fixture(params=["activemq", "artemis"])
-def own_broker(request: pytest.FixtureRequest, tmp_path: Any) -> Iterator[Callable[[], BrokerProcess]]:
+def own_broker(request: pytest.FixtureRequest, start_broker: Any, tmp_path: Path) -> Callable[[], BrokerProcess]:
     """Starts a broker of the test's own; called again it starts the same one, with what is in its store."""
-    endpoints = Endpoints({"stomp": free_ports(1)[0]}, "mtosi", "s3cret-of-tests")
-    made: list[BrokerProcess] = []
+    known: list[Endpoints] = []
 
     def start() -> BrokerProcess:
-        try:
-            process: BrokerProcess = STARTS[request.param](tmp_path / "broker", endpoints)
-        except ConfigError as error:
-            pytest.skip(str(error))
-        made.append(process)
-        process.wait_until_ready()
+        options = {"endpoints": known[0]} if known else {"protocols": ["stomp"]}
+        process: BrokerProcess = start_broker(request.param, tmp_path / "broker", **options)
+        known.append(process.endpoints)
         return process
 
-    (tmp_path / "broker").mkdir()
-    yield start
-    for process in made:
-        process.kill()
+    return start
 
 
 @pytest.fixture

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mtosi_jms.broker import activemq as activemq_module
-from mtosi_jms.broker import artemis as artemis_module
 from mtosi_jms.broker.artemis import KeyStores
-from mtosi_jms.broker.process import BrokerProcess, Endpoints, free_ports
-from mtosi_jms.errors import ConfigError, TransportError
+from mtosi_jms.broker.process import BrokerProcess
+from mtosi_jms.errors import TransportError
 from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.transport.base import AckMode
 
@@ -60,20 +57,9 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 
 @pytest.fixture(scope="module", params=["activemq", "artemis"])
-def tls_broker(
-    request: pytest.FixtureRequest, certificates: Certificates, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[BrokerProcess]:
-    start = {"activemq": activemq_module.start, "artemis": artemis_module.start}[request.param]
-    endpoints = Endpoints({"stomp+ssl": free_ports(1)[0]}, "mtosi", "s3cret-of-tests")
-    try:
-        broker = start(tmp_path_factory.mktemp("broker"), endpoints, tls=certificates.stores)
-    except ConfigError as error:
-        pytest.skip(str(error))
-    try:
-        broker.wait_until_ready()
-        yield broker
-    finally:
-        broker.kill()
+def tls_broker(request: pytest.FixtureRequest, certificates: Certificates, start_module_broker: Any) -> BrokerProcess:
+    made: BrokerProcess = start_module_broker(request.param, protocols=["stomp+ssl"], tls=certificates.stores)
+    return made
 
 
 @pytest.fixture
@@ -102,17 +88,13 @@ def test_many_messages_both_ways(tls_broker: BrokerProcess, open_stomp: Any, kno
     assert all(replies.receive(10) is not None for _ in range(2_000))
 
 
-def test_a_killed_broker_is_noticed(certificates: Certificates, open_stomp: Any, known: Any, tmp_path: Path) -> None:
-    endpoints = Endpoints({"stomp+ssl": free_ports(1)[0]}, "mtosi", "s3cret-of-tests")
-    try:
-        broker = activemq_module.start(tmp_path, endpoints, tls=certificates.stores)
-    except ConfigError as error:
-        pytest.skip(str(error))
-    broker.wait_until_ready()
-    consumer = open_stomp(endpoints.url("stomp+ssl"), reconnect=False, **known).session().consumer(Queue("q"))
+def test_a_killed_broker_is_noticed(certificates: Any, open_stomp: Any, known: Any, start_broker: Any) -> None:
+    broker = start_broker("activemq", protocols=["stomp+ssl"], tls=certificates.stores)
+    url = broker.endpoints.url("stomp+ssl")
+    consumer = open_stomp(url, reconnect=False, **known).session().consumer(Queue("q"))
     broker.kill()
     with pytest.raises(TransportError, match="lost"):
-        consumer.receive(20)
+        consumer.receive(30)
 
 
 def test_an_authority_that_is_not_ours(
