@@ -1,10 +1,12 @@
 # Every command makes and uses the same .venv. Arguments travel in ARGS: make demo ARGS="--elements 100000 --batch-size 500"
+# make demo URL=stomp://broker:61613 runs on a broker; the login comes from the environment, see docs/commands.md.
 
 VENV := .venv
 BIN := $(VENV)/bin
 LOCK_EXTRAS := cli codegen stomp spark test
 PIP_TOOLS := pip-tools==7.6.2
 ARGS ?=
+URL :=
 
 # A Python of the caller's must not leak into the environment; pip asks nothing and names no newer self.
 unexport PYTHONPATH PYTHONHOME
@@ -37,7 +39,7 @@ help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' Makefile
 
 demo: java $(READY) ## the main job, end to end: supplier, requestor, landing, Spark, report in out/demo
-	@$(BIN)/mtosi-jms demo $(ARGS)
+	@$(BIN)/mtosi-jms demo $(if $(URL),--url '$(subst ','\'',$(URL))') $(ARGS)
 
 test: java $(READY) ## the whole test suite
 	@$(BIN)/python -m pytest $(ARGS)

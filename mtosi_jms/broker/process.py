@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from mtosi_jms.errors import ConfigError, TransportError
+from mtosi_jms.jms.masking import MASK
 
 HOST: Final = "127.0.0.1"
 _PORTS: Final = range(20_000, 32_768)
@@ -76,7 +77,7 @@ class Endpoints:
     password: str
 
     def __repr__(self) -> str:
-        return f"Endpoints(ports={dict(self.ports)}, user={self.user!r}, password=***)"
+        return f"Endpoints(ports={dict(self.ports)}, user={self.user!r}, password={MASK})"
 
     def url(self, protocol: str) -> str:
         """A URL to paste, credentials included: for `openwire` that of a Java client."""

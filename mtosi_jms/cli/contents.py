@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from lxml import etree
 
-from mtosi_jms.cli.documents import MASK, Document, mapping_of
+from mtosi_jms.cli.documents import Document, mapping_of
 from mtosi_jms.inventory.layout import Hit, Routes, find_objects, given_name, name_text
 from mtosi_jms.inventory.objects import is_object, label_of
 from mtosi_jms.jms.events import events_of, logical_name
-from mtosi_jms.jms.message import is_secret
+from mtosi_jms.jms.masking import MASK, is_secret, without_login
 from mtosi_jms.jms.profile import BindingProfile
 from mtosi_jms.jms.table2 import restore
 from mtosi_jms.namespaces import SOAP11, SOAP12, XSI, clark, split_clark
@@ -33,7 +32,6 @@ _BATCH: Final = {
     "number": ("batchSequenceNumber", "MTOSI_batchSequenceNumber"),
     "end_of_reply": ("batchSequenceEndOfReply", "MTOSI_batchSequenceEndOfReply"),
 }
-_USER_INFO: Final = re.compile(r"(//[^/?#@:\s]*):[^/?#@\s]*@")
 
 
 @dataclass(slots=True)
@@ -204,7 +202,7 @@ def _pair(element: etree._Element, *, secrets: bool) -> str:
 def _masked(name: str, text: str, *, secrets: bool) -> str:
     if secrets or not text:
         return text
-    return MASK if is_secret(name) else _USER_INFO.sub(rf"\1:{MASK}@", text)
+    return MASK if is_secret(name) else without_login(text)
 
 
 def _labelled(hit: Hit) -> tuple[str, str]:

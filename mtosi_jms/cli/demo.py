@@ -2,6 +2,9 @@
 
 A supplier with a generated network, a requestor that asks it for all managed elements over JMS, a durable landing of
 every reply, Spark turning the landing into Parquet with a ledger, and notifications for a few changes.
+
+The provider may be a broker that others use: the destinations are of this run alone, so that neither a demo at the same
+time nor what a killed one left behind comes in between.
 """
 
 from __future__ import annotations
@@ -12,13 +15,16 @@ import datetime as dt
 import json
 import shutil
 import time
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import mtosi_jms as mtosi
 from mtosi_jms.cli import console
 from mtosi_jms.cli.arguments import positive
+from mtosi_jms.cli.providers import mask_url
 from mtosi_jms.errors import ConfigError, ReplyTimeoutError
+from mtosi_jms.jms.masking import without_login
 from mtosi_jms.jms.profile import TopicCategory
 from mtosi_jms.notifications import Publisher, Subscriber
 from mtosi_jms.report import Event, Fact, Report, write_report
@@ -32,18 +38,20 @@ from mtosi_jms.stubs.nra.prc import ProbableCauseEnumType, ProbableCauseType
 from mtosi_jms.stubs.nrb.rscavc import ResourceAttributeValueChange
 from mtosi_jms.stubs.nrb.rscoc import ResourceObjectCreation
 from mtosi_jms.stubs.nrf.me import Me
-from mtosi_jms.transport import Connection
+from mtosi_jms.transport import Connection, login
 from mtosi_jms.xmlbind import RawXml
 
 if TYPE_CHECKING:
     from mtosi_jms.spark.ingest import IngestResult
 
 NAMES: Final = {
-    "jms/InventoryOS": "queue:MTOSI.InventoryOS",
-    "jms/EmsOS": "queue:MTOSI.EmsOS",
-    "jms/InventoryTopic": "topic:MTOSI.Inventory",
-    "jms/FaultTopic": "topic:MTOSI.Fault",
+    "jms/InventoryOS": "queue:{}.InventoryOS",
+    "jms/EmsOS": "queue:{}.EmsOS",
+    "jms/InventoryTopic": "topic:{}.Inventory",
+    "jms/FaultTopic": "topic:{}.Fault",
 }
+PREFIX: Final = "MTOSI.DEMO"
+"""How the names of all destinations begin: who may do anything there may run the demo."""
 _OWN: Final = frozenset({"landing", "notifications", "inventory", "summary.json", "report.html"})
 _CAPACITY: Final = 8
 """Messages that a destination holds before its senders wait: what bounds the memory of a demo of any size."""
@@ -75,7 +83,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--elements", type=positive, default=2000, help="managed elements in the network (2000)")
     parser.add_argument("--batch-size", type=positive, default=200, help="elements in one reply at most (200)")
-    parser.add_argument("--url", default="memory:", help="JMS provider (memory:)")
+    parser.add_argument(
+        "--url",
+        default="memory:",
+        help=f"JMS provider (memory:); the login of a broker from {login.USER} and {login.PASSWORD}, or the file that "
+        f"{login.PASSWORD_FILE} names",
+    )
     parser.add_argument("--out", type=Path, default=Path("out/demo"), help="folder for all results (out/demo)")
     parser.add_argument("--ack-log", type=Path, help="file that gets one synced line for each acknowledged message")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON document")
@@ -114,8 +127,10 @@ def _clear(out: Path) -> None:
 
 
 def _connect(url: str) -> Connection:
-    options = {"capacity": _CAPACITY} if url.startswith("memory:") else {}
-    return mtosi.connect(url, names=NAMES, **options)
+    mask_url(url)
+    options = {"capacity": _CAPACITY} if url.lower().startswith("memory:") else {}
+    place = f"{PREFIX}.{uuid.uuid4().hex[:12]}"
+    return mtosi.connect(url, names={name: text.format(place) for name, text in NAMES.items()}, **options)
 
 
 def _exchange(connection: Connection, network: Network, args: argparse.Namespace, landing: Path) -> Exchange:
@@ -264,7 +279,7 @@ def _report(
     return dataclasses.replace(
         page,
         title="MTOSI over JMS: the demo",
-        subtitle=f"getAllManagedElements over {args.url}, correlationId {exchange.correlation_id}",
+        subtitle=f"getAllManagedElements over {without_login(args.url)}, correlationId {exchange.correlation_id}",
         facts=facts,
         timeline=[Event(0.0, "request", "getAllManagedElements"), *events],
         seconds={**seconds, **{f"ingest: {stage}": value for stage, value in result.stages.items()}},

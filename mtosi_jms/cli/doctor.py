@@ -6,6 +6,8 @@ import argparse
 from typing import Any
 
 from mtosi_jms.cli import checkup, console
+from mtosi_jms.cli.providers import mask_url
+from mtosi_jms.transport import login
 
 _MARKS: dict[checkup.Status, tuple[str, console.Style]] = {
     "ok": ("ok", "good"),
@@ -22,12 +24,18 @@ def add_parser(subparsers: Any) -> None:
         description="Looks at Python, the optional libraries, Java, schemas and stubs, and at a broker if one is "
         "given. Exit code 1 if something that is always needed, or the broker, is out of order.",
     )
-    parser.add_argument("--url", help="a broker to reach, such as stomp://host:61613 or memory:")
+    parser.add_argument(
+        "--url",
+        default=login.url_from_environment(),
+        help=f"a broker to reach, such as stomp://host:61613 or memory:; else from {login.URL}",
+    )
     parser.add_argument("--json", action="store_true", help="one JSON document")
 
 
 def run(args: argparse.Namespace) -> int:
     """Show the checks; 1 if something that is needed is at fault."""
+    if args.url is not None:
+        mask_url(args.url)
     checks = checkup.all_checks(args.url)
     healthy = all(check.status != "fault" for check in checks)
     if args.json:

@@ -18,9 +18,6 @@ from mtosi_jms.usages import find_operations
 from mtosi_jms.xmlbind import ElementPaths, RawXml, XmlWarning, parse_xml
 from mtosi_jms.xmlbind.parser import read_document
 
-MASK: Final = "***"
-"""What stands in place of a credential (C55)."""
-
 _HEADER: Final = clark(HDR, "header")
 _BODIES: Final = (clark(SOAP11, "Body"), clark(SOAP12, "Body"))
 

@@ -13,10 +13,11 @@ from typing import Any
 
 from mtosi_jms.cli import console
 from mtosi_jms.cli.arguments import known_words
-from mtosi_jms.cli.documents import MASK, load, mapping_of, printable, told, warning_json
+from mtosi_jms.cli.documents import load, mapping_of, printable, told, warning_json
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.jms.binding import HeaderMapping
-from mtosi_jms.jms.message import MessageType, is_secret, jms_type_name
+from mtosi_jms.jms.masking import MASK, is_secret
+from mtosi_jms.jms.message import MessageType, jms_type_name
 from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, OPTIONAL_FIELDS, PRESETS, BindingProfile
 from mtosi_jms.xmlbind import XmlWarning
 

@@ -7,7 +7,6 @@ URL that holds one is masked in the list of processes as soon as the command has
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
 from pathlib import Path
@@ -15,30 +14,30 @@ from typing import Any, Final
 
 import mtosi_jms as mtosi
 from mtosi_jms.cli.titles import mask_in_title
-from mtosi_jms.errors import ConfigError
-from mtosi_jms.transport import Connection
+from mtosi_jms.transport import Connection, login
 
-USER: Final = "MTOSI_USER"
-PASSWORD: Final = "MTOSI_PASSWORD"  # noqa: S105 - the name of a variable
-_LOGIN: Final = re.compile(r"//[^/?#@\s,()]*@")
 _PASSWORD: Final = re.compile(r"//[^/?#@:\s,()]*:([^/?#@\s,()]+)@")
 
 
 def add_provider(parser: argparse.ArgumentParser) -> None:
     """Add the options that say which provider, and who we are to it."""
     group = parser.add_argument_group("provider")
+    url = login.url_from_environment()
     group.add_argument(
         "--url",
-        required=True,
-        help="JMS provider, such as stomp://host:61613; jndi:NAME: a connection factory of --names",
+        default=url,
+        required=url is None,
+        help="JMS provider, such as stomp://host:61613; jndi:NAME: a connection factory of --names; else from "
+        f"{login.URL}",
     )
     group.add_argument("--names", metavar="FILE", help="naming context: jndi.properties or TOML")
-    group.add_argument("--user", help=f"login, in place of the URL's; else from {USER}")
+    group.add_argument("--user", help=f"login, in place of the URL's; else from {login.USER}")
     group.add_argument(
         "--password-file",
         type=Path,
         metavar="FILE",
-        help=f"file whose first line is the password; else from {PASSWORD}",
+        help=f"file whose first line is the password; else from {login.PASSWORD}, or from the file that "
+        f"{login.PASSWORD_FILE} names",
     )
     group.add_argument("--client-id", metavar="ID", help="client id of the connection")
 
@@ -55,36 +54,20 @@ def open_connection(args: argparse.Namespace, **options: Any) -> Connection:
         NamingError: no such connection factory.
         TransportError: the provider cannot be reached, or refuses the login.
     """
-    if found := _PASSWORD.findall(args.url):
+    mask_url(args.url)
+    said = {"client_id": args.client_id, "user": args.user, **_password(args.password_file)}
+    options.update((name, value) for name, value in said.items() if value is not None)
+    return mtosi.connect(args.url, names=args.names, **options)
+
+
+def mask_url(url: str) -> None:
+    """Overwrite the passwords of a URL in the list of processes."""
+    if found := _PASSWORD.findall(url):
         mask_in_title(found)
-    if args.client_id is not None:
-        options["client_id"] = args.client_id
-    return mtosi.connect(args.url, names=args.names, **options, **_login(args))
 
 
-def _login(args: argparse.Namespace) -> dict[str, str]:
-    """User and password where the URL does not say them, or is overruled."""
-    login: dict[str, str] = {}
-    asked = args.user is not None or args.password_file is not None
-    scheme = args.url.partition(":")[0].lower()
-    if not asked and (scheme in ("memory", "jndi") or _LOGIN.search(args.url)):
-        return login
-    user = args.user if args.user is not None else os.environ.get(USER)
-    if user is not None:
-        login["user"] = user
-    password = _first_line(args.password_file) if args.password_file is not None else os.environ.get(PASSWORD)
-    if password is not None:
-        login["password"] = password
-    return login
-
-
-def _first_line(file: Path) -> str:
-    try:
-        text = sys.stdin.readline() if str(file) == "-" else file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise ConfigError(f"{file}: the password cannot be read: {reason}") from None
-    lines = text.splitlines()
-    if not lines or not lines[0]:
-        raise ConfigError(f"{file}: the password is wanted in the first line, which is empty")
-    return lines[0]
+def _password(file: Path | None) -> dict[str, Any]:
+    """The option that says the password; standard input is read here, at once."""
+    if file is not None and str(file) == "-":
+        return {"password": login.first_line(sys.stdin.readline(), "-")}
+    return {"password_file": file}

@@ -15,14 +15,14 @@ from lxml import etree
 
 from mtosi_jms.cli import console
 from mtosi_jms.cli.arguments import known_words
-from mtosi_jms.cli.documents import MASK, printable, told
+from mtosi_jms.cli.documents import printable, told
 from mtosi_jms.cli.providers import add_provider, open_connection
 from mtosi_jms.cli.stopping import log_in_lines
 from mtosi_jms.errors import EnvelopeError, MtosiError
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import to_jms
 from mtosi_jms.jms.events import EVENT_NAMES, events_of, logical_name
-from mtosi_jms.jms.message import is_secret
+from mtosi_jms.jms.masking import MASK, is_secret
 from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, PRESETS
 from mtosi_jms.messages import stamped
 from mtosi_jms.namespaces import NOTMSG, SOAP11, SOAP12, clark, split_clark

@@ -9,14 +9,14 @@ from typing import Any, Final
 import mtosi_jms as mtosi
 from mtosi_jms.cli import console
 from mtosi_jms.cli.arguments import positive, seconds, words
-from mtosi_jms.cli.documents import MASK, printable
+from mtosi_jms.cli.documents import printable
 from mtosi_jms.cli.plain import plain
 from mtosi_jms.cli.providers import add_provider, open_connection
 from mtosi_jms.cli.stopping import Stop, closing_at, until_signalled
 from mtosi_jms.errors import ConfigError, SelectorError, TransportError
 from mtosi_jms.inventory.objects import load_stubs
 from mtosi_jms.jms.events import logical_name
-from mtosi_jms.jms.message import is_secret
+from mtosi_jms.jms.masking import MASK, is_secret
 from mtosi_jms.jms.selector import parse
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.notifications import Subscriber

@@ -14,6 +14,7 @@ from typing import Any, Final
 from mtosi_jms.errors import HeaderError, MtosiFault
 from mtosi_jms.jms.destinations import Destination
 from mtosi_jms.jms.events import event_values, events_of, shared_name
+from mtosi_jms.jms.masking import is_secret
 from mtosi_jms.jms.message import JmsMessage, MessageType, PropertyValue
 from mtosi_jms.jms.naming import NamingContext
 from mtosi_jms.jms.profile import BindingProfile
@@ -313,7 +314,7 @@ def _compare(message: JmsMessage, header: Header, warnings: list[XmlWarning]) ->
             warnings.append(XmlWarning("R14", f"property {name} is spelled {row.name}"))
         expected = restore(row.name, text) if text is not None else None
         if expected is not None and restore(row.name, raw) != expected:
-            shown = "" if row.field.startswith("security") else f": {raw!r} against {text!r}"
+            shown = "" if is_secret(row.field) else f": {raw!r} against {text!r}"
             warnings.append(XmlWarning("R13", f"property {name} differs from the header{shown}"))
 
 

@@ -8,7 +8,6 @@ in, and ignores what the sender had put there (C45).
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
@@ -17,6 +16,7 @@ from typing import Final, TypeAlias
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.destinations import Destination
 from mtosi_jms.jms.frozen import FrozenMap
+from mtosi_jms.jms.masking import MASK, is_secret
 
 INT_MIN: Final = -(2**31)
 INT_MAX: Final = 2**31 - 1
@@ -28,7 +28,6 @@ RESERVED_WORDS: Final = frozenset(
 )
 """The words of selectors, in any letter case: no property has such a name."""
 
-_SECRET: Final = re.compile("security|password|passwd|secret|credential|token", re.IGNORECASE)
 _BODY_SHOWN: Final = 24
 
 
@@ -68,11 +67,6 @@ def is_property_name(name: str) -> bool:
     if not name.replace("$", "_").isidentifier() or name.upper() in RESERVED_WORDS:
         return False
     return not name.startswith("JMS") or name.startswith(("JMSX", "JMS_"))
-
-
-def is_secret(name: str) -> bool:
-    """Whether a property of this name may hold a credential, so that its value must never be shown (C55)."""
-    return _SECRET.search(name) is not None
 
 
 def jms_type_name(value: PropertyValue) -> str:
@@ -124,7 +118,7 @@ class Properties(FrozenMap[str, PropertyValue]):
         super().__init__({name: _checked(name, value) for name, value in dict(items).items()})
 
     def __repr__(self) -> str:
-        shown = (f"{name!r}: {'***' if is_secret(name) else repr(value)}" for name, value in self.items())
+        shown = (f"{name!r}: {MASK if is_secret(name) else repr(value)}" for name, value in self.items())
         return f"{{{', '.join(shown)}}}"
 
 

@@ -228,10 +228,10 @@ def test_ways_to_log_in(shell: Shell, name: str, tmp_path: Path, way: str) -> No
         words += ["--user", shell.endpoints.user, "--password-file", str(secret)]
         assert shell.run(*words, url=shell.address)[0] == 0
     elif way == "environment":
-        login = {"MTOSI_USER": shell.endpoints.user, "MTOSI_PASSWORD": shell.endpoints.password}
+        login = {"MTOSI_JMS_USER": shell.endpoints.user, "MTOSI_JMS_PASSWORD": shell.endpoints.password}
         assert shell.run(*words, url=shell.address, **login)[0] == 0
     else:
-        login = {"MTOSI_USER": "nobody", "MTOSI_PASSWORD": "nothing"}
+        login = {"MTOSI_JMS_USER": "nobody", "MTOSI_JMS_PASSWORD": "nothing"}
         assert shell.run(*words, **login)[0] == 0
 
 

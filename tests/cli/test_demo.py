@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,6 +76,30 @@ def test_the_demo_brings_what_was_asked_for(tmp_path: Path) -> None:
     alarms = subprocess.run(again, capture_output=True, text=True, cwd=tmp_path)
     found = json.loads(alarms.stdout)
     assert (found["rows"], found["latest"], found["active"], found["severities"]) == (1, 1, 1, {"CRITICAL": 1})
+
+
+@pytest.mark.broker
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", ["activemq", "artemis"])
+def test_the_demo_on_a_broker(tmp_path: Path, request: pytest.FixtureRequest, kind: str) -> None:
+    endpoints = request.getfixturevalue(kind).endpoints
+    out = tmp_path / "demo"
+    url = f"stomp://127.0.0.1:{endpoints.ports['stomp']}"
+    arguments = ["--elements", "60", "--batch-size", "25", "--url", url, "--out", str(out), "--json"]
+    login = {"MTOSI_JMS_USER": endpoints.user, "MTOSI_JMS_PASSWORD": endpoints.password}
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, env={**os.environ, **login})
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert (summary["complete"], summary["rows"], summary["batches"], summary["notifications"]) == (True, 60, 3, 3)
+    assert url in (out / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("words", [("--url", "stomp://u:w-r-o-n-g@127.0.0.1:1"), ("--url", "nothing:w-r-o-n-g")])
+def test_a_provider_that_cannot_be_reached(tmp_path: Path, words: tuple[str, ...], capsys: Any) -> None:
+    assert main(["demo", "--out", str(tmp_path / "demo"), *words]) == 1
+    out, err = capsys.readouterr()
+    assert err.startswith("error: ")
+    assert "w-r-o-n-g" not in out + err
 
 
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

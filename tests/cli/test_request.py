@@ -199,6 +199,18 @@ def test_an_url_that_nobody_serves(url: str, text: str, capsys: Capture) -> None
     assert "s3cret" not in out + err
 
 
+def test_the_environment_names_the_provider(
+    serving: Any, url: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    serving("--elements", "3")
+    monkeypatch.setenv("MTOSI_JMS_URL", url)
+    assert main(["request", "getAllManagedElements", "--to", "queue:EMS", "--batch-size", "0"]) == 0
+    assert "3 ME" in capsys.readouterr().out
+    monkeypatch.setenv("MTOSI_JMS_URL", "")
+    assert main(["request", "getAllManagedElements", "--to", "queue:EMS"]) == 2
+    assert "--url" in capsys.readouterr().err
+
+
 def test_a_password_file_that_is_empty(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "empty").write_text("", encoding="utf-8")
     words = ["--url", "stomp://localhost:1", "--user", "u", "--password-file", str(tmp_path / "empty")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -133,6 +134,27 @@ def test_a_changed_lock_installs_again_and_a_changed_project_only_itself(make: M
     with (checkout / "requirements.lock").open("a", encoding="utf-8") as lock:
         lock.write("\n")
     assert len(set(stamps(make("-n", "check", python=python))) - set(first)) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        ((), ""),
+        (("URL=stomp://broker:61613",), " --url 'stomp://broker:61613'"),
+        (("URL=failover:(stomp://a,stomp://b)?x=1&y=it's", "ARGS=--elements 5"), None),
+    ],
+)
+def test_the_demo_goes_to_the_broker_that_is_named(make: Make, arguments: tuple[str, ...], options: str | None) -> None:
+    result = make(
+        "-n", "demo", *arguments, java=java_of("17"), python=f'exec {sys.executable} "$@"', URL="of-the-shell"
+    )
+    assert result.returncode == 0, result.stderr
+    (line,) = (line for line in result.stdout.splitlines() if "bin/mtosi-jms demo" in line)
+    said = shlex.split(line)[1:]
+    if options is None:
+        assert said == ["demo", "--url", "failover:(stomp://a,stomp://b)?x=1&y=it's", "--elements", "5"]
+    else:
+        assert line.split("demo", 1)[1].rstrip() == options
 
 
 def test_help_lists_every_target(make: Make) -> None:

@@ -22,6 +22,7 @@ from mtosi_jms.errors import (
     TransportError,
     UnknownOutcomeError,
 )
+from mtosi_jms.jms.masking import without
 from mtosi_jms.transport.stomp.frames import HEART_BEAT, encode, headers_of
 from mtosi_jms.transport.stomp.options import Address, StompOptions
 from mtosi_jms.transport.stomp.wire import Wire, WriteError
@@ -328,9 +329,7 @@ class Link:
         told = body.decode("utf-8", "replace").partition("\n")[0].strip()
         told = told if ": " in told or len(told) > len(headers.get("message", "")) else headers.get("message", told)
         kind = next((kind for words, kind in _REFUSALS if any(word in told for word in words)), TransportError)
-        if self._options.password:
-            told = told.replace(self._options.password, "***")
-        text = f"{self.address}: {told[:_SHOWN]}"
+        text = f"{self.address}: {without(told, self._options.password)[:_SHOWN]}"
         if kind is AuthenticationError:
             text = f"{text}; check user and password, and what this user may do"
         return kind(text)

@@ -7,18 +7,14 @@ import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.transport.descriptor import check_jms_version
+from mtosi_jms.transport.login import with_login
 
 PORTS: Final = {"stomp": 61613, "stomp+ssl": 61612}
-USER_VARIABLE: Final = "MTOSI_JMS_USER"
-PASSWORD_VARIABLE: Final = "MTOSI_JMS_PASSWORD"  # noqa: S105 - the name of a variable
-PASSWORD_FILE_VARIABLE: Final = "MTOSI_JMS_PASSWORD_FILE"  # noqa: S105
-CA_FILE_VARIABLE: Final = "MTOSI_JMS_CA_FILE"
 _SECRETS: Final = frozenset({"password", "key_password", "ssl_context"})
 _FAILOVER: Final = re.compile(r"failover:(?://)?\(([^()]*)\)(?:\?(.*))?|failover:(?://)?([^()?]*)(?:\?(.*))?")
 
@@ -119,13 +115,17 @@ def parse_url(url: str, given: Mapping[str, Any]) -> tuple[tuple[Address, ...], 
     logins: dict[str, str] = {}
     addresses = tuple(_address(part, logins, query) for part in parts)
     asked = {name: _from_text(name, text) for name, text in query.items()} | logins
-    asked.update((name, value) for name, value in given.items() if value is not None)
+    said = {name: value for name, value in given.items() if value is not None}
+    if "password_file" in said:  # of the call, so it goes before the URL's password
+        asked.pop("password", None)
+    asked |= said
     known = {one.name for one in fields(StompOptions)}
     if unknown := sorted(set(asked) - known):
         raise ConfigError(f"stomp: takes no option {', '.join(unknown)}; there are {', '.join(sorted(known))}")
     for name, value in asked.items():
         _check(name, value)
-    return addresses, StompOptions(**_with_environment(asked))
+    plain = {name: os.fspath(value) if isinstance(value, os.PathLike) else value for name, value in asked.items()}
+    return addresses, StompOptions(**with_login(plain))
 
 
 def _split(url: str) -> tuple[list[str], dict[str, str]]:
@@ -190,26 +190,3 @@ def _check(name: str, value: object) -> None:
         fits, wanted = number and float(str(value)) > 0, "seconds, more than 0, are"
     if not fits:
         raise ConfigError(f"option {name}: {wanted} wanted")
-
-
-def _with_environment(asked: dict[str, Any]) -> dict[str, Any]:
-    """The options with login and certificates from where they were not given."""
-    complete = {name: os.fspath(value) if isinstance(value, os.PathLike) else value for name, value in asked.items()}
-    environment = os.environ.get
-    complete.setdefault("user", environment(USER_VARIABLE, ""))
-    complete.setdefault("ca_file", environment(CA_FILE_VARIABLE, ""))
-    if "password" not in complete:
-        file = complete.get("password_file")
-        if not file and PASSWORD_VARIABLE not in os.environ:
-            file = environment(PASSWORD_FILE_VARIABLE, "")
-        complete["password"] = _first_line(file) if file else environment(PASSWORD_VARIABLE, "")
-    return complete
-
-
-def _first_line(file: str) -> str:
-    try:
-        lines = Path(file).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "no UTF-8"
-        raise ConfigError(f"password file {file}: {reason}") from error
-    return lines[0] if lines else ""

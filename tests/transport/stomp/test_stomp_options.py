@@ -10,13 +10,14 @@ import pytest
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.transport import connect
+from mtosi_jms.transport.login import VARIABLES
 from mtosi_jms.transport.stomp.options import Address, StompOptions, parse_url
 
 
 @pytest.fixture(autouse=True)
 def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("USER", "PASSWORD", "PASSWORD_FILE", "CA_FILE"):
-        monkeypatch.delenv(f"MTOSI_JMS_{name}", raising=False)
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +102,7 @@ def test_the_login_comes_from_the_nearest_place(monkeypatch: pytest.MonkeyPatch,
     assert login("stomp://url:of%40url@a") == ("url", "of@url")
     assert login("stomp://url:of-url@a", user="call", password="of-call") == ("call", "of-call")
     assert login("stomp://a", password_file=file) == ("env", "of-file")
+    assert login("stomp://url:of-url@a", password_file=file) == ("url", "of-file")
 
 
 def test_nothing_shows_the_password() -> None:

@@ -1,0 +1,39 @@
+"""What must never be shown (C55): which names hold credentials, and texts without theirs. Pure text, no I/O."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+MASK: Final = "***"
+"""What stands in place of a credential."""
+
+_SECRET: Final = re.compile("security|password|passwd|secret|credential|token", re.IGNORECASE)
+# The user's name may be empty; a password may hold anything but what ends it in a URL.
+_USER_INFO: Final = re.compile(r"(//[^/?#@:\s,()]*):[^/?#@\s,()]*@")
+_PARAMETER: Final = re.compile(r"([?&;]([^=&;\s]+)=)[^&;\s,()]*")
+
+
+def is_secret(name: str) -> bool:
+    """Whether a property, a header field or an option of this name may hold a credential."""
+    return _SECRET.search(name) is not None
+
+
+def without_login(text: str) -> str:
+    """A text with URLs in it, their passwords masked: those before the host, and parameters with a secret's name.
+
+    Args:
+        text: any text; what is no URL stays as it is.
+    """
+    masked = _USER_INFO.sub(rf"\1:{MASK}@", text)
+    return _PARAMETER.sub(lambda found: found[1] + MASK if is_secret(found[2]) else found[0], masked)
+
+
+def without(text: str, secret: str) -> str:
+    """A text that somebody else wrote, with a secret of ours masked wherever it stands.
+
+    Args:
+        text: such as a broker's error.
+        secret: empty where there is none.
+    """
+    return text.replace(secret, MASK) if secret else text

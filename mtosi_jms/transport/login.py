@@ -1,0 +1,80 @@
+"""Provider and login as the environment names them: the one place that reads these variables.
+
+`MTOSI_JMS_URL` is for commands; the others complete what neither a call nor its URL says.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from mtosi_jms.errors import ConfigError
+
+URL: Final = "MTOSI_JMS_URL"
+USER: Final = "MTOSI_JMS_USER"
+PASSWORD: Final = "MTOSI_JMS_PASSWORD"  # noqa: S105 - the name of a variable
+PASSWORD_FILE: Final = "MTOSI_JMS_PASSWORD_FILE"  # noqa: S105
+CA_FILE: Final = "MTOSI_JMS_CA_FILE"
+VARIABLES: Final = (URL, USER, PASSWORD, PASSWORD_FILE, CA_FILE)
+"""All of them; an empty one counts as absent."""
+
+
+def url_from_environment() -> str | None:
+    """The provider's URL; None where the environment names none."""
+    return os.environ.get(URL) or None
+
+
+def with_login(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of a connection, completed by the environment: `user`, `password` and `ca_file`.
+
+    A password comes from `password`, else from `password_file`, else from the environment, where the variable with the
+    password goes before that with its file.
+
+    Args:
+        given: what the call and the URL say.
+
+    Raises:
+        ConfigError: a password file that cannot be read, or whose first line is empty.
+    """
+    complete = dict(given)
+    complete.setdefault("user", os.environ.get(USER, ""))
+    complete.setdefault("ca_file", os.environ.get(CA_FILE, ""))
+    if "password" not in complete:
+        file = complete.get("password_file")
+        word = "" if file else os.environ.get(PASSWORD, "")
+        file = file or ("" if word else os.environ.get(PASSWORD_FILE, ""))
+        complete["password"] = password_in(file) if file else word
+    return complete
+
+
+def password_in(file: str | os.PathLike[str]) -> str:
+    """The password in the first line of a file, whose other lines do not count.
+
+    Raises:
+        ConfigError: the file cannot be read, or its first line is empty.
+    """
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "no UTF-8"
+        # Without the cause: an error of decoding holds the bytes of the file.
+        raise ConfigError(f"password file {os.fspath(file)}: {reason}") from None
+    return first_line(text, os.fspath(file))
+
+
+def first_line(text: str, source: str) -> str:
+    """The first line of a text, which is a password.
+
+    Args:
+        text: of a file or of standard input.
+        source: where it comes from, for the error.
+
+    Raises:
+        ConfigError: there is none, or it is empty.
+    """
+    lines = text.splitlines()
+    if not lines or not lines[0]:
+        raise ConfigError(f"password file {source}: the password is wanted in the first line, which is empty")
+    return lines[0]
