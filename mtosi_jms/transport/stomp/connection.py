@@ -27,6 +27,7 @@ from mtosi_jms.jms.selector import Selector
 from mtosi_jms.transport.base import AckMode, Connection
 from mtosi_jms.transport.completion import SendRules
 from mtosi_jms.transport.descriptor import Capability, ConnectionMetadata
+from mtosi_jms.transport.listening import in_listener
 from mtosi_jms.transport.stomp.collecting import Collector
 from mtosi_jms.transport.stomp.consumer import StompConsumer
 from mtosi_jms.transport.stomp.dialect import Dialect
@@ -45,6 +46,8 @@ log = logging.getLogger(__name__)
 _TOPIC_WINDOW: Final = 32_766
 """Messages on the way to a subscriber: what a topic does not keep must not wait at the broker for room."""
 _REMEMBERED: Final = 10_000
+_GOODBYE: Final = 5.0
+"""Seconds that closing gives to a broker which does not answer."""
 _MILLISECONDS: Final = 1000
 
 
@@ -81,6 +84,7 @@ class StompConnection(Connection):
         self.started = False
         self._closing = False
         self._closed = False
+        self._ended = threading.Event()
         self._sessions: dict[StompSession, None] = {}
         self._subscriptions: dict[str, Subscription] = {}
         self._collector = Collector(self.lock, options.send_timeout)
@@ -119,7 +123,10 @@ class StompConnection(Connection):
             return session
 
     def close(self) -> None:
-        """Closes its sessions, waits until everything sent has arrived, and ends the connection."""
+        """Closes its sessions, waits until everything sent has arrived, and ends the connection.
+
+        A broker that does not answer is waited for 5 seconds, or `send_timeout` where that is less.
+        """
         with self.lock:
             sessions = list(self._sessions)
             for session in sessions:
@@ -130,17 +137,21 @@ class StompConnection(Connection):
         for session in sessions:
             session.completions.await_told()
         with self.lock:
-            if self._closed:
-                return
-            self._closed = True
+            again, self._closed = self._closed, True
+        if again:  # another thread is at it; a listener, for which that one waits, must not wait in its turn
+            if not in_listener():
+                self._ended.wait(_GOODBYE)
+            return
+        with self.lock:
             for session in list(self._sessions):
                 session.pump.await_idle()
             sessions = list(self._sessions)
             for session in sessions:
                 session.shut()
+        deadline = self.goodbye()
         for session in sessions:
-            session.leave_all()
-        self.finish()
+            session.leave_all(deadline)
+        self.finish(deadline)
 
     # What follows holds the lock already.
 
@@ -186,13 +197,18 @@ class StompConnection(Connection):
 
     # What follows does not hold the lock: it talks to the broker.
 
-    def finish(self) -> None:
+    def goodbye(self) -> float:
+        """When what is being closed waits no longer for the broker, by the monotonic clock."""
+        return time.monotonic() + min(_GOODBYE, self.options.send_timeout)
+
+    def finish(self, deadline: float) -> None:
         """Ends a connection that was closed, once no listener has a message in hand that it acknowledges as it
         returns."""
         with self.lock:
             ended = self._closed and not self._sessions
         if ended:
-            self._keeper.close()
+            self._keeper.close(deadline)
+            self._ended.set()
 
     def prepare(self, destination: Destination, message: JmsMessage) -> tuple[JmsMessage, Frame]:
         """A message as it is sent, and its frame.
@@ -209,13 +225,13 @@ class StompConnection(Connection):
         """Sends a frame; waits for a connection where it was lost, and for the broker's answer if so wanted."""
         self._send(
             lambda link, deadline: (
-                link.request([frame], deadline - time.monotonic()) if confirmed else link.post([frame])
+                link.request([frame], deadline - time.monotonic()) if confirmed else link.post([frame], deadline)
             )
         )
 
     def submit(self, frame: Frame, on_settled: Callable[[MtosiError | None], object]) -> None:
         """Sends a frame, and has it told later what became of it; see `Link.submit`."""
-        self._send(lambda link, _: link.submit(frame, on_settled))
+        self._send(lambda link, deadline: link.submit(frame, on_settled, deadline))
 
     def _send(self, sending: Callable[[Link, float], None]) -> None:
         deadline = time.monotonic() + self.options.send_timeout
@@ -234,8 +250,12 @@ class StompConnection(Connection):
         deadline = time.monotonic() + self.options.send_timeout
         transact(self._keeper.link(deadline), f"t{next(self._numbers)}", sends, entries, deadline)
 
-    def acknowledge(self, entries: Iterable[Entry]) -> None:
+    def acknowledge(self, entries: Iterable[Entry], deadline: float | None = None) -> None:
         """Tells the broker that messages are done with.
+
+        Args:
+            entries: the messages.
+            deadline: by the monotonic clock; None: the send time-out from now.
 
         Raises:
             TransportError: it cannot be told; it will deliver them again.
@@ -244,7 +264,7 @@ class StompConnection(Connection):
         for entry in entries:
             links.setdefault(entry.link, []).append(entry.acknowledgement())
         for link, frames in links.items():
-            link.post(frames)
+            link.post(frames, deadline)
 
     def subscribe(self, consumer: StompConsumer, factor: int = 1) -> None:
         """Makes a subscription for a consumer; messages come from the return on.
@@ -271,7 +291,12 @@ class StompConnection(Connection):
                     del self._subscriptions[subscription.number]
                     raise
         with self.lock:
-            consumer.subscriptions.append(subscription)
+            subscription.made = subscription.made or subscription.link is link
+            closed = consumer.closed
+            if not closed:
+                consumer.subscriptions.append(subscription)
+        if closed:  # meanwhile, by another thread, which has not seen this subscription
+            self._end([subscription], self.goodbye())
 
     def widen(self, consumer: StompConsumer) -> None:
         """Makes one more subscription to a queue, where as many messages are held unacknowledged as may be on the way.
@@ -283,20 +308,26 @@ class StompConnection(Connection):
         if consumer.held >= allowed and not consumer.destination.is_topic and not consumer.closed:
             self.subscribe(consumer, 2 ** len(consumer.subscriptions))
 
-    def unsubscribe(self, consumer: StompConsumer) -> None:
+    def unsubscribe(self, consumer: StompConsumer, deadline: float) -> None:
         """Ends a consumer's subscriptions; the broker delivers again what was not acknowledged."""
         with self.lock:
-            for subscription in consumer.subscriptions:
-                self._subscriptions.pop(subscription.number, None)
             ended, consumer.subscriptions = consumer.subscriptions, []
             consumer.buffer.clear()
-        for subscription in reversed(ended):  # what is returned last comes first again
-            link = subscription.link
-            if link is not None and link.lost is None:
+        self._end(ended, deadline)
+
+    def _end(self, subscriptions: Sequence[Subscription], deadline: float) -> None:
+        with self.lock:
+            for one in subscriptions:
+                self._subscriptions.pop(one.number, None)
+            # One that is being made again is ended by whoever makes it, or the broker would be told too early.
+            made = [(one, one.link) for one in subscriptions if one.made and one.link is not None]
+        for subscription, link in reversed(made):  # what is returned last comes first again
+            if link.lost is None:
                 try:
-                    link.request([("UNSUBSCRIBE", {"id": subscription.number}, b"")], self.options.send_timeout)
+                    link.request([subscription.end()], deadline - time.monotonic())
                 except MtosiError as error:
-                    log.warning("a subscription to %s was not ended in order: %s", consumer.destination, error)
+                    where = subscription.consumer.destination
+                    log.warning("a subscription to %s was not ended in order: %s", where, error)
 
     def unsubscribing(self, durable: str) -> Frame:
         """The frame that ends a durable subscription."""
@@ -341,9 +372,14 @@ class StompConnection(Connection):
         with self.lock:
             subscriptions = list(self._subscriptions.values())
             for subscription in subscriptions:
-                subscription.link = link
+                subscription.link, subscription.made = link, False
         if subscriptions:
             link.request([one.frame() for one in subscriptions], self.options.send_timeout)
+        with self.lock:
+            for subscription in subscriptions:
+                subscription.made = subscription.link is link
+            ended = [one for one in subscriptions if one.number not in self._subscriptions]
+        self._end(ended, self.goodbye())
 
     def _message(self, headers: Mapping[str, str], body: bytes, consumed: Destination) -> JmsMessage:
         return incoming(self.dialect, headers, body, consumed, self._temporaries.destination)
@@ -371,7 +407,7 @@ class StompConnection(Connection):
         with self.lock:
             for subscription in self._subscriptions.values():
                 if subscription.link is link:
-                    subscription.link = None
+                    subscription.link, subscription.made = None, False
             for session in self._sessions:
                 self.note_returned(session.unsettled)
             self._collector.end()

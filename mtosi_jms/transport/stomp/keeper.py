@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import random
 import threading
 import time
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from mtosi_jms.errors import AuthenticationError, ConfigError, IllegalStateError, MtosiError, TransportError
 from mtosi_jms.transport.stomp.dialect import Dialect, dialect_of
-from mtosi_jms.transport.stomp.link import Link
+from mtosi_jms.transport.stomp.link import ClientIdInUseError, Link
 from mtosi_jms.transport.stomp.options import Address, StompOptions
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ log = logging.getLogger(__name__)
 
 _FIRST_PAUSE: Final = 0.1
 _LAST_PAUSE: Final = 30.0
-_GOODBYE: Final = 5.0
+_STEADY: Final = 10.0
+"""Seconds after which a connection is taken to hold: the next loss is mended at once again."""
 
 
 class Keeper:
@@ -43,6 +45,9 @@ class Keeper:
         self._connection = connection
         self._changed = threading.Condition(connection.lock)
         self._link: Link | None = None
+        self._trying: Link | None = None
+        self._pause = 0.0
+        self._since = 0.0
         self._dialect: Dialect | None = None
         self._failed: MtosiError | None = None
         self._closed = False
@@ -55,7 +60,9 @@ class Keeper:
         """
         link = self._first(self._addresses)
         self._dialect = dialect_of(link.headers.get("server", ""), link.address)
-        self._link = link
+        with self._connection.lock:
+            self._link, self._trying = link, None
+            self._since = time.monotonic()
         threading.Thread(target=self._run, name=f"keeper-{self._connection.id}", daemon=True).start()
         return self._dialect
 
@@ -75,14 +82,20 @@ class Keeper:
                     raise TransportError(f"{self.address}: the connection is lost, and not yet made again; not sent")
                 self._changed.wait(remaining)
 
-    def close(self) -> None:
-        """Says goodbye and ends."""
+    def close(self, deadline: float) -> None:
+        """Says goodbye and ends, at the deadline without an answer; a connection that is being made is not waited for.
+
+        Args:
+            deadline: by the monotonic clock.
+        """
         with self._connection.lock:
             self._closed = True
-            link = self._link
+            link, trying = self._link, self._trying
             self._changed.notify_all()
+        if trying is not None:
+            trying.end(IllegalStateError("the connection is closed"))
         if link is not None and link.lost is None:
-            link.close(min(_GOODBYE, self._options.send_timeout))
+            link.close(max(deadline - time.monotonic(), 0.0))
 
     # What follows holds the connection's lock already.
 
@@ -101,6 +114,13 @@ class Keeper:
     # What follows runs in a thread of its own.
 
     def _run(self) -> None:
+        try:
+            self._keep()
+        except Exception as error:  # nobody else could tell those who wait that no connection will come
+            log.exception("the connection cannot be looked after any more")
+            self._give_up(TransportError(f"{self.address}: the connection was lost: {type(error).__name__}"))
+
+    def _keep(self) -> None:
         while True:
             link = self._link
             if link is not None and link.lost is None:
@@ -122,24 +142,42 @@ class Keeper:
         if not self._options.reconnect:
             return self._give_up(lost or TransportError("the connection was lost"))
         patience = self._options.reconnect_timeout
-        deadline = None if patience is None else time.monotonic() + patience
-        pause = _FIRST_PAUSE
-        while not self._is_closed():
+        deadline = math.inf if patience is None else time.monotonic() + patience
+        if time.monotonic() - self._since >= _STEADY:
+            self._pause = 0.0  # else a broker that takes and drops us again and again would be hammered
+        while self._rest(deadline):
             try:
-                link = self._first(self._order())
-                self._connection.restore(link)
+                link = self._restored()
             except (AuthenticationError, ConfigError) as error:
                 return self._give_up(error)
             except MtosiError as error:
                 log.info("not yet connected again: %s", error)
-                if deadline is not None and time.monotonic() >= deadline:
+                if time.monotonic() >= deadline:
                     return self._give_up(error)
             else:
                 return self._take(link)
-            with self._connection.lock:
-                self._changed.wait(pause * random.uniform(0.5, 1.0))
-            pause = min(pause * 2, _LAST_PAUSE)
         return False
+
+    def _rest(self, deadline: float) -> bool:
+        """Waits before an attempt: not at all before the first, then longer and longer; False where it was closed."""
+        seconds = min(self._pause * random.uniform(0.5, 1.0), max(deadline - time.monotonic(), 0.0))
+        self._pause = min(max(self._pause * 2, _FIRST_PAUSE), _LAST_PAUSE)
+        with self._connection.lock:
+            return not self._changed.wait_for(lambda: self._closed, seconds)
+
+    def _restored(self) -> Link:
+        """A new link with all that the old one had.
+
+        Raises:
+            MtosiError: there is none now.
+        """
+        link = self._first(self._order())
+        try:
+            self._connection.restore(link)
+        except MtosiError as error:  # the broker must not go on to send messages to it
+            link.end(TransportError(f"{link.address}: not all of the connection could be made again: {error}"))
+            raise
+        return link
 
     def _is_closed(self) -> bool:
         with self._connection.lock:
@@ -152,36 +190,54 @@ class Keeper:
 
     def _first(self, addresses: Sequence[Address]) -> Link:
         """A link to the first broker that can be had."""
-        failure: MtosiError | None = None
+        failures: list[MtosiError] = []
         for address in addresses:
-            link = Link(address, self._options, self._connection.on_message, self._connection.on_lost)
             try:
-                link.open()
-                dialect = dialect_of(link.headers.get("server", ""), address)
-                if self._dialect is not None and type(dialect) is not type(self._dialect):
-                    link.end(TransportError("another kind of broker"))
-                    raise ConfigError(f"{address}: {dialect.provider}, where {self._dialect.provider} was before")
+                link = self._open(address)
+            except ClientIdInUseError as error:
+                # After a loss the broker may not have noticed yet that the old connection is gone.
+                failures.append(error if self._dialect is None else TransportError(str(error)))
             except MtosiError as error:
-                failure = error
+                failures.append(error)
             else:
                 self.address = address
                 return link
-        raise failure or ConfigError("a URL without a broker")
+        # Who waits for one of several brokers does not give up because another one refuses.
+        passing = (one for one in failures if self._dialect and not isinstance(one, AuthenticationError | ConfigError))
+        raise next(passing, failures[-1])
+
+    def _open(self, address: Address) -> Link:
+        link = Link(address, self._options, self._connection.on_message, self._connection.on_lost)
+        with self._connection.lock:
+            if self._closed:
+                raise IllegalStateError("the connection is closed")
+            self._trying = link
+        try:
+            link.open()
+            dialect = dialect_of(link.headers.get("server", ""), address)
+            if self._dialect is not None and type(dialect) is not type(self._dialect):
+                raise ConfigError(f"{address}: {dialect.provider}, where {self._dialect.provider} was before")
+        except BaseException:
+            link.end(TransportError(f"{address}: it was not taken"))
+            raise
+        return link
 
     def _take(self, link: Link) -> bool:
         with self._connection.lock:
-            self._link = link
+            self._link, self._trying = link, None
+            self._since = time.monotonic()
             self._changed.notify_all()
             self._connection.wake_all()
             closed = self._closed
         log.info("%s: connected again", link.address)
         if closed:
-            link.close(_GOODBYE)
+            link.end(IllegalStateError("the connection is closed"))
         return not closed
 
     def _give_up(self, error: MtosiError) -> bool:
         with self._connection.lock:
             self._failed = error
+            self._trying = None
             self._changed.notify_all()
             self._connection.wake_all()
         return False

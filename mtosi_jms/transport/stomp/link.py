@@ -39,9 +39,14 @@ _EARLY: Final = 3
 _LOOKS: Final = 8
 """Looks during the shortest interval between signs of life."""
 
+
+class ClientIdInUseError(ConfigError):
+    """Another connection has the client id, or had it until a moment ago."""
+
+
 # What brokers say in ERROR frames, most specific first.
 _REFUSALS: Final[tuple[tuple[tuple[str, ...], type[MtosiError]], ...]] = (
-    (("InvalidClientID", "already connected from"), ConfigError),
+    (("InvalidClientID", "already connected from"), ClientIdInUseError),
     (("InvalidSelector", "Invalid selector"), SelectorError),
     (("is not authorized", "password is invalid", "Security", "AMQ229031", "AMQ229032"), AuthenticationError),
     (("DestinationDoesNotExist", "InvalidDestination", "No durable subscription exists"), InvalidDestinationError),
@@ -139,7 +144,7 @@ class Link:
         except OSError as error:
             raise self._unreachable(error) from error
         try:
-            self._wire.send(encode("CONNECT", self._login()))
+            self._wire.send(encode("CONNECT", self._login()), deadline)
             if not self._connected.wait(deadline - time.monotonic()):
                 waited = f"{self._options.connect_timeout:g} s"
                 raise TransportError(f"{self.address}: no answer within {waited}; is it a STOMP port?")
@@ -154,14 +159,18 @@ class Link:
             raise
         self._agree_on_heart_beats()
 
-    def post(self, frames: Iterable[Frame]) -> None:
+    def post(self, frames: Iterable[Frame], deadline: float | None = None) -> None:
         """Sends frames without waiting for an answer.
+
+        Args:
+            frames: what is sent.
+            deadline: by the monotonic clock; None: the send time-out from now.
 
         Raises:
             WriteError: the broker has not got the last of them.
         """
         self._check()
-        self._wire.send(b"".join(encode(*frame) for frame in frames))
+        self._wire.send(b"".join(encode(*frame) for frame in frames), deadline)
 
     def request(self, frames: Iterable[Frame], seconds: float) -> None:
         """Sends frames and waits until each was confirmed.
@@ -182,7 +191,7 @@ class Link:
             self._check()
             self._receipts.update(receipts)
         try:
-            self._wire.send(b"".join(written))
+            self._wire.send(b"".join(written), deadline)
             for receipt in receipts.values():
                 if not receipt.wait(deadline - time.monotonic()):
                     raise UnknownOutcomeError(
@@ -198,13 +207,16 @@ class Link:
                 for number in receipts:
                     self._receipts.pop(number, None)
 
-    def submit(self, frame: Frame, on_settled: Callable[[MtosiError | None], object]) -> None:
+    def submit(
+        self, frame: Frame, on_settled: Callable[[MtosiError | None], object], deadline: float | None = None
+    ) -> None:
         """Sends a frame, and has it told later what became of it.
 
         Args:
             frame: what is sent.
             on_settled: called once, unless this raises: with None where the broker has confirmed, else with why not; in
                 the thread that reads, so that it must not block.
+            deadline: by the monotonic clock; None: the send time-out from now.
 
         Raises:
             WriteError: the broker has not got it.
@@ -219,7 +231,7 @@ class Link:
             self._check()
             self._receipts[number] = Receipt(settled)
         try:
-            self._wire.send(encode(command, {**headers, "receipt": number}, body))
+            self._wire.send(encode(command, {**headers, "receipt": number}, body), deadline)
         except WriteError:
             with self._lock:
                 withdrawn = self._receipts.pop(number, None)
@@ -254,8 +266,8 @@ class Link:
         self._wire.disconnect_socket()
 
     def _check(self) -> None:
-        if self.lost is not None:
-            raise self.lost
+        if self.lost is not None:  # told anew: one error raised again and again would keep what it passed through
+            raise WriteError(str(self.lost))
 
     def _unknown(self) -> UnknownOutcomeError:
         return UnknownOutcomeError(f"{self.lost}; no receipt came: the outcome is unknown")

@@ -100,10 +100,16 @@ class StompSession(Session):
             if adopted is None:
                 self.connection.subscribe(consumer)
             with self.connection.lock:
-                if adopted is not None:
+                closed = self._closed
+                if not closed and adopted is not None:
                     self.unsettled.hand_over(adopted, consumer)
                     self._consumers.pop(adopted)
-                self._consumers[consumer] = None
+                if not closed:
+                    self._consumers[consumer] = None
+            if closed:  # meanwhile, by another thread, which has not seen this consumer
+                consumer.closed = True
+                self.connection.unsubscribe(consumer, self.connection.goodbye())
+                self.check_open()
             return consumer
 
     def unsubscribe(self, durable: str) -> None:
@@ -153,14 +159,14 @@ class StompSession(Session):
             self.completions.await_told()
             with self.connection.lock:
                 self._check_transacted()
-            if any(entry.comes_again for entry in self.unsettled):
+            if any(entry.comes_again for entry in list(self.unsettled)):
                 self._roll_back()
                 raise TransportError(
                     "the connection was lost since messages of the transaction were received: it is rolled back, and "
                     "they will be delivered again"
                 )
             sends = self._sender.take()
-            entries = [entry for entry in self.unsettled if not entry.is_stale]
+            entries = [entry for entry in list(self.unsettled) if not entry.is_stale]
             if not sends and not entries:
                 return
             try:
@@ -192,7 +198,7 @@ class StompSession(Session):
                 return
             self.pump.await_idle()
             self.shut()
-        self.leave_all()
+        self.leave_all(self.connection.goodbye())
 
     def acknowledge(self, entry: Entry) -> None:
         """See `Delivery.acknowledge`."""
@@ -212,8 +218,17 @@ class StompSession(Session):
         """See `listening.Source.settle`."""
         with self.connection.lock:
             entry, self._listened = self._listened, None
-            if entry is None or entry not in self.unsettled:
-                return
+            handled = entry in self.unsettled
+        try:
+            if entry is not None and handled:
+                self._settle(entry, failed=failed)
+        finally:
+            if self._closed:  # by the listener, which left the rest of it to be done here
+                deadline = self.connection.goodbye()
+                self.leave_all(deadline)
+                self.connection.finish(deadline)
+
+    def _settle(self, entry: Entry, *, failed: bool) -> None:
         if failed and not self.transacted:
             self._return([entry])
         elif not self.transacted and (
@@ -222,9 +237,6 @@ class StompSession(Session):
             self._acknowledge([entry])
         elif self.accept(entry):
             self.connection.widen(entry.subscription.consumer)
-        if self._closed:
-            self.leave_all()
-            self.connection.finish()
 
     def accept(self, entry: Entry) -> bool:
         """Does what a message that was handed out asks for; the lock is not held.
@@ -239,7 +251,7 @@ class StompSession(Session):
             return True
         if self.ack_mode is AckMode.DUPS_OK:
             if len(self.unsettled) >= _LAZY:
-                self._acknowledge([one for one in self.unsettled if one is not self._listened])
+                self._acknowledge([one for one in list(self.unsettled) if one is not self._listened])
         else:
             try:
                 self._acknowledge([entry])
@@ -250,21 +262,22 @@ class StompSession(Session):
 
     def leave(self, consumer: StompConsumer) -> None:
         """Ends the subscriptions of a closed consumer, unless messages of it are still to be settled."""
-        self._settle_lazily()
+        deadline = self.connection.goodbye()
+        self._settle_lazily(deadline)
         if not consumer.held:
-            self.connection.unsubscribe(consumer)
+            self.connection.unsubscribe(consumer, deadline)
             with self.connection.lock:
                 self._consumers.pop(consumer, None)
 
-    def leave_all(self) -> None:
+    def leave_all(self, deadline: float) -> None:
         """Ends all subscriptions of a closed session; what a listener holds, that acknowledges as it returns, stays."""
-        self._settle_lazily()
+        self._settle_lazily(deadline)
         with self.connection.lock:
             returned = [one for one in self.unsettled if one is not self._listened]
             self.connection.note_returned(returned)
         for consumer in list(self._consumers):
             if self._listened is None or self._listened.subscription.consumer is not consumer:
-                self.connection.unsubscribe(consumer)
+                self.connection.unsubscribe(consumer, deadline)
                 with self.connection.lock:
                     self._consumers.pop(consumer, None)
         with self.connection.lock:
@@ -344,22 +357,22 @@ class StompSession(Session):
                 self.check_open()
             return self.connection.make_temporary(kind)
 
-    def _acknowledge(self, entries: Iterable[Entry]) -> None:
+    def _acknowledge(self, entries: Iterable[Entry], deadline: float | None = None) -> None:
         told = list(entries)
-        self._tell(told)
+        self._tell(told, deadline)
         self._settled(told)
 
-    def _tell(self, entries: Iterable[Entry]) -> None:
-        self.connection.acknowledge([entry for entry in entries if not entry.is_stale])
+    def _tell(self, entries: Iterable[Entry], deadline: float | None = None) -> None:
+        self.connection.acknowledge([entry for entry in entries if not entry.is_stale], deadline)
 
-    def _settle_lazily(self) -> None:
+    def _settle_lazily(self, deadline: float) -> None:
         """Acknowledges at the end what DUPS_OK has left; nobody is there to be told that it failed: then it comes
         again."""
         if self.ack_mode is not AckMode.DUPS_OK or self.transacted:
             return
-        entries = [one for one in self.unsettled if one is not self._listened]
+        entries = [one for one in list(self.unsettled) if one is not self._listened]
         try:
-            self._acknowledge(entries)
+            self._acknowledge(entries, deadline)
         except TransportError:
             self._forget(entries)
 

@@ -27,6 +27,7 @@ class Subscription:
     Attributes:
         number, consumer: the same.
         link: the link that has it; None before and after.
+        made: whether the broker has confirmed it there.
         returns: whether the broker keeps what is not acknowledged, and delivers it again.
     """
 
@@ -34,12 +35,17 @@ class Subscription:
         self.number = number
         self.consumer = consumer
         self.link: Link | None = None
+        self.made = False
         self.returns = not consumer.destination.is_topic or consumer.durable is not None
         self._headers = {"id": number, "destination": address, "ack": "client-individual", **headers}
 
     def frame(self) -> Frame:
         """The frame that makes it."""
         return "SUBSCRIBE", self._headers, b""
+
+    def end(self) -> Frame:
+        """The frame that ends it."""
+        return "UNSUBSCRIBE", {"id": self.number}, b""
 
 
 class Entry:

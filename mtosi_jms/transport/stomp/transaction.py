@@ -40,8 +40,8 @@ def transact(link: Link, name: str, sends: Sequence[Frame], entries: Sequence[En
         with contextlib.suppress(TransportError):
             link.post([("ABORT", transaction, b"")])
         raise
-    link.post(_inside([entry.acknowledgement() for entry in entries], transaction))
     try:
+        link.post(_inside([entry.acknowledgement() for entry in entries], transaction), deadline)
         link.request([("COMMIT", transaction, b"")], deadline - time.monotonic())
     except MtosiError as error:
         link.end(TransportError(f"a transaction did not end well: {error}"))

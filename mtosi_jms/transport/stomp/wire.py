@@ -76,6 +76,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
         self._writing = threading.Lock()
         # OpenSSL wants one call at a time; a plain socket reads and writes at once.
         self._calling: Any = threading.Lock() if tls is not None else contextlib.nullcontext()
+        self._over = False
         self.heard = self.said = time.monotonic()
         self.override_threading(self._reader)
 
@@ -87,12 +88,14 @@ class Wire(BaseTransport):  # type: ignore[misc]
         """
         deadline = time.monotonic() + self._connect_timeout
         host, port = self._address.host, self._address.port
-        plain = socket.create_connection((host, port), self._connect_timeout)
+        plain = _reach(host, port, deadline)
         try:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             plain.settimeout(max(deadline - time.monotonic(), 0.001))
             self.socket = plain if self._tls is None else self._tls.wrap_socket(plain, server_hostname=host)
             self.socket.setblocking(False)
+            if self._over:
+                raise OSError("it was closed meanwhile")
         except BaseException:
             plain.close()
             raise
@@ -101,15 +104,21 @@ class Wire(BaseTransport):  # type: ignore[misc]
         self._readable.register(self.socket, selectors.EVENT_READ)
         self._writable.register(self.socket, selectors.EVENT_WRITE)
 
-    def send(self, encoded_frame: bytes) -> None:
+    def send(self, encoded_frame: bytes, deadline: float | None = None) -> None:
         """Writes frames.
 
+        Args:
+            encoded_frame: one or more.
+            deadline: by the monotonic clock, at most the send time-out from now; None: that.
+
         Raises:
-            WriteError: not to the end: the time ran out or the connection is lost; it is of no use any more.
+            WriteError: not to the end: the time ran out, or the connection is lost. What was begun and not ended makes
+                it of no use any more; who found another frame under way leaves that to its writer.
         """
-        deadline = time.monotonic() + self._send_timeout
-        if not self._writing.acquire(timeout=self._send_timeout):
-            raise self._given_up(f"another frame has not been written within {self._send_timeout:g} s")
+        latest = time.monotonic() + self._send_timeout
+        deadline = latest if deadline is None else min(deadline, latest)
+        if not self._writing.acquire(timeout=max(deadline - time.monotonic(), 0)):
+            raise WriteError(f"{self._address}: another frame was not written in time; not sent")
         try:
             self._write(memoryview(encoded_frame), deadline)
         except OSError as error:
@@ -121,11 +130,12 @@ class Wire(BaseTransport):  # type: ignore[misc]
             self._writing.release()
 
     def beat(self, sign: bytes) -> None:
-        """Writes a sign of life, unless somebody is writing anyway."""
+        """Writes a sign of life, unless somebody is writing anyway, or a slow broker has left no room for it."""
         if self._writing.acquire(blocking=False):
             try:
-                with contextlib.suppress(OSError):
-                    self._write(memoryview(sign), time.monotonic())
+                with contextlib.suppress(OSError, ValueError):
+                    if self._writable.select(0):
+                        self._write(memoryview(sign), time.monotonic())
             finally:
                 self._writing.release()
 
@@ -154,6 +164,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
         """What stomp.py would tell its listeners: the end is all that counts here."""
         if frame_type == "disconnected":
             self.notified_on_disconnect = True
+            self.cleanup()  # which stomp.py leaves out where the end came before its thread began
             self._on_lost()
 
     def is_connected(self) -> bool:
@@ -162,17 +173,19 @@ class Wire(BaseTransport):  # type: ignore[misc]
 
     def disconnect_socket(self) -> None:
         """Ends the connection; the thread that reads comes to its end and closes the socket."""
+        self._over = True
         self.running = False
         with contextlib.suppress(OSError, ValueError, AttributeError):
             socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
 
     def cleanup(self) -> None:
         """Closes the socket; called by stomp.py at the end of its thread."""
-        self.running = False
-        for selector in (self._readable, self._writable):
-            selector.close()
-        with contextlib.suppress(OSError):
-            self.socket.close()
+        self.disconnect_socket()
+        with self._writing:  # who waits for room there is woken by the above, and would not be by closing alone
+            for selector in (self._readable, self._writable):
+                selector.close()
+            with contextlib.suppress(OSError):
+                self.socket.close()
 
     def _reader(self, run: Callable[[], None]) -> threading.Thread:
         thread = threading.Thread(target=run, name=f"stomp-{self._address.host}", daemon=True)
@@ -187,7 +200,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
                 self.said = time.monotonic()
             except (BlockingIOError, ssl.SSLWantWriteError):
                 if not self._writable.select(max(deadline - time.monotonic(), 0)) and time.monotonic() >= deadline:
-                    raise self._given_up(f"the broker took nothing for {self._send_timeout:g} s") from None
+                    raise self._given_up("the broker took nothing any more, and the time ran out") from None
             except ssl.SSLWantReadError:
                 self._readable_for_writer(deadline)
             except ValueError as error:  # closed by the other thread
@@ -201,3 +214,16 @@ class Wire(BaseTransport):  # type: ignore[misc]
     def _given_up(self, reason: str) -> WriteError:
         self.disconnect_socket()
         return WriteError(f"{self._address}: {reason}")
+
+
+def _reach(host: str, port: int, deadline: float) -> socket.socket:
+    """A TCP connection; the addresses of a host share the time that is left."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    failure: OSError | None = None
+    for number, (*_, where) in enumerate(found):
+        left = max(deadline - time.monotonic(), 0.001)
+        try:
+            return socket.create_connection((str(where[0]), port), left / (len(found) - number))
+        except OSError as error:
+            failure = error
+    raise failure or OSError("a host without an address")

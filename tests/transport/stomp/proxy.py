@@ -16,6 +16,8 @@ class Proxy:
     Attributes:
         port: its own.
         sent: what clients sent, in the order in which it came.
+        stalled: set when `stall_at_answer` has.
+        refused: counts what `refuse` has turned away.
     """
 
     def __init__(self, port: int) -> None:
@@ -27,6 +29,11 @@ class Proxy:
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._flows = {True: threading.Event(), False: threading.Event()}
         self._cut_at: bytes | None = None
+        self._stall_at: bytes | None = None
+        self._refusing = False
+        self._lone: set[socket.socket] = set()
+        self.stalled = threading.Event()
+        self.refused = threading.Semaphore(0)
         for flow in self._flows.values():
             flow.set()
         threading.Thread(target=self._accept, daemon=True).start()
@@ -55,9 +62,28 @@ class Proxy:
         """Breaks the connections in place of passing on the next answer that holds these words."""
         self._cut_at = words
 
+    def stall_at_answer(self, words: bytes) -> None:
+        """Passes nothing more to clients, from the next answer that holds these words on."""
+        self._stall_at = words
+
+    def leave_half_open(self) -> None:
+        """Breaks the connections of the clients; the broker is not told, as by a network that is down."""
+        with self._lock:
+            pairs, self._pairs = self._pairs, []
+            self._lone.update(broker for _, broker in pairs)
+        for client, _ in pairs:
+            with contextlib.suppress(OSError):
+                client.shutdown(socket.SHUT_RDWR)
+
+    def refuse(self, refusing: bool = True) -> None:
+        """Ends new connections at once, as a broker that is starting or stopping, or takes them again."""
+        self._refusing = refusing
+
     def close(self) -> None:
         """Ends it."""
         self.flow()
+        for broker in self._lone:
+            broker.close()
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)  # or the thread that accepts keeps it open
         self._listener.close()
@@ -69,6 +95,10 @@ class Proxy:
                 client, _ = self._listener.accept()
             except OSError:
                 return
+            if self._refusing:
+                client.close()
+                self.refused.release()
+                continue
             try:
                 broker = socket.create_connection(("127.0.0.1", self._target))
             except OSError:
@@ -87,9 +117,15 @@ class Proxy:
                 elif self._cut_at is not None and self._cut_at in data:
                     self._cut_at = None
                     break
+                elif self._stall_at is not None and self._stall_at in data:
+                    self._stall_at = None
+                    self.stall(to_client=True)
+                    self.stalled.set()
                 self._flows[to_broker].wait()
                 target.sendall(data)
         for end in (source, target):
+            if end in self._lone:
+                continue
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
             end.close()

@@ -1,0 +1,163 @@
+"""The socket below: signs of life to a slow broker, deadlines of writers, hosts with several addresses."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from mtosi_jms.transport.stomp.options import Address
+from mtosi_jms.transport.stomp.wire import Wire, WriteError
+
+LONG = 60.0
+HUGE = b"x" * 32_000_000  # more than all buffers on the way
+
+
+class Mute:
+    """Takes connections and never reads."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self.taken: list[socket.socket] = []
+
+    def take(self) -> socket.socket:
+        self._listener.settimeout(LONG)
+        self.taken.append(self._listener.accept()[0])
+        return self.taken[-1]
+
+    def close(self) -> None:
+        for one in (*self.taken, self._listener):
+            one.close()
+
+
+@pytest.fixture
+def mute() -> Iterator[Mute]:
+    made = Mute()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def lost() -> threading.Event:
+    return threading.Event()
+
+
+@pytest.fixture
+def wire(mute: Mute, lost: threading.Event) -> Iterator[Wire]:
+    made = Wire(
+        Address("127.0.0.1", mute.port),
+        None,
+        connect_timeout=LONG,
+        send_timeout=LONG,
+        on_frame=lambda frame, raw: None,
+        on_lost=lost.set,
+    )
+    made.start()
+    mute.take()
+    yield made
+    made.disconnect_socket()
+    assert lost.wait(LONG)
+
+
+def fill(wire: Wire) -> None:
+    """Sends until there is no room."""
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            wire.socket.send(b"x" * 65_536)
+
+
+def test_a_sign_of_life_waits_for_room(wire: Wire) -> None:
+    """A broker that is slow to read is not dead: there is just no room for a sign of life."""
+    fill(wire)
+    wire.beat(b"\n")
+    assert wire.is_connected()
+
+
+def test_a_writer_has_the_deadline_that_it_is_given(
+    wire: Wire, background: Callable[[Callable[[], Any]], Future[Any]]
+) -> None:
+    fill(wire)
+    with pytest.raises(WriteError, match="took nothing"):
+        background(lambda: wire.send(HUGE, time.monotonic() + 0.1)).result(LONG / 2)
+
+
+def test_a_writer_behind_another_gives_up_alone(
+    wire: Wire, background: Callable[[Callable[[], Any]], Future[Any]]
+) -> None:
+    fill(wire)
+    first = background(lambda: wire.send(HUGE))
+    while not wire._writing.locked():
+        assert not first.done()
+    with pytest.raises(WriteError, match="another frame"):
+        background(lambda: wire.send(HUGE, time.monotonic() + 0.1)).result(LONG / 2)
+    assert wire.is_connected()
+    assert not first.done()
+    wire.disconnect_socket()
+    with pytest.raises(WriteError):
+        first.result(LONG / 2)
+
+
+def test_a_writer_that_waits_ends_with_the_connection(
+    wire: Wire, mute: Mute, lost: threading.Event, background: Callable[[Callable[[], Any]], Future[Any]]
+) -> None:
+    """The broker ends its side, and reads nothing: who waits for room learns of it long before the deadline."""
+    fill(wire)
+    writer = background(lambda: wire.send(HUGE))
+    while not wire._writing.locked():
+        assert not writer.done()
+    mute.taken[0].shutdown(socket.SHUT_WR)
+    with pytest.raises(WriteError):
+        writer.result(LONG / 2)
+    assert lost.wait(LONG / 2)
+
+
+def test_all_addresses_of_a_host_are_tried(mute: Mute, lost: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = socket.create_connection
+    tried: list[tuple[str, float]] = []
+
+    def resolve(host: str, port: int, **kind: Any) -> list[Any]:
+        assert (host, port) == ("broker.example", mute.port)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (where, port)) for where in ("127.0.0.2", "127.0.0.1")]
+
+    def connect(where: tuple[str, int], timeout: float) -> socket.socket:
+        tried.append((where[0], timeout))
+        if where[0] == "127.0.0.2":
+            raise ConnectionRefusedError
+        monkeypatch.undo()  # which resolves again
+        return real(where, timeout)
+
+    monkeypatch.setattr(socket, "create_connection", connect)
+    monkeypatch.setattr("mtosi_jms.transport.stomp.wire.socket.getaddrinfo", resolve)
+    wire = Wire(
+        Address("broker.example", mute.port),
+        None,
+        connect_timeout=LONG,
+        send_timeout=LONG,
+        on_frame=lambda frame, raw: None,
+        on_lost=lost.set,
+    )
+    wire.attempt_connection()
+    assert [where for where, _ in tried] == ["127.0.0.2", "127.0.0.1"]
+    assert tried[0][1] <= LONG / 2 < tried[1][1]  # the first has its share of the time, the last what is left
+    wire.cleanup()
+
+
+def test_closed_while_it_connects(mute: Mute, lost: threading.Event) -> None:
+    wire = Wire(
+        Address("127.0.0.1", mute.port),
+        None,
+        connect_timeout=LONG,
+        send_timeout=LONG,
+        on_frame=lambda frame, raw: None,
+        on_lost=lost.set,
+    )
+    wire.disconnect_socket()
+    with pytest.raises(OSError, match="closed meanwhile"):
+        wire.attempt_connection()
