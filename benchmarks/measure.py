@@ -12,6 +12,10 @@ from typing import Any, Literal
 Kind = Literal["ours", "peer", "limit"]
 
 
+class SkippedError(Exception):
+    """A benchmark that cannot run on this machine, and why."""
+
+
 @dataclass(frozen=True)
 class Side:
     """One way to do the work.

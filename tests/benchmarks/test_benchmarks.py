@@ -55,7 +55,7 @@ def test_a_quick_run_writes_a_table_and_json(
     done = run(root, "--quick", "--only", names, "--out", str(out))
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-    assert set(found) == {"machine", "versions", "quick", "seconds", "benchmarks", "ratios", "failed"}
+    assert set(found) == {"machine", "versions", "quick", "seconds", "benchmarks", "ratios", "failed", "skipped"}
     assert found["failed"] == []
     assert {"python", "lxml", "libxml2"} <= set(found["versions"])
     assert [benchmark["name"] for benchmark in found["benchmarks"]] == names.split(",")

@@ -1,0 +1,54 @@
+"""The benchmarks over brokers run, and say what they promise. No figure is judged."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LINES = {
+    "request-100": ["threads", "asyncio", "the transport alone", "bare stomp.py"],
+    "batches": ["handed over", "every leaf read", "the transport alone", "bare stomp.py"],
+    "stream": ["sessions", "bare stomp.py"],
+}
+
+
+def run(root: Path, out: Path, names: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(root / "benchmarks" / "run.py"), "--quick", "--only", names, "--out", str(out)]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, **environment}, timeout=300
+    )
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("broker", ["activemq", "artemis"])
+def test_ours_stands_beside_bare_stomp_py(root: Path, tmp_path: Path, broker: str) -> None:
+    out = tmp_path / "bench.json"
+    done = run(root, out, ",".join(f"{broker}-{name}" for name in LINES))
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+    if found["skipped"]:
+        pytest.skip(done.stderr)
+    for benchmark, (name, lines) in zip(found["benchmarks"], LINES.items(), strict=True):
+        assert benchmark["name"] == f"{broker}-{name}"
+        assert [line["name"] for line in benchmark["lines"]] == lines
+        assert all(line["per_second"] > 0 for line in benchmark["lines"])
+        assert len(benchmark["notes"]) == len(lines)
+        assert all("of bare stomp.py" in note and "who answers" in note for note in benchmark["notes"][:-1])
+        assert all(note in done.stdout for note in benchmark["notes"])
+
+
+def test_a_benchmark_without_its_broker_is_skipped(root: Path, tmp_path: Path) -> None:
+    """Without Java there is no broker: the run says so, and is no failure."""
+    out = tmp_path / "bench.json"
+    done = run(root, out, "activemq-stream", PATH="", JAVA_HOME="")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(out.read_text(encoding="utf-8"))
+    assert found["benchmarks"] == []
+    assert list(found["skipped"]) == ["activemq-stream"]
+    assert "skipped: activemq-stream: a broker needs Java" in done.stderr
