@@ -315,7 +315,7 @@ class Requestor:
             changes |= {"total": options.timeout, "first_reply": options.timeout}
         if options.gap_timeout is not None:
             changes["gap"] = options.gap_timeout
-        return dataclasses.replace(self.limits, **changes)
+        return dataclasses.replace(self.limits, **changes) if changes else self.limits
 
     def close(self) -> None:
         """Ends the sessions; callers that wait get an IllegalStateError. The connection stays open."""

@@ -27,6 +27,7 @@ DEFAULT_PROFILE: Final = BindingProfile()
 MAX_EXTENSION: Final = 10_000
 """Longest MTOSI_vendorExtension, characters: brokers bound the size of headers (C07)."""
 
+_TIMESTAMP: Final = frozenset({"timestamp"})
 _ENCODING = re.compile(rb"""^(?:\xef\xbb\xbf)?<\?xml\s[^>]*encoding\s*=\s*["']([^"']+)["']""")
 
 
@@ -89,7 +90,7 @@ def map_header(
     """
     mapping = HeaderMapping()
     breaches = _Breaches(None if strict else mapping.warnings)
-    texts = header_texts(header)
+    texts = header_texts(header, _TIMESTAMP - profile.optional_fields)
     message_type = texts.get("msgType", "")
     _reply_to(texts, profile, mapping, message_type)
     _properties(header, texts, profile, mapping, breaches)
@@ -302,12 +303,12 @@ def _document(message: JmsMessage) -> bytes | str:
 
 
 def _compare(message: JmsMessage, header: Header, warnings: list[XmlWarning]) -> None:
-    texts = header_texts(header)
+    texts = header_texts(header, _TIMESTAMP)
     for name, raw in message.properties.items():
         row = row_of(name)
         if row is None or row.field == "vendorExtensions":
             continue
-        text = texts.get(row.field)
+        text = texts.get(row.field) if row.field != "timestamp" else header_text(header, row.field)
         if raw == text and row.name == name:  # as it mostly is
             continue
         if name not in BY_PROPERTY:

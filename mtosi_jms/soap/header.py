@@ -7,6 +7,7 @@ compared as it came (R3c).
 
 from __future__ import annotations
 
+from collections.abc import Container
 from operator import attrgetter
 from typing import Final
 
@@ -33,11 +34,6 @@ def header_text(header: XmlObject, field: str) -> str | None:
     """
     name = FIELD_NAMES[field]
     value = getattr(header, name)
-    if header.extras is None and (value is None or value.__class__ is str or isinstance(value, XmlEnum)):
-        text = None if value is None else str(value)  # most fields of most headers
-        if text is None or field in VERBATIM:
-            return text if text is not None and text.strip() else None
-        return text.strip() or None
     leaf = header.extras.leaves.get((name, 0)) if header.extras else None
     if value is None:
         text = _unreadable(header, field)
@@ -55,15 +51,23 @@ def header_text(header: XmlObject, field: str) -> str | None:
     return text if field in VERBATIM else text.strip()
 
 
-def header_texts(header: XmlObject) -> dict[str, str]:
+def header_texts(header: XmlObject, but: Container[str] = ()) -> dict[str, str]:
     """The texts of all simple header fields that have one, by XML name; each as `header_text` tells it.
 
     Args:
         header: the header object.
+        but: fields that nobody will ask for.
     """
+    plain = header.extras is None
     texts: dict[str, str] = {}
     for field, value in zip(FIELD_NAMES, _values(header), strict=True):
-        if (value is not None or header.extras is not None) and (text := header_text(header, field)) is not None:
+        if (value is None and plain) or field in but:
+            continue
+        if plain and (value.__class__ is str or isinstance(value, XmlEnum)) and field not in VERBATIM:
+            text: str | None = value.strip()  # most fields of most headers
+        else:
+            text = header_text(header, field)
+        if text:
             texts[field] = text
     return texts
 
