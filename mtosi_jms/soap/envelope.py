@@ -129,7 +129,7 @@ class Envelope:
         attributes = self._attributes(writer, "Envelope")
         content = writer.content()
         namespace = _NAMESPACES[self.version]
-        names = f' xmlns:{soap}="{namespace}"{writer.declarations(frozenset({namespace}))}'
+        names = f' xmlns:{soap}="{namespace}"{writer.names.declarations(frozenset({namespace}))}'
         head = f"<{soap}:Envelope{names}{attributes}>"
         return b"".join((DECLARATION, head.encode(), content, f"</{soap}:Envelope>".encode()))
 

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mtosi_jms.errors import EncodeError
-from mtosi_jms.namespaces import XML, XSI, split_clark
+from mtosi_jms.namespaces import XSI, split_clark
 from mtosi_jms.xmlbind.fast import Odd
+from mtosi_jms.xmlbind.names import Names
 from mtosi_jms.xmlbind.plan import substitutes
-from mtosi_jms.xmlbind.registry import XSI_NIL, XSI_TYPE, known_prefix
+from mtosi_jms.xmlbind.registry import XSI_NIL, XSI_TYPE
 from mtosi_jms.xmlbind.simpletypes import QNameType, SimpleType
 from mtosi_jms.xmlbind.table import ClassTable
 from mtosi_jms.xmlbind.values import Extras, Leaf, Nil, RawXml, XmlObject
@@ -42,9 +43,6 @@ DECLARATION: Final = b'<?xml version="1.0" encoding="UTF-8"?>\n'
 
 _TAG = re.compile(rb"<[^\s/>]+")
 _NOTHING: Final = Extras()
-_MOST_DECLARATIONS: Final = 256
-_declarations: dict[tuple[frozenset[WritePlan], frozenset[str], frozenset[str]], str] = {}
-"""What was declared before, by the classes and the namespaces that needed it."""
 
 
 class Writer:
@@ -52,16 +50,13 @@ class Writer:
 
     Attributes:
         parts: pieces of text so far.
-        namespaces: the namespaces that the pieces need, to be declared on an element around them.
-        plans: the plans of the classes that were written; the namespaces of their names are needed too.
+        names: the namespaces that the pieces need, to be declared on an element around them.
     """
 
     def __init__(self) -> None:
         self.parts: list[str] = []
-        self.namespaces: set[str] = set()
-        self.plans: set[WritePlan] = set()
+        self.names = Names()
         self._roots: list[Any] = []
-        self._prefixes: dict[str, str] = {}
 
     def root(self, obj: Any) -> None:
         """Write an object as the element of its own name.
@@ -85,7 +80,7 @@ class Writer:
             raise EncodeError("nested too deep, or an object that holds itself", type(obj).__name__) from None
 
     def content(self) -> bytes:
-        """All pieces, UTF-8, with `namespaces` complete.
+        """All pieces, in UTF-8.
 
         Raises:
             EncodeError: a character that XML does not allow.
@@ -102,51 +97,15 @@ class Writer:
         place = next((place for place in places if place is not None), "")
         raise EncodeError(f"character {character} is not allowed in XML", place)
 
-    def declarations(self, but: frozenset[str] = frozenset()) -> str:
-        """`xmlns:` attributes for the namespaces, in the order of their prefixes.
-
-        Args:
-            but: namespaces that the caller declares.
-        """
-        key = (frozenset(self.plans), frozenset(self.namespaces), but)
-        told = _declarations.get(key)
-        if told is None:
-            needed = self.namespaces.union(*(plan.namespaces for plan in self.plans)) - but - {XML, ""}
-            pairs = sorted((self._prefix(namespace), namespace) for namespace in needed)
-            told = "".join(f' xmlns:{prefix}="{escape_attribute(namespace)}"' for prefix, namespace in pairs)
-            if not self._prefixes:
-                if len(_declarations) >= _MOST_DECLARATIONS:
-                    _declarations.clear()
-                _declarations[key] = told
-        return told
-
-    def _prefix(self, namespace: str) -> str:
-        """The prefix of a namespace: that of the process, else one of this text's own.
-
-        Namespaces that no schema names come from peers; to remember them all would let peers fill the memory.
-        """
-        prefix = known_prefix(namespace) or self._prefixes.get(namespace)
-        if prefix is None:
-            prefix = self._prefixes[namespace] = f"_{len(self._prefixes) + 1}"
-        return prefix
-
-    def _qualified(self, tag: str) -> str:
-        """A Clark name as it is written, its namespace noted."""
-        namespace, local = split_clark(tag)
-        if not namespace:
-            return local
-        self.namespaces.add(namespace)
-        return f"{self._prefix(namespace)}:{local}"
-
     def _own_tag(self, obj: XmlObject, table: ClassTable) -> tuple[str, str]:
         """The tag of an object that stands for itself, and its xsi:type where its class is that of a derived type."""
         if table.element is None:
             if obj.extras is None or not obj.extras.element:
                 raise EncodeError(f"{table.cls.__name__} is a type: encode an instance of an element's class")
-            return self._qualified(obj.extras.element), self._type(table)
+            return self.names.qualified(obj.extras.element), self._type(table)
         if table.abstract and not is_excused(obj.extras, "abstract"):
             raise EncodeError(f"element {table.element} is abstract")
-        return self._qualified(str(table.tag)), ""
+        return self.names.qualified(str(table.tag)), ""
 
     def _object(self, obj: Any, table: ClassTable, tag: str, attributes: str = "") -> None:
         plan = table.writing or write_plan(table)
@@ -158,7 +117,7 @@ class Writer:
             else:
                 self.parts.append(f"<{tag}>{inner}</{tag}>" if inner else f"<{tag}/>")
                 return
-        self.plans.add(plan)
+        self.names.plans.add(plan)
         extras: Extras | None = obj.extras
         if plan.attributes or extras is not None:
             attributes += self._attributes(obj, plan, extras or _NOTHING)
@@ -256,7 +215,7 @@ class Writer:
         if (table.abstract or actual.abstract) and not is_excused(value.extras, "abstract"):
             raise EncodeError(f"{table.cls.__name__} is abstract: give an instance of a class derived from it")
         named = value.extras.element if value.extras else ""
-        tag = self._qualified(named) if named and out.field.head else out.tag
+        tag = self.names.qualified(named) if named and out.field.head else out.tag
         if actual is declared:
             return tag, ""
         if not actual.type_name:
@@ -264,8 +223,8 @@ class Writer:
         return tag, self._type(actual)
 
     def _type(self, table: ClassTable) -> str:
-        self.namespaces.add(XSI)
-        return f' xsi:type="{self._qualified(str(table.type_qname))}"'
+        self.names.namespaces.add(XSI)
+        return f' xsi:type="{self.names.qualified(str(table.type_qname))}"'
 
     def _raw(self, out: Out, value: Any) -> None:
         if not isinstance(value, RawXml):
@@ -289,7 +248,7 @@ class Writer:
 
     def _format(self, kind: SimpleType, value: Any) -> str:
         if isinstance(kind, QNameType) and type(value) is str:
-            value = self._qualified(value)
+            value = self.names.qualified(value)
         try:
             return kind.format(value)
         except (TypeError, ValueError, OverflowError, ArithmeticError, AttributeError) as error:
@@ -352,8 +311,8 @@ class Writer:
         text = ""
         for tag, value in attributes.items():
             if tag == XSI_TYPE and value.startswith("{"):
-                value = self._qualified(value)
-            text += f' {self._qualified(tag)}="{escape_attribute(value)}"'
+                value = self.names.qualified(value)
+            text += f' {self.names.qualified(tag)}="{escape_attribute(value)}"'
         return text
 
     def _with_order(self, obj: Any, plan: WritePlan, extras: Extras) -> None:
@@ -404,7 +363,7 @@ class Writer:
         attributes = self.attributes(dict(leaf.attributes))
         text = leaf.text
         if isinstance(out.target, QNameType):
-            text = self._qualified(leaf.value)
+            text = self.names.qualified(leaf.value)
         text = escape_text(text)
         self.parts.append(f"<{out.tag}{attributes}>{text}</{out.tag}>" if text else f"<{out.tag}{attributes}/>")
 
@@ -422,5 +381,5 @@ def encode_object(obj: Any) -> bytes:
     names = b""
     if not isinstance(obj, RawXml) and (tag := _TAG.match(content)) is not None:
         end = tag.end()
-        names = writer.declarations().encode()
+        names = writer.names.declarations().encode()
     return b"".join((DECLARATION, content[:end], names, content[end:]))

@@ -99,7 +99,7 @@ class _Coder:
         # A wildcard that must have something, and a name that depends on namespaces in scope, are for the encoder.
         if any((out.kind in (ANY, RAW_XML) and out.required) or isinstance(out.target, QNameType) for out in outs):
             return _never
-        lines = ["def code(w, o):", " if o.extras is not None: raise Odd", " w.plans.add(plan)", " t = ''"]
+        lines = ["def code(w, o):", " if o.extras is not None: raise Odd", " w.names.plans.add(plan)", " t = ''"]
         lines += [f" if o.{out.name} is not None: raise Odd" for out in plan.attributes]
         for out in outs:
             lines += [f" v = o.{out.name}", *(" " + line for line in self._field(out))]

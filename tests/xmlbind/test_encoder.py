@@ -256,7 +256,7 @@ def test_a_writer_holds_several_objects(c: ModuleType) -> None:
     writer.root(c.Leaves(string="1"))
     writer.root(_raw("<v xmlns='u'/>"))
     writer.root(hdr.Header())
-    text = f"<w{writer.declarations()}>{writer.content().decode()}</w>"
+    text = f"<w{writer.names.declarations()}>{writer.content().decode()}</w>"
     assert [etree.QName(child).localname for child in etree.fromstring(text)] == ["leaves", "v", "header"]
 
 
