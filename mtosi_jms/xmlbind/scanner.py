@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 from xml.sax.saxutils import quoteattr
 
@@ -15,7 +17,7 @@ from mtosi_jms.xmlbind.issues import Issues
 from mtosi_jms.xmlbind.parser import make_parser
 from mtosi_jms.xmlbind.plan import STRING, Slot, plan_of
 from mtosi_jms.xmlbind.scanplan import ISLAND, TEXT, Cell, Child, Layout, Shape, Steps
-from mtosi_jms.xmlbind.values import Nil
+from mtosi_jms.xmlbind.values import Nil, XmlObject
 
 _ENTITIES: Final = {"amp;": "&", "lt;": "<", "gt;": ">", "quot;": '"', "apos;": "'"}
 _LARGEST_ISLAND: Final = 4096
@@ -35,6 +37,37 @@ def unescaped(text: str | None) -> str | None:
         name, end, after = part.partition(";")
         parts += (_ENTITIES[name + end], after)
     return "".join(parts)
+
+
+def rows(item: re.Pattern[str], text: str) -> Iterable[tuple[str | None, ...]]:
+    """The groups of all that a pattern of several groups finds; None where one took no part."""
+    found: list[tuple[str, ...]] = item.findall(text)
+    for row in found:
+        if "" in row:  # empty, or not there: `findall` does not tell
+            return map(re.Match.groups, item.finditer(text))
+    return found
+
+
+def constructor(cls: type[XmlObject], names: Sequence[str]) -> Callable[..., Any]:
+    """What makes objects of a class of the values of some fields, in that order; faster than the class itself.
+
+    Args:
+        cls: a generated class.
+        names: the fields, all that have no default among them.
+    """
+    constants: dict[str, Any] = {"new": partial(cls.__new__, cls)}
+    lines = [f"def make({', '.join(names)}):", " o = new()"]
+    for field in dataclasses.fields(cls):
+        value = field.name
+        if field.name not in names and field.default_factory is list:
+            value = "[]"
+        elif field.name not in names:
+            value = f"d_{field.name}"
+            constants[value] = field.default
+        lines.append(f" o.{field.name} = {value}")
+    exec("\n".join([*lines, " return o"]), constants)  # noqa: S102
+    made: Callable[..., Any] = constants["make"]
+    return made
 
 
 class Islands:
@@ -149,7 +182,7 @@ class _Writer:
     """
 
     def __init__(self, islands: Islands) -> None:
-        self._constants: dict[str, Any] = {"unescaped": unescaped, "groups": re.Match.groups, "islands": islands}
+        self._constants: dict[str, Any] = {"unescaped": unescaped, "rows": rows, "islands": islands}
         self._lists = 0
 
     def function(self, source: str) -> Callable[..., Any]:
@@ -165,8 +198,15 @@ class _Writer:
             names: a variable for each group.
             maker: takes the values.
         """
-        values = (f"{cell.slot.name}={self._value(cell, names)}" for cell in shape.cells)
-        return f"{self._constant(maker)}({', '.join(values)})"
+        values = [self._value(cell, names) for cell in shape.cells]
+        return self._call(maker, [cell.slot.name for cell in shape.cells], values)
+
+    def _call(self, maker: Callable[..., Any], names: list[str], values: list[str]) -> str:
+        """The expression that makes something of the values of some fields."""
+        if isinstance(maker, type) and issubclass(maker, XmlObject):
+            return f"{self._constant(constructor(maker, names))}({', '.join(values)})"
+        given = (f"{name}={value}" for name, value in zip(names, values, strict=True))
+        return f"{self._constant(maker)}({', '.join(given)})"
 
     def _constant(self, value: Any) -> str:
         name = f"c{len(self._constants)}"
@@ -193,7 +233,7 @@ class _Writer:
             slot = cell.slot
             return f"unescaped({group})" if slot.kind == STRING else f"{self._known(slot)}[unescaped({group})]"
         text: Any = plan_of(cell.slot.target).text
-        return f"{self._constant(cell.slot.target.cls)}({text.name}={self._known(text)}[unescaped({group})])"
+        return self._call(cell.slot.target.cls, [text.name], [f"{self._known(text)}[unescaped({group})]"])
 
     def _known(self, slot: Slot) -> str:
         return self._constant(Itself() if slot.kind == STRING else Known(slot.target))
@@ -204,7 +244,9 @@ class _Writer:
         names = [f"l{self._lists}_{number}" for number in range(item.groups)]
         variables = "".join(f"{name}, " for name in names)
         each = self._text(cell, names[0]) if cell.inner is None else self.made(cell.inner, names, cell.inner.table.cls)
-        return f"[{each} for ({variables}) in map(groups, {self._constant(item.finditer)}({group}))]"
+        if len(names) == 1:
+            return f"[{each} for {names[0]} in {self._constant(item.findall)}({group})]"
+        return f"[{each} for ({variables}) in rows({self._constant(item)}, {group})]"
 
 
 class Scanner:
