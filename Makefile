@@ -8,6 +8,10 @@ PIP_TOOLS := pip-tools==7.6.2
 ARGS ?=
 URL :=
 
+# The suite on several cores: a file is one worker's, which has brokers and a Spark session of its own. A few files alone
+# are faster without. What ARGS says comes later and wins: ARGS="-n 0".
+WORKERS = $(if $(findstring .py,$(ARGS)),,-n auto --maxprocesses=4 --dist loadfile)
+
 # A Python of the caller's must not leak into the environment; pip asks nothing and names no newer self.
 unexport PYTHONPATH PYTHONHOME
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -41,8 +45,8 @@ help: ## this list
 demo: java $(READY) ## the main job, end to end: supplier, requestor, landing, Spark, report in out/demo
 	@$(BIN)/mtosi-jms demo $(if $(URL),--url '$(subst ','\'',$(URL))') $(ARGS)
 
-test: java $(READY) ## the whole test suite
-	@$(BIN)/python -m pytest $(ARGS)
+test: java $(READY) ## the whole test suite, on all cores; tests on real brokers start and stop them themselves
+	@$(BIN)/python -m pytest $(WORKERS) $(ARGS)
 
 check: $(READY) ## ruff, mypy --strict, stub freshness, packaging
 	@$(BIN)/ruff check .
@@ -55,8 +59,8 @@ check: $(READY) ## ruff, mypy --strict, stub freshness, packaging
 bench: java $(READY) ## the benchmarks beside their peers, as a table and in out/bench.json
 	@$(BIN)/python benchmarks/run.py $(ARGS)
 
-brokers: java $(READY) ## the tests that want real brokers, which they start and stop themselves
-	@$(BIN)/python -m pytest -m "broker and not endurance" $(ARGS)
+brokers: java $(READY) ## of the test suite those on real brokers alone
+	@$(BIN)/python -m pytest $(WORKERS) -m "broker and not endurance" $(ARGS)
 
 endurance: java $(READY) ## what is too long for CI: soaks, kill rounds, fuzzing, files of gigabytes
 	@$(BIN)/python -m pytest -m endurance $(ARGS)

@@ -163,6 +163,66 @@ def test_help_lists_every_target(make: Make) -> None:
     assert {line.split()[1] for line in result.stdout.splitlines()} == set(TARGETS)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "parallel"), [("", True), ("tests/soap -x", True), ("tests/soap/test_faults.py", False)]
+)
+@pytest.mark.parametrize("target", ["test", "brokers"])
+def test_the_suite_takes_all_cores_and_one_file_one(make: Make, target: str, arguments: str, parallel: bool) -> None:
+    python = f'exec {sys.executable} "$@"'
+    result = make("-n", target, f"ARGS={arguments}", python=python, java=java_of("17"))
+    (line,) = [line for line in result.stdout.splitlines() if "-m pytest" in line]
+    assert ("-n auto --maxprocesses=4 --dist loadfile" in line) == parallel
+    assert line.endswith(arguments)
+
+
+def run_ci(tmp_path: Path, **tools: str) -> subprocess.CompletedProcess[str]:
+    """CI's script where nothing is but these tools; make only tells its target."""
+    folder = tmp_path / "bin"
+    for name in ("bash", "dirname", "env", "head", "sed"):
+        found = shutil.which(name)
+        assert found
+        folder.mkdir(exist_ok=True)
+        (folder / name).symlink_to(found)
+    script(folder / "id", "echo 0")
+    script(folder / "make", 'echo "make $1"')
+    for name, text in tools.items():
+        script(folder / name.replace("_", "-"), text)
+    checkout = tmp_path / "checkout" / ".ci"
+    checkout.mkdir(parents=True)
+    shutil.copy(ROOT / ".ci" / "run", checkout)
+    return subprocess.run(
+        ["bash", str(checkout / "run")], env={"PATH": str(folder)}, capture_output=True, text=True, timeout=60
+    )
+
+
+INSTALLED = Path("/usr/share/java/activemq-broker.jar").exists()
+
+
+def test_ci_goes_on_where_nothing_can_be_installed(tmp_path: Path) -> None:
+    result = run_ci(tmp_path, apt_get="exit 100")
+    assert (result.returncode, result.stdout.splitlines()) == (0, ["make check", "make test"])
+    told = [line.removeprefix("not installed: ") for line in result.stderr.splitlines() if "not installed" in line]
+    assert told == ["openjdk-17-jdk-headless", "maven", *([] if INSTALLED else ["activemq"])]
+
+
+def test_ci_goes_on_without_apt(tmp_path: Path) -> None:
+    result = run_ci(tmp_path)
+    assert (result.returncode, result.stdout.splitlines()) == (0, ["make check", "make test"])
+    assert "no apt-get: maven" in result.stderr
+
+
+def test_ci_installs_only_what_is_missing(tmp_path: Path) -> None:
+    result = run_ci(tmp_path, java=java_of("17.0.1"), javac="exit 0", mvn="exit 0", apt_get='echo "apt-get $*"')
+    assert "jdk" not in result.stderr
+    assert "maven" not in result.stderr
+
+
+def test_ci_wants_the_compiler_too(tmp_path: Path) -> None:
+    result = run_ci(tmp_path, java=java_of("17.0.1"), mvn="exit 0", apt_get='echo "apt-get $*"')
+    assert "apt-get install -qq -y --no-install-recommends openjdk-17-jdk-headless" in result.stderr
+    assert "openjdk-21" not in result.stderr
+
+
 def test_ci_ends_with_the_tests_and_is_ready_to_run() -> None:
     path = ROOT / ".ci" / "run"
     assert os.access(path, os.X_OK)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -12,13 +13,14 @@ import pytest
 
 from mtosi_jms.broker.process import BrokerProcess
 from mtosi_jms.jms.destinations import Queue, Topic
+from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport import connect
-from mtosi_jms.transport.base import Connection, Session
+from mtosi_jms.transport.base import AckMode, Connection, Consumer, Session
 from mtosi_jms.transport.completion import OPTIONS, SendRules
 from mtosi_jms.transport.memory import CompletionGate, MemoryConnection, MemoryProvider
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds after which a thread that should have ended is taken to hang."""
 
 _numbers = itertools.count(1)
@@ -44,7 +46,8 @@ class ProviderUnderTest(Protocol):
     """What the suite wants of a provider.
 
     Attributes:
-        quiet: seconds after which a message that did not come does not come; 0 where nothing is ever under way.
+        quiet: seconds of silence, before and after `settle`, by which a message is known not to come; 0 where nothing
+            is ever under way.
     """
 
     quiet: float
@@ -54,6 +57,9 @@ class ProviderUnderTest(Protocol):
 
     def pass_time(self, seconds: float) -> None:
         """Lets the provider's clock go on: at once where it is injected, by waiting where it is real."""
+
+    def settle(self) -> None:
+        """Returns once the provider has had the time to do what it was asked for, however slow the machine is."""
 
     def until_blocked(self, session: Session) -> None:
         """Returns once another thread waits in a session, for a message or for room."""
@@ -67,9 +73,14 @@ class ProviderUnderTest(Protocol):
 
 def until_memory_blocks(session: Any) -> None:
     """Returns once another thread waits in a session of an embedded provider."""
-    for _ in range(5_000_000):
-        with session.provider.lock:
-            if session.blocked:
+    _until(session.provider.lock, lambda: session.blocked)
+
+
+def _until(lock: AbstractContextManager[Any], blocked: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        with lock:
+            if blocked():
                 return
     pytest.fail("no thread is blocked in the session")
 
@@ -92,6 +103,9 @@ class MemoryUnderTest:
     def pass_time(self, seconds: float) -> None:
         self._clock.advance(seconds)
 
+    def settle(self) -> None:
+        """Nothing is ever under way."""
+
     def until_blocked(self, session: Any) -> None:
         until_memory_blocks(session)
 
@@ -104,28 +118,39 @@ class MemoryUnderTest:
 
 
 class StompUnderTest:
-    """A real broker over STOMP; its clock and its silence are real."""
+    """A real broker over STOMP; its clock and its silence are real, its deadlines those of a busy machine."""
 
-    quiet = 0.25
+    quiet = 0.15
 
     def __init__(self, broker: BrokerProcess) -> None:
         self._url = broker.endpoints.url("stomp")
         self._connections: list[Connection] = []
+        self._rounds: tuple[Session, Consumer] | None = None
+        self._settling = threading.Lock()  # tests with threads of their own settle in each
 
     def connect(self, **options: Any) -> Connection:
-        connection = connect(self._url, **options)
+        connection = connect(self._url, **{"connect_timeout": PATIENCE, "send_timeout": PATIENCE} | options)
         self._connections.append(connection)
         return connection
 
     def pass_time(self, seconds: float) -> None:
         time.sleep(seconds)
 
+    def settle(self) -> None:
+        """A message of another connection goes to the broker and back."""
+        there = Queue(f"contract.rounds.{id(self)}")
+        with self._settling:
+            if self._rounds is None:
+                connection = self.connect()
+                connection.start()
+                made = connection.session(AckMode.AUTO)
+                self._rounds = made, made.consumer(there)
+            session, consumer = self._rounds
+            session.send(there, JmsMessage(body=b"<there-and-back/>"))
+            assert consumer.receive(PATIENCE) is not None, "the broker does not answer"
+
     def until_blocked(self, session: Any) -> None:
-        for _ in range(5_000_000):
-            with session.connection.lock:
-                if session.blocked:
-                    return
-        pytest.fail("no thread is blocked in the session")
+        _until(session.connection.lock, lambda: session.blocked)
 
     def hold_completions(self) -> None:
         """A real broker confirms when it likes."""

@@ -11,7 +11,7 @@ import pytest
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport.base import Connection, Consumer, Delivery
 
-SOON = 5.0
+SOON = 30.0
 """Seconds that a message which must come may take."""
 
 
@@ -49,18 +49,32 @@ def take() -> Callable[[Consumer], Delivery]:
 
 
 @pytest.fixture
-def nothing(provider: Any) -> Callable[[Consumer], bool]:
-    """Whether no message comes."""
-    return lambda consumer: consumer.receive(provider.quiet) is None
+def more(provider: Any) -> Callable[[Consumer], Delivery | None]:
+    """The next message; None where none comes any more."""
+
+    def next_one(consumer: Consumer) -> Delivery | None:
+        delivery = consumer.receive(provider.quiet)
+        if delivery is None and provider.quiet:
+            provider.settle()
+            delivery = consumer.receive(provider.quiet)
+        return delivery
+
+    return next_one
 
 
 @pytest.fixture
-def drain(provider: Any) -> Callable[[Consumer], list[JmsMessage]]:
+def nothing(more: Callable[[Consumer], Delivery | None]) -> Callable[[Consumer], bool]:
+    """Whether no message comes."""
+    return lambda consumer: more(consumer) is None
+
+
+@pytest.fixture
+def drain(more: Callable[[Consumer], Delivery | None]) -> Callable[[Consumer], list[JmsMessage]]:
     """What is there, each acknowledged."""
 
     def all_of(consumer: Consumer) -> list[JmsMessage]:
         taken = []
-        while (delivery := consumer.receive(provider.quiet)) is not None:
+        while (delivery := more(consumer)) is not None:
             delivery.acknowledge()
             taken.append(delivery.message)
         return taken

@@ -96,7 +96,7 @@ class Chain:
         """Has a message handed out."""
         sender = self.connection.session()
         sender.send(self.queue, JmsMessage())
-        self.delivery = self.consumer.receive(5)
+        self.delivery = self.consumer.receive(30)
         assert self.delivery is not None
 
 
