@@ -16,6 +16,8 @@ _LEAST: Final = (1, 1)
 class Capability(enum.Enum):
     """What JMS has and a transport may lack, as its wire does. What is not here, every transport has.
 
+    ANY_TEXT: any characters in texts and headers, U+0000 and other control characters as well; elsewhere they are
+        refused before anything is sent, as XML refuses them.
     BROWSE: `Session.browse`.
     BROWSE_WAITING: `browse` leaves out what was handed out and is not acknowledged.
     DEAD_LETTER: the connection itself takes `max_deliveries` and `dead_letter`; others have it set up at the broker.
@@ -24,9 +26,12 @@ class Capability(enum.Enum):
     DURABLE: durable subscriptions.
     DURABLE_RULES: the provider itself holds their rules: a client id has one connection at a time, another topic or
         selector makes a new subscription, and an unknown name is told.
+    LARGE_HEADERS: headers and properties of more than 10,000 bytes, and 1,000 of them and more.
     MESSAGE_IDS: the message that `send` returns has its message id and timestamp as the receiver will see them.
     NO_LOCAL: `no_local` on topics.
     PRIORITY: a message of higher priority overtakes those that wait; JMS asks only for a best effort.
+    REDELIVERED: what comes again is marked `redelivered`, whoever receives it; elsewhere only the connection that had
+        it before sees the mark.
     SELECTORS: consumers with a selector.
     TEMPORARY_CHECKED: sending to a temporary destination that has gone is told; elsewhere the message is lost.
     TRANSACTED_RECEIVE: what a transacted session receives is part of its transaction, and not its sends alone.
@@ -36,15 +41,18 @@ class Capability(enum.Enum):
         which no other consumer gets meanwhile, and no later message of higher priority overtakes.
     """
 
+    ANY_TEXT = "any text"
     BROWSE = "browse"
     BROWSE_WAITING = "browsing what waits alone"
     DEAD_LETTER = "dead letters"
     DELIVERY_COUNT = "delivery count"
     DURABLE = "durable subscriptions"
     DURABLE_RULES = "rules of durable subscriptions"
+    LARGE_HEADERS = "large headers"
     MESSAGE_IDS = "message ids at sending"
     NO_LOCAL = "no local"
     PRIORITY = "order by priority"
+    REDELIVERED = "mark of redelivery"
     SELECTORS = "selectors"
     TEMPORARY_CHECKED = "temporary destinations checked at sending"
     TRANSACTED_RECEIVE = "transacted receiving"

@@ -111,6 +111,7 @@ class ActiveMQ(Dialect):
             Capability.DURABLE,
             Capability.DURABLE_RULES,
             Capability.NO_LOCAL,
+            Capability.REDELIVERED,
             Capability.SELECTORS,
             Capability.TEMPORARY_CHECKED,
             Capability.TRANSACTED_RECEIVE,
@@ -192,7 +193,15 @@ class Artemis(Dialect):
     """
 
     provider = "ActiveMQ Artemis"
-    capabilities = frozenset({Capability.DURABLE, Capability.NO_LOCAL, Capability.PRIORITY, Capability.SELECTORS})
+    capabilities = frozenset(
+        {
+            Capability.DURABLE,
+            Capability.LARGE_HEADERS,
+            Capability.NO_LOCAL,
+            Capability.PRIORITY,
+            Capability.SELECTORS,
+        }
+    )
     _prefixes: Final[dict[type[Destination], str]] = {
         Queue: "queue://",
         Topic: "topic://",

@@ -17,13 +17,19 @@ SOON = 30.0
 
 @pytest.fixture(autouse=True)
 def _capabilities(request: pytest.FixtureRequest) -> None:
-    """Skips a test marked `capability` where the transport lacks one."""
-    wanted = {one for marker in request.node.iter_markers("capability") for one in marker.args}
-    if wanted:
+    """Skips a test marked `capability` where the transport lacks one, and one marked `without` where it has one."""
+    wanted = _of(request, "capability")
+    unwanted = _of(request, "without")
+    if wanted or unwanted:
         made = request.getfixturevalue("provider").connect()
-        lacking = sorted(one.value for one in wanted - made.capabilities)
-        if lacking:
-            pytest.skip(f"{made.metadata.provider} lacks {', '.join(lacking)}")
+        for found, verb in ((wanted - made.capabilities, "lacks"), (unwanted & made.capabilities, "has")):
+            if found:
+                named = ", ".join(sorted(one.value for one in found))
+                pytest.skip(f"{made.metadata.provider} {verb} {named}")
+
+
+def _of(request: pytest.FixtureRequest, name: str) -> set[Any]:
+    return {one for marker in request.node.iter_markers(name) for one in marker.args}
 
 
 @pytest.fixture

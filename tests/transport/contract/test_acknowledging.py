@@ -10,6 +10,7 @@ import pytest
 
 from mtosi_jms.errors import IllegalStateError
 from mtosi_jms.jms.destinations import Queue
+from mtosi_jms.jms.message import DeliveryMode
 from mtosi_jms.transport.base import AckMode, Connection, Session
 from mtosi_jms.transport.descriptor import Capability
 
@@ -63,6 +64,22 @@ class TestAcknowledging:
         assert (again.redelivered, again.delivery_count) == (True, 2)
         assert again.message_id == delivery.message.message_id
         assert not delivery.message.redelivered
+
+    @pytest.mark.capability(Capability.REDELIVERED)
+    @pytest.mark.obligation("T1.10")
+    @pytest.mark.parametrize("delivery_mode", list(DeliveryMode))
+    @pytest.mark.parametrize("what", ["session", "connection"])
+    def test_what_comes_again_is_marked_for_anybody(
+        self, started: Any, queue: Queue, what: str, delivery_mode: DeliveryMode, text: Any, take: Any
+    ) -> None:
+        first = started()
+        session = first.session()
+        session.send(queue, text(1, delivery_mode=delivery_mode))
+        assert not take(session.consumer(queue)).message.redelivered
+        (session if what == "session" else first).close()
+        again = take(started().session().consumer(queue)).message
+        assert again.redelivered
+        assert again.delivery_count == 2
 
     @pytest.mark.obligation("P19")
     def test_each_message_is_acknowledged_by_itself(
@@ -120,10 +137,10 @@ class TestAcknowledging:
         self, provider: Any, connection: Connection, queue: Queue, text: Any, take: Any, nothing: Any
     ) -> None:
         session = connection.session()
-        session.send(queue, text(1, time_to_live_ms=500))
+        session.send(queue, text(1, time_to_live_ms=2_000))
         consumer = session.consumer(queue)
         take(consumer)
-        provider.pass_time(0.75)
+        provider.pass_time(2.5)
         session.recover()
         assert nothing(consumer)
 

@@ -92,7 +92,7 @@ class TestLifeCycle:
     def test_threads_share_a_connection(
         self, connection: Connection, queue: Queue, background: Background, patience: float, text: Any, drain: Any
     ) -> None:
-        ready = threading.Barrier(8)
+        ready = threading.Barrier(16)
 
         def work() -> bool:
             ready.wait(patience)
@@ -103,7 +103,7 @@ class TestLifeCycle:
                     session.send(temporary, text(number))
                 return [m.body for m in drain(consumer)] == [text(n).body for n in range(50)]
 
-        assert [future.result(patience) for future in [background(work) for _ in range(8)]] == [True] * 8
+        assert [future.result(patience) for future in [background(work) for _ in range(16)]] == [True] * 16
 
     @pytest.mark.obligation("P4")
     def test_misuse_by_many_threads_is_told_and_harms_nothing(

@@ -8,7 +8,7 @@ import pytest
 
 from mtosi_jms.errors import SelectorError
 from mtosi_jms.jms.destinations import Destination, Queue, Topic
-from mtosi_jms.transport.base import Connection
+from mtosi_jms.transport.base import AckMode, Connection
 from mtosi_jms.transport.descriptor import Capability
 
 pytestmark = pytest.mark.capability(Capability.SELECTORS)
@@ -76,6 +76,41 @@ def test_types_count(
         values = {"n": number, "flag": bool(number % 2), "ratio": 0.1 if number % 2 else 0.75}
         session.send(queue, text(number, properties=values))
     assert bodies(session.consumer(queue, selector)) == taken
+
+
+SELECTED = {
+    "word = 'odd'": ["1", "3"],
+    "word <> 'odd'": ["2", "4"],
+    "word IN ('even', 'other')": ["2", "4"],
+    "word LIKE 'o%'": ["1", "3"],
+    "n > 2": ["3", "4"],
+    "n BETWEEN 2 AND 3": ["2", "3"],
+    "n = 2": ["2"],
+    "n <> 2": ["1", "3", "4"],
+    "flag = TRUE": ["1", "3"],
+    "flag = FALSE": ["2", "4"],
+    "flag = TRUE AND n > 1": ["3"],
+    "missing IS NULL": ["1", "2", "3", "4"],
+    "missing = 'x'": [],
+}
+
+
+@pytest.mark.obligation("P15", "P39")
+def test_text_numbers_and_booleans(
+    provider: Any, connection: Connection, topic: Topic, text: Any, take: Any, name_of: Any
+) -> None:
+    """On every transport, whatever becomes of the types of properties on its wire."""
+    session = connection.session(AckMode.AUTO)
+    consumers = {selector: session.consumer(topic, selector) for selector in SELECTED}
+    for number in range(1, 5):
+        values = {"n": number, "flag": bool(number % 2), "word": "odd" if number % 2 else "even"}
+        session.send(topic, text(number, properties=values))
+    found = {
+        selector: [name_of(take(consumers[selector]).message) for _ in taken] for selector, taken in SELECTED.items()
+    }
+    assert found == SELECTED
+    provider.settle()
+    assert [selector for selector, consumer in consumers.items() if consumer.receive(provider.quiet)] == []
 
 
 def test_headers_are_selected_by(connection: Connection, queue: Queue, text: Any, bodies: Any) -> None:

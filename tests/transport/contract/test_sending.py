@@ -5,11 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from lxml import etree
 
 from mtosi_jms.jms.destinations import Destination, Queue, Topic
 from mtosi_jms.jms.message import INT_MAX, INT_MIN, LONG_MAX, DeliveryMode, JmsMessage, Long, MessageType
 from mtosi_jms.transport.base import Connection
 from mtosi_jms.transport.descriptor import Capability
+
+TEXTS = [
+    pytest.param("größe ☃ 中文", id="of the BMP"),
+    pytest.param("\ud7ff\ue000\ufffd\u2028\u0085\u007f", id="the edges of the BMP"),
+    pytest.param("a\U0001f600b\U0010fffd\U00010000", id="beyond the BMP"),
+]
+"""What XML may hold."""
 
 
 class TestSending:
@@ -58,11 +66,76 @@ class TestSending:
         assert (received.message_type, received.destination) == (MessageType.TEXT, queue)
         assert (received.redelivered, received.delivery_count) == (False, 1)
 
-    @pytest.mark.parametrize("size", [0, 1, 1024, 1_000_000])
-    def test_bodies_of_any_size(self, connection: Connection, queue: Queue, size: int, take: Any) -> None:
+    @pytest.mark.parametrize("message_type", list(MessageType))
+    @pytest.mark.parametrize("size", [0, 1, 1024, 1_000_000, 20_000_000])
+    def test_bodies_of_any_size(
+        self, connection: Connection, queue: Queue, size: int, message_type: MessageType, take: Any
+    ) -> None:
         session = connection.session()
-        session.send(queue, JmsMessage(body=b"x" * size))
-        assert take(session.consumer(queue)).message.body == b"x" * size
+        session.send(queue, JmsMessage(body=b"x" * size, message_type=message_type))
+        received = take(session.consumer(queue)).message
+        assert received.message_type is message_type
+        assert received.body == b"x" * size
+
+    @pytest.mark.obligation("P14")
+    @pytest.mark.parametrize("characters", TEXTS)
+    def test_unicode_arrives_as_it_was_sent(
+        self, connection: Connection, queue: Queue, characters: str, take: Any
+    ) -> None:
+        """In the body, in an attribute there, in a property and in headers."""
+        message = JmsMessage(
+            body=f"<a b='{characters}'>{characters}<![CDATA[{characters}]]></a>".encode(),
+            properties={"MTOSI_objectName": characters},
+            correlation_id=characters,
+            jms_type=characters,
+        )
+        session = connection.session()
+        session.send(queue, message)
+        received = take(session.consumer(queue)).message
+        assert etree.fromstring(received.body).text == etree.fromstring(message.body).text
+        assert etree.fromstring(received.body).get("b") == characters
+        assert dict(received.properties) == {"MTOSI_objectName": characters}
+        assert (received.correlation_id, received.jms_type) == (characters, characters)
+
+    @pytest.mark.capability(Capability.ANY_TEXT)
+    def test_any_text_at_all(self, connection: Connection, queue: Queue, take: Any) -> None:
+        message = JmsMessage(body=b"a\0\x1b\x0b", properties={"p": "a\0\x1b"}, correlation_id="a\0")
+        session = connection.session()
+        session.send(queue, message)
+        received = take(session.consumer(queue)).message
+        assert (received.body, received.properties["p"], received.correlation_id) == (message.body, "a\0\x1b", "a\0")
+
+    @pytest.mark.parametrize("text", ["\t", "\n", "\r", ":", "\\", "a:\\n\\c b", " blanks ", ""], ids=repr)
+    def test_what_headers_must_escape(self, connection: Connection, queue: Queue, text: str, take: Any) -> None:
+        session = connection.session()
+        session.send(queue, JmsMessage(properties={"p": text}))
+        assert take(session.consumer(queue)).message.properties["p"] == text
+
+    @pytest.mark.parametrize(("count", "size"), [(1, 9_000), (900, 9)])
+    def test_headers_of_some_size(self, connection: Connection, queue: Queue, count: int, size: int, take: Any) -> None:
+        properties = {f"p{number}": "x" * size for number in range(count)}
+        session = connection.session()
+        session.send(queue, JmsMessage(properties=properties))
+        assert dict(take(session.consumer(queue)).message.properties) == properties
+
+    @pytest.mark.capability(Capability.LARGE_HEADERS)
+    @pytest.mark.parametrize(("count", "size"), [(1, 60_000), (1_500, 9)])
+    def test_large_headers(self, connection: Connection, queue: Queue, count: int, size: int, take: Any) -> None:
+        properties = {f"p{number}": "x" * size for number in range(count)}
+        session = connection.session()
+        session.send(queue, JmsMessage(properties=properties, delivery_mode=DeliveryMode.PERSISTENT))
+        assert dict(take(session.consumer(queue)).message.properties) == properties
+
+    @pytest.mark.obligation("T1.3")
+    @pytest.mark.parametrize("delivery_mode", list(DeliveryMode))
+    @pytest.mark.parametrize("priority", [0, 4, 9])
+    def test_mode_and_priority_are_told(
+        self, connection: Connection, queue: Queue, delivery_mode: DeliveryMode, priority: int, text: Any, take: Any
+    ) -> None:
+        session = connection.session()
+        session.send(queue, text(1, delivery_mode=delivery_mode, priority=priority))
+        received = take(session.consumer(queue)).message
+        assert (received.delivery_mode, received.priority) == (delivery_mode, priority)
 
     @pytest.mark.obligation("P14")
     def test_bytes_stay_bytes(self, connection: Connection, queue: Queue, take: Any) -> None:
