@@ -405,8 +405,8 @@ class StompSession(Session):
                 consumer = self.unsettled.strike(entry)
                 if consumer is None:
                     continue
+                self.connection.note_returned([entry])  # where it waits here, the broker may still have it back
                 if consumer.closed:
-                    self.connection.note_returned([entry])
                     closed[consumer] = None
                 elif not entry.comes_again:
                     again = Entry(entry.subscription, entry.link, entry.ack, entry.message.again())

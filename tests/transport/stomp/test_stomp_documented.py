@@ -1,4 +1,4 @@
-"""docs/stomp.md: its code runs, and it names every option and what each broker can do."""
+"""docs/stomp.md: its code runs, and it names every option."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.transport import ALL_CAPABILITIES
-from mtosi_jms.transport.stomp.dialect import ActiveMQ, Artemis
 from mtosi_jms.transport.stomp.options import StompOptions
 
 
@@ -32,15 +30,3 @@ def test_the_code_on_the_page_runs(
 def test_the_page_names_all_options(page: str) -> None:
     for option in fields(StompOptions):
         assert f"`{option.name}`" in page
-
-
-def test_the_table_of_capabilities_is_true(page: str) -> None:
-    rows = re.findall(r"^\| (`[A-Z_`, ]+`) \| (yes|no)[^|]*\| (yes|no)[^|]*\|$", page, re.MULTILINE)
-    told = {name: (classic, artemis) for names, classic, artemis in rows for name in re.findall(r"[A-Z_]+", names)}
-    for one in ALL_CAPABILITIES:
-        has = (one in ActiveMQ.capabilities, one in Artemis.capabilities)
-        if one.name in told:
-            assert tuple(word == "yes" for word in told[one.name]) == has, one
-        else:
-            assert has == (False, False), one
-            assert one.name in page, one
