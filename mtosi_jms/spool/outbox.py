@@ -24,7 +24,8 @@ log = logging.getLogger(__name__)
 SEGMENT_BYTES: Final = 16 * 1024 * 1024
 """Size from which on a file of a journal is not added to."""
 _WAITS: Final = "waits"
-_LIMIT: Final = 1024 * 1024 * 1024
+LIMIT_BYTES: Final = 1024 * 1024 * 1024
+"""Unconfirmed bytes that an outbox takes, unless told otherwise."""
 
 
 class Outbox:
@@ -57,7 +58,7 @@ class Outbox:
         self,
         folder: str | os.PathLike[str],
         *,
-        limit_bytes: int = _LIMIT,
+        limit_bytes: int = LIMIT_BYTES,
         segment_bytes: int = SEGMENT_BYTES,
         on_refused: Callable[[JmsMessage, MtosiError], object] | None = None,
         clock: Callable[[], float] = time.time,
