@@ -153,15 +153,19 @@ class Inbox:
     def release(self, key: str) -> None:
         """Have a message handed out once more: one that was taken and surely not done with, or one in doubt.
 
+        It takes its old place among those that wait.
+
         Raises:
             SpoolError: that cannot be noted.
         """
         with self._ledger.lock:
-            if self._ledger.get(key) is None or key in self._ready:
+            one = self._ledger.get(key)
+            if one is None or key in self._ready:
                 return
-            self._ledger.mark(key, _LANDED, sync=True)
+            if one.state != _LANDED:
+                self._ledger.mark(key, _LANDED, sync=True)
             self._doubtful.pop(key, None)
-            self._ready.appendleft(key)
+            self._ready.insert(sum(self._number(other) < one.number for other in self._ready), key)
 
     def doubt(self, key: str) -> None:
         """Note that it is not known what became of a message that was handed out."""
@@ -182,6 +186,10 @@ class Inbox:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _number(self, key: str) -> int:
+        one = self._ledger.get(key)
+        return one.number if one is not None else 0
 
     def _is_handed(self, key: str) -> bool:
         one = self._ledger.get(key)

@@ -283,6 +283,16 @@ class TestInbox:
             assert handed_out(third) == ([b"<n>1</n>"] if again else [])
             assert not third.land(marked(1))
 
+    def test_what_goes_back_takes_its_old_place(self, inbox: Inbox) -> None:
+        for number in range(5):
+            inbox.land(marked(number))
+        taken = [inbox.take() for _ in range(4)]
+        for entry in taken[1:]:
+            assert entry is not None
+            inbox.release(entry.key)
+            inbox.release(entry.key)
+        assert handed_out(inbox) == [b"<n>%d</n>" % number for number in range(1, 5)]
+
     def test_a_doubt_in_the_same_process(self, folder: Path) -> None:
         told: list[InboxEntry] = []
         with Inbox(folder, on_doubt=told.append) as inbox:
