@@ -376,15 +376,7 @@ class SpoolInUseError(SpoolError):
 
 
 class SpoolFullError(SpoolError):
-    """An outbox that holds as many unconfirmed bytes as it may; the message was not stored.
-
-    Attributes:
-        limit: how many that are.
-    """
-
-    def __init__(self, path: str, limit: int) -> None:
-        self.limit = limit
-        super().__init__(path, f"what is not confirmed has reached {limit:,} bytes")
+    """An outbox that holds as many unconfirmed bytes as it may; the message was not stored."""
 
 
 class FileLocationError(MtosiError, ValueError):

@@ -103,7 +103,7 @@ class Outbox:
             if self._ledger.knows(key):
                 raise ConfigError(f"a message of the id {key} is stored and not confirmed")
             if self._ledger.bytes_open + len(message.body) > self._limit:
-                raise SpoolFullError(str(self._folder), self._limit)
+                raise SpoolFullError(str(self._folder), f"what is not confirmed has reached {self._limit:,} bytes")
             self._ledger.add(key, stored, _WAITS)
         return stored
 

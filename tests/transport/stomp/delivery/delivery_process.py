@@ -15,7 +15,7 @@ from typing import Any
 
 from mtosi_jms.errors import TransportError, UnknownOutcomeError
 from mtosi_jms.jms import JmsMessage, Queue
-from mtosi_jms.runtime import ConsumerRuntime
+from mtosi_jms.runtime import ConsumerRuntime, RuntimeRules
 from mtosi_jms.spool import Inbox, InboxEntry, Outbox
 from mtosi_jms.transport import connect
 
@@ -65,7 +65,12 @@ def receive(queue: Queue, folder: str) -> None:
         tell("handed", name_of(message), inbox.duplicates)
 
     runtime = ConsumerRuntime(
-        lambda: connect(os.environ["BROKER_URL"]), queue, handle, inbox=inbox, parking=Queue(f"{queue.name}.parked")
+        lambda: connect(os.environ["BROKER_URL"]),
+        queue,
+        handle,
+        inbox=inbox,
+        parking=Queue(f"{queue.name}.parked"),
+        rules=RuntimeRules(concurrency=4),
     )
     runtime.run()
     tell("dropped", inbox.duplicates)
