@@ -25,8 +25,11 @@ MtosiError
 │   ├── UnknownOutcomeError             the way was lost before the provider confirmed: it may have the message
 │   └── SendTimeoutError (TimeoutError)     an asynchronous send without an outcome in time
 ├── HandlerTimeoutError (TimeoutError)  a handler of the consumer runtime ran past its deadline
-├── SpoolError (OSError)                a landing that cannot be written or read
-│   └── ArchiveError                        a packed file that is damaged or may not be unpacked
+├── SpoolError (OSError)                a landing or journal that cannot be written or read
+│   ├── ArchiveError                        a packed file that is damaged or may not be unpacked
+│   ├── JournalDamageError                  a journal with bytes that were not written: file, offset
+│   ├── SpoolInUseError                     a folder that another process, or object, has open
+│   └── SpoolFullError                      an outbox that holds as much as it may
 ├── FileLocationError (ValueError)      a fileLocationURI that may not be followed, or leads to nothing (C18)
 └── SchemaError (ValueError)            WSDL or XSD that cannot be used: file, line, rule
 
@@ -301,7 +304,15 @@ class UnknownOutcomeError(TransportError):
 
     It may have the message or not, and the SDK does not send it again: the application decides. A message that was sent
     PERSISTENT carries `MTOSIX_messageId`, by which a receiver tells a second copy.
+
+    Attributes:
+        messages: what may or may not have arrived, each a `JmsMessage` with its destination: to send one again,
+            `session.send(message.destination, message)`. Empty where nothing was sent but an acknowledgement.
     """
+
+    def __init__(self, message: str, messages: Sequence[Any] = ()) -> None:
+        self.messages: tuple[Any, ...] = tuple(messages)
+        super().__init__(message)
 
 
 class SendTimeoutError(TransportError, TimeoutError):
@@ -346,6 +357,26 @@ class SpoolError(MtosiError, OSError):
 
 class ArchiveError(SpoolError):
     """A packed file that is damaged, or that may not be unpacked: unsafe names, links, more than its bounds allow."""
+
+
+class JournalDamageError(SpoolError):
+    """A journal that holds bytes which were not written there; what a crash leaves at the end is none.
+
+    Attributes:
+        offset: of the first byte at fault, in the file of `path`.
+    """
+
+    def __init__(self, path: str, offset: int) -> None:
+        self.offset = offset
+        super().__init__(path, f"damaged at byte {offset}: it is not read any further, and nothing is guessed")
+
+
+class SpoolInUseError(SpoolError):
+    """A folder that another process has open, or another object of this one."""
+
+
+class SpoolFullError(SpoolError):
+    """An outbox that holds as many unconfirmed bytes as it may; the message was not stored."""
 
 
 class FileLocationError(MtosiError, ValueError):

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
+from mtosi_jms.delivery import OutgoingJournal
 from mtosi_jms.errors import ConfigError, HeaderError
 from mtosi_jms.incoming import Landing, Orphans
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
@@ -57,6 +58,8 @@ class Requestor:
         on_orphan: called with each reply that belongs to no exchange, by a thread that waits for another; once there
             were asynchronous callers, by a thread of its own.
         expect_ack: take a reply without body and batch fields for an acknowledgement, not for the answer (C61).
+        outbox: stores each request of a one-way operation before it is sent, PERSISTENT, and until the provider has
+            confirmed it. Where there is an answer it is that which confirms, and who waits for it asks again.
         new_id: makes correlation ids.
         clock: seconds, not running backwards.
 
@@ -80,6 +83,7 @@ class Requestor:
         landing: Landing | None = None,
         on_orphan: Orphans | None = None,
         expect_ack: bool = False,
+        outbox: OutgoingJournal | None = None,
         new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -94,6 +98,7 @@ class Requestor:
         self._reply_to = reply_to and connection.names.uri_of(reply_to)
         self._failure_reply_to = failure_reply_to and connection.names.uri_of(failure_reply_to)
         self._expect_ack = expect_ack
+        self._outbox = outbox
         self._new_id = new_id
         self._clock = clock
         self._sending = threading.Lock()
@@ -248,7 +253,11 @@ class Requestor:
     ) -> None:
         target = target_of(self.connection.names, destination, options)
         message = self._message(self._header(operation, target, {}), request, target.options, one_way=True)
-        self._send(target.destination, message)
+        if self._outbox is None or target.destination.is_temporary:
+            self._send(target.destination, message)
+            return
+        with self._sending:
+            self._outbox.send(self._session, target.destination, message)
 
     def _reply_name(self, target: Target) -> str | None:
         """The header's replyToURI: what the call's address says, if replies come in there, else the requestor's own."""

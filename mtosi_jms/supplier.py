@@ -30,6 +30,7 @@ from mtosi_jms.answers import (
     tag_of,
 )
 from mtosi_jms.bulk import Folders
+from mtosi_jms.delivery import InboxReceiver, IncomingJournal, give_back, handed_out
 from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiError, MtosiFault, ProtocolError
 from mtosi_jms.filing import BulkAnswer
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
@@ -67,6 +68,8 @@ class Supplier:
             file; none: such a request is answered by a fault (C18). Experimental.
         send_window: how many partial responses to a request may be on their way without the provider's confirmation;
             1: each is waited for.
+        inbox: stores each request before it is acknowledged, hands it to its handler once, and tells which ones were
+            in hand when the process ended; without one such a request is answered again.
 
     Raises:
         ConfigError: a temporary destination, two services with the same request element, or a window below 1.
@@ -86,6 +89,7 @@ class Supplier:
         on_error: Callable[[Exception], object] | None = None,
         bulk_folders: Folders = (),
         send_window: int = 16,
+        inbox: IncomingJournal | None = None,
     ) -> None:
         names = connection.names
         self.connection = connection
@@ -100,6 +104,7 @@ class Supplier:
             sender_uri=self.sender_uri, profile=profile, names=names, policy=reply_policy, send_window=send_window
         )
         self._eager = eager
+        self._inbox = inbox
         self._on_error = on_error
         self._bulk_folders = (bulk_folders,) if isinstance(bulk_folders, str | Path) else tuple(bulk_folders)
         self._operations = operations_by_tag(services)
@@ -158,7 +163,7 @@ class Supplier:
                 thread.start()
         return self
 
-    def _open(self) -> tuple[Session, Consumer]:
+    def _open(self) -> tuple[Session, Consumer | InboxReceiver]:
         refuse_asynchronous(self._operations.values())
         session = self.connection.session()
         with self._lock:
@@ -172,9 +177,9 @@ class Supplier:
         except BaseException:
             self._end(session)
             raise
-        return session, consumer
+        return session, consumer if self._inbox is None else InboxReceiver(session, consumer, self._inbox)
 
-    def _serve(self, session: Session, consumer: Consumer) -> None:
+    def _serve(self, session: Session, consumer: Consumer | InboxReceiver) -> None:
         try:
             while self._serve_one(session, consumer):
                 pass
@@ -184,15 +189,18 @@ class Supplier:
         finally:
             self._end(session)
 
-    def _serve_one(self, session: Session, consumer: Consumer) -> bool:
+    def _serve_one(self, session: Session, consumer: Consumer | InboxReceiver) -> bool:
         delivery = consumer.receive()
         with self._lock:
-            if delivery is None or self._stopped.is_set():  # in the latter case it is delivered again
+            if delivery is None:
+                return False
+            if self._stopped.is_set():  # it is delivered again
+                give_back(delivery)
                 return False
             self._busy.add(session)
         try:
-            self.answer(delivery.message, session)
-            delivery.acknowledge()
+            with handed_out(delivery):
+                self.answer(delivery.message, session)
         finally:
             with self._lock:
                 self._busy.discard(session)
@@ -203,7 +211,7 @@ class Supplier:
             self._sessions.discard(session)
         session.close()
 
-    def _run_logged(self, session: Session, consumer: Consumer) -> None:
+    def _run_logged(self, session: Session, consumer: Consumer | InboxReceiver) -> None:
         failure: MtosiError | None = None
         try:
             self._serve(session, consumer)

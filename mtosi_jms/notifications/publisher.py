@@ -10,6 +10,7 @@ from itertools import groupby
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
+from mtosi_jms.delivery import OutgoingJournal
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import to_jms
@@ -50,9 +51,12 @@ class Publisher:
         sender_uri: the OS's logical name.
         profile: the switches: routing, Table 4 properties and their forms, time to live, delivery mode.
         system: what the publishers of the system have in common; its own profile counts where `profile` is left out.
+        outbox: stores each message before it is sent, PERSISTENT, and until the provider has confirmed it; what is left
+            in it is sent first of all.
 
     Raises:
         ConfigError: no topic, a temporary one (R2a), or a profile that maps other attributes than the system (R9c).
+        TransportError: the provider failed while what was left in the outbox was sent.
         NamingError: a name that cannot be resolved.
     """
 
@@ -64,6 +68,7 @@ class Publisher:
         sender_uri: str,
         profile: BindingProfile | None = None,
         system: SystemProfile | None = None,
+        outbox: OutgoingJournal | None = None,
     ) -> None:
         if not topics:
             raise ConfigError("a publisher needs a topic for at least one category")
@@ -75,10 +80,16 @@ class Publisher:
         self._names = connection.names
         self._topics = {TopicCategory(category): connection.names.lookup(name) for category, name in topics.items()}
         self._look_over()
-        self._session = connection.session()
         self._lock = threading.Lock()
         self._making = threading.Lock()
         self._aio: AsyncPublisher | None = None
+        self._outbox = outbox
+        self._session = connection.session()
+        try:
+            self.resend()
+        except BaseException:
+            self._session.close()
+            raise
 
     def _look_over(self) -> None:
         """Refuse topics that cannot be, and tell of those that should not be (R2a, O2, O10b)."""
@@ -124,7 +135,9 @@ class Publisher:
         Raises:
             ConfigError: no event's class, no category, or no topic for it.
             EncodeError: the event cannot become valid XML.
-            TransportError: the provider failed.
+            TransportError: the provider failed. With an outbox the message is kept, and sent before the next one: do
+                not publish it once more.
+            SpoolError: the outbox cannot store it; it is not sent.
         """
         return self._send(self.topic_of(event, category), [event])
 
@@ -233,7 +246,21 @@ class Publisher:
     def _send(self, topic: Destination, events: Sequence[Event]) -> JmsMessage:
         message = self.message_of(topic, events)
         with self._lock:
+            if self._outbox is not None:
+                return self._outbox.send(self._session, topic, message)
             return self._session.send(topic, message)
+
+    def resend(self) -> int:
+        """Send what is left in the outbox, after a TransportError say; how many messages that were.
+
+        Raises:
+            TransportError: the provider failed; what is left stays.
+            SpoolError: the outbox cannot be read or written.
+        """
+        if self._outbox is None:
+            return 0
+        with self._lock:
+            return self._outbox.resend(self._session)
 
     def _place(self, event: Event, category: Category | None) -> tuple[Destination, str]:
         name = event_name(event)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from mtosi_jms.delivery import InboxReceiver, IncomingJournal, begin, doubt
 from mtosi_jms.errors import ConfigError, EnvelopeError, IllegalStateError, TransportError, XmlError
 from mtosi_jms.incoming import Landing
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
@@ -50,6 +51,9 @@ class Subscriber(Iterator[Any]):
             a connection with a client id.
         timeout: seconds to wait for an event before iteration ends; None waits for ever.
         landing: keeps each message durably.
+        inbox: stores each message before it is acknowledged and drops what was here before. Its events are handed out
+            once: a message is done with when the next event is asked for after its last one, at the end of a `with`
+            block that raises nothing, or by `done`; else it is in doubt (`Inbox.in_doubt`).
         on_error: called with the error of a message that cannot be read; without it the error is raised.
         package: generated package whose classes come before those of all others.
         profile: the switches that the publishers go by: the selector is held against it, and with
@@ -79,6 +83,7 @@ class Subscriber(Iterator[Any]):
         durable: str | None = None,
         timeout: float | None = None,
         landing: Landing | None = None,
+        inbox: IncomingJournal | None = None,
         on_error: Callable[[Exception], object] | None = None,
         package: str | None = None,
         profile: BindingProfile | None = None,
@@ -95,6 +100,7 @@ class Subscriber(Iterator[Any]):
         self._package = package
         self._strict = profile is not None and profile.validation == "strict"
         self._events: deque[Any] = deque()
+        self._in_hand: Delivery | None = None
         self._making = threading.Lock()
         self._aio: AsyncSubscriber | None = None
         self._watch = LossWatch(on_loss, clock, heartbeat)
@@ -110,6 +116,7 @@ class Subscriber(Iterator[Any]):
         except BaseException:
             self._session.close()
             raise
+        self._source = self._consumer if inbox is None else InboxReceiver(self._session, self._consumer, inbox)
 
     def _look_over(self, selector: str, profile: BindingProfile | None) -> None:
         """Tell what in a selector no notification can meet (R20c, C34)."""
@@ -143,7 +150,8 @@ class Subscriber(Iterator[Any]):
         return self._events.popleft()
 
     def _receive(self, seconds: float | None) -> Delivery | None:
-        """The next message, heartbeats being looked for while it does not come."""
+        """The next message, heartbeats being looked for while it does not come; the one before is done with."""
+        self.done()
         deadline = None if seconds is None else time.monotonic() + seconds
         waited = False
         while True:
@@ -152,7 +160,7 @@ class Subscriber(Iterator[Any]):
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             wait = due if left is None else left if due is None else min(left, due)
             try:
-                delivery = self._consumer.receive(wait)
+                delivery = self._source.receive(wait)
             except IllegalStateError:
                 if waited:  # it was closed while we waited
                     return None
@@ -169,7 +177,11 @@ class Subscriber(Iterator[Any]):
         """Land, acknowledge and read one message."""
         try:
             landed = self._landing.land(delivery.message) if self._landing is not None else None
-            delivery.acknowledge()
+            if isinstance(self._source, InboxReceiver):
+                begin(delivery)
+                self._in_hand = delivery
+            else:
+                delivery.acknowledge()
         except BaseException:
             have_again(self._session)
             raise
@@ -219,6 +231,16 @@ class Subscriber(Iterator[Any]):
         """
         self._watch.interrupted(reason)
 
+    def done(self) -> None:
+        """With an inbox: the message whose events were handed out last is done with.
+
+        Raises:
+            SpoolError: the inbox cannot note it.
+        """
+        in_hand, self._in_hand = self._in_hand, None
+        if in_hand is not None:
+            in_hand.acknowledge()
+
     def unsubscribe(self) -> None:
         """End the subscription for good, a durable one with all that it kept.
 
@@ -234,6 +256,9 @@ class Subscriber(Iterator[Any]):
     def close(self) -> None:
         """End the subscription; a durable one goes on keeping notifications."""
         self._session.close()
+        in_hand, self._in_hand = self._in_hand, None
+        if in_hand is not None:
+            doubt(in_hand)
         with self._making:
             if self._aio is not None:
                 self._aio.stop()
@@ -244,6 +269,8 @@ class Subscriber(Iterator[Any]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error is None:
+            self.done()
         self.close()
 
 

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, sleep_using_event, stop_when_event_set
 
+from mtosi_jms.delivery import IncomingJournal, give_back
 from mtosi_jms.errors import ConfigError, IllegalStateError, TransportError
 from mtosi_jms.jms import Destination
 from mtosi_jms.runtime.handlers import Handler
@@ -38,6 +39,8 @@ class ConsumerRuntime:
         durable: name of a durable subscription.
         key: tells whose order a message keeps: those with the same key are handled one at a time, in the order of
             arrival; where it is None, or there is no function, nobody's.
+        inbox: stores each message before it is acknowledged, drops what was here before, and tells what was with a
+            handler when the process ended, or ran past its deadline: that is not handed out again by itself.
         parking: where messages go that no attempt could handle; None: to the provider's dead-letter queue.
         rules: how many, how often, how long.
         on_error: told what an attempt failed with, and the message; and, without one, why the provider was lost or the
@@ -60,6 +63,7 @@ class ConsumerRuntime:
         selector: str | None = None,
         durable: str | None = None,
         key: KeyFunction | None = None,
+        inbox: IncomingJournal | None = None,
         parking: str | Destination | None = None,
         rules: RuntimeRules | None = None,
         on_error: ErrorHook | None = None,
@@ -73,6 +77,7 @@ class ConsumerRuntime:
         self._handler = handler
         self._subscription: dict[str, Any] = {"selector": selector, "durable": durable}
         self._key = key
+        self._inbox = inbox
         self._parking = parking
         self._clock = clock
         self._record = Record(str(destination), clock, on_error)
@@ -240,6 +245,7 @@ class ConsumerRuntime:
             self._subscription,
             owned=owned,
             generation=self._generation,
+            inbox=self._inbox,
         )
 
     def _not_reached(self, state: RetryCallState) -> None:
@@ -259,6 +265,7 @@ class ConsumerRuntime:
             self._state = State.CONNECTING
         for task in workers.clear():
             self._record.went_back(task)
+            give_back(task.delivery)
         if link is not None:
             self._record.lost(error)
             link.close()

@@ -7,7 +7,8 @@ import threading
 from collections.abc import Callable, Hashable
 from typing import Any, Final, TypeAlias
 
-from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiError, TransportError
+from mtosi_jms.delivery import InboxDelivery, InboxReceiver, IncomingJournal, doubt, give_back
+from mtosi_jms.errors import ConfigError, HandlerTimeoutError, IllegalStateError, MtosiError, TransportError
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.runtime.lanes import Task
 from mtosi_jms.runtime.parking import parked
@@ -34,6 +35,7 @@ class Link:
         subscription: `selector` and `durable` of the consumer.
         owned: whether closing the link closes the connection.
         generation: tells the connection from those before it.
+        inbox: stores what comes before it is acknowledged; None: it is acknowledged when it is done with.
 
     Raises:
         ConfigError: there is nowhere to park.
@@ -49,6 +51,7 @@ class Link:
         *,
         owned: bool,
         generation: int,
+        inbox: IncomingJournal | None = None,
     ) -> None:
         self.connection = connection
         self.generation = generation
@@ -63,6 +66,7 @@ class Link:
                 raise ConfigError(f"{target}: messages cannot be parked where they come from")
             self.parking: Destination = where
             self.consumer: Consumer = self.session.consumer(target, **subscription)
+            self.source = self.consumer if inbox is None else InboxReceiver(self.session, self.consumer, inbox)
             connection.start()
         except BaseException:
             self.close()
@@ -123,7 +127,8 @@ class Receiver:
             while (outcome := self._workers.outcome()) is not None:
                 self._settle(*outcome)
             if self._draining.is_set():
-                self._workers.clear()  # unacknowledged, so the provider has them again
+                for task in self._workers.clear():  # unacknowledged, so the provider has them again
+                    give_back(task.delivery)
                 if not self._workers.held() or self._is_late():
                     return
                 self._workers.await_outcome(_LOOK)
@@ -134,12 +139,16 @@ class Receiver:
 
     def _receive(self) -> None:
         try:
-            delivery = self._link.consumer.receive(_LOOK if self._workers.held() else None)
+            delivery = self._link.source.receive(_LOOK if self._workers.held() else None)
         except IllegalStateError:
             if self._draining.is_set():  # which closed the consumer
                 return
             raise
-        if delivery is not None and not self._draining.is_set():
+        if delivery is None:
+            return
+        if self._draining.is_set():
+            give_back(delivery)
+        else:
             self._arrived(delivery)
 
     def _arrived(self, delivery: Delivery) -> None:
@@ -161,20 +170,30 @@ class Receiver:
         """Acknowledge, park, or have tried again what a handler is done with."""
         if error is not None:
             self._record.failed(task, error)
+            if isinstance(error, HandlerTimeoutError) and doubt(task.delivery):  # it may do its work yet
+                self._workers.finish(task)
+                return
             again = task.failures < self._rules.attempts
-            if again and not self._draining.is_set() and task.generation == self._link.generation:
+            if again and not self._draining.is_set() and not self._is_stale(task):
                 self._workers.retry(task, self._clock() + self._rules.retry.seconds(task.failures))
                 return
         try:
-            if task.generation != self._link.generation:  # its session is gone, so it comes again whatever became of it
+            if self._is_stale(task):
                 self._record.went_back(task)
             elif error is None:
                 task.delivery.acknowledge()
                 self._record.handled(task)
             elif task.failures >= self._rules.attempts:
                 self._park(task, error)
+            else:
+                give_back(task.delivery)
         finally:
             self._workers.finish(task)
+
+    def _is_stale(self, task: Task) -> bool:
+        """Whether the session is gone that a message came by, so that it comes again whatever became of it; what an
+        inbox has does not."""
+        return task.generation != self._link.generation and not isinstance(task.delivery, InboxDelivery)
 
     def _park(self, task: Task, error: BaseException) -> None:
         link = self._link
@@ -184,5 +203,6 @@ class Receiver:
             task.delivery.acknowledge()
         except TransportError:
             self._record.went_back(task)
+            give_back(task.delivery)
             raise
         self._record.parked(task, error, str(link.parking))

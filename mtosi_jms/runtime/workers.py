@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
+from mtosi_jms.delivery import begin
 from mtosi_jms.errors import HandlerTimeoutError, IllegalStateError, MtosiError
 from mtosi_jms.runtime.handlers import Handler
 from mtosi_jms.runtime.lanes import Lanes, Task
@@ -89,6 +90,7 @@ class _Worker:
         while (task := self._workers.next(self)) is not None:
             error: BaseException | None = None
             try:
+                begin(task.delivery)
                 self._workers.handler(task.delivery.message, self.context)
             except BaseException as raised:  # noqa: BLE001 - whatever a handler raises is a failed attempt
                 error = raised

@@ -4,13 +4,18 @@ A message is two files: `<name>.json`, its JMS headers and typed properties, and
 Names sort by arrival. The rename that gives the body its name is the commit point: before it there is nothing, after it
 there is everything. A crash between it and the acknowledgement makes the provider deliver the message again: a
 duplicate that the reader removes, never a loss.
+
+Beside it there are two journals for what is to be delivered once: `Outbox` for senders, `Inbox` for receivers.
 """
 
 from __future__ import annotations
 
+from mtosi_jms.delivery import InboxEntry
 from mtosi_jms.spool.acklog import AckLog, Acknowledgement, read_acknowledgements
 from mtosi_jms.spool.duplicates import EntryKey, Group, group_entries
 from mtosi_jms.spool.entry import SpoolEntry
+from mtosi_jms.spool.inbox import Inbox
+from mtosi_jms.spool.outbox import Outbox
 from mtosi_jms.spool.reader import Leftover, Listing, entries, open_entry, scan
 from mtosi_jms.spool.writer import Spool
 
@@ -19,8 +24,11 @@ __all__ = [
     "Acknowledgement",
     "EntryKey",
     "Group",
+    "Inbox",
+    "InboxEntry",
     "Leftover",
     "Listing",
+    "Outbox",
     "Spool",
     "SpoolEntry",
     "entries",

@@ -38,6 +38,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "filing",
         "notifications",
         "deployment",
+        "delivery",
         "aio",
     ),
     ("runtime",),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mtosi_jms.errors import MtosiError, UnknownOutcomeError
 from mtosi_jms.jms.destinations import Destination
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage
 from mtosi_jms.transport.completion import CompletionListener, Completions
@@ -26,9 +27,9 @@ class Sender:
         self._connection = connection
         self._completions = completions
         self._transacted = transacted
-        self._waiting: list[Frame] = []
+        self._waiting: list[tuple[Frame, JmsMessage]] = []
 
-    def take(self) -> list[Frame]:
+    def take(self) -> list[tuple[Frame, JmsMessage]]:
         """What waits for the commit, to be sent or forgotten."""
         waiting, self._waiting = self._waiting, []
         return waiting
@@ -40,23 +41,37 @@ class Sender:
         sent, frame = self._connection.prepare(destination, message)
         confirmed = sent.delivery_mode is DeliveryMode.PERSISTENT or destination.is_temporary
         if self._transacted:
-            self._waiting.append(frame)
+            self._waiting.append((frame, sent))
         elif listener is not None and confirmed:
             self._submit(frame, message, sent, listener)
             return message
         else:
-            self._connection.transmit(frame, confirmed=confirmed)
+            self._transmit(frame, sent, confirmed=confirmed)
         if listener is None:
             return sent
         self._completions.completed(message, sent, listener)
         return message
 
+    def _transmit(self, frame: Frame, sent: JmsMessage, *, confirmed: bool) -> None:
+        try:
+            self._connection.transmit(frame, confirmed=confirmed)
+        except UnknownOutcomeError as error:
+            error.messages = (sent,)
+            raise
+
     def _submit(self, frame: Frame, message: JmsMessage, sent: JmsMessage, listener: CompletionListener) -> None:
         pending = self._completions.begin(message, listener)
+
+        def settled(error: MtosiError | None) -> None:
+            if isinstance(error, UnknownOutcomeError):
+                error.messages = (sent,)
+            if error is None:
+                pending.complete(sent)
+            else:
+                pending.fail(error)
+
         try:
-            self._connection.submit(
-                frame, lambda error: pending.complete(sent) if error is None else pending.fail(error)
-            )
+            self._connection.submit(frame, settled)
         except BaseException:
             self._completions.withdraw(pending)
             raise

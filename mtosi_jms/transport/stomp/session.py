@@ -170,8 +170,9 @@ class StompSession(Session):
             if not sends and not entries:
                 return
             try:
-                self.connection.transact(sends, entries)
-            except UnknownOutcomeError:
+                self.connection.transact([frame for frame, _ in sends], entries)
+            except UnknownOutcomeError as error:
+                error.messages = tuple(message for _, message in sends)
                 self._forget(list(self.unsettled))
                 raise
             except MtosiError:

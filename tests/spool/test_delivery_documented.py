@@ -1,0 +1,38 @@
+"""docs/delivery.md: its code runs and prints what the page says, and its figures are those of the code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from mtosi_jms import errors
+from mtosi_jms.spool.inbox import WINDOW
+from mtosi_jms.spool.outbox import LIMIT_BYTES, SEGMENT_BYTES
+
+
+@pytest.fixture
+def page(root: Path) -> str:
+    return (root / "docs" / "delivery.md").read_text(encoding="utf-8")
+
+
+def test_the_code_on_the_page_prints_what_the_page_says(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = re.findall(r"```python\n(.*?)```\n\n((?:    [^\n]*\n)*)", page, re.DOTALL)
+    assert len(found) == 3
+    space: dict[str, object] = {}
+    for number, (block, printed) in enumerate(found, 1):
+        exec(compile(block, f"delivery.md block {number}", "exec"), space)
+        assert capsys.readouterr().out == re.sub("(?m)^    ", "", printed)
+
+
+def test_the_bounds_on_the_page(page: str) -> None:
+    assert f"{WINDOW:,} ids" in page
+    assert f"files of {SEGMENT_BYTES // 2**20} MiB" in page
+    assert f"takes {LIMIT_BYTES // 2**30} GiB" in page
+
+
+def test_the_errors_on_the_page(page: str) -> None:
+    named = set(re.findall(r"`([A-Z]\w+Error)`", page))
+    assert {"UnknownOutcomeError", "JournalDamageError", "SpoolInUseError", "SpoolFullError"} <= named
+    assert [name for name in named if not hasattr(errors, name)] == []

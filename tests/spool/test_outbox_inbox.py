@@ -1,0 +1,507 @@
+"""Outbox and inbox: what is stored, sent again, recognised, handed out once, in doubt; their folders, locks, bounds."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from mtosi_jms.errors import (
+    ConfigError,
+    InvalidDestinationError,
+    SpoolError,
+    SpoolFullError,
+    SpoolInUseError,
+    TransportError,
+    UnknownOutcomeError,
+)
+from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, TemporaryQueue, Topic
+from mtosi_jms.jms.message import Long
+from mtosi_jms.spool import Inbox, InboxEntry, Outbox
+from mtosi_jms.testing import ManualClock
+
+WORK = Queue("WORK")
+ID = "MTOSIX_messageId"
+
+
+def text(number: int, **fields: Any) -> JmsMessage:
+    return JmsMessage(body=b"<n>%d</n>" % number, **fields)
+
+
+def marked(number: int) -> JmsMessage:
+    return text(number, properties={ID: f"id-{number}"}, destination=WORK)
+
+
+class Wire:
+    """A session that notes what is sent, and fails when it is told to."""
+
+    def __init__(self) -> None:
+        self.sent: list[JmsMessage] = []
+        self.failures: list[Exception | None] = []
+        self.refused: set[bytes] = set()
+
+    @property
+    def bodies(self) -> list[bytes]:
+        return [message.body for message in self.sent]
+
+    @property
+    def ids(self) -> list[Any]:
+        return [message.properties[ID] for message in self.sent]
+
+    def send(self, destination: Any, message: JmsMessage) -> JmsMessage:
+        if message.body in self.refused:
+            raise InvalidDestinationError(f"{destination}: it is gone")
+        failure = self.failures.pop(0) if self.failures else None
+        if isinstance(failure, UnknownOutcomeError) or failure is None:
+            self.sent.append(message)
+        if failure is not None:
+            raise failure
+        return replace(message, destination=destination, message_id=f"ID:{len(self.sent)}")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "journals" / "one"
+
+
+@pytest.fixture
+def wire() -> Wire:
+    return Wire()
+
+
+@pytest.fixture
+def outbox(folder: Path) -> Iterator[Outbox]:
+    with Outbox(folder) as made:
+        yield made
+
+
+@pytest.fixture
+def inbox(folder: Path) -> Iterator[Inbox]:
+    with Inbox(folder) as made:
+        yield made
+
+
+def handed_out(inbox: Inbox) -> list[bytes]:
+    """Takes, hands out and is done with everything."""
+    found = []
+    while (entry := inbox.take()) is not None:
+        inbox.hand(entry.key)
+        found.append(entry.message.body)
+        inbox.done(entry.key)
+    return found
+
+
+class TestOutbox:
+    def test_what_was_confirmed_is_gone(self, outbox: Outbox, wire: Wire) -> None:
+        sent = outbox.send(wire, WORK, text(1))
+        assert (len(outbox), sent.destination, sent.message_id) == (0, WORK, "ID:1")
+        assert sent.delivery_mode is DeliveryMode.PERSISTENT
+        assert outbox.resend(wire) == 0
+        assert wire.bodies == [b"<n>1</n>"]
+
+    def test_an_unknown_outcome_is_sent_again_with_the_same_id_and_in_order(self, outbox: Outbox, wire: Wire) -> None:
+        wire.failures = [UnknownOutcomeError("lost")]
+        with pytest.raises(UnknownOutcomeError):
+            outbox.send(wire, WORK, text(1))
+        assert len(outbox) == 1
+        outbox.send(wire, WORK, text(2))
+        assert wire.bodies == [b"<n>1</n>", b"<n>1</n>", b"<n>2</n>"]
+        assert wire.ids[0] == wire.ids[1] != wire.ids[2]
+        assert (outbox.resent, len(outbox)) == (1, 0)
+
+    def test_a_lost_provider_keeps_all_that_is_sent_meanwhile(self, outbox: Outbox, wire: Wire) -> None:
+        wire.failures = [TransportError("not reached")] * 3
+        for number in range(3):
+            with pytest.raises(TransportError):
+                outbox.send(wire, WORK, text(number))
+        assert outbox.resend(wire) == 3
+        assert wire.bodies == [b"<n>%d</n>" % number for number in range(3)]
+
+    def test_the_next_process_sends_what_one_left(self, folder: Path, wire: Wire) -> None:
+        full = text(
+            7,
+            properties={"s": "ü", "i": 5, "l": Long(6), "b": True, "d": 0.5},
+            reply_to=Queue("BACK"),
+            priority=7,
+            correlation_id="c",
+            jms_type="t",
+        )
+        with Outbox(folder) as first:
+            stored = first.put(full, Topic("NEWS"))
+        with Outbox(folder) as second:
+            assert second.unconfirmed() == [stored]
+            assert second.resend(wire) == 1
+        (sent,) = wire.sent
+        assert sent == replace(
+            full,
+            destination=Topic("NEWS"),
+            delivery_mode=DeliveryMode.PERSISTENT,
+            properties={**full.properties, ID: stored.properties[ID]},
+        )
+        assert type(sent.properties["l"]) is Long
+        with Outbox(folder) as third:
+            assert len(third) == 0
+
+    def test_an_id_of_the_callers_stays_and_is_stored_once(self, outbox: Outbox) -> None:
+        assert outbox.put(marked(1), WORK).properties[ID] == "id-1"
+        with pytest.raises(ConfigError, match="id-1"):
+            outbox.put(marked(1), WORK)
+
+    def test_no_temporary_destination(self, outbox: Outbox, wire: Wire) -> None:
+        with pytest.raises(ConfigError, match="temporary"):
+            outbox.send(wire, TemporaryQueue("T"), text(1))
+        assert len(outbox) == 0
+
+    def test_what_cannot_be_sent_is_told_and_not_kept(self, outbox: Outbox, wire: Wire) -> None:
+        wire.refused = {b"<n>1</n>"}
+        with pytest.raises(InvalidDestinationError):
+            outbox.send(wire, WORK, text(1))
+        assert len(outbox) == 0
+
+    def test_what_can_no_longer_be_sent_does_not_hold_up_the_others(self, folder: Path, wire: Wire) -> None:
+        told: list[tuple[bytes, str]] = []
+
+        def on_refused(message: JmsMessage, error: Exception) -> None:
+            told.append((message.body, type(error).__name__))
+            raise LookupError("a hook must not hold them up either")
+
+        with Outbox(folder, on_refused=on_refused) as outbox:
+            outbox.put(text(1), WORK)
+            outbox.put(text(2), WORK)
+            wire.refused = {b"<n>1</n>"}
+            outbox.send(wire, WORK, text(3))
+            assert wire.bodies == [b"<n>2</n>", b"<n>3</n>"]
+            assert (told, len(outbox)) == ([(b"<n>1</n>", "InvalidDestinationError")], 0)
+
+    def test_withdrawn_and_confirmed_by_hand(self, outbox: Outbox, wire: Wire) -> None:
+        one, two = outbox.put(text(1), WORK), outbox.put(text(2), WORK)
+        outbox.withdraw(one)
+        outbox.confirm(two)
+        outbox.confirm(two)
+        assert outbox.resend(wire) == 0
+
+    def test_time_to_live_goes_on(self, folder: Path, wire: Wire) -> None:
+        clock = ManualClock(1_000)
+        with Outbox(folder, clock=clock) as outbox:
+            outbox.put(text(1, time_to_live_ms=5_000), WORK)
+            outbox.put(text(2, time_to_live_ms=50_000), WORK)
+            clock.advance(10)
+            outbox.resend(wire)
+            assert [message.time_to_live_ms for message in wire.sent] == [40_000]
+            assert (outbox.expired, len(outbox)) == (1, 0)
+
+    def test_a_bound(self, folder: Path) -> None:
+        with Outbox(folder, limit_bytes=4_000) as outbox:
+            first = outbox.put(JmsMessage(body=b"x" * 2_500), WORK)
+            with pytest.raises(SpoolFullError) as caught:
+                outbox.put(JmsMessage(body=b"x" * 2_500), WORK)
+            assert caught.value.path == str(folder)
+            assert "4,000 bytes" in str(caught.value)
+            outbox.confirm(first)
+            outbox.put(JmsMessage(body=b"x" * 2_500), WORK)
+
+    def test_threads_share_it(self, outbox: Outbox, background: Callable[..., Any]) -> None:
+        wires = [Wire() for _ in range(4)]
+        gate = threading.Barrier(4)
+
+        def send(number: int) -> None:
+            gate.wait(30)
+            for count in range(25):
+                outbox.send(wires[number], WORK, text(number * 100 + count))
+
+        for future in [background(lambda number=number: send(number)) for number in range(4)]:
+            future.result(60)
+        bodies = [body for one in wires for body in one.bodies]
+        assert len(bodies) == len(set(bodies)) == 100
+        assert len(outbox) == 0
+
+
+class TestInbox:
+    def test_each_once(self, inbox: Inbox) -> None:
+        assert inbox.land(marked(1))
+        assert not inbox.land(marked(1))
+        assert inbox.land(marked(2))
+        assert handed_out(inbox) == [b"<n>1</n>", b"<n>2</n>"]
+        assert not inbox.land(replace(marked(1), redelivered=True, message_id="ID:another"))
+        assert (inbox.duplicates, inbox.handed, len(inbox), inbox.take()) == (2, 2, 0, None)
+
+    def test_without_an_id_of_ours_a_redelivery_is_known(self, inbox: Inbox) -> None:
+        one = text(1, message_id="ID:7", timestamp_ms=5)
+        assert inbox.land(one)
+        assert not inbox.land(one.again())
+        assert inbox.land(replace(one, timestamp_ms=6)), "a broker that counts from 1 again is not the same one"
+        assert inbox.land(replace(one, body=b"<other/>"))
+
+    def test_without_any_id_every_message_is_new(self, inbox: Inbox) -> None:
+        assert inbox.land(text(1))
+        assert inbox.land(text(1))
+
+    def test_the_next_process(self, folder: Path) -> None:
+        """What landed is handed out, what was handed out is in doubt, what is done with is known."""
+        with Inbox(folder) as first:
+            for number in range(4):
+                first.land(marked(number))
+            done, doubtful, taken = first.take(), first.take(), first.take()
+            assert done is not None
+            assert doubtful is not None
+            assert taken is not None
+            first.hand(done.key)
+            first.done(done.key)
+            first.hand(doubtful.key)
+        told: list[InboxEntry] = []
+        with Inbox(folder, on_doubt=told.append) as second:
+            assert [entry.message.body for entry in second.in_doubt] == [b"<n>1</n>"]
+            assert told == second.in_doubt
+            assert handed_out(second) == [b"<n>2</n>", b"<n>3</n>"]
+            assert not second.land(marked(0))
+            assert not second.land(marked(1))
+        with Inbox(folder) as third:
+            assert [entry.message for entry in third.in_doubt] == [marked(1)]
+
+    @pytest.mark.parametrize("again", [False, True])
+    def test_the_application_settles_a_doubt(self, folder: Path, again: bool) -> None:
+        with Inbox(folder) as first:
+            first.land(marked(1))
+            entry = first.take()
+            assert entry is not None
+            first.hand(entry.key)
+        with Inbox(folder) as second:
+            (entry,) = second.in_doubt
+            (second.release if again else second.done)(entry.key)
+            assert second.in_doubt == []
+        with Inbox(folder) as third:
+            assert third.in_doubt == []
+            assert handed_out(third) == ([b"<n>1</n>"] if again else [])
+            assert not third.land(marked(1))
+
+    def test_what_goes_back_takes_its_old_place(self, inbox: Inbox) -> None:
+        for number in range(5):
+            inbox.land(marked(number))
+        taken = [inbox.take() for _ in range(4)]
+        for entry in taken[1:]:
+            assert entry is not None
+            inbox.release(entry.key)
+            inbox.release(entry.key)
+        assert handed_out(inbox) == [b"<n>%d</n>" % number for number in range(1, 5)]
+
+    def test_a_doubt_in_the_same_process(self, folder: Path) -> None:
+        told: list[InboxEntry] = []
+        with Inbox(folder, on_doubt=told.append) as inbox:
+            inbox.land(marked(1))
+            entry = inbox.take()
+            assert entry is not None
+            inbox.doubt(entry.key)
+            assert inbox.in_doubt == [], "it was not handed out"
+            inbox.hand(entry.key)
+            inbox.doubt(entry.key)
+            inbox.doubt(entry.key)
+            assert told == inbox.in_doubt == [entry]
+
+    def test_a_hook_that_fails_hurts_nobody(self, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+        with Inbox(folder) as first:
+            first.land(marked(1))
+            entry = first.take()
+            assert entry is not None
+            first.hand(entry.key)
+
+        def on_doubt(entry: InboxEntry) -> None:
+            raise LookupError("hook")
+
+        with Inbox(folder, on_doubt=on_doubt) as second:
+            assert len(second.in_doubt) == 1
+        assert "on_doubt failed" in caplog.text
+
+    @pytest.mark.parametrize("segment_bytes", [600, 10**9])
+    def test_the_window_of_ids(self, folder: Path, segment_bytes: int) -> None:
+        """As many ids as asked for outlive their messages, their files and the process."""
+        with Inbox(folder, window=20, segment_bytes=segment_bytes) as first:
+            for number in range(60):
+                first.land(marked(number))
+                handed_out(first)
+        with Inbox(folder, window=20, segment_bytes=segment_bytes) as second:
+            known = [number for number in reversed(range(60)) if not second.land(marked(number))]
+            assert known == list(reversed(range(40, 60)))
+
+
+class TestFolder:
+    def test_it_is_the_owners_alone(self, folder: Path) -> None:
+        with Outbox(folder, segment_bytes=200) as outbox:
+            for number in range(5):
+                outbox.put(text(number), WORK)
+            assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+            files = list(folder.iterdir())
+            assert len(files) > 3
+            assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+
+    @pytest.mark.parametrize("kind", [Outbox, Inbox])
+    def test_one_object_has_it(self, folder: Path, kind: Any) -> None:
+        with kind(folder):
+            with pytest.raises(SpoolInUseError) as caught:
+                kind(folder)
+            assert caught.value.path == str(folder)
+        kind(folder).close()
+
+    def test_files_go_when_all_in_them_is_settled(self, folder: Path, wire: Wire) -> None:
+        with Outbox(folder, segment_bytes=2_000) as outbox:
+            for number in range(200):
+                outbox.send(wire, WORK, text(number))
+            assert len(list(folder.glob("*.journal"))) <= 2
+
+    def test_one_that_stays_open_does_not_keep_the_others(self, folder: Path, wire: Wire) -> None:
+        with Inbox(folder, segment_bytes=2_000, window=10) as inbox:
+            inbox.land(marked(0))
+            entry = inbox.take()
+            assert entry is not None
+            inbox.hand(entry.key)
+            for number in range(1, 200):
+                inbox.land(marked(number))
+                handed_out(inbox)
+            assert len(list(folder.glob("*.journal"))) <= 6
+        with Inbox(folder, segment_bytes=2_000, window=10) as again:
+            assert [one.message for one in again.in_doubt] == [marked(0)]
+            assert again.take() is None
+
+    def test_the_order_outlives_the_carrying_over(self, folder: Path, wire: Wire) -> None:
+        with Outbox(folder, segment_bytes=2_000) as outbox:
+            kept = [outbox.put(text(number), WORK) for number in range(3)]
+            for number in range(100, 200):
+                outbox.confirm(outbox.put(text(number), WORK))
+            last = outbox.put(text(3), WORK)
+        with Outbox(folder, segment_bytes=2_000) as again:
+            assert again.unconfirmed() == [*kept, last]
+
+    def test_failures_are_of_the_spool(self, tmp_path: Path, folder: Path) -> None:
+        (tmp_path / "file").write_bytes(b"")
+        with pytest.raises(SpoolError) as caught:
+            Inbox(tmp_path / "file")
+        assert caught.value.path.startswith(str(tmp_path / "file"))
+        outbox = Outbox(folder)
+        outbox.close()
+        outbox.close()
+        with pytest.raises(SpoolError, match="closed"):
+            outbox.put(text(1), WORK)
+        with Outbox(folder) as other, pytest.raises(SpoolError, match="no open message"):
+            other._ledger.message("nobody")
+
+    @pytest.mark.parametrize("step", ["write", "fsync"])
+    def test_a_disk_that_fails_is_told_and_leaves_nothing(
+        self, folder: Path, wire: Wire, monkeypatch: pytest.MonkeyPatch, step: str
+    ) -> None:
+        with Outbox(folder) as outbox:
+            outbox.put(text(1), WORK)
+            real = getattr(os, step)
+            told: list[int] = []
+
+            def fail(descriptor: int, *rest: Any) -> Any:
+                if told:
+                    return real(descriptor, *rest)
+                told.append(descriptor)
+                if step == "write":
+                    real(descriptor, bytes(rest[0])[:10])
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+            monkeypatch.setattr(os, step, fail)
+            with pytest.raises(SpoolError, match="No space"):
+                outbox.send(wire, WORK, text(2))
+            assert wire.sent == []
+            outbox.put(text(3), WORK)
+        with Outbox(folder) as again:
+            assert [message.body for message in again.unconfirmed()] == [b"<n>1</n>", b"<n>3</n>"]
+
+    def test_a_disk_that_fails_for_good_refuses_everything(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        with Outbox(folder) as outbox:
+            outbox.put(text(1), WORK)
+
+            def fail(*arguments: Any) -> None:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+            monkeypatch.setattr(os, "fsync", fail)
+            with pytest.raises(SpoolError):
+                outbox.put(text(2), WORK)
+            monkeypatch.undo()
+            with pytest.raises(SpoolError, match="an earlier write failed"):
+                outbox.put(text(3), WORK)
+        with Outbox(folder) as again:
+            assert again.unconfirmed()[0].body == b"<n>1</n>"
+
+
+class InboxMachine(RuleBasedStateMachine):
+    """Against a model: whatever is done, and however often it is opened again, each message has one state."""
+
+    @initialize(where=st.just(None))
+    def begin(self, where: None) -> None:
+        import tempfile
+
+        self.folder = tempfile.TemporaryDirectory()
+        self.model: dict[str, str] = {}
+        self.taken: set[str] = set()
+        self.count = 0
+        self.open()
+
+    def open(self) -> None:
+        self.inbox = Inbox(f"{self.folder.name}/inbox", window=1_000, segment_bytes=700)
+
+    @rule()
+    def land(self) -> None:
+        self.count += 1
+        assert self.inbox.land(marked(self.count))
+        self.model[f"id-{self.count}"] = "landed"
+
+    @precondition(lambda self: self.count)
+    @rule(data=st.data())
+    def land_again(self, data: st.DataObject) -> None:
+        assert not self.inbox.land(marked(data.draw(st.integers(1, self.count))))
+
+    @rule()
+    def take(self) -> None:
+        entry = self.inbox.take()
+        waiting = [key for key, state in self.model.items() if state == "landed" and key not in self.taken]
+        assert (entry is None) == (not waiting)
+        if entry is not None:
+            assert entry.key in waiting
+            self.taken.add(entry.key)
+
+    @precondition(lambda self: self.taken)
+    @rule(data=st.data(), how=st.sampled_from(["hand", "done", "release"]))
+    def settle(self, data: st.DataObject, how: str) -> None:
+        key = data.draw(st.sampled_from(sorted(self.taken)))
+        if how == "hand":
+            self.inbox.hand(key)
+            self.model[key] = "handed"
+            return
+        getattr(self.inbox, how)(key)
+        self.model[key] = "done" if how == "done" else "landed"
+        self.taken.discard(key)
+
+    @rule()
+    def crash(self) -> None:
+        self.inbox.close()
+        self.taken.clear()
+        self.open()
+        assert {entry.key for entry in self.inbox.in_doubt} == self.of("handed")
+        self.taken |= self.of("handed")
+
+    def of(self, state: str) -> set[str]:
+        return {key for key, known in self.model.items() if known == state}
+
+    @invariant()
+    def what_is_open(self) -> None:
+        assert len(self.inbox) == len(self.of("landed")) + len(self.of("handed"))
+
+    def teardown(self) -> None:
+        self.inbox.close()
+        self.folder.cleanup()
+
+
+TestInboxMachine = InboxMachine.TestCase
+TestInboxMachine.settings = settings(max_examples=25, stateful_step_count=40, deadline=None)
