@@ -261,9 +261,9 @@ class Artemis(Dialect):
         return {"durable-subscription-name": durable}
 
     def message_id(self, headers: Mapping[str, str]) -> str | None:
-        """See `Dialect.message_id`: that of the JMS client where the acceptor has `stompEnableMessageId`; else the
-        number that the store gave it, without that of the consumer before it."""
-        known = headers.get("amqMessageId")
+        """See `Dialect.message_id`: that of the JMS client where ActiveMQ's client sent it, or where the acceptor has
+        `stompEnableMessageId`; else the number that the store gave it, without that of the consumer before it."""
+        known = headers.get("__HDR_MESSAGE_ID") or headers.get("amqMessageId")
         number = headers.get("message-id", "").rpartition(",")[2]
         return known or (f"ID:artemis-{number}" if number else None)
 
