@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import mtosi_jms as mtosi
+from mtosi_jms.broker import activemq
 from mtosi_jms.broker.artemis import distribution
 from mtosi_jms.broker.process import Endpoints
 from mtosi_jms.errors import ConfigError
@@ -21,10 +22,6 @@ from .peer import Peer
 _numbers = itertools.count(1)
 OPENWIRE = "org.apache.activemq.ActiveMQConnectionFactory"
 CORE = "org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory"
-DEBIAN = (
-    *("activemq-client.jar", "activemq-openwire-legacy.jar", "geronimo-jms_1.1_spec.jar"),
-    *("geronimo-j2ee-management-1.1-spec.jar", "hawtbuf.jar", "slf4j-api.jar"),
-)
 
 
 class Client(NamedTuple):
@@ -71,13 +68,10 @@ def side(request: pytest.FixtureRequest, java: Any, tmp_path_factory: pytest.Tem
     """Each Java client in turn; skips where its broker, its jars or a compiler cannot be had."""
     client = CLIENTS[request.param]
     endpoints = request.getfixturevalue(client.broker).endpoints
-    if client.broker == "artemis":
-        try:
-            jars = sorted((distribution() / "lib").glob("*.jar"))  # has both clients; its archive's hash is pinned
-        except ConfigError as error:
-            pytest.skip(str(error))
-    else:
-        jars = java.jars("org.apache.activemq:activemq-client:5.16.6", debian=DEBIAN)
+    try:  # each broker brings its clients; the hashes of what is fetched are pinned
+        jars = activemq.jars() if client.broker == "activemq" else sorted((distribution() / "lib").glob("*.jar"))
+    except ConfigError as error:
+        pytest.skip(str(error))
     command = java.compiled(Path(__file__).with_name("JmsPeer.java"), jars)
     folder = tmp_path_factory.mktemp(request.param)
     url = f"tcp://127.0.0.1:{endpoints.ports['openwire']}"
