@@ -103,7 +103,13 @@ class ReplyRules:
             raise ConfigError(f"send_window {self.send_window}: 1 or more is wanted, or no partial response goes out")
 
     def allows(self, destination: Destination) -> bool:
-        """Whether a reply may be sent there; where the policy fails it may not."""
+        """Whether a reply may be sent there; where the policy fails it may not.
+
+        A name that brokers read as more than one destination may stand in our naming context; from a peer it is
+        refused, whatever the policy says: that would judge another destination than the broker serves.
+        """
+        if not destination.is_plain and not self.names.knows(destination):
+            return False
         if self.policy is None:
             if destination.is_temporary or self.names.knows(destination):
                 return True

@@ -25,6 +25,9 @@ ours as properties."""
 
 STAND_IN: Final = "mtosi-jms.temporary."
 """How the names of destinations begin that stand in for temporary ones."""
+_STAND_IN_NAME: Final = re.compile(re.escape(STAND_IN) + "[0-9a-f]{32}")
+_OF_CLIENTS: Final = re.compile("ID:[^,?*>#]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""Names that Artemis' clients give their temporary destinations: those of ActiveMQ's and of its own."""
 
 
 class Dialect(ABC):
@@ -222,8 +225,11 @@ class Artemis(Dialect):
         for kind, prefix in self._prefixes.items():
             if text.startswith(prefix):
                 name = text.removeprefix(prefix)
-                if name.startswith(STAND_IN):
+                if _STAND_IN_NAME.fullmatch(name):
                     kind = next((one for one, other in self._stand_ins.items() if other is kind), kind)
+                elif not _OF_CLIENTS.fullmatch(name):
+                    # To the broker it is a word: who says "temporary" of another's queue must not be believed.
+                    kind = self._stand_ins.get(kind, kind)
                 return _made(kind, name)
         return _made(Topic if headers.get("destination-type") == "MULTICAST" else Queue, text)
 
