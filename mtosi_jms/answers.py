@@ -23,7 +23,16 @@ from mtosi_jms.jms import BindingProfile, Destination, JmsMessage, NamingContext
 from mtosi_jms.jms.binding import to_jms
 from mtosi_jms.jms.table2 import MAX_INTEGER
 from mtosi_jms.messages import stamped, whole_number
-from mtosi_jms.patterns import Batch, BatchPosition, ReplyRoute, RouteSource, parse_pattern, reply_ids, reply_route
+from mtosi_jms.patterns import (
+    Batch,
+    BatchPosition,
+    JmsEcho,
+    ReplyRoute,
+    RouteSource,
+    parse_pattern,
+    reply_ids,
+    reply_route,
+)
 from mtosi_jms.service import OperationInfo, ServiceInfo, SupplierBase
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
 from mtosi_jms.stubs.fmw.hdr import (
@@ -94,7 +103,13 @@ class ReplyRules:
             raise ConfigError(f"send_window {self.send_window}: 1 or more is wanted, or no partial response goes out")
 
     def allows(self, destination: Destination) -> bool:
-        """Whether a reply may be sent there; where the policy fails it may not."""
+        """Whether a reply may be sent there; where the policy fails it may not.
+
+        A name that brokers read as more than one destination may stand in our naming context; from a peer it is
+        refused, whatever the policy says: that would judge another destination than the broker serves.
+        """
+        if not destination.is_plain and not self.names.knows(destination):
+            return False
         if self.policy is None:
             if destination.is_temporary or self.names.knows(destination):
                 return True
@@ -256,7 +271,8 @@ class Replies:
         if route.destination is None:
             return
         envelope.version = self.version
-        ids = reply_ids(None, self._message.message_id, self._message.correlation_id)
+        echo = JmsEcho(self._rules.profile.jms_echo)
+        ids = reply_ids(None, self._message.message_id, self._message.correlation_id, echo=echo)
         message = to_jms(
             envelope.header or Header(),
             envelope,

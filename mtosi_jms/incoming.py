@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from mtosi_jms.jms import JmsMessage
@@ -85,13 +85,14 @@ class Incoming:
             self._forget_dropped()
             return len(self._pending)
 
-    def open(self, exchange: Exchange[Any], package: str, now: float) -> Ticket:
+    def open(self, exchange: Exchange[Any], package: str, now: float, *, jms_ids: Iterable[str] = ()) -> Ticket:
         """Enter an exchange before its request is sent.
 
         Args:
             exchange: the state machine, begun `now`.
             package: package whose classes the replies are read with.
             now: by the pump's clock.
+            jms_ids: what else than the request's message id a reply may have for JMSCorrelationID.
 
         Raises:
             ConfigError: its correlationId is in use.
@@ -99,7 +100,7 @@ class Incoming:
         ticket = Ticket(exchange, package, now)
         with self._lock:
             self._forget_dropped()
-            self._pending.open(ticket.correlation_id, ticket)
+            self._pending.open(ticket.correlation_id, ticket, jms_ids=jms_ids)
             self._package = package
         return ticket
 

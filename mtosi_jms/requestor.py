@@ -32,7 +32,7 @@ from mtosi_jms.shapes import batch_shape, bulk_shape, has_batches, simple_shape
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.tickets import Ticket
-from mtosi_jms.transport import Connection, Session
+from mtosi_jms.transport import Capability, Connection, Session
 from mtosi_jms.xmlbind import XmlObject
 
 if TYPE_CHECKING:
@@ -229,9 +229,14 @@ class Requestor:
         target = target_of(self.connection.names, destination, options)
         header = self._header(operation, target, shape)
         message = self._message(header, request, target.options)
+        own_ids: tuple[str, ...] = ()
+        if Capability.MESSAGE_IDS not in self.connection.capabilities:
+            # The provider's id will never be known here; a peer that sends back this one instead is understood.
+            own_ids = (str(uuid.uuid4()),)
+            message = dataclasses.replace(message, correlation_id=own_ids[0])
         now = self._clock()
         exchange = self._exchange(correlation_id(header) or "", now, options, simple=not has_batches(shape))
-        ticket = self._pump.open(exchange, service.root, now)
+        ticket = self._pump.open(exchange, service.root, now, jms_ids=own_ids)
         try:
             sent = self._send(target.destination, message)
         except BaseException:

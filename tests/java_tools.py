@@ -36,6 +36,7 @@ class JavaTools:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._jars: dict[tuple[str, ...], list[Path]] = {}
+        self._compiled: dict[tuple[Path, str], Path] = {}
         for tool in ("javac", "java"):
             if shutil.which(tool) is None:
                 pytest.skip(f"no {tool}: install a JDK of Java 17 or later")
@@ -59,15 +60,18 @@ class JavaTools:
         return self._jars[artifacts]
 
     def compiled(self, source: Path, jars: Sequence[Path]) -> list[str]:
-        """Compile one source file.
+        """Compile one source file, and those beside it that it needs.
 
         Returns:
             The command that runs its class.
         """
-        out = self._folder / source.stem
         path = os.pathsep.join(map(str, jars))
-        done = subprocess.run(["javac", "-cp", path, "-d", out, source], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+        out = self._compiled.get((source, path))
+        if out is None:
+            out = self._compiled[source, path] = self._folder / f"{source.stem}-{len(self._compiled)}"
+            command = ["javac", "-encoding", "UTF-8", "-proc:none", "-cp", path, "-sourcepath", source.parent]
+            done = subprocess.run([*command, "-d", out, source], capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
         # The program is short: the second compiler would start when it is over.
         return ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{path}{os.pathsep}{out}", source.stem]
 

@@ -6,10 +6,15 @@ only it may consume from them (R2c), and no naming context may hold them (R2d).
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from mtosi_jms.errors import ConfigError
+
+_MORE_THAN_ONE: Final = re.compile(r"[,?*>#]|::|://|(?i:^(?:activemq|\$sys)\.)")
+"""What brokers read in a name: a list of destinations, options, wildcards, a queue of an address, a destination of
+another kind; and how the names of their own begin, which steer or watch them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,15 @@ class Destination:
             raise ConfigError("a destination is a Queue, a Topic, a TemporaryQueue or a TemporaryTopic")
         if not self.name or not self.name.isprintable():
             raise ConfigError(f"{self.kind} name {self.name!r}: it must not be empty nor hold control characters")
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every broker takes the name for one application's destination and nothing else.
+
+        A name that a peer chose must be plain, or it would mean more than was looked at. Our own configuration may name
+        what it likes.
+        """
+        return _MORE_THAN_ONE.search(self.name) is None
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.name}"

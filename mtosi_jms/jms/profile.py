@@ -22,6 +22,7 @@ FirstBatch = Literal["auto", 0, 1]
 TimeForm = Literal["string", "millis"]
 SeverityForm = Literal["name", "code"]
 Correlation = Literal["both", "xml", "jms"]
+JmsEcho = Literal["message-id", "correlation-id-first"]
 Validation = Literal["lenient", "strict"]
 
 OPTIONAL_FIELDS: Final = frozenset(
@@ -97,6 +98,7 @@ _CHOICES: Final[dict[str, tuple[Any, ...]]] = {
     "time_form": get_args(TimeForm),
     "severity_form": get_args(SeverityForm),
     "correlation": get_args(Correlation),
+    "jms_echo": get_args(JmsEcho),
     "validation": get_args(Validation),
 }
 
@@ -121,6 +123,8 @@ class BindingProfile:
             (C27).
         topic_routing: `SD2-5`, `figure10`, or a table of event name to category, laid over SD2-5 (C29).
         correlation: pair replies by the header's correlationId then JMSCorrelationID (`both`), or by one alone (O13e).
+        jms_echo: JMSCorrelationID of replies: the request's JMSMessageID (O13c), or the request's own JMSCorrelationID
+            where it has one, for requestors that do not learn their message ids (C62).
         validation: `lenient`: breaches in what is read are warnings; `strict`: errors.
         fault_in_header: besides the header in a fault's detail, send one in the SOAP header too (C17).
 
@@ -141,6 +145,7 @@ class BindingProfile:
     event_names: Mapping[str, str] = field(default=FrozenMap())
     topic_routing: Literal["SD2-5", "figure10"] | Mapping[str, TopicCategory] = "SD2-5"
     correlation: Correlation = "both"
+    jms_echo: JmsEcho = "message-id"
     validation: Validation = "lenient"
     fault_in_header: bool = False
 

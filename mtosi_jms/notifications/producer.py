@@ -125,7 +125,7 @@ class ProducerService(NotificationProducer.Supplier):
             consumer = self._names.lookup(uri)
         except NamingError as error:
             raise InvalidInputFault(f"consumerEpr: there is no destination {uri}") from error
-        if not self._allows(consumer):
+        if not (consumer.is_plain or self._names.knows(consumer)) or not self._allows(consumer):
             raise InvalidInputFault(f"consumerEpr: no notifications are sent to {uri}")
         return consumer
 

@@ -80,7 +80,7 @@ def test_the_demo_brings_what_was_asked_for(tmp_path: Path) -> None:
 
 @pytest.mark.broker
 @pytest.mark.spark
-@pytest.mark.parametrize("kind", ["activemq", "artemis"])
+@pytest.mark.parametrize("kind", [pytest.param("activemq", marks=pytest.mark.endurance), "artemis"])
 def test_the_demo_on_a_broker(tmp_path: Path, request: pytest.FixtureRequest, kind: str) -> None:
     endpoints = request.getfixturevalue(kind).endpoints
     out = tmp_path / "demo"

@@ -33,6 +33,7 @@ def test_defaults() -> None:
     assert (profile.first_batch, profile.first_batch_sent) == ("auto", 1)
     assert (profile.time_form, profile.severity_form) == ("string", "name")
     assert (profile.correlation, profile.validation, profile.fault_in_header) == ("both", "lenient", False)
+    assert profile.jms_echo == "message-id"
 
 
 def test_presets() -> None:
@@ -65,6 +66,7 @@ def test_presets() -> None:
         ("topic_routing", "figure11"),
         ("topic_routing", {"ObjectCreation": "Alarms"}),
         ("correlation", "none"),
+        ("jms_echo", "none"),
         ("validation", "off"),
         ("fault_in_header", 1),
         ("ttl", 5),

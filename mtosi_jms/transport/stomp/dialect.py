@@ -25,6 +25,9 @@ ours as properties."""
 
 STAND_IN: Final = "mtosi-jms.temporary."
 """How the names of destinations begin that stand in for temporary ones."""
+_STAND_IN_NAME: Final = re.compile(re.escape(STAND_IN) + "[0-9a-f]{32}")
+_OF_CLIENTS: Final = re.compile("ID:[^,?*>#]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""Names that Artemis' clients give their temporary destinations: those of ActiveMQ's and of its own."""
 
 
 class Dialect(ABC):
@@ -231,8 +234,11 @@ class Artemis(Dialect):
         for kind, prefix in self._prefixes.items():
             if text.startswith(prefix):
                 name = text.removeprefix(prefix)
-                if name.startswith(STAND_IN):
+                if _STAND_IN_NAME.fullmatch(name):
                     kind = next((one for one, other in self._stand_ins.items() if other is kind), kind)
+                elif not _OF_CLIENTS.fullmatch(name):
+                    # To the broker it is a word: who says "temporary" of another's queue must not be believed.
+                    kind = self._stand_ins.get(kind, kind)
                 return _made(kind, name)
         return _made(Topic if headers.get("destination-type") == "MULTICAST" else Queue, text)
 
@@ -270,9 +276,9 @@ class Artemis(Dialect):
         return {"durable-subscription-name": durable}
 
     def message_id(self, headers: Mapping[str, str]) -> str | None:
-        """See `Dialect.message_id`: that of the JMS client where the acceptor has `stompEnableMessageId`; else the
-        number that the store gave it, without that of the consumer before it."""
-        known = headers.get("amqMessageId")
+        """See `Dialect.message_id`: that of the JMS client where ActiveMQ's client sent it, or where the acceptor has
+        `stompEnableMessageId`; else the number that the store gave it, without that of the consumer before it."""
+        known = headers.get("__HDR_MESSAGE_ID") or headers.get("amqMessageId")
         number = headers.get("message-id", "").rpartition(",")[2]
         return known or (f"ID:artemis-{number}" if number else None)
 

@@ -1,0 +1,108 @@
+"""Java clients at the brokers: the JMS client of ActiveMQ at both, and Artemis' own; one process each for all tests."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import mtosi_jms as mtosi
+from mtosi_jms.broker import activemq
+from mtosi_jms.broker.artemis import distribution
+from mtosi_jms.broker.process import Endpoints
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.jms import Queue, Topic
+from mtosi_jms.transport import Connection
+
+from .peer import Peer
+
+_numbers = itertools.count(1)
+OPENWIRE = "org.apache.activemq.ActiveMQConnectionFactory"
+CORE = "org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory"
+
+
+class Client(NamedTuple):
+    """A Java client, and the broker it belongs to."""
+
+    broker: str
+    factory: str
+
+
+CLIENTS = {
+    "openwire-activemq": Client("activemq", OPENWIRE),
+    "openwire-artemis": Client("artemis", OPENWIRE),
+    "core-artemis": Client("artemis", CORE),
+}
+
+
+class Side:
+    """A broker with a Java client at it.
+
+    Attributes:
+        kind: `activemq` or `artemis`.
+        client: its name, a key of CLIENTS.
+        endpoints: of the broker.
+        peer: the Java client.
+    """
+
+    def __init__(self, client: str, endpoints: Endpoints, start: Callable[[], Peer]) -> None:
+        self.kind = CLIENTS[client].broker
+        self.client = client
+        self.endpoints = endpoints
+        self.peer = start()
+        self._start = start
+
+    def living(self) -> Peer:
+        """The client, started anew where a test killed it."""
+        if not self.peer.alive:
+            self.peer.kill()
+            self.peer = self._start()
+        return self.peer
+
+
+@pytest.fixture(scope="session", params=list(CLIENTS))
+def side(request: pytest.FixtureRequest, java: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
+    """Each Java client in turn; skips where its broker, its jars or a compiler cannot be had."""
+    client = CLIENTS[request.param]
+    endpoints = request.getfixturevalue(client.broker).endpoints
+    try:  # each broker brings its clients; the hashes of what is fetched are pinned
+        jars = activemq.jars() if client.broker == "activemq" else sorted((distribution() / "lib").glob("*.jar"))
+    except ConfigError as error:
+        pytest.skip(str(error))
+    command = java.compiled(Path(__file__).with_name("JmsPeer.java"), jars)
+    folder = tmp_path_factory.mktemp(request.param)
+    url = f"tcp://127.0.0.1:{endpoints.ports['openwire']}"
+    made = Side(
+        request.param, endpoints, lambda: Peer(command, client.factory, url, endpoints.user, endpoints.password, folder)
+    )
+    yield made
+    made.peer.kill()
+
+
+@pytest.fixture
+def peer(side: Side) -> Peer:
+    """The Java client."""
+    return side.living()
+
+
+@pytest.fixture
+def connection(side: Side) -> Iterator[Connection]:
+    """Our own connection to the same broker, started."""
+    with mtosi.connect(side.endpoints.url("stomp")) as made:
+        made.start()
+        yield made
+
+
+@pytest.fixture
+def queue() -> Queue:
+    """A queue that no other test uses."""
+    return Queue(f"interop.queue.{next(_numbers)}")
+
+
+@pytest.fixture
+def topic() -> Topic:
+    """A topic that no other test uses."""
+    return Topic(f"interop.topic.{next(_numbers)}")
