@@ -14,7 +14,7 @@ from mtosi_jms.runtime.parking import parked
 from mtosi_jms.runtime.record import Record
 from mtosi_jms.runtime.rules import RuntimeRules
 from mtosi_jms.runtime.workers import Workers
-from mtosi_jms.transport import Connection, Consumer, Delivery
+from mtosi_jms.transport import Connection, Consumer, Delivery, InterruptionHook
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +32,7 @@ class Link:
         destination: where messages come from, or its name.
         parking: where they are parked, or its name; None: the provider's dead-letter queue.
         subscription: `selector` and `durable` of the consumer.
+        on_interrupted: of the consumer.
         owned: whether closing the link closes the connection.
         generation: tells the connection from those before it.
 
@@ -47,6 +48,7 @@ class Link:
         parking: str | Destination | None,
         subscription: dict[str, Any],
         *,
+        on_interrupted: InterruptionHook | None,
         owned: bool,
         generation: int,
     ) -> None:
@@ -63,6 +65,7 @@ class Link:
                 raise ConfigError(f"{target}: messages cannot be parked where they come from")
             self.parking: Destination = where
             self.consumer: Consumer = self.session.consumer(target, **subscription)
+            self.consumer.on_interrupted = on_interrupted
             connection.start()
         except BaseException:
             self.close()
