@@ -78,8 +78,19 @@ class AsyncSubscriber(Closing, AsyncIterator[Any]):
         self._worker = Worker("mtosi-subscribe", "the subscriber")
         self._receiving: _Lasting[Delivery | None] = _Lasting()
         self._taking: _Lasting[None] = _Lasting()
+        self._stopped = False
 
     async def __anext__(self) -> Any:
+        if self._stopped and not self._events:
+            raise IllegalStateError("the subscriber is closed")
+        try:
+            return await self._next()
+        except IllegalStateError:
+            if self._stopped:  # while somebody waited, however far that had come
+                raise StopAsyncIteration from None
+            raise
+
+    async def _next(self) -> Any:
         deadline = None if self._timeout is None else time.monotonic() + self._timeout
         while not self._events:
             if not self._taking:
@@ -97,7 +108,8 @@ class AsyncSubscriber(Closing, AsyncIterator[Any]):
         await super().close()
 
     def stop(self) -> None:
-        """The subscription is closed."""
+        """The subscription is being closed: who waits comes to the end of the iteration."""
+        self._stopped = True
         self._worker.close()
 
 

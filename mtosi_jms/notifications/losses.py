@@ -7,7 +7,7 @@ are: a heartbeat that does not come, a sender who says that it loses events, and
 |---|---|---|
 | HEARTBEAT | no heartbeat of a sender, or of anybody so far, for longer than was promised | with the next one |
 | SENDER | EventLossOccurred | with EventLossCleared about the same object |
-| TRANSPORT | the provider failed or was away | with the next message |
+| TRANSPORT | the provider failed, or the connection to a topic that is not durable was lost | with the next message |
 
 When one is over, nothing more is lost; what was lost is not there yet. That is the time to ask for it.
 """

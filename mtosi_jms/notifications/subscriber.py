@@ -112,6 +112,8 @@ class Subscriber(Iterator[Any]):
         self._session = connection.session()
         try:
             self._consumer = self._session.consumer(target, text, durable=durable)
+            if target.is_topic and durable is None:  # a queue and a durable subscription keep what comes meanwhile
+                self._consumer.on_interrupted = self._watch.interrupted
             connection.start()
         except BaseException:
             self._session.close()
@@ -255,13 +257,13 @@ class Subscriber(Iterator[Any]):
 
     def close(self) -> None:
         """End the subscription; a durable one goes on keeping notifications."""
+        with self._making:
+            if self._aio is not None:
+                self._aio.stop()
         self._session.close()
         in_hand, self._in_hand = self._in_hand, None
         if in_hand is not None:
             doubt(in_hand)
-        with self._making:
-            if self._aio is not None:
-                self._aio.stop()
 
     def __enter__(self) -> Self:
         return self

@@ -24,7 +24,8 @@ from mtosi_jms.runtime.record import ErrorHook, Record
 from mtosi_jms.runtime.rules import RuntimeRules
 from mtosi_jms.runtime.signals import on_sigterm
 from mtosi_jms.runtime.workers import Workers
-from mtosi_jms.transport import Connection, Session
+from mtosi_jms.transport import Connection, InterruptionHook, Session
+from mtosi_jms.transport.base import Interruption
 
 
 class ConsumerRuntime:
@@ -45,6 +46,8 @@ class ConsumerRuntime:
         rules: how many, how often, how long.
         on_error: told what an attempt failed with, and the message; and, without one, why the provider was lost or the
             runtime ended.
+        on_interrupted: told, in the thread that receives, why messages did not come for a while: the connection was
+            lost, and it or the runtime makes it again. What was sent meanwhile to a topic without `durable` is lost.
         clock: seconds, not running backwards: deadlines, retries and `health` go by it.
 
     Attributes:
@@ -67,6 +70,7 @@ class ConsumerRuntime:
         parking: str | Destination | None = None,
         rules: RuntimeRules | None = None,
         on_error: ErrorHook | None = None,
+        on_interrupted: InterruptionHook | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if parking is not None and parking == destination:
@@ -76,6 +80,7 @@ class ConsumerRuntime:
         self._destination = destination
         self._handler = handler
         self._subscription: dict[str, Any] = {"selector": selector, "durable": durable}
+        self._on_interrupted = on_interrupted
         self._key = key
         self._inbox = inbox
         self._parking = parking
@@ -243,6 +248,7 @@ class ConsumerRuntime:
             self._destination,
             self._parking,
             self._subscription,
+            on_interrupted=self._on_interrupted,
             owned=owned,
             generation=self._generation,
             inbox=self._inbox,
@@ -269,6 +275,7 @@ class ConsumerRuntime:
         if link is not None:
             self._record.lost(error)
             link.close()
+            Interruption(str(error)).tell(self._on_interrupted)
 
     def _is_late(self) -> bool:
         return self._drain_by is not None and self._clock() >= self._drain_by

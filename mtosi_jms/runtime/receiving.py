@@ -15,7 +15,7 @@ from mtosi_jms.runtime.parking import parked
 from mtosi_jms.runtime.record import Record
 from mtosi_jms.runtime.rules import RuntimeRules
 from mtosi_jms.runtime.workers import Workers
-from mtosi_jms.transport import Connection, Consumer, Delivery
+from mtosi_jms.transport import Connection, Consumer, Delivery, InterruptionHook
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +33,7 @@ class Link:
         destination: where messages come from, or its name.
         parking: where they are parked, or its name; None: the provider's dead-letter queue.
         subscription: `selector` and `durable` of the consumer.
+        on_interrupted: of the consumer.
         owned: whether closing the link closes the connection.
         generation: tells the connection from those before it.
         inbox: stores what comes before it is acknowledged; None: it is acknowledged when it is done with.
@@ -49,6 +50,7 @@ class Link:
         parking: str | Destination | None,
         subscription: dict[str, Any],
         *,
+        on_interrupted: InterruptionHook | None,
         owned: bool,
         generation: int,
         inbox: IncomingJournal | None = None,
@@ -67,6 +69,7 @@ class Link:
             self.parking: Destination = where
             self.consumer: Consumer = self.session.consumer(target, **subscription)
             self.source = self.consumer if inbox is None else InboxReceiver(self.session, self.consumer, inbox)
+            self.consumer.on_interrupted = on_interrupted
             connection.start()
         except BaseException:
             self.close()

@@ -10,7 +10,16 @@ from typing import Final
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.naming import NamesSource, NamingContext
 from mtosi_jms.jms.uri import JmsUri, is_jms_uri
-from mtosi_jms.transport.base import AckMode, Connection, Consumer, Delivery, ErrorHook, Listener, Session
+from mtosi_jms.transport.base import (
+    AckMode,
+    Connection,
+    Consumer,
+    Delivery,
+    ErrorHook,
+    InterruptionHook,
+    Listener,
+    Session,
+)
 from mtosi_jms.transport.completion import CompletionListener, SendRules
 from mtosi_jms.transport.descriptor import ALL_CAPABILITIES, Capability, ConnectionMetadata, check_jms_version
 from mtosi_jms.transport.producer import Producer
@@ -27,6 +36,7 @@ __all__ = [
     "Consumer",
     "Delivery",
     "ErrorHook",
+    "InterruptionHook",
     "Listener",
     "Producer",
     "SendRules",

@@ -19,9 +19,11 @@ made up for in part.
 from __future__ import annotations
 
 import enum
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeAlias
 
@@ -31,6 +33,8 @@ from mtosi_jms.jms.naming import NamingContext
 from mtosi_jms.transport.completion import CompletionListener, Completions, FutureListener
 from mtosi_jms.transport.descriptor import Capability, ConnectionMetadata
 from mtosi_jms.transport.producer import Producer
+
+log = logging.getLogger(__name__)
 
 
 class AckMode(enum.Enum):
@@ -96,6 +100,29 @@ ErrorHook: TypeAlias = Callable[[BaseException, Delivery | None], object]
 """Takes what a listener raised, with its delivery; without one: the provider failed, and no more messages come."""
 
 
+InterruptionHook: TypeAlias = Callable[[str], object]
+"""Takes why messages did not come for a while."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interruption:
+    """Stands among a consumer's messages where the connection was lost.
+
+    Attributes:
+        reason: as the provider tells it; no credential.
+    """
+
+    reason: str
+
+    def tell(self, hook: InterruptionHook | None) -> None:
+        """Calls the hook; what it raises is reported."""
+        if hook is not None:
+            try:
+                hook(self.reason)
+            except Exception:
+                log.exception("on_interrupted failed")
+
+
 class Consumer(_Closeable):
     """Receives from one destination.
 
@@ -103,11 +130,16 @@ class Consumer(_Closeable):
         destination: what it receives from.
         selector: the selector it was made with, or None.
         durable: name of its durable subscription, or None.
+        on_interrupted: told that the connection was lost, by a transport that makes it again by itself; None: nobody.
+            It is called after the messages that came before the loss, and before any that come after it, in the thread
+            that receives or runs the listener. Messages of a queue or a durable subscription come again; what was sent
+            to a topic meanwhile is lost. Set it before the first message is received.
     """
 
     destination: Destination
     selector: str | None
     durable: str | None
+    on_interrupted: InterruptionHook | None = None
 
     @abstractmethod
     def receive(self, timeout: float | None = None) -> Delivery | None:

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, Protocol
 
 from mtosi_jms.errors import IllegalStateError, TransportError
-from mtosi_jms.transport.base import Consumer, Delivery, ErrorHook, Listener
+from mtosi_jms.transport.base import Consumer, Delivery, ErrorHook, Interruption, Listener
 
 log = logging.getLogger(__name__)
 
@@ -67,8 +67,9 @@ class SessionUse:
 class Source(Protocol):
     """What the pump wants of a session."""
 
-    def poll(self) -> tuple[Consumer, Delivery] | None:
-        """The next message for a consumer with a listener; None where there is none now, or delivery is held.
+    def poll(self) -> tuple[Consumer, Delivery | Interruption] | None:
+        """The next message for a consumer with a listener, or what came between; None where there is none now, or
+        delivery is held.
 
         The lock is held. What comes later is told with `ListenerPump.signal`.
 
@@ -88,7 +89,7 @@ class Source(Protocol):
 
 class _Entry(NamedTuple):
     consumer: Consumer
-    delivery: Delivery
+    delivery: Delivery | Interruption
     on_message: Listener
     on_error: ErrorHook | None
 
@@ -207,15 +208,19 @@ class ListenerPump:
 
     def _deliver(self, entry: _Entry) -> None:
         failed = False
+        delivery = entry.delivery
+        if isinstance(delivery, Interruption):
+            delivery.tell(entry.consumer.on_interrupted)
+            return
         try:
-            entry.on_message(entry.delivery)
+            entry.on_message(delivery)
         except BaseException as error:  # noqa: BLE001 - a thread has nobody else to raise to: the hook gets it
             failed = True
-            _tell(entry.on_error, error, entry.delivery)
+            _tell(entry.on_error, error, delivery)
         try:
-            self._source.settle(entry.delivery, failed=failed)
+            self._source.settle(delivery, failed=failed)
         except TransportError as error:
-            _tell(entry.on_error, error, entry.delivery)
+            _tell(entry.on_error, error, delivery)
 
 
 def _tell(hook: ErrorHook | None, error: BaseException, delivery: Delivery | None) -> None:

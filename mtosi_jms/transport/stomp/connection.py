@@ -36,7 +36,8 @@ from mtosi_jms.transport.stomp.link import Frame, Link
 from mtosi_jms.transport.stomp.messages import incoming, outgoing
 from mtosi_jms.transport.stomp.options import Address, StompOptions
 from mtosi_jms.transport.stomp.session import StompSession
-from mtosi_jms.transport.stomp.subscription import Entry, Subscription
+from mtosi_jms.transport.stomp.subscription import Entry
+from mtosi_jms.transport.stomp.subscriptions import Subscriptions
 from mtosi_jms.transport.stomp.temporary import T, Temporaries
 from mtosi_jms.transport.stomp.transaction import transact
 from mtosi_jms.transport.stomp.wire import WriteError
@@ -86,7 +87,7 @@ class StompConnection(Connection):
         self._closed = False
         self._ended = threading.Event()
         self._sessions: dict[StompSession, None] = {}
-        self._subscriptions: dict[str, Subscription] = {}
+        self._subscriptions = Subscriptions(self.lock, lambda: self.options.send_timeout, self.goodbye)
         self._collector = Collector(self.lock, options.send_timeout)
         self._returned: dict[str, None] = {}
         self._numbers = itertools.count(1)
@@ -170,11 +171,7 @@ class StompConnection(Connection):
         """Raises IllegalStateError where a consumer has the durable subscription, ConfigError without a client id."""
         if not self.client_id:
             raise ConfigError("durable subscriptions are known by the connection's client id: give client_id")
-        for subscription in self._subscriptions.values():
-            if subscription.consumer.durable == durable:
-                closed = subscription.consumer.closed
-                why = "messages of it are not acknowledged" if closed else "a consumer has it"
-                raise IllegalStateError(f"durable subscription {durable!r}: {why}")
+        self._subscriptions.check_free(durable)
 
     def note_returned(self, entries: Iterable[Entry]) -> None:
         """Messages that were handed out go back to the broker: Artemis does not mark them when they come again."""
@@ -278,25 +275,8 @@ class StompConnection(Connection):
             consumer.destination, consumer.parsed, consumer.durable, consumer.no_local, window
         )
         address = self.address_of(consumer.destination)
-        subscription = Subscription(f"s{next(self._numbers)}", address, headers, consumer)
         link = self._keeper.link(time.monotonic() + self.options.send_timeout)
-        with self.lock:
-            subscription.link = link
-            self._subscriptions[subscription.number] = subscription
-        try:
-            link.request([subscription.frame()], self.options.send_timeout)
-        except MtosiError:
-            with self.lock:
-                if subscription.link is link:
-                    del self._subscriptions[subscription.number]
-                    raise
-        with self.lock:
-            subscription.made = subscription.made or subscription.link is link
-            closed = consumer.closed
-            if not closed:
-                consumer.subscriptions.append(subscription)
-        if closed:  # meanwhile, by another thread, which has not seen this subscription
-            self._end([subscription], self.goodbye())
+        self._subscriptions.make(link, address, headers, consumer)
 
     def widen(self, consumer: StompConsumer) -> None:
         """Makes one more subscription to a queue, where as many messages are held unacknowledged as may be on the way.
@@ -313,21 +293,7 @@ class StompConnection(Connection):
         with self.lock:
             ended, consumer.subscriptions = consumer.subscriptions, []
             consumer.buffer.clear()
-        self._end(ended, deadline)
-
-    def _end(self, subscriptions: Sequence[Subscription], deadline: float) -> None:
-        with self.lock:
-            for one in subscriptions:
-                self._subscriptions.pop(one.number, None)
-            # One that is being made again is ended by whoever makes it, or the broker would be told too early.
-            made = [(one, one.link) for one in subscriptions if one.made and one.link is not None]
-        for subscription, link in reversed(made):  # what is returned last comes first again
-            if link.lost is None:
-                try:
-                    link.request([subscription.end()], deadline - time.monotonic())
-                except MtosiError as error:
-                    where = subscription.consumer.destination
-                    log.warning("a subscription to %s was not ended in order: %s", where, error)
+        self._subscriptions.end(ended, deadline)
 
     def unsubscribing(self, durable: str) -> Frame:
         """The frame that ends a durable subscription."""
@@ -369,17 +335,7 @@ class StompConnection(Connection):
             MtosiError: the broker refuses one of them.
         """
         self._temporaries.restore(link)
-        with self.lock:
-            subscriptions = list(self._subscriptions.values())
-            for subscription in subscriptions:
-                subscription.link, subscription.made = link, False
-        if subscriptions:
-            link.request([one.frame() for one in subscriptions], self.options.send_timeout)
-        with self.lock:
-            for subscription in subscriptions:
-                subscription.made = subscription.link is link
-            ended = [one for one in subscriptions if one.number not in self._subscriptions]
-        self._end(ended, self.goodbye())
+        self._subscriptions.restore(link)
 
     def _message(self, headers: Mapping[str, str], body: bytes, consumed: Destination) -> JmsMessage:
         return incoming(self.dialect, headers, body, consumed, self._temporaries.destination)
@@ -390,7 +346,7 @@ class StompConnection(Connection):
         """A message came: it goes to its consumer, for another thread to take."""
         number = headers.get("subscription", "")
         with self.lock:
-            subscription = self._subscriptions.get(number)
+            subscription = self._subscriptions.find(number)
             if self._collector.takes(number, headers, body):
                 return
             if subscription is not None and subscription.link is link and not subscription.consumer.closed:
@@ -405,9 +361,7 @@ class StompConnection(Connection):
     def on_lost(self, link: Link) -> None:
         """A link was lost: what is not acknowledged comes again, if the broker keeps it at all."""
         with self.lock:
-            for subscription in self._subscriptions.values():
-                if subscription.link is link:
-                    subscription.link, subscription.made = None, False
+            self._subscriptions.lost(link, is_told=self.options.reconnect)
             for session in self._sessions:
                 self.note_returned(session.unsettled)
             self._collector.end()

@@ -11,7 +11,7 @@ from mtosi_jms.errors import IllegalStateError
 from mtosi_jms.jms.destinations import Destination
 from mtosi_jms.jms.selector import Selector
 from mtosi_jms.transport.arguments import deadline_of
-from mtosi_jms.transport.base import Consumer, Delivery, ErrorHook, Listener
+from mtosi_jms.transport.base import Consumer, Delivery, ErrorHook, Interruption, Listener
 from mtosi_jms.transport.stomp.subscription import Entry, Subscription
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class StompConsumer(Consumer):
         no_local: leave out our own messages.
         subscriptions: those of the broker that feed it: one, and more of a queue where many messages are held
             unacknowledged.
-        buffer: messages that came and were not handed out.
+        buffer: messages that came and were not handed out, and where the connection was lost between them.
         held: how many were handed out and are not settled.
         closed: whether it is.
     """
@@ -50,7 +50,7 @@ class StompConsumer(Consumer):
         self.durable = durable
         self.no_local = no_local
         self.subscriptions: list[Subscription] = []
-        self.buffer: deque[Entry] = deque()
+        self.buffer: deque[Entry | Interruption] = deque()
         self.held = 0
         self.closed = False
         self._session = session
@@ -70,7 +70,9 @@ class StompConsumer(Consumer):
                     session.connection.widen(self)
                 with session.connection.lock:
                     delivery = self._await(deadline)
-                if delivery is None or session.accept(delivery.entry):
+                if isinstance(delivery, Interruption):
+                    delivery.tell(self.on_interrupted)
+                elif delivery is None or session.accept(delivery.entry):
                     return delivery
 
     def listen(self, on_message: Listener, on_error: ErrorHook | None = None) -> None:
@@ -92,12 +94,14 @@ class StompConsumer(Consumer):
 
     # What follows holds the lock already.
 
-    def take(self) -> StompDelivery | None:
-        """The next message, handed out; None where there is none, or delivery is held."""
+    def take(self) -> StompDelivery | Interruption | None:
+        """The next message, handed out, or an interruption; None where there is none, or delivery is held."""
         if self.closed or not self._session.connection.started:
             return None
         while self.buffer:
             entry = self.buffer.popleft()
+            if isinstance(entry, Interruption):
+                return entry
             if entry.comes_again:
                 continue
             if entry.is_expired():
@@ -105,6 +109,12 @@ class StompConsumer(Consumer):
                 continue
             return self._session.hand_out(entry, self)
         return None
+
+    def interrupted(self, reason: str) -> None:
+        """The connection was lost: what comes from now on comes after it."""
+        told = bool(self.buffer) and isinstance(self.buffer[-1], Interruption)
+        if self.on_interrupted is not None and not self.closed and not told:
+            self.buffer.append(Interruption(reason))
 
     def signal(self) -> None:
         """There may be a message, or no more come."""
@@ -131,7 +141,7 @@ class StompConsumer(Consumer):
         if self.closed:
             raise IllegalStateError("the consumer is closed")
 
-    def _await(self, deadline: float | None) -> StompDelivery | None:
+    def _await(self, deadline: float | None) -> StompDelivery | Interruption | None:
         self._check_open()
         self._session.check_receive()
         while not self.closed:

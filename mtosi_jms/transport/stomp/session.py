@@ -13,7 +13,7 @@ from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiError, Transpo
 from mtosi_jms.jms.destinations import Destination, TemporaryQueue, TemporaryTopic
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport.arguments import check_subscription, selector_of
-from mtosi_jms.transport.base import AckMode, Consumer, Delivery, Session
+from mtosi_jms.transport.base import AckMode, Consumer, Delivery, Interruption, Session
 from mtosi_jms.transport.completion import CompletionListener, Completions
 from mtosi_jms.transport.descriptor import Capability
 from mtosi_jms.transport.listening import ListenerPump, SessionUse
@@ -296,13 +296,13 @@ class StompSession(Session):
 
     # What follows holds the lock already.
 
-    def poll(self) -> tuple[Consumer, Delivery] | None:
+    def poll(self) -> tuple[Consumer, Delivery | Interruption] | None:
         """See `listening.Source.poll`."""
         for consumer in list(self._consumers):
-            if consumer in self.pump and (delivery := consumer.take()) is not None:
-                self._listened = delivery.entry
+            if consumer in self.pump and (found := consumer.take()) is not None:
+                self._listened = found.entry if isinstance(found, StompDelivery) else None
                 self._consumers[consumer] = self._consumers.pop(consumer)  # the others have their turn first
-                return consumer, delivery
+                return consumer, found
         self.connection.check_alive()
         return None
 

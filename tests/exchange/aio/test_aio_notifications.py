@@ -149,3 +149,22 @@ def test_closing_ends_a_wait(run: Any, until: Any, connection: Any) -> None:
         assert await waiting == "the end"
 
     run(work())
+
+
+def test_closing_ends_a_wait_that_has_just_begun(run: Any, connection: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However little of it was done: who asked before the end gets the end, and no error."""
+
+    async def work() -> None:
+        subscriber = Subscriber(connection, TOPIC)
+        receive = subscriber._consumer.receive
+
+        def close_and_receive(timeout: float | None = None) -> Any:
+            subscriber.close()
+            return receive(timeout)
+
+        monkeypatch.setattr(subscriber._consumer, "receive", close_and_receive)
+        assert await anext(subscriber.aio, "the end") == "the end"
+        with pytest.raises(IllegalStateError, match="closed"):
+            await anext(subscriber.aio)
+
+    run(work())

@@ -12,6 +12,7 @@ class Proxy:
 
     Args:
         port: where the bytes go.
+        listen_in: whether `sent` is kept, which grows.
 
     Attributes:
         port: its own.
@@ -20,7 +21,8 @@ class Proxy:
         refused: counts what `refuse` has turned away.
     """
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, *, listen_in: bool = True) -> None:
+        self._listen_in = listen_in
         self._target = port
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -113,7 +115,7 @@ class Proxy:
         with contextlib.suppress(OSError):
             while data := source.recv(65_536):
                 if to_broker:
-                    self.sent += data
+                    self.sent += data if self._listen_in else b""
                 elif self._cut_at is not None and self._cut_at in data:
                     self._cut_at = None
                     break

@@ -1,0 +1,188 @@
+"""Hours of traffic over a connection that is cut again and again, in miniature: nothing lost, nothing growing.
+
+A supplier, a requestor, and a publisher with two subscribers run as processes of their own. Every exchange is accounted
+for, and memory, threads and descriptors are read from /proc. `make endurance ARGS="tests/transport/soak -q -s"` runs 20
+minutes for each broker, or MTOSI_SOAK_SECONDS, and leaves its figures in out/soak-BROKER.json.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mtosi_jms.broker.process import BrokerProcess
+
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc"),
+]
+ROLES = ("supplier", "requestor", "notifier")
+MOST_MB = 150
+MOST_KB_A_MINUTE = 64
+SPREAD = 3
+"""Threads and descriptors that may be there now and not then: a connection is just being made, another one ends."""
+
+
+@pytest.fixture(params=["activemq", "artemis"])
+def broker(request: pytest.FixtureRequest) -> BrokerProcess:
+    found: BrokerProcess = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def proxy(broker: BrokerProcess, make_proxy: Callable[..., Any]) -> Any:
+    return make_proxy(broker.endpoints.ports["stomp"], listen_in=False)
+
+
+class Child:
+    """One process, and what was seen of it."""
+
+    def __init__(self, role: str, root: Path, broker: BrokerProcess, port: int, folder: Path) -> None:
+        self.role = role
+        self.samples: list[tuple[float, float, int, int]] = []
+        environment = {
+            **os.environ,
+            "PYTHONPATH": f"{root}{os.pathsep}{root / 'codegen'}",
+            "MTOSI_JMS_USER": broker.endpoints.user,
+            "MTOSI_JMS_PASSWORD": broker.endpoints.password,
+        }
+        script = Path(__file__).with_name("soaking_process.py")
+        url = f"stomp://127.0.0.1:{port}"
+        pace = os.environ.get("MTOSI_SOAK_PACE", "0.05")
+        self._errors = folder / f"{role}.txt"
+        with self._errors.open("wb") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-W", "error", str(script), role, url, pace],
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=None if os.environ.get("MTOSI_SOAK_CENSUS") else errors,
+                text=True,
+            )
+
+    def sample(self, now: float) -> None:
+        """Notes resident memory in KB, threads and descriptors."""
+        assert self._process.poll() is None, self.failure()
+        folder = Path("/proc", str(self._process.pid))
+        status = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
+        memory = int(status["VmRSS"].split()[0])
+        self.samples.append((now, memory, int(status["Threads"]), len(list((folder / "fd").iterdir()))))
+
+    def end(self) -> dict[str, Any]:
+        """Has it come to its end; what it tells."""
+        told, _ = self._process.communicate("stop\n", timeout=180)
+        assert self._process.returncode == 0, self.failure()
+        found: dict[str, Any] = json.loads(told)
+        return found
+
+    def failure(self) -> str:
+        told = self._errors.read_text("utf-8")[-3000:] if self._errors.exists() else ""
+        return f"the {self.role} has ended: {told}"
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def figures(self) -> dict[str, Any]:
+        """Of the time after the first third, in which caches fill."""
+        steady = self.samples[len(self.samples) // 3 :]
+        times, memory, threads, descriptors = zip(*steady, strict=True)
+        return {
+            "rss_mb": round(max(memory) / 1024, 1),
+            "kb_a_minute": round(slope(times, memory) * 60, 1),
+            "threads": halves(threads),
+            "descriptors": halves(descriptors),
+        }
+
+
+def slope(times: Sequence[float], values: Sequence[float]) -> float:
+    """By least squares."""
+    return statistics.linear_regression(times, values).slope if len(set(times)) > 1 else 0.0
+
+
+def halves(values: Sequence[int]) -> tuple[float, float]:
+    """The median of the first half and of the second."""
+    middle = len(values) // 2
+    return statistics.median(values[:middle]), statistics.median(values[middle:])
+
+
+@pytest.fixture
+def children(root: Path, broker: BrokerProcess, proxy: Any, tmp_path: Path) -> Iterator[list[Child]]:
+    made = [Child(role, root, broker, proxy.port, tmp_path) for role in ROLES]
+    yield made
+    for child in made:
+        child.kill()
+
+
+def soak(children: list[Child], proxy: Any, *, seconds: float, period: float) -> dict[str, Any]:
+    """Lets it run, cuts all connections in each period, and has the children account for themselves."""
+    begun = time.monotonic()
+    pause = threading.Event()
+    cuts = 0
+    while (now := time.monotonic() - begun) < seconds:
+        for child in children:
+            child.sample(now)
+        if now >= (cuts + 1) * period:
+            proxy.cut()
+            cuts += 1
+        pause.wait(min(1.0, seconds / 20))
+    ended = {child.role: child.end() for child in reversed(children)}  # who asks ends before who answers
+    return {
+        "seconds": seconds,
+        "cuts": cuts,
+        **{child.role: {**ended[child.role], **child.figures()} for child in children},
+    }
+
+
+def check(found: dict[str, Any]) -> None:
+    """Nothing is lost, wrong, untold or left, and nothing was too large."""
+    asked, told = found["requestor"], found["notifier"]
+    assert asked["done"] == asked["begun"] > 0
+    assert not asked.get("lost")
+    assert not asked.get("wrong")
+    assert not asked["pending"]
+    assert told["published"] > 0
+    assert not told["lost"]
+    assert not told["durable"].get("missed")
+    assert not told["passing"].get("missed untold")
+    assert told["passing"]["events"] > 0
+    for role in ROLES:
+        assert found[role]["left"] == {}, role
+        assert found[role]["rss_mb"] < MOST_MB, role
+        for kind in ("threads", "descriptors"):
+            before, after = found[role][kind]
+            assert after - before <= SPREAD, (role, kind)
+
+
+@pytest.mark.slow
+def test_a_short_soak(children: list[Child], proxy: Any) -> None:
+    found = soak(children, proxy, seconds=20, period=5)
+    assert found["cuts"] >= 3
+    check(found)
+
+
+@pytest.mark.endurance
+def test_a_long_soak(
+    children: list[Child], proxy: Any, root: Path, request: pytest.FixtureRequest, capsys: Any
+) -> None:
+    seconds = float(os.environ.get("MTOSI_SOAK_SECONDS", "1200"))
+    found = soak(children, proxy, seconds=seconds, period=20)
+    where = root / "out" / f"soak-{request.node.callspec.params['broker']}.json"
+    where.parent.mkdir(exist_ok=True)
+    where.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    with capsys.disabled():
+        print(f"\n{where}: {json.dumps(found)}")
+    check(found)
+    if seconds >= 600:
+        for role in ROLES:
+            assert found[role]["kb_a_minute"] < MOST_KB_A_MINUTE, role

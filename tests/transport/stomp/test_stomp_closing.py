@@ -1,0 +1,274 @@
+"""Closing: it ends every wait, waits for nobody who cannot answer, and leaves nothing at the broker."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from mtosi_jms.errors import IllegalStateError, TransportError
+from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue
+from mtosi_jms.transport.base import AckMode
+
+pytestmark = pytest.mark.broker
+LONG = 60.0
+"""Seconds after which what should have ended is taken to hang; less than the send time-out of the tests."""
+TIMEOUTS = {"send_timeout": 600.0, "connect_timeout": 600.0}
+Background = Callable[[Callable[[], Any]], Future[Any]]
+
+
+def message(number: int = 0) -> JmsMessage:
+    return JmsMessage(body=b"<n>%d</n>" % number, delivery_mode=DeliveryMode.PERSISTENT)
+
+
+@pytest.fixture
+def short_goodbye(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mtosi_jms.transport.stomp.connection._GOODBYE", 0.5)
+
+
+@pytest.fixture
+def long_goodbye(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mtosi_jms.transport.stomp.connection._GOODBYE", LONG)
+
+
+def threads_of(connection: Any) -> list[threading.Thread]:
+    return [one for one in threading.enumerate() if one.name == f"keeper-{connection.id}"]
+
+
+def await_end(threads: list[threading.Thread]) -> None:
+    for thread in threads:
+        thread.join(LONG)
+        assert not thread.is_alive()
+
+
+@pytest.mark.usefixtures("short_goodbye")
+class TestStalled:
+    def test_a_broker_that_answers_nothing(
+        self, by_proxy: Any, proxy: Any, queue: Queue, background: Background
+    ) -> None:
+        """However many consumers there are, the broker is waited for once."""
+        connection = by_proxy(**TIMEOUTS)
+        session = connection.session()
+        consumers = [session.consumer(queue) for _ in range(20)]
+        keeper = threads_of(connection)
+        proxy.stall(to_client=True)
+        background(connection.close).result(LONG)
+        await_end(keeper)
+        with pytest.raises(IllegalStateError):
+            consumers[0].receive(0)
+
+    @pytest.mark.parametrize("what", ["consumer", "session"])
+    def test_a_part_of_a_connection(
+        self, by_proxy: Any, proxy: Any, queue: Queue, background: Background, what: str
+    ) -> None:
+        session = by_proxy(**TIMEOUTS).session()
+        consumer = session.consumer(queue)
+        proxy.stall(to_client=True)
+        background({"consumer": consumer, "session": session}[what].close).result(LONG)
+
+    def test_a_sender_that_is_stuck(self, by_proxy: Any, proxy: Any, queue: Queue, background: Background) -> None:
+        """Closing does not wait for its turn behind a frame that nobody takes, and ends that wait."""
+        connection = by_proxy(**TIMEOUTS)
+        session = connection.session()
+        session.send(queue, message())
+        session.consumer(queue)
+        proxy.stall(to_broker=True)
+        begun = len(proxy.sent)
+        sender = background(lambda: session.send(queue, JmsMessage(body=b"x" * 32_000_000)))
+        while len(proxy.sent) == begun:
+            assert not sender.done()
+        background(connection.close).result(LONG)
+        with pytest.raises(TransportError):
+            sender.result(LONG)
+
+    def test_a_receipt_that_is_waited_for(
+        self, by_proxy: Any, proxy: Any, queue: Queue, background: Background
+    ) -> None:
+        connection = by_proxy(**TIMEOUTS)
+        session = connection.session()
+        proxy.stall(to_client=True)
+        sender = background(lambda: session.send(queue, message()))
+        while b"<n>0</n>" not in proxy.sent:
+            assert not sender.done()
+        background(connection.close).result(LONG)
+        with pytest.raises(TransportError, match="unknown"):
+            sender.result(LONG)
+
+
+@pytest.mark.usefixtures("short_goodbye")
+class TestWhileItIsLost:
+    def test_nobody_is_there(self, by_proxy: Any, proxy: Any, queue: Queue, background: Background) -> None:
+        """A receiver gets None, a sender an error, and the thread that reconnects comes to its end."""
+        connection = by_proxy(**TIMEOUTS)
+        consumer = connection.session().consumer(queue)
+        receiving = background(consumer.receive)
+        keeper = threads_of(connection)
+        proxy.refuse()
+        proxy.cut()
+        assert proxy.refused.acquire(timeout=LONG)
+        session = connection.session()
+        sending = background(lambda: session.send(queue, message()))
+        background(connection.close).result(LONG)
+        assert receiving.result(LONG) is None
+        with pytest.raises(TransportError):
+            sending.result(LONG)
+        await_end(keeper)
+
+    def test_somebody_is_there_who_says_nothing(
+        self, by_proxy: Any, proxy: Any, queue: Queue, background: Background
+    ) -> None:
+        connection = by_proxy(**TIMEOUTS)
+        consumer = connection.session().consumer(queue)
+        receiving = background(consumer.receive)
+        keeper = threads_of(connection)
+        proxy.stall_at_answer(b"CONNECTED")
+        proxy.cut()
+        assert proxy.stalled.wait(LONG)
+        background(connection.close).result(LONG)
+        assert receiving.result(LONG) is None
+        await_end(keeper)
+
+    def test_a_subscription_that_is_being_made_again(
+        self, by_proxy: Any, proxy: Any, queue: Queue, open_stomp: Any, broker: Any, background: Background
+    ) -> None:
+        """A consumer that is closed meanwhile leaves nothing that would take messages."""
+        connection = by_proxy()
+        session = connection.session()
+        consumer = session.consumer(queue)
+        proxy.stall_at_answer(b"RECEIPT")
+        proxy.cut()
+        assert proxy.stalled.wait(LONG)
+        background(consumer.close).result(LONG)
+        proxy.flow()
+        session.send(Queue(f"{queue.name}.other"), message())  # returns when the connection is whole again
+        self.all_come(session.consumer(queue), open_stomp(broker.endpoints.url("stomp")).session(), queue)
+
+    @staticmethod
+    def all_come(consumer: Any, sender: Any, queue: Queue) -> None:
+        for number in range(6):
+            sender.send(queue, message(number))
+        for number in range(6):
+            delivery = consumer.receive(LONG)
+            assert delivery.message.body == b"<n>%d</n>" % number
+            delivery.acknowledge()
+
+
+@pytest.mark.usefixtures("long_goodbye")
+class TestTogether:
+    def test_twice(self, by_proxy: Any, background: Background) -> None:
+        connection = by_proxy()
+        session = connection.session()
+        for one in (session, session, connection, connection, session):
+            background(one.close).result(LONG)
+        with pytest.raises(IllegalStateError):
+            connection.session()
+
+    def test_sixteen_threads(self, by_proxy: Any, queue: Queue) -> None:
+        """Whoever returns finds it closed, whichever thread did it."""
+        connection = by_proxy()
+        consumers = [connection.session().consumer(queue) for _ in range(4)]
+        connection.session().send(queue, message())
+        keeper = threads_of(connection)
+        parts = [connection, *consumers, connection, connection]
+        start = threading.Barrier(16)
+        failures: list[BaseException] = []
+
+        def close(number: int) -> None:
+            try:
+                start.wait(LONG)
+                parts[number % len(parts)].close()
+                if parts[number % len(parts)] is connection:
+                    with pytest.raises(IllegalStateError):
+                        connection.session()
+                    assert connection._ended.is_set()
+            except BaseException as error:  # noqa: BLE001 - the test tells it
+                failures.append(error)
+
+        threads = [threading.Thread(target=close, args=(number,), daemon=True) for number in range(16)]
+        for thread in threads:
+            thread.start()
+        await_end(threads)
+        await_end(keeper)
+        assert failures == []
+
+    def test_a_session_while_it_makes_a_consumer(
+        self, by_proxy: Any, queue: Queue, background: Background, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        connection = by_proxy()
+        session = connection.session()
+        subscribe = connection.subscribe
+
+        def subscribe_and_close(consumer: Any, factor: int = 1) -> None:
+            subscribe(consumer, factor)
+            background(session.close).result(LONG)
+
+        monkeypatch.setattr(connection, "subscribe", subscribe_and_close)
+        with pytest.raises(IllegalStateError, match="closed"):
+            session.consumer(queue)
+        monkeypatch.undo()
+        other = connection.session()
+        TestWhileItIsLost.all_come(other.consumer(queue), other, queue)
+
+    def test_a_consumer_while_more_is_asked_for(
+        self, by_proxy: Any, queue: Queue, background: Background, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        connection = by_proxy(prefetch=1)
+        session = connection.session()
+        consumer = session.consumer(queue)
+        session.send(queue, message(9))
+        held = consumer.receive(LONG)
+        subscribe = connection.subscribe
+
+        def close_and_subscribe(consumer: Any, factor: int = 1) -> None:
+            background(consumer.close).result(LONG)
+            subscribe(consumer, factor)
+
+        monkeypatch.setattr(connection, "subscribe", close_and_subscribe)
+        with pytest.raises(IllegalStateError):
+            consumer.receive(LONG)
+        monkeypatch.undo()
+        held.acknowledge()
+        other = connection.session()
+        TestWhileItIsLost.all_come(other.consumer(queue), other, queue)
+
+
+class TestInAListener:
+    @pytest.mark.parametrize("what", ["consumer", "session", "connection"])
+    def test_it_closes(self, by_proxy: Any, queue: Queue, what: str) -> None:
+        connection = by_proxy()
+        session = connection.session(AckMode.AUTO)
+        consumer = session.consumer(queue)
+        keeper = threads_of(connection)
+        closed = threading.Event()
+
+        def on_message(delivery: Any) -> None:
+            {"consumer": consumer, "session": session, "connection": connection}[what].close()
+            closed.set()
+
+        consumer.listen(on_message)
+        connection.session().send(queue, message())
+        assert closed.wait(LONG)
+        connection.close()
+        await_end(keeper)
+
+    def test_what_cannot_be_acknowledged(self, by_proxy: Any, queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The connection ends all the same: nobody else would do it."""
+        connection = by_proxy()
+        consumer = connection.session(AckMode.AUTO).consumer(queue)
+        keeper = threads_of(connection)
+        told: Future[BaseException] = Future()
+
+        def fail(*arguments: Any) -> None:
+            raise TransportError("it cannot be told")
+
+        def on_message(delivery: Any) -> None:
+            monkeypatch.setattr(connection, "acknowledge", fail)
+            connection.close()
+
+        consumer.listen(on_message, lambda error, delivery: told.set_result(error))
+        connection.session().send(queue, message())
+        assert str(told.result(LONG)) == "it cannot be told"
+        await_end(keeper)

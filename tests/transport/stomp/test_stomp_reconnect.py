@@ -1,0 +1,151 @@
+"""Connections that are made again: whole or not at all, with pauses between, and patiently."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mtosi_jms.errors import TransportError
+from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, Topic
+
+pytestmark = pytest.mark.broker
+LONG = 60.0
+Background = Callable[[Callable[[], Any]], Future[Any]]
+
+
+def message(number: int = 0) -> JmsMessage:
+    return JmsMessage(body=b"<n>%d</n>" % number, delivery_mode=DeliveryMode.PERSISTENT)
+
+
+def take(consumer: Any) -> bytes:
+    delivery = consumer.receive(LONG)
+    assert delivery is not None
+    delivery.acknowledge()
+    body: bytes = delivery.message.body
+    return body
+
+
+def test_what_is_half_made_takes_no_messages(
+    by_proxy: Any, proxy: Any, queue: Queue, open_stomp: Any, broker: Any
+) -> None:
+    """A connection on which the subscriptions were not confirmed in time is ended, or the broker would feed it."""
+    connection = by_proxy()
+    consumer = connection.session().consumer(queue)
+    patient, connection.options = connection.options, replace(connection.options, send_timeout=0.5)
+    link = connection._keeper._link
+    attempts = []
+    restore = connection.restore
+
+    def restoring(link: Any) -> None:
+        attempts.append(link)
+        restore(link)
+
+    connection.restore = restoring
+    proxy.stall_at_answer(b"RECEIPT")
+    proxy.cut()
+    assert proxy.stalled.wait(LONG)
+    until(lambda: attempts[0].lost is not None)
+    connection.options = patient
+    proxy.flow()
+    until(lambda: connection._keeper._link not in (link, None) and connection._keeper._link.is_up)
+    sender = open_stomp(broker.endpoints.url("stomp")).session()
+    for number in range(6):
+        sender.send(queue, message(number))
+    assert [take(consumer) for _ in range(6)] == [b"<n>%d</n>" % number for number in range(6)]
+
+
+def test_a_client_id_that_the_broker_has_not_let_go(by_proxy: Any, proxy: Any, open_stomp: Any, broker: Any) -> None:
+    """The network broke where only we see it: for the broker, the client of this name is still there for a while."""
+    topic = Topic("stomp.half.open")
+    connection = by_proxy(client_id="half-open", heart_beat=1.0)
+    consumer = connection.session().consumer(topic, durable="kept")
+    proxy.leave_half_open()
+    open_stomp(broker.endpoints.url("stomp")).session().send(topic, message(1))
+    assert take(consumer) == b"<n>1</n>"
+
+
+def test_a_loss_that_is_not_yet_known(by_proxy: Any, proxy: Any, queue: Queue) -> None:
+    """A sender that has just got hold of the lost connection waits for the next one, as any other does."""
+    connection = by_proxy()
+    session = connection.session()
+    lost = connection._keeper._link
+    proxy.cut()
+    until(lambda: lost.lost is not None)
+    links, real = [lost], connection._keeper.link
+    connection._keeper.link = lambda deadline: links.pop() if links else real(deadline)
+    session.send(queue, message(1))
+    assert not links
+    assert take(session.consumer(queue)) == b"<n>1</n>"
+
+
+def test_pauses_grow_whatever_wakes_the_keeper(by_proxy: Any, proxy: Any) -> None:
+    """From one attempt to the next, up to half a minute; with jitter, and not cut short by the attempt that failed."""
+    connection = by_proxy()
+    changed = connection._keeper._changed
+    pauses: list[float] = []
+    enough = threading.Event()
+
+    def wait_for(predicate: Callable[[], bool], timeout: float) -> bool:
+        pauses.append(timeout)
+        if len(pauses) == 14:
+            enough.set()
+        return predicate()
+
+    changed.wait_for = wait_for
+    proxy.refuse()
+    proxy.cut()
+    assert enough.wait(LONG)
+    connection.close()
+    full = [0.0, *(min(0.1 * 2**number, 30.0) for number in range(13))]
+    assert all(most / 2 <= pause <= most for pause, most in zip(pauses, full, strict=False))
+    assert len(set(pauses[9:14])) > 1
+
+
+def test_a_connection_that_does_not_hold_is_not_made_at_once(by_proxy: Any, proxy: Any) -> None:
+    """A broker that takes a client and drops it, again and again, is given longer and longer pauses too."""
+    connection = by_proxy()
+    changed = connection._keeper._changed
+    pauses: list[float] = []
+
+    def wait_for(predicate: Callable[[], bool], timeout: float) -> bool:
+        pauses.append(timeout)
+        return predicate()
+
+    changed.wait_for = wait_for
+    for _ in range(6):
+        link = connection._keeper._link
+        proxy.cut()
+        until(lambda link=link: connection._keeper._link not in (link, None))
+    assert len(pauses) >= 6
+    assert pauses[0] == 0.0
+    assert min(pauses[1:]) > 0.0
+    assert pauses[5] > pauses[1]
+
+
+def test_what_cannot_be_mended_is_told(by_proxy: Any, proxy: Any, queue: Queue, background: Background) -> None:
+    """A fault of our own in the thread that reconnects leaves nobody waiting for ever."""
+    connection = by_proxy()
+
+    def restore(link: Any) -> None:
+        raise KeyError("a fault of our own")
+
+    connection.restore = restore
+    receiving = background(connection.session().consumer(queue).receive)
+    proxy.cut()
+    with pytest.raises(TransportError, match="KeyError"):
+        receiving.result(LONG)
+
+
+def until(condition: Callable[[], Any]) -> None:
+    """Returns once it holds."""
+    pause = threading.Event()
+    for _ in range(6_000):
+        if condition():
+            return
+        pause.wait(0.01)
+    pytest.fail("it did not come to pass")
