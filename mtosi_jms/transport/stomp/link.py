@@ -8,8 +8,8 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from mtosi_jms.errors import (
     AuthenticationError,
@@ -23,12 +23,11 @@ from mtosi_jms.errors import (
     UnknownOutcomeError,
 )
 from mtosi_jms.jms.masking import without
-from mtosi_jms.transport.stomp.frames import HEART_BEAT, encode, headers_of
+from mtosi_jms.transport.stomp.frames import HEART_BEAT, Frame, Received, encode
 from mtosi_jms.transport.stomp.options import Address, StompOptions
 from mtosi_jms.transport.stomp.wire import Wire, WriteError
 
-OnMessage: TypeAlias = Callable[["Link", dict[str, str], bytes], None]
-Frame: TypeAlias = tuple[str, Mapping[str, str], bytes]
+OnMessages: TypeAlias = Callable[["Link", Sequence[Received]], None]
 
 _SHOWN: Final = 300
 _SILENCE: Final = 2.0
@@ -92,7 +91,7 @@ class Link:
     Args:
         address: of the broker.
         options: time-outs and login.
-        on_message: takes the messages, in the thread that reads.
+        on_messages: takes the MESSAGE frames that came at once, in the thread that reads.
         on_lost: called once, when it is of no more use.
 
     Attributes:
@@ -102,13 +101,13 @@ class Link:
     """
 
     def __init__(
-        self, address: Address, options: StompOptions, on_message: OnMessage, on_lost: Callable[[Link], None]
+        self, address: Address, options: StompOptions, on_messages: OnMessages, on_lost: Callable[[Link], None]
     ) -> None:
         self.address = address
         self.headers: dict[str, str] = {}
         self.lost: TransportError | None = None
         self._options = options
-        self._on_message = on_message
+        self._on_messages = on_messages
         self._on_lost = on_lost
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
@@ -121,7 +120,8 @@ class Link:
             options.tls() if address.tls else None,
             connect_timeout=options.connect_timeout,
             send_timeout=options.send_timeout,
-            on_frame=self._frame,
+            on_frames=self._frames,
+            on_nonsense=self._nonsense,
             on_lost=self._ended,
         )
 
@@ -309,17 +309,23 @@ class Link:
 
     # What follows runs in the thread that reads.
 
-    def _frame(self, frame: Any, raw: bytes) -> None:
-        match frame.cmd:
-            case "MESSAGE":
-                self._on_message(self, headers_of(frame, raw), frame.body)
-            case "RECEIPT":
-                self._settle(frame.headers.get("receipt-id"), None)
-            case "CONNECTED":
-                self.headers = headers_of(frame, raw)
-                self._connected.settle()
-            case "ERROR":
-                self._refused(headers_of(frame, raw), frame.body)
+    def _frames(self, frames: list[Received]) -> None:
+        for is_message, some in itertools.groupby(frames, _is_message):
+            if is_message:
+                self._on_messages(self, list(some))
+                continue
+            for command, headers, body in some:
+                match command:
+                    case "RECEIPT":
+                        self._settle(headers.get("receipt-id"), None)
+                    case "CONNECTED":
+                        self.headers = headers
+                        self._connected.settle()
+                    case "ERROR":
+                        self._refused(headers, body)
+
+    def _nonsense(self, error: TransportError) -> None:
+        self.end(TransportError(f"{self.address}: {error}; is it a STOMP port?"))
 
     def _refused(self, headers: Mapping[str, str], body: bytes) -> None:
         refused = self._refusal(headers, body)
@@ -354,3 +360,7 @@ class Link:
         for receipt in waiting:
             receipt.settle(receipt.refused, lost=True)
         self._on_lost(self)
+
+
+def _is_message(frame: Received) -> bool:
+    return frame[0] == "MESSAGE"

@@ -15,7 +15,7 @@ from mtosi_jms.jms.message import DeliveryMode, JmsMessage, MessageType, Propert
 from mtosi_jms.jms.table2 import restore
 from mtosi_jms.transport.stomp.dialect import Dialect
 from mtosi_jms.transport.stomp.frames import escaped
-from mtosi_jms.transport.stomp.text import CONTROL_CHARACTERS, check_body, from_wire, to_references
+from mtosi_jms.transport.stomp.text import CONTROL_CHARACTERS, check_body, from_wire, is_plain, to_references
 
 RESERVED: Final = frozenset(
     {
@@ -48,7 +48,7 @@ def outgoing(
     """
     headers = {"destination": address, **dialect.sending(_destination(sent))}
     body = sent.body
-    if sent.message_type is MessageType.TEXT:
+    if sent.message_type is MessageType.TEXT and not is_plain(body):
         check_body(body)
         if dialect.references:
             body = to_references(body)
@@ -65,7 +65,8 @@ def outgoing(
         if name in RESERVED:
             raise ConfigError(f"property {name}: over STOMP a header of the frame has this name")
         headers[name] = _written(value)
-    _check_headers(dialect, headers)
+    if not _are_short_and_plain(dialect, headers):
+        _check_headers(dialect, headers)
     return headers, body
 
 
@@ -128,6 +129,19 @@ def _written(value: PropertyValue) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) else repr(float(value)) if isinstance(value, float) else str(int(value))
+
+
+def _are_short_and_plain(dialect: Dialect, headers: Mapping[str, str]) -> bool:
+    """Whether nothing can be wrong with any of them; what is no printable ASCII wants a closer look."""
+    text = "".join(headers.values())
+    names = "".join(headers)
+    return (
+        text.isascii()
+        and text.isprintable()
+        and names.isascii()
+        and (dialect.max_header is None or 2 * (len(text) + len(names)) <= dialect.max_header)
+        and (dialect.max_headers is None or len(headers) < dialect.max_headers)
+    )
 
 
 def _check_headers(dialect: Dialect, headers: Mapping[str, str]) -> None:

@@ -11,7 +11,8 @@ import time
 from collections.abc import Sequence
 
 from mtosi_jms.errors import MtosiError, TransportError, UnknownOutcomeError
-from mtosi_jms.transport.stomp.link import Frame, Link
+from mtosi_jms.transport.stomp.frames import Frame
+from mtosi_jms.transport.stomp.link import Link
 from mtosi_jms.transport.stomp.subscription import Entry
 from mtosi_jms.transport.stomp.wire import WriteError
 
