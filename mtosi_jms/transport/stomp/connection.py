@@ -252,7 +252,7 @@ class StompConnection(Connection):
         transact(self._keeper.link(deadline), f"t{next(self._numbers)}", sends, entries, deadline)
 
     def acknowledge(self, entries: Iterable[Entry], deadline: float | None = None) -> None:
-        """Tells the broker that messages are done with.
+        """Tells the broker that messages are done with: at once, or within 2 ms where more wait for the same reader.
 
         Args:
             entries: the messages.
@@ -262,10 +262,12 @@ class StompConnection(Connection):
             TransportError: it cannot be told; it will deliver them again.
         """
         links: dict[Link, list[Frame]] = {}
+        soon = False
         for entry in entries:
             links.setdefault(entry.link, []).append(entry.acknowledgement())
+            soon = soon or bool(entry.subscription.consumer.buffer)
         for link, frames in links.items():
-            link.post(frames, deadline)
+            link.post(frames, deadline, soon=soon)
 
     def subscribe(self, consumer: StompConsumer, factor: int = 1) -> None:
         """Makes a subscription for a consumer; messages come from the return on.

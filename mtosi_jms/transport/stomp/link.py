@@ -25,6 +25,7 @@ from mtosi_jms.errors import (
 from mtosi_jms.jms.masking import without
 from mtosi_jms.transport.stomp.frames import HEART_BEAT, Frame, Received, encode
 from mtosi_jms.transport.stomp.options import Address, StompOptions
+from mtosi_jms.transport.stomp.outbox import Outbox
 from mtosi_jms.transport.stomp.wire import Wire, WriteError
 
 OnMessages: TypeAlias = Callable[["Link", Sequence[Received]], None]
@@ -124,6 +125,7 @@ class Link:
             on_nonsense=self._nonsense,
             on_lost=self._ended,
         )
+        self._outbox = Outbox(self._wire.send, f"outbox-{address.host}")
 
     @property
     def is_up(self) -> bool:
@@ -159,18 +161,23 @@ class Link:
             raise
         self._agree_on_heart_beats()
 
-    def post(self, frames: Iterable[Frame], deadline: float | None = None) -> None:
+    def post(self, frames: Iterable[Frame], deadline: float | None = None, *, soon: bool = False) -> None:
         """Sends frames without waiting for an answer.
 
         Args:
             frames: what is sent.
             deadline: by the monotonic clock; None: the send time-out from now.
+            soon: they may wait for the next ones, 2 ms at most.
 
         Raises:
             WriteError: the broker has not got the last of them.
         """
         self._check()
-        self._wire.send(b"".join(encode(*frame) for frame in frames), deadline)
+        data = b"".join([encode(*frame) for frame in frames])
+        if soon:
+            self._outbox.post(data)
+        else:
+            self._outbox.send(data, deadline)
 
     def request(self, frames: Iterable[Frame], seconds: float) -> None:
         """Sends frames and waits until each was confirmed.
@@ -191,7 +198,7 @@ class Link:
             self._check()
             self._receipts.update(receipts)
         try:
-            self._wire.send(b"".join(written), deadline)
+            self._outbox.send(b"".join(written), deadline)
             for receipt in receipts.values():
                 if not receipt.wait(deadline - time.monotonic()):
                     raise UnknownOutcomeError(
@@ -231,7 +238,7 @@ class Link:
             self._check()
             self._receipts[number] = Receipt(settled)
         try:
-            self._wire.send(encode(command, {**headers, "receipt": number}, body), deadline)
+            self._outbox.send(encode(command, {**headers, "receipt": number}, body), deadline)
         except WriteError:
             with self._lock:
                 withdrawn = self._receipts.pop(number, None)
@@ -263,6 +270,7 @@ class Link:
         """Ends it at once."""
         with self._lock:
             self._reason = self._reason or reason
+        self._outbox.end()
         self._wire.disconnect_socket()
 
     def _check(self) -> None:
@@ -353,6 +361,7 @@ class Link:
         return kind(text)
 
     def _ended(self) -> None:
+        self._outbox.end()
         with self._lock:
             self.lost = self._reason or TransportError(f"{self.address}: the connection was lost")
             waiting = [self._connected, *self._receipts.values()]

@@ -80,6 +80,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
         self._writing = threading.Lock()
         # OpenSSL wants one call at a time; a plain socket reads and writes at once.
         self._calling: Any = threading.Lock() if tls is not None else contextlib.nullcontext()
+        self._no_wait = 0 if tls is not None else int(getattr(socket, "MSG_DONTWAIT", 0))
         self._over = False
         self.heard = self.said = time.monotonic()
         self.override_threading(self._reader)
@@ -97,7 +98,8 @@ class Wire(BaseTransport):  # type: ignore[misc]
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             plain.settimeout(max(deadline - time.monotonic(), 0.001))
             self.socket = plain if self._tls is None else self._tls.wrap_socket(plain, server_hostname=host)
-            self.socket.setblocking(False)
+            # Then reading takes one call in place of three; where a call cannot be told not to wait, none ever does.
+            self.socket.setblocking(self._no_wait != 0)
             if self._over:
                 raise OSError("it was closed meanwhile")
         except BaseException:
@@ -211,7 +213,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
         while rest:
             try:
                 with self._calling:
-                    rest = rest[self.socket.send(rest) :]
+                    rest = rest[self._send_some(rest) :]
                 self.said = time.monotonic()
             except (BlockingIOError, ssl.SSLWantWriteError):
                 if not self._writable.select(max(deadline - time.monotonic(), 0)) and time.monotonic() >= deadline:
@@ -220,6 +222,10 @@ class Wire(BaseTransport):  # type: ignore[misc]
                 self._readable_for_writer(deadline)
             except ValueError as error:  # closed by the other thread
                 raise self._given_up("the connection was lost") from error
+
+    def _send_some(self, rest: memoryview) -> int:
+        # TLS takes no flags, not even none.
+        return int(self.socket.send(rest, self._no_wait) if self._no_wait else self.socket.send(rest))
 
     def _readable_for_writer(self, deadline: float) -> None:
         with selectors.DefaultSelector() as selector:
