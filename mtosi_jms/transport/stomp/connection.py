@@ -249,7 +249,8 @@ class StompConnection(Connection):
     def transact(self, sends: Sequence[Frame], entries: Sequence[Entry]) -> None:
         """Sends and acknowledges as one transaction; see `transaction.transact`."""
         deadline = time.monotonic() + self.options.send_timeout
-        transact(self._keeper.link(deadline), f"t{next(self._numbers)}", sends, entries, deadline)
+        link, name = self._keeper.link(deadline), f"t{next(self._numbers)}"
+        transact(link, name, sends, entries, deadline, at_once=self.dialect.fails_commit)
 
     def acknowledge(self, entries: Iterable[Entry], deadline: float | None = None) -> None:
         """Tells the broker that messages are done with: at once, or within 2 ms where more wait for the same reader.

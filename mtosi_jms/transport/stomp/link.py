@@ -99,6 +99,7 @@ class Link:
         address: the same.
         headers: of the broker's CONNECTED frame.
         lost: why it is of no more use; None while it is.
+        refused: what the broker refused last without saying of which frame.
     """
 
     def __init__(
@@ -107,6 +108,7 @@ class Link:
         self.address = address
         self.headers: dict[str, str] = {}
         self.lost: TransportError | None = None
+        self.refused: MtosiError | None = None
         self._options = options
         self._on_messages = on_messages
         self._on_lost = on_lost
@@ -179,8 +181,13 @@ class Link:
         else:
             self._outbox.send(data, deadline)
 
-    def request(self, frames: Iterable[Frame], seconds: float) -> None:
+    def request(self, frames: Iterable[Frame], seconds: float, before: Iterable[Frame] = ()) -> None:
         """Sends frames and waits until each was confirmed.
+
+        Args:
+            frames: what is sent.
+            seconds: that this may take.
+            before: frames that go out first, in the same write, and are not confirmed.
 
         Raises:
             WriteError: the broker has not got the last of them.
@@ -189,7 +196,7 @@ class Link:
         """
         deadline = time.monotonic() + seconds
         receipts: dict[str, Receipt] = {}
-        written: list[bytes] = []
+        written = [encode(*frame) for frame in before]
         for command, headers, body in frames:
             number = f"r{next(self._numbers)}"
             receipts[number] = Receipt()
@@ -339,6 +346,7 @@ class Link:
         refused = self._refusal(headers, body)
         if self._settle(headers.get("receipt-id"), refused):
             return
+        self.refused = refused
         with self._lock:  # nobody waits for it: should the broker hang up now, this is why
             self._reason = refused if isinstance(refused, TransportError) else TransportError(str(refused))
         if not self.headers:

@@ -1,8 +1,8 @@
 """What goes out on a link: at once, and with it the acknowledgements that waited for company.
 
-An acknowledgement is nobody's answer: nobody waits for it. By itself it would cost a write of its own, which is most of
-its price on both sides. So, where its reader goes on with another message, it goes out with the next frame of the link, and
-after two milliseconds at the latest.
+Nobody waits for an acknowledgement. By itself it would take a write of its own, which is most of its price on both
+sides. So, where its reader goes on with another message, it goes out with the next frame of the link, and after two
+milliseconds at the latest.
 """
 
 from __future__ import annotations
