@@ -117,6 +117,13 @@ class Properties(FrozenMap[str, PropertyValue]):
     def __init__(self, items: Mapping[str, PropertyValue] | Iterable[tuple[str, PropertyValue]] = ()) -> None:
         super().__init__({name: _checked(name, value) for name, value in dict(items).items()})
 
+    @classmethod
+    def trusted(cls, items: dict[str, PropertyValue]) -> Properties:
+        """Properties whose names and values were checked one by one; the dict is kept as it is, and is theirs now."""
+        made = cls.__new__(cls)
+        made._items = items
+        return made
+
     def __repr__(self) -> str:
         shown = (f"{name!r}: {MASK if is_secret(name) else repr(value)}" for name, value in self.items())
         return f"{{{', '.join(shown)}}}"

@@ -31,8 +31,9 @@ from mtosi_jms.transport.listening import in_listener
 from mtosi_jms.transport.stomp.collecting import Collector
 from mtosi_jms.transport.stomp.consumer import StompConsumer
 from mtosi_jms.transport.stomp.dialect import Dialect
+from mtosi_jms.transport.stomp.frames import Frame, Received
 from mtosi_jms.transport.stomp.keeper import Keeper
-from mtosi_jms.transport.stomp.link import Frame, Link
+from mtosi_jms.transport.stomp.link import Link
 from mtosi_jms.transport.stomp.messages import incoming, outgoing
 from mtosi_jms.transport.stomp.options import Address, StompOptions
 from mtosi_jms.transport.stomp.session import StompSession
@@ -245,10 +246,11 @@ class StompConnection(Connection):
     def transact(self, sends: Sequence[Frame], entries: Sequence[Entry]) -> None:
         """Sends and acknowledges as one transaction; see `transaction.transact`."""
         deadline = time.monotonic() + self.options.send_timeout
-        transact(self._keeper.link(deadline), f"t{next(self._numbers)}", sends, entries, deadline)
+        link, name = self._keeper.link(deadline), f"t{next(self._numbers)}"
+        transact(link, name, sends, entries, deadline, at_once=self.dialect.fails_commit)
 
     def acknowledge(self, entries: Iterable[Entry], deadline: float | None = None) -> None:
-        """Tells the broker that messages are done with.
+        """Tells the broker that messages are done with: at once, or within 2 ms where more wait for the same reader.
 
         Args:
             entries: the messages.
@@ -258,10 +260,12 @@ class StompConnection(Connection):
             TransportError: it cannot be told; it will deliver them again.
         """
         links: dict[Link, list[Frame]] = {}
+        soon = False
         for entry in entries:
             links.setdefault(entry.link, []).append(entry.acknowledgement())
+            soon = soon or bool(entry.subscription.consumer.buffer)
         for link, frames in links.items():
-            link.post(frames, deadline)
+            link.post(frames, deadline, soon=soon)
 
     def subscribe(self, consumer: StompConsumer, factor: int = 1) -> None:
         """Makes a subscription for a consumer; messages come from the return on.
@@ -342,21 +346,35 @@ class StompConnection(Connection):
 
     # What follows runs in the thread that reads, and must not talk to the broker.
 
-    def on_message(self, link: Link, headers: dict[str, str], body: bytes) -> None:
-        """A message came: it goes to its consumer, for another thread to take."""
-        number = headers.get("subscription", "")
-        with self.lock:
+    def on_messages(self, link: Link, frames: Sequence[Received]) -> None:
+        """Messages came: they go to their consumers, for other threads to take, which are woken once for all."""
+        came: list[Entry] = []
+        for _, headers, body in frames:
+            number = headers.get("subscription", "")
             subscription = self._subscriptions.find(number)
-            if self._collector.takes(number, headers, body):
-                return
-            if subscription is not None and subscription.link is link and not subscription.consumer.closed:
-                consumer = subscription.consumer
-                message = self._message(headers, body, consumer.destination)
-                if message.message_id in self._returned:
-                    del self._returned[message.message_id]
-                    message = message if message.redelivered else message.again()
-                consumer.buffer.append(Entry(subscription, link, headers.get("ack", ""), message))
+            if subscription is None:
+                with self.lock:
+                    self._collector.takes(number, headers, body)
+            elif subscription.link is link and not subscription.consumer.closed:
+                message = self._message(headers, body, subscription.consumer.destination)
+                came.append(Entry(subscription, link, headers.get("ack", ""), message))
+        if not came:
+            return
+        with self.lock:
+            for entry in came:
+                if self._subscriptions.find(entry.subscription.number) is not None and not entry.is_stale:
+                    self._take(entry)
+            for consumer in dict.fromkeys(entry.subscription.consumer for entry in came):
                 consumer.signal()
+
+    def _take(self, entry: Entry) -> None:
+        consumer, message = entry.subscription.consumer, entry.message
+        if consumer.closed:
+            return
+        if self._returned and message.message_id in self._returned:
+            del self._returned[message.message_id]
+            entry.message = message if message.redelivered else message.again()
+        consumer.buffer.append(entry)
 
     def on_lost(self, link: Link) -> None:
         """A link was lost: what is not acknowledged comes again, if the broker keeps it at all."""

@@ -41,6 +41,7 @@ class Dialect(ABC):
         max_header: bytes of one header.
         references: whether text beyond the Basic Multilingual Plane goes out as character references.
         temporary: whether the broker has temporary destinations itself; else they are queues that it deletes.
+        fails_commit: whether a COMMIT fails, and the connection goes on, where something before it was refused.
     """
 
     provider: ClassVar[str]
@@ -49,6 +50,7 @@ class Dialect(ABC):
     max_header: ClassVar[int | None] = None
     references: ClassVar[bool] = False
     temporary: ClassVar[bool] = False
+    fails_commit: ClassVar[bool] = False
 
     def __init__(self, version: str) -> None:
         self.version = version
@@ -124,6 +126,7 @@ class ActiveMQ(Dialect):
     max_header = 10_000
     references = True
     temporary = True
+    fails_commit = True
 
     _prefixes: Final[dict[type[Destination], str]] = {
         Queue: "/queue/",

@@ -207,7 +207,7 @@ class Keeper:
         raise next(passing, failures[-1])
 
     def _open(self, address: Address) -> Link:
-        link = Link(address, self._options, self._connection.on_message, self._connection.on_lost)
+        link = Link(address, self._options, self._connection.on_messages, self._connection.on_lost)
         with self._connection.lock:
             if self._closed:
                 raise IllegalStateError("the connection is closed")

@@ -8,8 +8,8 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from mtosi_jms.errors import (
     AuthenticationError,
@@ -23,12 +23,12 @@ from mtosi_jms.errors import (
     UnknownOutcomeError,
 )
 from mtosi_jms.jms.masking import without
-from mtosi_jms.transport.stomp.frames import HEART_BEAT, encode, headers_of
+from mtosi_jms.transport.stomp.frames import HEART_BEAT, Frame, Received, encode
 from mtosi_jms.transport.stomp.options import Address, StompOptions
+from mtosi_jms.transport.stomp.outbox import Outbox
 from mtosi_jms.transport.stomp.wire import Wire, WriteError
 
-OnMessage: TypeAlias = Callable[["Link", dict[str, str], bytes], None]
-Frame: TypeAlias = tuple[str, Mapping[str, str], bytes]
+OnMessages: TypeAlias = Callable[["Link", Sequence[Received]], None]
 
 _SHOWN: Final = 300
 _SILENCE: Final = 2.0
@@ -92,23 +92,25 @@ class Link:
     Args:
         address: of the broker.
         options: time-outs and login.
-        on_message: takes the messages, in the thread that reads.
+        on_messages: takes the MESSAGE frames that came at once, in the thread that reads.
         on_lost: called once, when it is of no more use.
 
     Attributes:
         address: the same.
         headers: of the broker's CONNECTED frame.
         lost: why it is of no more use; None while it is.
+        refused: what the broker refused last without saying of which frame.
     """
 
     def __init__(
-        self, address: Address, options: StompOptions, on_message: OnMessage, on_lost: Callable[[Link], None]
+        self, address: Address, options: StompOptions, on_messages: OnMessages, on_lost: Callable[[Link], None]
     ) -> None:
         self.address = address
         self.headers: dict[str, str] = {}
         self.lost: TransportError | None = None
+        self.refused: MtosiError | None = None
         self._options = options
-        self._on_message = on_message
+        self._on_messages = on_messages
         self._on_lost = on_lost
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
@@ -121,9 +123,11 @@ class Link:
             options.tls() if address.tls else None,
             connect_timeout=options.connect_timeout,
             send_timeout=options.send_timeout,
-            on_frame=self._frame,
+            on_frames=self._frames,
+            on_nonsense=self._nonsense,
             on_lost=self._ended,
         )
+        self._outbox = Outbox(self._wire.send, f"outbox-{address.host}")
 
     @property
     def is_up(self) -> bool:
@@ -159,21 +163,31 @@ class Link:
             raise
         self._agree_on_heart_beats()
 
-    def post(self, frames: Iterable[Frame], deadline: float | None = None) -> None:
+    def post(self, frames: Iterable[Frame], deadline: float | None = None, *, soon: bool = False) -> None:
         """Sends frames without waiting for an answer.
 
         Args:
             frames: what is sent.
             deadline: by the monotonic clock; None: the send time-out from now.
+            soon: they may wait for the next ones, 2 ms at most.
 
         Raises:
             WriteError: the broker has not got the last of them.
         """
         self._check()
-        self._wire.send(b"".join(encode(*frame) for frame in frames), deadline)
+        data = b"".join([encode(*frame) for frame in frames])
+        if soon:
+            self._outbox.post(data)
+        else:
+            self._outbox.send(data, deadline)
 
-    def request(self, frames: Iterable[Frame], seconds: float) -> None:
+    def request(self, frames: Iterable[Frame], seconds: float, before: Iterable[Frame] = ()) -> None:
         """Sends frames and waits until each was confirmed.
+
+        Args:
+            frames: what is sent.
+            seconds: that this may take.
+            before: frames that go out first, in the same write, and are not confirmed.
 
         Raises:
             WriteError: the broker has not got the last of them.
@@ -182,7 +196,7 @@ class Link:
         """
         deadline = time.monotonic() + seconds
         receipts: dict[str, Receipt] = {}
-        written: list[bytes] = []
+        written = [encode(*frame) for frame in before]
         for command, headers, body in frames:
             number = f"r{next(self._numbers)}"
             receipts[number] = Receipt()
@@ -191,7 +205,7 @@ class Link:
             self._check()
             self._receipts.update(receipts)
         try:
-            self._wire.send(b"".join(written), deadline)
+            self._outbox.send(b"".join(written), deadline)
             for receipt in receipts.values():
                 if not receipt.wait(deadline - time.monotonic()):
                     raise UnknownOutcomeError(
@@ -231,7 +245,7 @@ class Link:
             self._check()
             self._receipts[number] = Receipt(settled)
         try:
-            self._wire.send(encode(command, {**headers, "receipt": number}, body), deadline)
+            self._outbox.send(encode(command, {**headers, "receipt": number}, body), deadline)
         except WriteError:
             with self._lock:
                 withdrawn = self._receipts.pop(number, None)
@@ -263,6 +277,7 @@ class Link:
         """Ends it at once."""
         with self._lock:
             self._reason = self._reason or reason
+        self._outbox.end()
         self._wire.disconnect_socket()
 
     def _check(self) -> None:
@@ -309,22 +324,29 @@ class Link:
 
     # What follows runs in the thread that reads.
 
-    def _frame(self, frame: Any, raw: bytes) -> None:
-        match frame.cmd:
-            case "MESSAGE":
-                self._on_message(self, headers_of(frame, raw), frame.body)
-            case "RECEIPT":
-                self._settle(frame.headers.get("receipt-id"), None)
-            case "CONNECTED":
-                self.headers = headers_of(frame, raw)
-                self._connected.settle()
-            case "ERROR":
-                self._refused(headers_of(frame, raw), frame.body)
+    def _frames(self, frames: list[Received]) -> None:
+        for is_message, some in itertools.groupby(frames, _is_message):
+            if is_message:
+                self._on_messages(self, list(some))
+                continue
+            for command, headers, body in some:
+                match command:
+                    case "RECEIPT":
+                        self._settle(headers.get("receipt-id"), None)
+                    case "CONNECTED":
+                        self.headers = headers
+                        self._connected.settle()
+                    case "ERROR":
+                        self._refused(headers, body)
+
+    def _nonsense(self, error: TransportError) -> None:
+        self.end(TransportError(f"{self.address}: {error}; is it a STOMP port?"))
 
     def _refused(self, headers: Mapping[str, str], body: bytes) -> None:
         refused = self._refusal(headers, body)
         if self._settle(headers.get("receipt-id"), refused):
             return
+        self.refused = refused
         with self._lock:  # nobody waits for it: should the broker hang up now, this is why
             self._reason = refused if isinstance(refused, TransportError) else TransportError(str(refused))
         if not self.headers:
@@ -347,6 +369,7 @@ class Link:
         return kind(text)
 
     def _ended(self) -> None:
+        self._outbox.end()
         with self._lock:
             self.lost = self._reason or TransportError(f"{self.address}: the connection was lost")
             waiting = [self._connected, *self._receipts.values()]
@@ -354,3 +377,7 @@ class Link:
         for receipt in waiting:
             receipt.settle(receipt.refused, lost=True)
         self._on_lost(self)
+
+
+def _is_message(frame: Received) -> bool:
+    return frame[0] == "MESSAGE"

@@ -7,15 +7,23 @@ A STOMP header is text, so a property's type is lost on the way: those that MTOS
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Final
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.destinations import Destination
-from mtosi_jms.jms.message import DeliveryMode, JmsMessage, MessageType, PropertyValue, is_property_name
-from mtosi_jms.jms.table2 import restore
+from mtosi_jms.jms.message import (
+    DeliveryMode,
+    JmsMessage,
+    MessageType,
+    Properties,
+    PropertyValue,
+    is_property_name,
+)
+from mtosi_jms.jms.table2 import TABLE4_BOOLEANS, restore, row_of
 from mtosi_jms.transport.stomp.dialect import Dialect
 from mtosi_jms.transport.stomp.frames import escaped
-from mtosi_jms.transport.stomp.text import CONTROL_CHARACTERS, check_body, from_wire, to_references
+from mtosi_jms.transport.stomp.text import CONTROL_CHARACTERS, check_body, from_wire, is_plain, to_references
 
 RESERVED: Final = frozenset(
     {
@@ -28,7 +36,7 @@ RESERVED: Final = frozenset(
 
 _INTERNAL: Final = ("_AMQ_", "__AMQ_", "__HDR_")
 """How Artemis' own notes on a message begin."""
-_PRIORITIES: Final = 10
+_PRIORITIES: Final = {str(priority): priority for priority in range(10)}
 
 
 def outgoing(
@@ -48,7 +56,7 @@ def outgoing(
     """
     headers = {"destination": address, **dialect.sending(_destination(sent))}
     body = sent.body
-    if sent.message_type is MessageType.TEXT:
+    if sent.message_type is MessageType.TEXT and not is_plain(body):
         check_body(body)
         if dialect.references:
             body = to_references(body)
@@ -65,7 +73,8 @@ def outgoing(
         if name in RESERVED:
             raise ConfigError(f"property {name}: over STOMP a header of the frame has this name")
         headers[name] = _written(value)
-    _check_headers(dialect, headers)
+    if not _are_short_and_plain(dialect, headers):
+        _check_headers(dialect, headers)
     return headers, body
 
 
@@ -90,7 +99,7 @@ def incoming(
         body = from_wire(body, references=dialect.references)
     expires, stamp = _number(headers.get("expires")), _number(headers.get("timestamp"))
     reply_to = headers.get("reply-to")
-    priority = _number(headers.get("priority"))
+    again = headers.get("redelivered") == "true"
     return JmsMessage(
         body=body,
         message_type=message_type,
@@ -98,24 +107,38 @@ def incoming(
         destination=consumed,
         reply_to=None if reply_to is None else resolve(reply_to) or dialect.destination(reply_to, {}),
         delivery_mode=DeliveryMode.PERSISTENT if headers.get("persistent") == "true" else DeliveryMode.NON_PERSISTENT,
-        priority=priority if priority is not None and 0 <= priority < _PRIORITIES else 4,
+        priority=_PRIORITIES.get(headers.get("priority", ""), 4),
         time_to_live_ms=max(expires - stamp, 0) if expires and stamp else 0,
         message_id=dialect.message_id(headers),
         timestamp_ms=stamp,
         expiration_ms=expires or 0,
         correlation_id=headers.get("correlation-id"),
         jms_type=headers.get("type"),
-        redelivered=headers.get("redelivered") == "true",
-        delivery_count=2 if headers.get("redelivered") == "true" else 1,
+        redelivered=again,
+        delivery_count=2 if again else 1,
     )
 
 
-def _properties(headers: Mapping[str, str]) -> dict[str, PropertyValue]:
-    return {name: restore(name, value) for name, value in headers.items() if _is_application(name)}
+def _properties(headers: Mapping[str, str]) -> Properties:
+    found: dict[str, PropertyValue] = {}
+    for name, value in headers.items():
+        kind = _kind(name)
+        if kind is str:
+            found[name] = value
+        elif kind is not None:
+            found[name] = restore(name, value)
+    return Properties.trusted(found)
 
 
-def _is_application(name: str) -> bool:
-    return name not in RESERVED and is_property_name(name) and not name.startswith(_INTERNAL)
+@lru_cache(1024)
+def _kind(name: str) -> type | None:
+    """str where a header is a property that is text in any case, another type where its value tells, None for none."""
+    if name in RESERVED or not is_property_name(name) or name.startswith(_INTERNAL):
+        return None
+    if name in TABLE4_BOOLEANS:
+        return bool
+    row = row_of(name)
+    return str if row is None else row.kind
 
 
 def _destination(sent: JmsMessage) -> Destination:
@@ -128,6 +151,19 @@ def _written(value: PropertyValue) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) else repr(float(value)) if isinstance(value, float) else str(int(value))
+
+
+def _are_short_and_plain(dialect: Dialect, headers: Mapping[str, str]) -> bool:
+    """Whether nothing can be wrong with any of them; what is no printable ASCII wants a closer look."""
+    text = "".join(headers.values())
+    names = "".join(headers)
+    return (
+        text.isascii()
+        and text.isprintable()
+        and names.isascii()
+        and (dialect.max_header is None or 2 * (len(text) + len(names)) <= dialect.max_header)
+        and (dialect.max_headers is None or len(headers) < dialect.max_headers)
+    )
 
 
 def _check_headers(dialect: Dialect, headers: Mapping[str, str]) -> None:
@@ -147,4 +183,4 @@ def _check_headers(dialect: Dialect, headers: Mapping[str, str]) -> None:
 
 
 def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 20 else None
+    return int(text) if text and len(text) < 20 and text.isdigit() and text.isascii() else None

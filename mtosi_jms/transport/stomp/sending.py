@@ -8,7 +8,7 @@ from mtosi_jms.errors import MtosiError, UnknownOutcomeError
 from mtosi_jms.jms.destinations import Destination
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage
 from mtosi_jms.transport.completion import CompletionListener, Completions
-from mtosi_jms.transport.stomp.link import Frame
+from mtosi_jms.transport.stomp.frames import Frame
 
 if TYPE_CHECKING:
     from mtosi_jms.transport.stomp.connection import StompConnection

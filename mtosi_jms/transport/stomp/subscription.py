@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.transport.stomp.link import Frame, Link
+from mtosi_jms.transport.stomp.frames import Frame
+from mtosi_jms.transport.stomp.link import Link
 
 if TYPE_CHECKING:
     from mtosi_jms.transport.stomp.consumer import StompConsumer

@@ -15,7 +15,8 @@ from mtosi_jms.errors import TransportError
 from mtosi_jms.jms.destinations import Destination, TemporaryQueue, TemporaryTopic
 from mtosi_jms.transport.stomp.collecting import Collector
 from mtosi_jms.transport.stomp.dialect import STAND_IN
-from mtosi_jms.transport.stomp.link import Frame, Link
+from mtosi_jms.transport.stomp.frames import Frame
+from mtosi_jms.transport.stomp.link import Link
 
 if TYPE_CHECKING:
     from mtosi_jms.transport.stomp.connection import StompConnection

@@ -1,8 +1,8 @@
 """The socket below stomp.py: encrypted or not, never blocking without an end, with an eye on the signs of life.
 
-stomp.py reads the stream and cuts it into frames. Its own socket sets no TCP_NODELAY, sends without a deadline, and
-over TLS writes in the thread that reads, where one call from a listener stops both for good; so this one takes its
-place.
+stomp.py keeps the life of the connection: its thread, its beginning and its end. Its own socket sets no TCP_NODELAY,
+sends without a deadline, and over TLS writes in the thread that reads, where one call from a listener stops both for
+good; so this one takes its place, and cuts the stream by `frames.FrameReader`, which is faster.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from mtosi_jms.errors import MissingExtraError, TransportError
+from mtosi_jms.transport.stomp.frames import FrameReader, Received
 from mtosi_jms.transport.stomp.options import Address
 
 _SCAN: Final = "STOMP_SKIP_HOSTNAME_SCAN"
@@ -48,7 +49,8 @@ class Wire(BaseTransport):  # type: ignore[misc]
         tls: for an encrypted one.
         connect_timeout: seconds for TCP and TLS together.
         send_timeout: seconds in which a frame must be written.
-        on_frame: called with each frame of stomp.py and its bytes, in the thread that reads; it must not block.
+        on_frames: called with the frames that came at once, in the thread that reads; it must not block.
+        on_nonsense: called, in that thread, where what came is no STOMP; it ends the connection.
         on_lost: called once, in that thread, when nothing more comes.
 
     Attributes:
@@ -63,7 +65,8 @@ class Wire(BaseTransport):  # type: ignore[misc]
         *,
         connect_timeout: float,
         send_timeout: float,
-        on_frame: Callable[[Any, bytes], None],
+        on_frames: Callable[[list[Received]], None],
+        on_nonsense: Callable[[TransportError], None],
         on_lost: Callable[[], None],
     ) -> None:
         super().__init__(auto_decode=False)
@@ -71,11 +74,13 @@ class Wire(BaseTransport):  # type: ignore[misc]
         self._tls = tls
         self._connect_timeout = connect_timeout
         self._send_timeout = send_timeout
-        self._on_frame = on_frame
+        self._on_frames = on_frames
+        self._on_nonsense = on_nonsense
         self._on_lost = on_lost
         self._writing = threading.Lock()
         # OpenSSL wants one call at a time; a plain socket reads and writes at once.
         self._calling: Any = threading.Lock() if tls is not None else contextlib.nullcontext()
+        self._no_wait = 0 if tls is not None else int(getattr(socket, "MSG_DONTWAIT", 0))
         self._over = False
         self.heard = self.said = time.monotonic()
         self.override_threading(self._reader)
@@ -93,7 +98,8 @@ class Wire(BaseTransport):  # type: ignore[misc]
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             plain.settimeout(max(deadline - time.monotonic(), 0.001))
             self.socket = plain if self._tls is None else self._tls.wrap_socket(plain, server_hostname=host)
-            self.socket.setblocking(False)
+            # Then reading takes one call in place of three; where a call cannot be told not to wait, none ever does.
+            self.socket.setblocking(self._no_wait != 0)
             if self._over:
                 raise OSError("it was closed meanwhile")
         except BaseException:
@@ -140,25 +146,36 @@ class Wire(BaseTransport):  # type: ignore[misc]
                 self._writing.release()
 
     def receive(self) -> bytes:
-        """What came, waited for; empty at the end. Called by stomp.py in its thread."""
+        """Reads to the end, and hands on the frames that come; called by stomp.py in its thread.
+
+        Nothing is logged: frames hold credentials.
+        """
+        reader = FrameReader()
+        room = memoryview(bytearray(_CHUNK))
+        while size := self._receive_into(room):
+            self.heard = time.monotonic()
+            try:
+                frames = reader.feed(room[:size])
+            except TransportError as error:
+                self._on_nonsense(error)
+                break
+            if frames:
+                self._on_frames(frames)
+        return b""
+
+    def _receive_into(self, room: memoryview) -> int:
+        """How many bytes came, waited for; 0 at the end."""
         while self.running:
             try:
                 with self._calling:
-                    data: bytes = self.socket.recv(_CHUNK)
+                    return int(self.socket.recv_into(room))
             except (BlockingIOError, ssl.SSLWantReadError):
                 self._readable.select()
             except ssl.SSLWantWriteError:
                 self._writable.select()
             except (OSError, ValueError):
                 break
-            else:
-                self.heard = time.monotonic()
-                return data
-        return b""
-
-    def process_frame(self, f: Any, frame_str: bytes) -> None:
-        """Hands a frame on; called by stomp.py in its thread. Nothing is logged: frames hold credentials."""
-        self._on_frame(f, frame_str)
+        return 0
 
     def notify(self, frame_type: str, frame: Any = None) -> None:
         """What stomp.py would tell its listeners: the end is all that counts here."""
@@ -196,7 +213,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
         while rest:
             try:
                 with self._calling:
-                    rest = rest[self.socket.send(rest) :]
+                    rest = rest[self._send_some(rest) :]
                 self.said = time.monotonic()
             except (BlockingIOError, ssl.SSLWantWriteError):
                 if not self._writable.select(max(deadline - time.monotonic(), 0)) and time.monotonic() >= deadline:
@@ -205,6 +222,10 @@ class Wire(BaseTransport):  # type: ignore[misc]
                 self._readable_for_writer(deadline)
             except ValueError as error:  # closed by the other thread
                 raise self._given_up("the connection was lost") from error
+
+    def _send_some(self, rest: memoryview) -> int:
+        # TLS takes no flags, not even none.
+        return int(self.socket.send(rest, self._no_wait) if self._no_wait else self.socket.send(rest))
 
     def _readable_for_writer(self, deadline: float) -> None:
         with selectors.DefaultSelector() as selector:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import DeliveryMode, Destination, JmsMessage, Long, MessageType, Queue, TemporaryQueue, Topic
 from mtosi_jms.jms.destinations import TemporaryTopic
 from mtosi_jms.jms.selector import parse
 from mtosi_jms.transport.stomp.dialect import ActiveMQ, Artemis, Dialect, artemis_selector, dialect_of
-from mtosi_jms.transport.stomp.frames import encode, headers_of
 from mtosi_jms.transport.stomp.messages import RESERVED, incoming, outgoing
 
 BOTH = pytest.mark.parametrize("dialect", [ActiveMQ("5"), Artemis("2")], ids=["activemq", "artemis"])
@@ -162,28 +159,6 @@ class TestReceived:
     def test_the_kind_of_a_reply_destination_survives(self, dialect: Dialect, kind: type[Destination]) -> None:
         """R15b."""
         assert back(dialect, {"reply-to": dialect.reply_address(kind("n:1"))}).reply_to == kind("n:1")
-
-
-HEADERS = st.dictionaries(
-    st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True),
-    st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",))),
-)
-
-
-class _Frame:
-    def __init__(self, headers: dict[str, str]) -> None:
-        self.headers = headers
-
-
-@given(HEADERS)
-def test_headers_are_read_as_they_were_written(headers: dict[str, str]) -> None:
-    raw = encode("MESSAGE", headers)[:-1]
-    assert headers_of(_Frame({"any": "\ufffd"}), raw) == headers
-
-
-def test_stomp_py_damages_what_java_sends_in_a_header() -> None:
-    raw = b"MESSAGE\np:\xed\xa0\xbd\xed\xb8\x80\\n\n\n"
-    assert headers_of(_Frame({"p": "\ufffd"}), raw) == {"p": "\U0001f600\n"}
 
 
 @pytest.mark.parametrize("server", ["ActiveMQ/5.17.2", "ActiveMQ-Artemis/2.44.0 ActiveMQ Artemis Messaging Engine"])
