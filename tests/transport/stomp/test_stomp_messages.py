@@ -159,7 +159,7 @@ class TestReceived:
     @pytest.mark.parametrize("kind", [Queue, Topic, TemporaryQueue, TemporaryTopic])
     def test_the_kind_of_a_reply_destination_survives(self, dialect: Dialect, kind: type[Destination]) -> None:
         """R15b."""
-        assert back(dialect, {"reply-to": dialect.reply_address(kind("n:1"))}).reply_to == kind("n:1")
+        assert back(dialect, {"reply-to": dialect.reply_address(kind("ID:n:1"))}).reply_to == kind("ID:n:1")
 
 
 @pytest.mark.parametrize("server", ["ActiveMQ/5.17.2", "ActiveMQ-Artemis/2.44.0 ActiveMQ Artemis Messaging Engine"])

@@ -56,7 +56,8 @@ def wire(mute: Mute, lost: threading.Event) -> Iterator[Wire]:
         None,
         connect_timeout=LONG,
         send_timeout=LONG,
-        on_frame=lambda frame, raw: None,
+        on_frames=lambda frames: None,
+        on_nonsense=lambda error: None,
         on_lost=lost.set,
     )
     made.start()
@@ -140,7 +141,8 @@ def test_all_addresses_of_a_host_are_tried(mute: Mute, lost: threading.Event, mo
         None,
         connect_timeout=LONG,
         send_timeout=LONG,
-        on_frame=lambda frame, raw: None,
+        on_frames=lambda frames: None,
+        on_nonsense=lambda error: None,
         on_lost=lost.set,
     )
     wire.attempt_connection()
@@ -155,7 +157,8 @@ def test_closed_while_it_connects(mute: Mute, lost: threading.Event) -> None:
         None,
         connect_timeout=LONG,
         send_timeout=LONG,
-        on_frame=lambda frame, raw: None,
+        on_frames=lambda frames: None,
+        on_nonsense=lambda error: None,
         on_lost=lost.set,
     )
     wire.disconnect_socket()
