@@ -41,6 +41,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from mtosi_jms.masking import without_login
+
 
 class MtosiError(Exception):
     """Root of all errors of the SDK."""
@@ -64,7 +66,8 @@ class NamingError(ConfigError, LookupError):
         self.name = name
         self.near = tuple(near)
         hint = f"; did you mean {', '.join(self.near)}?" if self.near else ""
-        super().__init__(f"{name!r}: {reason}{hint}")
+        # Who takes a URL for a name may have a password in it.
+        super().__init__(f"{without_login(name)!r}: {without_login(reason)}{hint}")
 
 
 class HeaderError(ConfigError):

@@ -12,6 +12,7 @@ from xml.sax.saxutils import quoteattr
 
 from mtosi_jms.broker import maven
 from mtosi_jms.broker.artemis import KeyStores
+from mtosi_jms.broker.private import private_folder, write_private
 from mtosi_jms.broker.process import HOST, INSTANCE, BrokerProcess, Endpoints, find_java
 from mtosi_jms.errors import ConfigError
 
@@ -102,9 +103,8 @@ def start(
     folder = folder.resolve()
     configuration = folder / "activemq.xml"
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        configuration.touch(mode=0o600)
-        configuration.write_text(_configuration(folder, endpoints, plugins, settings, tls), encoding="utf-8")
+        private_folder(folder)
+        write_private(configuration, _configuration(folder, endpoints, plugins, settings, tls))
     except OSError as error:
         raise ConfigError(f"{error.filename}: {error.strerror}") from error
     command = [str(java), f"-Xmx{memory_mb}m", "-XX:TieredStopAtLevel=1", f"-D{INSTANCE}={folder}"]

@@ -13,6 +13,7 @@ from typing import Final
 from xml.sax.saxutils import quoteattr
 
 from mtosi_jms.broker import maven
+from mtosi_jms.broker.private import private_folder, write_private
 from mtosi_jms.broker.process import HOST, INSTANCE, BrokerProcess, Endpoints, find_java
 from mtosi_jms.errors import ConfigError
 
@@ -114,11 +115,10 @@ def write_instance(folder: Path, endpoints: Endpoints, *, settings: str, tls: Ke
         "log4j2.properties": _LOGGING,
     }
     try:
-        for part in (etc, folder / "data", folder / "tmp"):
-            part.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for part in (folder, etc, folder / "data", folder / "tmp"):
+            private_folder(part)
         for name, text in files.items():
-            (etc / name).touch(mode=0o600)
-            (etc / name).write_text(text, encoding="utf-8")
+            write_private(etc / name, text)
     except OSError as error:
         raise ConfigError(f"{error.filename}: {error.strerror}") from error
 

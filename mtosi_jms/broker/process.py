@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from mtosi_jms.errors import ConfigError, TransportError
-from mtosi_jms.jms.masking import MASK
+from mtosi_jms.masking import MASK
 
 HOST: Final = "127.0.0.1"
 _PORTS: Final = range(20_000, 32_768)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mtosi_jms.broker import activemq, artemis
+from mtosi_jms.broker.private import write_private
 from mtosi_jms.broker.process import INSTANCE, BrokerProcess, Endpoints, listening, start_on_free_ports
 from mtosi_jms.errors import ConfigError
 
@@ -131,8 +132,7 @@ def up(folder: Path, kind: str | None = None) -> Service:
         "password": endpoints.password,
         "ports": dict(endpoints.ports),
     }
-    (folder / _STATE).touch(mode=0o600)
-    (folder / _STATE).write_text(json.dumps(state), encoding="utf-8")
+    write_private(folder / _STATE, json.dumps(state))
     return Service(folder, process.pid, endpoints, kind)
 
 

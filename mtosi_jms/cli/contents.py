@@ -12,9 +12,9 @@ from mtosi_jms.cli.documents import Document, mapping_of
 from mtosi_jms.inventory.layout import Hit, Routes, find_objects, given_name, name_text
 from mtosi_jms.inventory.objects import is_object, label_of
 from mtosi_jms.jms.events import events_of, logical_name
-from mtosi_jms.jms.masking import MASK, is_secret, without_login
 from mtosi_jms.jms.profile import BindingProfile
 from mtosi_jms.jms.table2 import restore
+from mtosi_jms.masking import MASK, is_secret, without_login
 from mtosi_jms.namespaces import SOAP11, SOAP12, XSI, clark, split_clark
 from mtosi_jms.soap import header_text
 from mtosi_jms.usages import Role, Usage, find_operations

@@ -24,8 +24,8 @@ from mtosi_jms.cli import console
 from mtosi_jms.cli.arguments import positive
 from mtosi_jms.cli.providers import mask_url
 from mtosi_jms.errors import ConfigError, ReplyTimeoutError
-from mtosi_jms.jms.masking import without_login
 from mtosi_jms.jms.profile import TopicCategory
+from mtosi_jms.masking import without_login
 from mtosi_jms.notifications import Publisher, Subscriber
 from mtosi_jms.report import Event, Fact, Report, write_report
 from mtosi_jms.simulator import ManagedElementEms, Network

@@ -16,9 +16,9 @@ from mtosi_jms.cli.arguments import known_words
 from mtosi_jms.cli.documents import load, mapping_of, printable, told, warning_json
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.jms.binding import HeaderMapping
-from mtosi_jms.jms.masking import MASK, is_secret
 from mtosi_jms.jms.message import MessageType, jms_type_name
 from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, OPTIONAL_FIELDS, PRESETS, BindingProfile
+from mtosi_jms.masking import MASK, is_secret, without_login
 from mtosi_jms.xmlbind import XmlWarning
 
 _SHOWN = 200
@@ -112,9 +112,12 @@ _HEADER_TYPES = {"JMSReplyTo": "Destination", "JMSPriority": "Integer", "JMSDeli
 def _show(
     file: str, mapping: HeaderMapping, profile: BindingProfile, warnings: list[XmlWarning], *, secrets: bool
 ) -> None:
-    rows = [("header", name, _HEADER_TYPES[name], value) for name, value in _headers(mapping, profile).items()]
+    def shown(value: object) -> str:
+        return _text(value) if secrets else without_login(_text(value))
+
+    rows = [("header", name, _HEADER_TYPES[name], shown(value)) for name, value in _headers(mapping, profile).items()]
     for name, value in mapping.properties.items():
-        text = MASK if is_secret(name) and not secrets else printable(_text(value))
+        text = MASK if is_secret(name) and not secrets else printable(shown(value))
         rows.append(("property", name, jms_type_name(value), text))
     console.table(printable(f"{file}: {MessageType.TEXT.value}"), ("", "name", "type", "value"), rows)
     for warning in warnings:

@@ -7,16 +7,14 @@ URL that holds one is masked in the list of processes as soon as the command has
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import mtosi_jms as mtosi
 from mtosi_jms.cli.titles import mask_in_title
+from mtosi_jms.masking import passwords_in
 from mtosi_jms.transport import Connection, login
-
-_PASSWORD: Final = re.compile(r"//[^/?#@:\s,()]*:([^/?#@\s,()]+)@")
 
 
 def add_provider(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +60,7 @@ def open_connection(args: argparse.Namespace, **options: Any) -> Connection:
 
 def mask_url(url: str) -> None:
     """Overwrite the passwords of a URL in the list of processes."""
-    if found := _PASSWORD.findall(url):
+    if found := passwords_in(url):
         mask_in_title(found)
 
 

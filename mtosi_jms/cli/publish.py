@@ -22,8 +22,8 @@ from mtosi_jms.errors import EnvelopeError, MtosiError
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import to_jms
 from mtosi_jms.jms.events import EVENT_NAMES, events_of, logical_name
-from mtosi_jms.jms.masking import MASK, is_secret
 from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, PRESETS
+from mtosi_jms.masking import MASK, is_secret
 from mtosi_jms.messages import stamped
 from mtosi_jms.namespaces import NOTMSG, SOAP11, SOAP12, clark, split_clark
 from mtosi_jms.soap import Envelope, Header, header_text, parse

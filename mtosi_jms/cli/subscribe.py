@@ -16,8 +16,8 @@ from mtosi_jms.cli.stopping import Stop, closing_at, until_signalled
 from mtosi_jms.errors import ConfigError, SelectorError, TransportError
 from mtosi_jms.inventory.objects import load_stubs
 from mtosi_jms.jms.events import logical_name
-from mtosi_jms.jms.masking import MASK, is_secret
 from mtosi_jms.jms.selector import parse
+from mtosi_jms.masking import MASK, is_secret
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.notifications import Subscriber
 from mtosi_jms.soap import header_text

@@ -14,11 +14,11 @@ from typing import Any, Final
 from mtosi_jms.errors import HeaderError, MtosiFault
 from mtosi_jms.jms.destinations import Destination
 from mtosi_jms.jms.events import event_values, events_of, shared_name
-from mtosi_jms.jms.masking import is_secret
 from mtosi_jms.jms.message import JmsMessage, MessageType, PropertyValue
 from mtosi_jms.jms.naming import NamingContext
 from mtosi_jms.jms.profile import BindingProfile
 from mtosi_jms.jms.table2 import BY_PROPERTY, MAX_INTEGER, NEVER_MAPPED, ROWS, Row, restore, row_of, whole_number
+from mtosi_jms.masking import is_secret
 from mtosi_jms.soap import Envelope, header_text, header_texts, parse
 from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import RawXml, XmlObject, XmlWarning, to_element

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.destinations import Destination
 from mtosi_jms.jms.frozen import FrozenMap
-from mtosi_jms.jms.masking import MASK, is_secret
+from mtosi_jms.masking import MASK, is_secret
 
 INT_MIN: Final = -(2**31)
 INT_MAX: Final = 2**31 - 1

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from lxml import etree
 
+from mtosi_jms.masking import MASK, is_secret
 from mtosi_jms.namespaces import PREFIXES, split_clark
 
 if TYPE_CHECKING:
@@ -16,10 +17,11 @@ if TYPE_CHECKING:
 _CLARK: Final = re.compile(r"\{([^{}\s']*)\}(?=[\w*])")
 _MTOP: Final = re.compile(r"http://www\.tmforum\.org/mtop/\w+/xsd/([\w.-]+)/v[\w.-]+$")
 _ROOT_FINDING: Final = "No matching global declaration"
+_VALUE: Final = re.compile(r"(?<=value )'.*'(?= (?:is|has|does))|'.*'(?= is not a valid value)", re.DOTALL)
 
 
 def readable(message: str, element: etree._Element | None) -> str:
-    """A message of libxml2 with the document's own prefixes.
+    """A message of libxml2 with the document's own prefixes; a credential that it quotes is masked (C55).
 
     Where the document has none for a namespace, the usual prefix stands, or the short name inside an MTOSI namespace;
     any other namespace stays as it is.
@@ -29,6 +31,9 @@ def readable(message: str, element: etree._Element | None) -> str:
         prefixes = {uri: prefix for prefix, uri in element.nsmap.items()}
         # Of several prefixes for one namespace the element's own is the one that the reader sees.
         prefixes[split_clark(str(element.tag))[0]] = element.prefix
+        if is_secret(split_clark(str(element.tag))[1]):
+            place, colon, finding = message.partition("': ")
+            message = place + colon + _VALUE.sub(MASK, finding)
 
     def shorten(match: re.Match[str]) -> str:
         uri = match.group(1)

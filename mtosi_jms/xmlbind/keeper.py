@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lxml import etree
 
+from mtosi_jms.masking import MASK, is_secret
 from mtosi_jms.namespaces import XSI, split_clark
 from mtosi_jms.xmlbind.plan import OBJECT, STRING, Plan, Slot, Wildcard
 from mtosi_jms.xmlbind.registry import XSI_NIL, find_element
@@ -216,20 +217,26 @@ class Keeper:
         try:
             value, problem = kind.lenient(text)
         except ValueError as error:
-            self._add("bad-value", f"{what} {text[:60]!r}: {error}: kept as it came", element)
+            self._bad_value(what, text, f"{error}: kept as it came", element)
             return _MISSING, False
         if problem:
-            self._add("bad-value", f"{what} {text[:60]!r}: {problem}", element)
+            self._bad_value(what, text, problem, element)
         return value, False
+
+    def _bad_value(self, what: str, text: str, problem: str, element: etree._Element) -> None:
+        if is_secret(split_clark(str(element.tag))[1]):
+            self._add("bad-value", f"{what} {MASK}: it does not fit its type", element)
+        else:
+            self._add("bad-value", f"{what} {text[:60]!r}: {problem}", element)
 
     def _qname(self, kind: QNameType, text: str, element: etree._Element, what: str) -> tuple[Any, bool]:
         name = self.reader.qname(text, element)
         if name is None:
-            self._add("bad-value", f"{what} {text[:60]!r}: its prefix is not declared: kept as it came", element)
+            self._bad_value(what, text, "its prefix is not declared: kept as it came", element)
             return _MISSING, False
         problem = kind.lenient(text)[1]
         if problem:
-            self._add("bad-value", f"{what} {text[:60]!r}: {problem}", element)
+            self._bad_value(what, text, problem, element)
         return name, problem is None
 
     def _stray_text(self, text: str, previous: etree._Element | None) -> None:

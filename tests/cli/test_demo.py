@@ -84,14 +84,17 @@ def test_the_demo_brings_what_was_asked_for(tmp_path: Path) -> None:
 def test_the_demo_on_a_broker(tmp_path: Path, request: pytest.FixtureRequest, kind: str) -> None:
     endpoints = request.getfixturevalue(kind).endpoints
     out = tmp_path / "demo"
-    url = f"stomp://127.0.0.1:{endpoints.ports['stomp']}"
+    url = f"stomp://{endpoints.user}@127.0.0.1:{endpoints.ports['stomp']}"
     arguments = ["--elements", "60", "--batch-size", "25", "--url", url, "--out", str(out), "--json"]
-    login = {"MTOSI_JMS_USER": endpoints.user, "MTOSI_JMS_PASSWORD": endpoints.password}
+    login = {"MTOSI_JMS_PASSWORD": endpoints.password}
     done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, env={**os.environ, **login})
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     assert (summary["complete"], summary["rows"], summary["batches"], summary["notifications"]) == (True, 60, 3, 3)
     assert url in (out / "report.html").read_text(encoding="utf-8")
+    shown = [path for path in out.rglob("*") if path.is_file() and endpoints.password.encode() in path.read_bytes()]
+    assert shown == []
+    assert endpoints.password not in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("words", [("--url", "stomp://u:w-r-o-n-g@127.0.0.1:1"), ("--url", "nothing:w-r-o-n-g")])

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # From left to right; units of one cell may know each other, but not in a circle: the commands use the public surface
 # (`__init__`), which the parts that it is made of must not.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "namespaces"),
+    ("errors", "masking", "namespaces"),
     ("xmlbind",),
     ("bulk",),
     ("service", "awaited", "usages"),
@@ -46,7 +46,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 )
 RANK = {unit: rank for rank, cell in enumerate(LAYERS) for unit in cell}
 
-ONLY = {"transport": {"transport", "jms", "errors"}}
+ONLY = {"transport": {"transport", "jms", "errors", "masking"}}
 
 # No socket, thread, clock or source of identifiers: time and ids are arguments.
 PURE = ("soap", "jms", "patterns")

@@ -22,7 +22,7 @@ from mtosi_jms.errors import (
     TransportError,
     UnknownOutcomeError,
 )
-from mtosi_jms.jms.masking import without
+from mtosi_jms.masking import without
 from mtosi_jms.transport.stomp.frames import HEART_BEAT, Frame, Received, encode
 from mtosi_jms.transport.stomp.options import Address, StompOptions
 from mtosi_jms.transport.stomp.outbox import Outbox

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mtosi_jms.jms.masking import is_secret, without, without_login
+from mtosi_jms.masking import is_secret, without, without_login
 
 
 @pytest.mark.parametrize(

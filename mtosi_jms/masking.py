@@ -11,6 +11,7 @@ MASK: Final = "***"
 _SECRET: Final = re.compile("security|password|passwd|secret|credential|token", re.IGNORECASE)
 # The user's name may be empty; a password may hold anything but what ends it in a URL.
 _USER_INFO: Final = re.compile(r"(//[^/?#@:\s,()]*):[^/?#@\s,()]*@")
+_PASSWORD: Final = re.compile(r"//[^/?#@:\s,()]*:([^/?#@\s,()]*)@")
 _PARAMETER: Final = re.compile(r"([?&;]([^=&;\s]+)=)[^&;\s,()]*")
 
 
@@ -27,6 +28,11 @@ def without_login(text: str) -> str:
     """
     masked = _USER_INFO.sub(rf"\1:{MASK}@", text)
     return _PARAMETER.sub(lambda found: found[1] + MASK if is_secret(found[2]) else found[0], masked)
+
+
+def passwords_in(text: str) -> list[str]:
+    """The passwords of the URLs in a text, as they are written there: those before the host."""
+    return [found for found in _PASSWORD.findall(text) if found]
 
 
 def without(text: str, secret: str) -> str:

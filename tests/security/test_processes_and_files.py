@@ -1,0 +1,130 @@
+"""What other users of the machine can see: command lines of processes, and files."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mtosi_jms.broker.private import private_folder, write_private
+from mtosi_jms.broker.process import Endpoints
+from mtosi_jms.errors import MtosiError
+from mtosi_jms.transport import connect
+
+MARK = "S3cr3t-Mark"
+PATIENCE = 120
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
+
+
+def command_lines(pid: int) -> Iterator[str]:
+    """Of a process and of all that came from it, as the list of processes shows them."""
+    parents: dict[int, int] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+    for one in parents:
+        above = one
+        while above not in (pid, 0, 1):
+            above = parents.get(above, 0)
+        try:
+            if above == pid:
+                yield Path(f"/proc/{one}/cmdline").read_text(errors="replace")
+        except OSError:
+            continue
+
+
+@linux
+@pytest.mark.broker
+@pytest.mark.parametrize("kind", ["activemq", "artemis"])
+def test_a_broker_of_ours(kind: str, request: pytest.FixtureRequest) -> None:
+    broker = request.getfixturevalue(kind)
+    (shown,) = command_lines(broker.pid)
+    assert "java" in shown
+    assert broker.endpoints.password not in shown
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("kind", ["activemq", "artemis"])
+def test_files_of_a_broker_that_hold_its_password(kind: str, request: pytest.FixtureRequest) -> None:
+    broker = request.getfixturevalue(kind)
+    files = [path for path in broker.log.parent.rglob("*") if path.suffix in (".xml", ".properties", ".log", ".config")]
+    holding = [path for path in files if broker.endpoints.password in path.read_text(errors="replace")]
+    assert holding
+    assert [path.name for path in holding if path.stat().st_mode & OTHERS] == []
+
+
+def test_a_private_file_is_private_whatever_was_there(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        private_folder(tmp_path / "a" / "b")
+        file = tmp_path / "file"
+        file.write_text("x" * 100)
+        file.chmod(0o644)
+        write_private(file, "password")
+        write_private(tmp_path / "new", "password")
+    finally:
+        os.umask(before)
+    assert file.read_text() == "password"
+    assert [path.stat().st_mode & OTHERS for path in (file, tmp_path / "new", tmp_path / "a" / "b")] == [0, 0, 0]
+
+
+CHILD = """
+import subprocess, sys
+from mtosi_jms.cli.providers import mask_url
+mask_url(sys.argv[1])
+child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
+print("ready", flush=True)
+sys.stdin.read()
+child.stdin.close()
+child.wait()
+"""
+
+
+@linux
+def test_a_url_of_the_command_line_is_masked_and_goes_to_no_child() -> None:
+    url = f"failover:(stomp://noc:{MARK}@a,stomp://noc:{MARK}@b)"
+    process = subprocess.Popen(
+        [sys.executable, "-c", CHILD, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    shown = list(command_lines(process.pid))
+    process.communicate(timeout=PATIENCE)
+    assert len(shown) == 2
+    assert [line for line in shown if MARK in line] == []
+    assert any("noc:***" in line for line in shown)
+
+
+def test_no_password_stands_in_what_broker_status_says_of_a_broker_that_ended(tmp_path: Path) -> None:
+    """The file of a broker's folder is read by `broker`; what is wrong with it is told without what it holds."""
+    write_private(tmp_path / "service.json", json.dumps({"password": MARK, "pid": "x"}))
+    done = subprocess.run(
+        [sys.executable, "-m", "mtosi_jms", "broker", "status", "--dir", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert MARK not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("file", ["binary", "folder", "empty"])
+def test_password_files_that_cannot_be_used(tmp_path: Path, file: str) -> None:
+    (tmp_path / "binary").write_bytes(f"\xff{MARK}".encode("latin-1"))
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "empty").write_text(f"\n{MARK}")
+    with pytest.raises(MtosiError) as caught:
+        connect("stomp://h", password_file=tmp_path / file)
+    assert MARK not in f"{caught.value} {caught.value.__cause__!r}"
+    assert MARK not in repr(Endpoints({}, "noc", MARK))
