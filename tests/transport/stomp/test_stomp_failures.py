@@ -70,24 +70,6 @@ class TestUnknownOutcome:
         with pytest.raises(TransportError, match="took nothing"):
             send_on()
 
-    def test_a_commit_that_is_not_confirmed(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
-        session = by_proxy().session(transacted=True)
-        session.send(queue, persistent(1))
-        connection = session.connection
-        transact = connection.transact
-
-        def cut_before_commit(*arguments: Any) -> None:
-            proxy.cut_at_answer(b"RECEIPT")  # that of BEGIN and SEND: COMMIT was not sent
-            transact(*arguments)
-
-        connection.transact = cut_before_commit
-        with pytest.raises(TransportError, match="rolled back") as caught:
-            session.commit()
-        assert not isinstance(caught.value, UnknownOutcomeError)
-        connection.transact = transact
-        session.commit()
-        assert everything(by_proxy().session().consumer(queue), 0) == []
-
 
 class TestAsynchronous:
     def test_many_at_once(self, by_proxy: Any, queue: Queue) -> None:
