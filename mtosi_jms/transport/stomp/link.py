@@ -99,7 +99,6 @@ class Link:
         address: the same.
         headers: of the broker's CONNECTED frame.
         lost: why it is of no more use; None while it is.
-        refused: what the broker refused last without saying of which frame.
     """
 
     def __init__(
@@ -108,7 +107,7 @@ class Link:
         self.address = address
         self.headers: dict[str, str] = {}
         self.lost: TransportError | None = None
-        self.refused: MtosiError | None = None
+        self._refused_last: MtosiError | None = None
         self._options = options
         self._on_messages = on_messages
         self._on_lost = on_lost
@@ -252,6 +251,11 @@ class Link:
             if withdrawn is not None:
                 raise
 
+    def take_refused(self) -> MtosiError | None:
+        """What the broker refused last, without saying of which frame, since this was asked before."""
+        refused, self._refused_last = self._refused_last, None
+        return refused
+
     def watch(self, now: float) -> float:
         """Sends a sign of life if one is due, and ends the connection if the broker has given none.
 
@@ -346,7 +350,7 @@ class Link:
         refused = self._refusal(headers, body)
         if self._settle(headers.get("receipt-id"), refused):
             return
-        self.refused = refused
+        self._refused_last = refused
         with self._lock:  # nobody waits for it: should the broker hang up now, this is why
             self._reason = refused if isinstance(refused, TransportError) else TransportError(str(refused))
         if not self.headers:

@@ -18,8 +18,10 @@ from mtosi_jms.transport.stomp.wire import WriteError
 
 _LATEST: Final = 0.002
 """Seconds that a frame waits at most."""
-_MOST: Final = 16_384
-"""Bytes that wait at most."""
+_MOST: Final = 1_024
+"""Bytes that wait at most: some twenty acknowledgements, so that the broker has them before its window is used up."""
+_STAY: Final = 10
+"""Looks without a frame after which the thread that looks goes to sleep: waking it costs as much as several of them."""
 
 
 class Outbox:
@@ -40,6 +42,7 @@ class Outbox:
         self._due = threading.Condition(self._lock)
         self._clock: threading.Thread | None = None
         self._sleeps = False
+        self._posted = False
         self._ended = False
 
     def send(self, data: bytes, deadline: float | None = None) -> None:
@@ -71,6 +74,7 @@ class Outbox:
         with self._lock:
             self._waiting.append(data)
             self._size += len(data)
+            self._posted = True
             full = self._size > _MOST or self._ended
             if not full and (self._clock is None or self._sleeps):
                 self._wake()
@@ -101,13 +105,16 @@ class Outbox:
         self._due.notify()
 
     def _tick(self) -> None:
+        quiet = 0
         while True:
             with self._lock:
-                while not self._waiting and not self._ended:
+                if quiet >= _STAY and not self._waiting and not self._ended:
                     self._sleeps = True
                     self._due.wait()
-                self._sleeps = False
+                    self._sleeps = False
                 if self._ended:
                     return
                 self._due.wait(_LATEST)
+                quiet = 0 if self._posted else quiet + 1
+                self._posted = False
             self.flush()

@@ -36,7 +36,7 @@ def transact(
     """
     transaction = {"transaction": name}
     frames = [("BEGIN", transaction, b""), *_inside(sends, transaction)]
-    link.refused = None
+    link.take_refused()
     if not at_once:
         _announce(link, frames, deadline)
         frames = []
@@ -51,7 +51,7 @@ def transact(
     except MtosiError as error:
         if entries:  # the broker's own book of them is of no use any more
             link.end(TransportError(f"a transaction did not end well: {error}"))
-        raise _reason(link) or error from error
+        raise link.take_refused() or error from error
 
 
 def _announce(link: Link, frames: Sequence[Frame], deadline: float) -> None:
@@ -61,12 +61,7 @@ def _announce(link: Link, frames: Sequence[Frame], deadline: float) -> None:
         link.request([last], deadline - time.monotonic(), before=before)
     except (UnknownOutcomeError, WriteError) as error:  # COMMIT was not sent, so the outcome is known all the same
         link.end(TransportError(f"a transaction was not taken: {error}"))
-        raise link.refused or TransportError(f"{error}; the transaction is rolled back") from error
-
-
-def _reason(link: Link) -> MtosiError | None:
-    """What the broker had against one of the frames, if it said so."""
-    return link.refused
+        raise link.take_refused() or TransportError(f"{error}; the transaction is rolled back") from error
 
 
 def _inside(frames: Sequence[Frame], transaction: dict[str, str]) -> list[Frame]:

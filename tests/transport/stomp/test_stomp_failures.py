@@ -70,26 +70,6 @@ class TestUnknownOutcome:
         with pytest.raises(TransportError, match="took nothing"):
             send_on()
 
-    def test_a_commit_that_is_not_confirmed(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
-        session = by_proxy().session(transacted=True)
-        session.send(queue, persistent(1))
-        connection = session.connection
-        transact = connection.transact
-
-        def cut_before_commit(*arguments: Any) -> None:
-            proxy.cut_at_answer(b"RECEIPT")  # the first one
-            transact(*arguments)
-
-        connection.transact = cut_before_commit
-        at_once = connection.dialect.fails_commit  # then COMMIT was sent with it
-        with pytest.raises(TransportError, match="unknown" if at_once else "rolled back") as caught:
-            session.commit()
-        assert isinstance(caught.value, UnknownOutcomeError) is at_once
-        connection.transact = transact
-        session.commit()
-        stored = [b"<n>1</n>"] if at_once else []
-        assert everything(by_proxy().session().consumer(queue), len(stored)) == stored
-
 
 class TestAsynchronous:
     def test_many_at_once(self, by_proxy: Any, queue: Queue) -> None:
