@@ -71,7 +71,7 @@ def fill(wire: Wire) -> None:
     """Sends until there is no room."""
     with contextlib.suppress(BlockingIOError):
         while True:
-            wire.socket.send(b"x" * 65_536)
+            wire.socket.send(b"x" * 65_536, socket.MSG_DONTWAIT)
 
 
 def test_a_sign_of_life_waits_for_room(wire: Wire) -> None:
