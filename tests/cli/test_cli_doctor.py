@@ -141,6 +141,17 @@ def test_a_broker_that_listens_is_reached(monkeypatch: pytest.MonkeyPatch) -> No
     assert "secret" not in str(checks)
 
 
+def test_the_environment_names_the_broker(
+    healthy: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MTOSI_JMS_URL", "memory:")
+    assert main(["doctor"]) == 0
+    assert "memory: is built in" in capsys.readouterr().out
+    monkeypatch.setenv("MTOSI_JMS_URL", "")
+    assert main(["doctor"]) == 0
+    assert "memory:" not in capsys.readouterr().out
+
+
 def test_every_host_of_a_failover_url_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(address: tuple[str, int], timeout: float) -> Any:
         raise ConnectionRefusedError(111, "Connection refused")
