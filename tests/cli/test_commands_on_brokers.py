@@ -20,7 +20,7 @@ from mtosi_jms.spool import entries
 from mtosi_jms.xmlbind import encode
 
 pytestmark = pytest.mark.broker
-PATIENCE = 60
+PATIENCE = 180
 _numbers = itertools.count(1)
 
 Started = subprocess.Popen[str]
@@ -110,7 +110,7 @@ def test_both_patterns_of_answer(shell: Shell, serving: str, tmp_path: Path) -> 
     assert one[0] == 0, one[2]
     assert "MD" in one[1]
     assert "NE-7" in one[1]
-    words = ("--batch-size", "10", "--landing", str(tmp_path / "landing"), "--json", "--timeout", "30")
+    words = ("--batch-size", "10", "--landing", str(tmp_path / "landing"), "--json", "--timeout", "120")
     code, out, err = shell.run("request", "ManagedElementRetrieval.getAllManagedElements", "--to", serving, *words)
     assert code == 0, err
     replies = [json.loads(line) for line in out.splitlines()]
@@ -121,13 +121,13 @@ def test_both_patterns_of_answer(shell: Shell, serving: str, tmp_path: Path) -> 
 
 
 def test_a_named_reply_queue(shell: Shell, serving: str, name: str) -> None:
-    words = ("--to", serving, "--reply-to", f"queue:{name}.replies", "--batch-size", "0", "--timeout", "30")
+    words = ("--to", serving, "--reply-to", f"queue:{name}.replies", "--batch-size", "0", "--timeout", "120")
     code, out, err = shell.run("request", "get_all_managed_elements", *words)
     assert (code, out.count("25 ME")) == (0, 1), err
 
 
 def test_a_fault_is_one_line(shell: Shell, serving: str) -> None:
-    words = ("--to", serving, "--set", "meRef=MD=EMS1/ME=NE-99", "--timeout", "30")
+    words = ("--to", serving, "--set", "meRef=MD=EMS1/ME=NE-99", "--timeout", "120")
     code, out, err = shell.run("request", "getManagedElement", *words)
     assert (code, out) == (1, "")
     assert err.splitlines()[-1] == (
@@ -153,7 +153,7 @@ def test_events_go_from_publish_to_subscribe(shell: Shell, name: str, tmp_path: 
     assert ended(listener, number)[0] == 0
     landed = [entry.facts for entry in entries(tmp_path / "landing", strict=True)]
 
-    again = shell.start("subscribe", "--topic", f"topic:{name}", "--json", "--count", "4", "--timeout", "30")
+    again = shell.start("subscribe", "--topic", f"topic:{name}", "--json", "--count", "4", "--timeout", "120")
     line_with(again.stderr, "ready")
     code, out, err = shell.run("replay", str(tmp_path / "landing"), "--to", f"topic:{name}")
     assert (code, len(out.splitlines())) == (0, 4), err
@@ -167,8 +167,8 @@ def test_events_go_from_publish_to_subscribe(shell: Shell, name: str, tmp_path: 
 
 
 def test_a_selector_and_a_durable_subscription(shell: Shell, name: str, tmp_path: Path) -> None:
-    words = ("--topic", f"topic:{name}", "--durable", name, "--selector", "MTOSI_objectType = 'ME'", "--timeout", "1")
-    assert shell.run("subscribe", *words)[0] == 0
+    words = ("--topic", f"topic:{name}", "--durable", name, "--selector", "MTOSI_objectType = 'ME'", "--timeout")
+    assert shell.run("subscribe", *words, "1")[0] == 0
     for place, event in enumerate(Network(elements=5).events(12)):
         (tmp_path / f"event-{place:02}.xml").write_bytes(encode(event))
     files = sorted(str(path) for path in tmp_path.glob("event-*.xml"))
@@ -177,13 +177,15 @@ def test_a_selector_and_a_durable_subscription(shell: Shell, name: str, tmp_path
     sent = [json.loads(line) for line in out.splitlines()]
     wanted = sum(message["properties"].get("MTOSI_objectType") == "ME" for message in sent)
     assert 0 < wanted < 12
-    code, out, err = shell.run("subscribe", *words, "--json")
+    code, out, err = shell.run("subscribe", *words, "120", "--count", str(wanted), "--json")
     assert (code, len(out.splitlines())) == (0, wanted), err
+    code, out, err = shell.run("subscribe", *words, "1", "--json")
+    assert (code, out) == (0, ""), err
 
 
 def test_a_replayed_request_is_answered_again(shell: Shell, serving: str, name: str, tmp_path: Path) -> None:
     """Landed replies into a queue of their own, with their properties; an envelope without side car likewise."""
-    words = ("--to", serving, "--batch-size", "10", "--landing", str(tmp_path), "--timeout", "30")
+    words = ("--to", serving, "--batch-size", "10", "--landing", str(tmp_path), "--timeout", "120")
     assert shell.run("request", "getAllManagedElements", *words)[0] == 0
     for side_car in tmp_path.glob("*.json"):
         side_car.unlink()

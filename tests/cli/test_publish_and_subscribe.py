@@ -85,11 +85,11 @@ def test_an_envelope_goes_out_as_it_is(url: str, files: list[str]) -> None:
         consumer = session.consumer(Topic("T"))
         connection.start()
         assert main(["publish", files[5], "--url", url, "--topic", "topic:T"]) == 0
-        delivery = consumer.receive(20)
+        delivery = consumer.receive(60)
         assert delivery is not None
         assert delivery.message.body == Path(files[5]).read_bytes()
         assert main(["publish", files[5], "--url", url, "--topic", "topic:T", "--new-header", "--sender", "me"]) == 0
-        delivery = consumer.receive(20)
+        delivery = consumer.receive(60)
         assert delivery is not None
         header = parse(delivery.message.body).header
         assert header is not None

@@ -103,7 +103,7 @@ def test_replies_come_to_an_administered_destination_unless_asked_otherwise() ->
             with Requestor(connection, **arguments, temporary_reply=temporary) as requestor:  # type: ignore[arg-type]
                 ManagedElementRetrieval(requestor, SUPPLIER).get_managed_element.batches(batch_size=1)
                 connection.start()
-                delivery = connection.session().consumer(Queue("S")).receive(10)
+                delivery = connection.session().consumer(Queue("S")).receive(60)
                 assert delivery is not None
                 assert delivery.message.reply_to is not None
                 assert delivery.message.reply_to.is_temporary is temporary

@@ -16,7 +16,7 @@ from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.nrf.me import ManagedElementType
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds after which what should have happened is taken to have failed; no test waits for it to pass."""
 
 

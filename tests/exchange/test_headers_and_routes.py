@@ -502,7 +502,7 @@ def test_replies_to_a_requestor_that_is_gone_end_the_handler(mtosi_exchange: Any
     supplier = Supplier(pair.connection, SUPPLIER, [Ems()], on_error=reported.append)
     ManagedElementRetrieval(requestor, SUPPLIER).get_all_managed_elements.batches(batch_size=1)
     consumer = pair.connection.session().consumer(pair.destination)
-    delivery = consumer.receive(10)
+    delivery = consumer.receive(60)
     assert delivery is not None
     supplier.answer(delivery.message, pair.connection.session())
     assert [type(error) for error in reported] == [InvalidDestinationError]

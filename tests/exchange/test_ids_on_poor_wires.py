@@ -32,7 +32,7 @@ def test_a_request_has_an_id_of_its_own_that_is_not_the_correlation_id(poor: Con
     consumer = session.consumer(REQUESTS)
     with mtosi.Requestor(poor, sender_uri="jms/OS", temporary_reply=True, new_id=lambda: "in-xml") as requestor:
         ManagedElementRetrieval(requestor, REQUESTS).get_all_managed_elements.batches(batch_size=2)
-        delivery = consumer.receive(5)
+        delivery = consumer.receive(60)
         assert delivery is not None
         message = delivery.message
     assert b">in-xml<" in message.body
@@ -55,11 +55,11 @@ def test_a_reply_with_that_id_alone_is_understood(poor: Connection, small_ems: A
         ) as requestor,
     ):
         batches = ManagedElementRetrieval(requestor, REQUESTS).get_all_managed_elements.batches(batch_size=0)
-        asked = session.consumer(REQUESTS).receive(5)
+        asked = session.consumer(REQUESTS).receive(60)
         assert asked is not None
         through = session.temporary_queue()
         session.send(behind, replace(asked.message, reply_to=through))
-        answered = session.consumer(through).receive(5)
+        answered = session.consumer(through).receive(60)
         assert answered is not None
         assert answered.message.correlation_id == asked.message.correlation_id
         lost = JmsMessage(

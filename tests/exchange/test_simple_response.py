@@ -315,7 +315,7 @@ def test_a_request_that_cannot_be_read_is_answered(body: bytes, mtosi_exchange: 
     session = pair.connection.session()
     answers = session.consumer(session.temporary_queue())
     sent = session.send(pair.destination, JmsMessage(body=body, reply_to=answers.destination))
-    delivery = answers.receive(10)
+    delivery = answers.receive(60)
     assert delivery is not None
     assert delivery.message.correlation_id == sent.message_id
     envelope = parse(delivery.message.body)

@@ -14,7 +14,7 @@ from mtosi_jms.runtime.rules import Backoff
 from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 WORK, PARKED = Queue("WORK"), Queue("PARKED")
 AT_ONCE = Backoff(0.0, 0.0, 0.0)
 

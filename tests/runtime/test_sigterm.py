@@ -48,7 +48,7 @@ def test_the_former_handler_is_put_back() -> None:
     with on_sigterm(told.set):
         assert signal.getsignal(signal.SIGTERM) is not before
         os.kill(os.getpid(), signal.SIGTERM)
-        assert told.wait(20)
+        assert told.wait(60)
     assert signal.getsignal(signal.SIGTERM) is before
 
 

@@ -56,7 +56,7 @@ def test_what_our_own_configuration_names_is_our_own_business() -> None:
         connection.start()
         session = connection.session()
         supplier.answer(replace(a_request(), reply_to=odd), session)
-        assert session.consumer(odd).receive(5) is not None
+        assert session.consumer(odd).receive(60) is not None
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def test_a_signal_that_a_busy_session_cannot_follow_goes_on(
 
     def hold(delivery: Any) -> None:
         entered.set()
-        assert release.wait(20)
+        assert release.wait(60)
 
     with MemoryConnection(MemoryProvider()) as connection:
         busy, waiting, sender = (connection.session(), connection.session(), connection.session(transacted=True))
@@ -131,10 +131,10 @@ def test_a_signal_that_a_busy_session_cannot_follow_goes_on(
             sender.send(queue, JmsMessage(body=queue.name.encode()))
             if when == "afterwards":
                 sender.commit()
-                assert entered.wait(20)
+                assert entered.wait(60)
         sender.commit()
-        assert entered.wait(20)
-        assert future.result(20).message.body == b"second"
+        assert entered.wait(60)
+        assert future.result(60).message.body == b"second"
         release.set()
 
 

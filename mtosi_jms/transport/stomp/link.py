@@ -366,6 +366,7 @@ class Link:
     def _refusal(self, headers: Mapping[str, str], body: bytes) -> MtosiError:
         told = body.decode("utf-8", "replace").partition("\n")[0].strip()
         told = told if ": " in told or len(told) > len(headers.get("message", "")) else headers.get("message", told)
+        told = told.partition(" CoreMessage[")[0]  # Artemis shows the message, with all that its properties hold
         kind = next((kind for words, kind in _REFUSALS if any(word in told for word in words)), TransportError)
         text = f"{self.address}: {without(told, self._options.password)[:_SHOWN]}"
         if kind is AuthenticationError:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 Until = Callable[[Callable[[], object]], Coroutine[Any, Any, None]]

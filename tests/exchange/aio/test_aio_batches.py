@@ -184,7 +184,7 @@ def test_closed_while_it_is_sent(run: Any, until: Any, monkeypatch: pytest.Monke
 
         def slow(*message: Any) -> Any:
             entered.set()
-            assert gate.wait(20)
+            assert gate.wait(60)
             return send(*message)
 
         monkeypatch.setattr(pair.requestor._session, "send", slow)

@@ -142,7 +142,7 @@ def test_cancelled_before_it_is_sent_it_never_is(run: Any, until: Any, ne1: Any,
 
         def slow(destination: Any, message: Any) -> Any:
             entered.set()
-            assert gate.wait(20)
+            assert gate.wait(60)
             return send(destination, message)
 
         monkeypatch.setattr(pair.requestor._session, "send", slow)
@@ -328,8 +328,8 @@ def test_the_orphan_hook_may_take_its_time_and_make_calls(run: Any, until: Any, 
     gate = threading.Event()
 
     def hook(orphan: Any) -> None:
-        assert gate.wait(20)
-        answers.append(asyncio.run_coroutine_threadsafe(pair_stub.aio.get_managed_element(me_ref=ne1), loop).result(20))
+        assert gate.wait(60)
+        answers.append(asyncio.run_coroutine_threadsafe(pair_stub.aio.get_managed_element(me_ref=ne1), loop).result(60))
 
     async def ask() -> None:
         nonlocal loop

@@ -426,7 +426,7 @@ def test_drain_lets_a_blocking_supplier_finish(background: Any, patience: float)
     class Slow(ManagedElementRetrieval.Supplier):
         def get_managed_element(self, request: Any, context: Any) -> mer.GetManagedElementResponse:
             entered.set()
-            assert gate.wait(20)
+            assert gate.wait(60)
             return mer.GetManagedElementResponse(me=ManagedElementType(name=request.me_ref))
 
     with ends(Slow()) as both:

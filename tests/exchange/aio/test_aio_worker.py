@@ -38,7 +38,7 @@ def test_a_job_that_nobody_waits_for_is_undone_or_never_done(run: Any, until: An
 
     def slow() -> str:
         entered.set()
-        assert gate.wait(20)
+        assert gate.wait(60)
         return "slow"
 
     async def work() -> None:
@@ -64,7 +64,7 @@ def test_closing_fails_what_waits(run: Any, until: Any) -> None:
 
     def slow() -> str:
         entered.set()
-        assert gate.wait(20)
+        assert gate.wait(60)
         return "slow"
 
     async def work() -> None:

@@ -97,6 +97,39 @@ def test_a_killed_broker_is_noticed(certificates: Any, open_stomp: Any, known: A
         consumer.receive(30)
 
 
+def test_a_listener_that_sends(tls_broker: BrokerProcess, open_stomp: Any, known: Any, queue: Queue) -> None:
+    """It answers and acknowledges a backlog while more comes in: one that reads where it writes stops for good."""
+    connection = open_stomp(tls_broker.endpoints.url("stomp+ssl"), **known)
+    sender, session, answers = connection.session(), connection.session(), Queue(f"{queue.name}.answers")
+    for number in range(1_000):
+        sender.send(queue, JmsMessage(body=b"%d" % number))
+
+    def on_message(delivery: Any) -> None:
+        session.send(answers, JmsMessage(body=delivery.message.body + b"y" * 2_000))
+        delivery.acknowledge()
+
+    session.consumer(queue).listen(on_message)
+    replies = connection.session(AckMode.AUTO).consumer(answers)
+    assert [int(replies.receive(30).message.body.rstrip(b"y")) for _ in range(1_000)] == list(range(1_000))
+
+
+def test_a_broker_that_stands_still(certificates: Any, open_stomp: Any, known: Any, start_broker: Any) -> None:
+    """Its connection stays open: the signs of life are what shows it, over TLS as well."""
+    broker = start_broker("activemq", protocols=["stomp+ssl"], tls=certificates.stores)
+    url = broker.endpoints.url("stomp+ssl")
+
+    def wait_on() -> None:
+        consumer = open_stomp(url, reconnect=False, heart_beat=0.5, **known).session().consumer(Queue("q"))
+        broker.pause()
+        consumer.receive(30)
+
+    try:
+        with pytest.raises(TransportError, match="no sign of life"):
+            wait_on()
+    finally:
+        broker.resume()
+
+
 def test_an_authority_that_is_not_ours(
     tls_broker: BrokerProcess, open_stomp: Any, known: Any, certificates: Any
 ) -> None:
