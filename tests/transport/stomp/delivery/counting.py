@@ -16,6 +16,8 @@ from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.spool import Inbox
 from mtosi_jms.transport import connect
 
+ROUNDS = int(os.environ.get("MTOSI_KILL_ROUNDS", "100"))
+"""Of the long form of each test."""
 PATIENCE = 120.0
 """Seconds after which something that should have happened will not."""
 

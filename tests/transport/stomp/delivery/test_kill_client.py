@@ -11,7 +11,7 @@ import pytest
 from mtosi_jms.jms import Queue
 from mtosi_jms.spool import Inbox
 
-from .counting import Child, Tally, count, take_copies
+from .counting import ROUNDS, Child, Tally, count, take_copies
 
 pytestmark = pytest.mark.broker
 
@@ -44,7 +44,9 @@ class Pair:
 
 
 @pytest.mark.parametrize("kind", ["activemq", "artemis"])
-@pytest.mark.parametrize("rounds", [3, pytest.param(100, marks=pytest.mark.endurance)])
+@pytest.mark.parametrize(
+    "rounds", [pytest.param(3, id="few"), pytest.param(ROUNDS, id="many", marks=pytest.mark.endurance)]
+)
 def test_kill_9_of_sender_and_receiver(
     kind: str, rounds: int, root: Path, tmp_path: Path, start_broker: Any, request: pytest.FixtureRequest
 ) -> None:
