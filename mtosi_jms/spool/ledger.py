@@ -8,6 +8,7 @@ others on the disk. Ids are remembered beyond that, as many as are asked for.
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -21,6 +22,8 @@ from mtosi_jms.spool.entry import digest
 from mtosi_jms.spool.journal import NOTE, Journal, Place
 from mtosi_jms.spool.records import Record
 from mtosi_jms.spool.sidecar import Sidecar, decode_sidecar, encode_sidecar
+
+log = logging.getLogger(__name__)
 
 _MESSAGE: Final = 1
 _STATE: Final = 2
@@ -76,6 +79,7 @@ class Ledger:
         self._holds: dict[int, set[str]] = {}
         self._held_ids: dict[int, list[str]] = {}
         self._next = 1
+        self._trouble = ""
         self._journal = Journal(folder, segment_bytes)
         try:
             for segment, record in self._journal.records():
@@ -86,7 +90,7 @@ class Ledger:
         self._open = dict(sorted(self._open.items(), key=lambda item: item[1].number))
         self._seen = dict(sorted(self._seen.items(), key=lambda item: item[1]))
         self._forget_old()
-        self._drop_settled()
+        self._tidy()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -127,7 +131,7 @@ class Ledger:
             self._next += 1
             self._enter(key, one)
             self._forget_old()
-            self._drop_settled()
+            self._tidy()
 
     def mark(self, key: str, state: str, *, sync: bool) -> None:
         """Notes a state; nothing where the message is settled or not known.
@@ -145,7 +149,7 @@ class Ledger:
                 return
             self._journal.append(_STATE, _to_json([key, state]), sync=sync)
             self._change(key, state)
-            self._drop_settled()
+            self._tidy()
 
     def message(self, key: str) -> JmsMessage:
         """An open message, read from the disk.
@@ -201,6 +205,15 @@ class Ledger:
     def _forget_old(self) -> None:
         for oldest in list(islice(self._seen, max(len(self._seen) - self._remember, 0))):
             del self._seen[oldest]
+
+    def _tidy(self) -> None:
+        """Drops what is settled. What has just been noted is safe, so that a failure here is not the caller's."""
+        try:
+            self._drop_settled()
+        except SpoolError as error:
+            if str(error) != self._trouble:
+                log.warning("the journal grows, for a file of it cannot be dropped: %s", error)
+            self._trouble = str(error)
 
     def _drop_settled(self) -> None:
         """Drops the oldest files, as far as nothing in them is open."""

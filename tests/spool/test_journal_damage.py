@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 from collections.abc import Callable
@@ -19,6 +20,12 @@ from mtosi_jms.spool.records import FILE_HEAD, decode_record, salt_of
 WORK = Queue("WORK")
 ID = "MTOSIX_messageId"
 FILE = "0000000001.journal"
+
+
+@pytest.fixture(autouse=True)
+def no_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of journals are opened here, and no machine goes down."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 def marked(number: int) -> JmsMessage:
@@ -196,6 +203,23 @@ def test_a_message_that_rots_while_it_waits(tmp_path: Path) -> None:
         with pytest.raises(JournalDamageError) as caught:
             outbox.unconfirmed()
         assert caught.value.offset == FILE_HEAD
+
+
+def test_one_that_rots_hurts_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It is read when its file is to be dropped; who stores another message meanwhile is not told that this failed."""
+    with Inbox(tmp_path / "inbox", segment_bytes=2_000) as inbox:
+        inbox.land(marked(0))
+        inbox.take()
+        file = tmp_path / "inbox" / FILE
+        file.write_bytes(file.read_bytes().replace(b"<n>0</n>", b"<n>9</n>"))
+        for number in range(1, 60):
+            assert inbox.land(marked(number))
+            entry = inbox.take()
+            assert entry is not None
+            inbox.hand(entry.key)
+            inbox.done(entry.key)
+        assert len(inbox) == 1
+    assert caplog.text.count("cannot be dropped") == 1
 
 
 def test_a_journal_within_a_message_is_not_read_as_one(tmp_path: Path) -> None:

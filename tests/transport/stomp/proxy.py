@@ -31,6 +31,7 @@ class Proxy:
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._flows = {True: threading.Event(), False: threading.Event()}
         self._cut_at: bytes | None = None
+        self._once_sent = b""
         self._stall_at: bytes | None = None
         self._refusing = False
         self._lone: set[socket.socket] = set()
@@ -60,8 +61,10 @@ class Proxy:
                 with contextlib.suppress(OSError):
                     end.shutdown(socket.SHUT_RDWR)
 
-    def cut_at_answer(self, words: bytes) -> None:
-        """Breaks the connections in place of passing on the next answer that holds these words."""
+    def cut_at_answer(self, words: bytes, *, once_sent: bytes = b"") -> None:
+        """Breaks the connections in place of passing on the next answer that holds these words; not before clients have
+        sent those."""
+        self._once_sent = once_sent
         self._cut_at = words
 
     def stall_at_answer(self, words: bytes) -> None:
@@ -116,7 +119,7 @@ class Proxy:
             while data := source.recv(65_536):
                 if to_broker:
                     self.sent += data if self._listen_in else b""
-                elif self._cut_at is not None and self._cut_at in data:
+                elif self._cut_at is not None and self._cut_at in data and self._once_sent in self.sent:
                     self._cut_at = None
                     break
                 elif self._stall_at is not None and self._stall_at in data:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +19,8 @@ from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.spool import Inbox
 from mtosi_jms.transport import connect
 
+ROUNDS = int(os.environ.get("MTOSI_KILL_ROUNDS", "100"))
+"""Of the long form of each test."""
 PATIENCE = 120.0
 """Seconds after which something that should have happened will not."""
 
@@ -98,26 +103,74 @@ class Said:
     rest: tuple[str, ...]
 
 
+class Nursery:
+    """Makes the processes.
+
+    Args:
+        environment: beside ours.
+        folder: for what they write.
+    """
+
+    def __init__(self, environment: Mapping[str, str], folder: Path) -> None:
+        self.errors: list[str] = []
+        self._folder = folder
+        self._numbers = itertools.count()
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("delivery_process.py"))],
+            env={**os.environ, **environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._thread = threading.Thread(target=self._read_errors)
+        self._thread.start()
+
+    def start(self, *arguments: str) -> Child:
+        """A new process; see `delivery_process.py`."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        output = self._folder / f"said-{next(self._numbers)}"
+        os.mkfifo(output)
+        self._process.stdin.write("\t".join([*arguments, str(output)]) + "\n")
+        self._process.stdin.flush()
+        told = self._process.stdout.readline()
+        assert told, "".join(self.errors)
+        return Child(int(told), output, self.errors)
+
+    def close(self) -> None:
+        """Makes no more."""
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream is not None
+            stream.close()
+        self._thread.join(PATIENCE)
+
+    def _read_errors(self) -> None:
+        assert self._process.stderr is not None
+        with self._process.stderr as output:
+            self.errors.extend(output)
+
+
 class Child:
     """A process that tells what it does, line by line, and is killed in the middle of it.
 
     Args:
-        arguments: of `delivery_process.py`.
-        environment: beside ours.
+        pid: of the process.
+        output: what it writes to.
+        errors: where its errors go, and those of others.
     """
 
-    def __init__(self, arguments: list[str], environment: Mapping[str, str]) -> None:
+    def __init__(self, pid: int, output: Path, errors: list[str]) -> None:
         self.lines: list[Said] = []
+        self._pid = pid
+        self._output = output
+        self._errors = errors
         self._changed = threading.Condition()
         self._ended = False
-        command = [sys.executable, str(Path(__file__).with_name("delivery_process.py")), *arguments]
-        self.process = subprocess.Popen(
-            command, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        self._errors: list[str] = []
-        self._threads = [threading.Thread(target=self._read), threading.Thread(target=self._read_errors)]
-        for thread in self._threads:
-            thread.start()
+        self._thread = threading.Thread(target=self._read)
+        self._thread.start()
 
     def until(self, word: str, count: int = 1) -> None:
         """Returns when it has said so often that it did something."""
@@ -126,31 +179,32 @@ class Child:
     def wait_for(self, condition: Callable[[list[Said]], bool]) -> None:
         """Returns when a condition on its lines holds."""
         with self._changed:
-            there = self._changed.wait_for(lambda: condition(self.lines) or self._ended, PATIENCE)
-            if not there or not condition(self.lines):
-                self.process.kill()
-                raise AssertionError(f"ended {self._ended}, last {self.lines[-3:]}, errors {''.join(self._errors)}")
+            self._changed.wait_for(lambda: condition(self.lines) or self._ended, PATIENCE)
+            fine = condition(self.lines)
+        assert fine, f"ended {self._ended}, last {self.lines[-3:]}, errors {''.join(self._errors)}"
 
     def kill(self) -> list[Said]:
         """Ends it at once; all that it has said."""
-        self.process.kill()
-        return self.join()
+        return self._end(signal.SIGKILL)
 
     def stop(self) -> list[Said]:
         """Has it end in good order; all that it has said."""
-        self.process.terminate()
-        return self.join()
+        return self._end(signal.SIGTERM)
 
     def join(self) -> list[Said]:
         """Waits for its end; all that it has said."""
-        self.process.wait(PATIENCE)
-        for thread in self._threads:
-            thread.join(PATIENCE)
+        self._thread.join(PATIENCE)
+        assert self._ended
         return self.lines
 
+    def _end(self, number: int) -> list[Said]:
+        if not self._ended:
+            with suppress(ProcessLookupError):
+                os.kill(self._pid, number)
+        return self.join()
+
     def _read(self) -> None:
-        assert self.process.stdout is not None
-        with self.process.stdout as output:
+        with self._output.open(encoding="ascii") as output:
             for line in output:
                 word, *rest = line.split()
                 with self._changed:
@@ -159,11 +213,6 @@ class Child:
         with self._changed:
             self._ended = True
             self._changed.notify_all()
-
-    def _read_errors(self) -> None:
-        assert self.process.stderr is not None
-        with self.process.stderr as output:
-            self._errors.extend(output)
 
 
 def count(tally: Tally, lines: list[Said]) -> None:

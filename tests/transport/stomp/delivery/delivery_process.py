@@ -1,6 +1,8 @@
-"""A sender or a receiver in a process of its own, which the kill tests kill. It tells on standard output what it does.
+"""Senders and receivers in processes of their own, which the kill tests kill. They tell line by line what they do.
 
-Usage: delivery_process.py send|resend|receive QUEUE FOLDER NAME; the broker's URL is in BROKER_URL.
+For each line of its standard input, `WHAT QUEUE FOLDER NAME OUTPUT` with tabs between them, this process makes another
+one and tells its id; that one writes to the file OUTPUT. So nothing is imported anew for each of hundreds. The broker's
+URL is in BROKER_URL.
 
 `send` stores and sends messages NAME-0, NAME-1 ... for ever, `resend` sends what is left and ends, `receive` hands out
 for ever, until SIGTERM.
@@ -10,7 +12,9 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 import sys
+import traceback
 from typing import Any
 
 from mtosi_jms.errors import TransportError, UnknownOutcomeError
@@ -77,9 +81,28 @@ def receive(queue: Queue, folder: str) -> None:
     tell("over")
 
 
+def work(what: str, queue: str, folder: str, name: str, output: str) -> int:
+    """What the new process does; its exit code."""
+    os.dup2(os.open(output, os.O_WRONLY), 1)
+    try:
+        if what == "receive":
+            receive(Queue(queue), folder)
+        else:
+            send(Queue(queue), folder, name, only_resend=what == "resend")
+    except BaseException:  # noqa: BLE001 - the test prints it
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def main() -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody here waits for them
+    for line in sys.stdin:
+        made = os.fork()
+        if not made:
+            os._exit(work(*line.rstrip("\n").split("\t")))
+        tell(made)
+
+
 if __name__ == "__main__":
-    what, queue_name, where, mark = sys.argv[1:]
-    if what == "receive":
-        receive(Queue(queue_name), where)
-    else:
-        send(Queue(queue_name), where, mark, only_resend=what == "resend")
+    main()

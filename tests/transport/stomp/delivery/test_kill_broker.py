@@ -16,7 +16,7 @@ from mtosi_jms.runtime import ConsumerRuntime
 from mtosi_jms.spool import Inbox, Outbox
 from mtosi_jms.transport import connect
 
-from .counting import PATIENCE, Tally, name_of, take_copies
+from .counting import PATIENCE, ROUNDS, Tally, name_of, take_copies
 
 pytestmark = pytest.mark.broker
 
@@ -121,7 +121,9 @@ def traffic(tmp_path: Path) -> Iterator[Callable[[str], Traffic]]:
 
 
 @pytest.mark.parametrize("kind", ["activemq", "artemis"])
-@pytest.mark.parametrize("rounds", [3, pytest.param(100, marks=pytest.mark.endurance)])
+@pytest.mark.parametrize(
+    "rounds", [pytest.param(3, id="few"), pytest.param(ROUNDS, id="many", marks=pytest.mark.endurance)]
+)
 def test_kill_9_of_the_broker(
     kind: str, rounds: int, root: Path, tmp_path: Path, start_broker: Any, traffic: Callable[[str], Traffic]
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 from mtosi_jms.jms import Queue
 from mtosi_jms.spool import Inbox
 
-from .counting import Child, Tally, count, take_copies
+from .counting import ROUNDS, Child, Nursery, Tally, count, take_copies
 
 pytestmark = pytest.mark.broker
 
@@ -23,14 +23,14 @@ class Pair:
     """Sender and receiver of one queue, each with the journal of those before it."""
 
     def __init__(self, url: str, root: Path, folder: Path) -> None:
-        self._environment = {"BROKER_URL": url, "PYTHONPATH": str(root)}
+        self._nursery = Nursery({"BROKER_URL": url, "PYTHONPATH": str(root)}, folder)
         self._folder = folder
         self.tally = Tally()
         self._living: list[Child] = []
 
     def start(self, what: str, name: str = "last") -> Child:
         journal = self._folder / ("inbox" if what == "receive" else "outbox")
-        child = Child([what, "kill.client", str(journal), name], self._environment)
+        child = self._nursery.start(what, "kill.client", str(journal), name)
         self._living.append(child)
         return child
 
@@ -41,10 +41,13 @@ class Pair:
     def end(self) -> None:
         for child in self._living:
             child.kill()
+        self._nursery.close()
 
 
 @pytest.mark.parametrize("kind", ["activemq", "artemis"])
-@pytest.mark.parametrize("rounds", [3, pytest.param(100, marks=pytest.mark.endurance)])
+@pytest.mark.parametrize(
+    "rounds", [pytest.param(3, id="few"), pytest.param(ROUNDS, id="many", marks=pytest.mark.endurance)]
+)
 def test_kill_9_of_sender_and_receiver(
     kind: str, rounds: int, root: Path, tmp_path: Path, start_broker: Any, request: pytest.FixtureRequest
 ) -> None:
