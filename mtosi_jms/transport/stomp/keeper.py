@@ -22,8 +22,6 @@ log = logging.getLogger(__name__)
 
 _FIRST_PAUSE: Final = 0.1
 _LAST_PAUSE: Final = 30.0
-_STEADY: Final = 10.0
-"""Seconds after which a connection is taken to hold: the next loss is mended at once again."""
 
 
 class Keeper:
@@ -143,7 +141,7 @@ class Keeper:
             return self._give_up(lost or TransportError("the connection was lost"))
         patience = self._options.reconnect_timeout
         deadline = math.inf if patience is None else time.monotonic() + patience
-        if time.monotonic() - self._since >= _STEADY:
+        if time.monotonic() - self._since >= self._pause:
             self._pause = 0.0  # else a broker that takes and drops us again and again would be hammered
         while self._rest(deadline):
             try:

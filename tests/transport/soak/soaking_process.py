@@ -1,8 +1,9 @@
 """One of the processes of the soak: a supplier, a requestor, or a publisher with its subscribers.
 
-Usage: soaking_process.py ROLE URL PACE. It ends at the first line of standard input, and prints a JSON object: what
-became of its exchanges, and what of the SDK was left when all was closed. MTOSI_SOAK_CENSUS has it print, to standard
-error, which types of objects have become more since the last time.
+Usage: soaking_process.py ROLE URL PACE. It prints `ready` after its first exchange, ends at the first line of standard
+input, and prints a JSON object: what became of its exchanges, and what of the SDK was left when all was closed.
+MTOSI_SOAK_CENSUS, in seconds, has it print to standard error which types of objects have become more since the last
+time, and where what was made since the first time was made.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ def ask(url: str, pace: float, stopped: threading.Event) -> Figures:
     """Two threads, one for each pattern; what fails is asked for again, until it is answered."""
     counts: Counter[str] = Counter()
     options = CallOptions(timeout=5)
+    begun = threading.Barrier(3)
 
     def one() -> None:
         wanted = NETWORK.element_name(counts["begun"] % NETWORK.elements)
@@ -56,6 +58,8 @@ def ask(url: str, pace: float, stopped: threading.Event) -> Figures:
             counts["wrong"] += 1
 
     def go_on(exchange: Callable[[], None]) -> None:
+        surely(exchange, counts)
+        begun.wait()
         while not stopped.wait(pace):
             counts["begun"] += 1
             counts["done" if surely(exchange, counts) else "lost"] += 1
@@ -65,6 +69,8 @@ def ask(url: str, pace: float, stopped: threading.Event) -> Figures:
         threads = [threading.Thread(target=go_on, args=(exchange,)) for exchange in (one, many)]
         for thread in threads:
             thread.start()
+        begun.wait()
+        ready()
         for thread in threads:
             thread.join()
         counts["orphans"] = requestor.orphans
@@ -97,9 +103,15 @@ def answer(url: str, pace: float, stopped: threading.Event) -> Figures:
             counts["started"] += 1
             with Supplier(connection, "jms/SoakEms", [ManagedElementEms(NETWORK)]) as supplier:
                 supplier.start(1)
+                if counts["started"] == 1:
+                    ready()
                 while supplier.is_running and not stopped.wait(0.2):
                     pass
     return dict(counts)
+
+
+def ready() -> None:
+    print("ready", flush=True)
 
 
 class Heard:
@@ -154,6 +166,8 @@ def notify(url: str, pace: float, stopped: threading.Event) -> Figures:
         while not stopped.wait(pace):
             alarm = Alarm(object_type="ME", object_name=name(f"ME={number}"))
             counts["published" if surely(lambda event=alarm: publisher.publish(event), counts) else "lost"] += 1
+            if number == 0:
+                ready()
             number += 1
         until = time.monotonic() + 60
         while durable.last < number - 1 and time.monotonic() < until:

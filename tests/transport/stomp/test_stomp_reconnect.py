@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
@@ -109,22 +110,27 @@ def test_pauses_grow_whatever_wakes_the_keeper(by_proxy: Any, proxy: Any) -> Non
 def test_a_connection_that_does_not_hold_is_not_made_at_once(by_proxy: Any, proxy: Any) -> None:
     """A broker that takes a client and drops it, again and again, is given longer and longer pauses too."""
     connection = by_proxy()
-    changed = connection._keeper._changed
+    keeper = connection._keeper
     pauses: list[float] = []
 
     def wait_for(predicate: Callable[[], bool], timeout: float) -> bool:
         pauses.append(timeout)
         return predicate()
 
-    changed.wait_for = wait_for
-    for _ in range(6):
-        link = connection._keeper._link
+    def lose(lasted: float) -> None:
+        link, keeper._since = keeper._link, time.monotonic() - lasted
         proxy.cut()
-        until(lambda link=link: connection._keeper._link not in (link, None))
-    assert len(pauses) >= 6
+        until(lambda: keeper._link not in (link, None))
+
+    keeper._changed.wait_for = wait_for
+    for _ in range(6):
+        lose(-LONG)
     assert pauses[0] == 0.0
     assert min(pauses[1:]) > 0.0
     assert pauses[5] > pauses[1]
+    keeper._pause, pauses[:] = 30.0, []
+    lose(LONG)
+    assert pauses[0] == 0.0
 
 
 def test_what_cannot_be_mended_is_told(by_proxy: Any, proxy: Any, queue: Queue, background: Background) -> None:
