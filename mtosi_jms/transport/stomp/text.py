@@ -8,6 +8,7 @@ and both forms are turned back on the way in.
 
 from __future__ import annotations
 
+import codecs
 import re
 from typing import Final
 
@@ -19,6 +20,8 @@ _REFERENCE: Final = re.compile(rb"&#x(10[0-9A-F]{4}|[1-9A-F][0-9A-F]{4});")
 _SET_APART: Final = re.compile(rb"<!\[CDATA\[.*?\]\]>|<!--.*?-->|<\?.*?\?>", re.DOTALL)
 _BEYOND_IN_NAME: Final = re.compile(rb"</?[^\s<>\"'=/&]*[\xf0-\xf4]")
 _SPECIAL: Final = bytes([*range(9), 11, 12, *range(14, 32), *range(0xF0, 0xF5)])
+_SPECIALS: Final = tuple(bytes([one]) for one in _SPECIAL)
+_PIECE: Final = 16_384
 _CONTROLS: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 """What neither XML nor a header may hold; tabulators and ends of lines are allowed."""
@@ -27,17 +30,21 @@ CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 def is_plain(body: bytes) -> bool:
     """Whether a text goes out as it is, control characters and what is beyond the BMP being all that does not.
 
-    One look at each byte, by a table: four times as fast as searching for either.
+    A small one is looked at byte by byte. In a large one it is faster to search for each of them, and to read it in
+    pieces, for which the processor's cache has room.
     """
-    return len(body.translate(None, _SPECIAL)) == len(body) and (body.isascii() or _is_utf8(body))
-
-
-def _is_utf8(body: bytes) -> bool:
     try:
-        body.decode()
+        if len(body) <= _PIECE:
+            body.decode()
+            return len(body.translate(None, _SPECIAL)) == len(body)
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        view = memoryview(body)
+        for start in range(0, len(body), _PIECE):
+            decoder.decode(view[start : start + _PIECE])
+        decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         return False
-    return True
+    return not any(one in body for one in _SPECIALS)
 
 
 def check_body(body: bytes) -> None:
@@ -74,7 +81,7 @@ def from_wire(body: bytes, *, references: bool) -> bytes:
             body = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le").encode()
         except UnicodeError:
             return body
-    if references and b"&#x" in body and _REFERENCE.search(body):
+    if references and b"#" in body and _REFERENCE.search(body):
         body = b"".join(piece if apart else _REFERENCE.sub(_character, piece) for piece, apart in _pieces(body))
     return body
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.transport.stomp.text import check_body, from_wire, to_references
+from mtosi_jms.transport.stomp.text import check_body, from_wire, is_plain, to_references
 
 SMILE = "\U0001f600"
 
@@ -94,3 +94,27 @@ def test_other_bytes_than_utf_8_are_refused() -> None:
 
 def test_ends_of_lines_and_tabulators_are_allowed() -> None:
     check_body(b"<a>\t\r\n</a>")
+
+
+@pytest.mark.parametrize("around", [0, 20_000])
+@given(place=st.integers(0, 40), what=st.binary(max_size=6))
+def test_what_goes_out_as_it_is(around: int, place: int, what: bytes) -> None:
+    """Small texts and large ones, which are looked at in pieces: the same is found, wherever it stands."""
+    text = b"\xc3\xa9" * ((around + place) // 2) + b"x" * (place % 2)
+    body = text + what + b"<a/>"
+    try:
+        check_body(body)
+    except ConfigError:
+        expected = False
+    else:
+        expected = to_references(b"<a>%b</a>" % what) == b"<a>%b</a>" % what
+    assert is_plain(body) == expected
+
+
+@pytest.mark.parametrize("at", [16_382, 16_383, 16_384, 16_385])
+@pytest.mark.parametrize(
+    ("what", "plain"), [("\u20ac".encode(), True), (b"\xe2\x82", False), (b"\x01", False), (SMILE.encode(), False)]
+)
+def test_what_stands_between_two_pieces(at: int, what: bytes, plain: bool) -> None:
+    assert is_plain(b"x" * at + what + b"x" * 100) is plain
+    assert is_plain(b"x" * at + what) is plain

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.errors import InvalidDestinationError, TransportError, UnknownOutcomeError
+from mtosi_jms.errors import InvalidDestinationError
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue
 from mtosi_jms.transport.descriptor import Capability
 
@@ -36,26 +36,6 @@ def test_only_what_must_be_is_confirmed(by_proxy: Any, proxy: Any, queue: Queue)
     assert proxy.sent.count(b"receipt:") - before <= 2
     found = everything(by_proxy().session().consumer(queue), 100)
     assert found == [f"<n>{number}</n>".encode() for number in range(100)]
-
-
-def test_an_outcome_that_is_not_told(by_proxy: Any, proxy: Any, queue: Queue) -> None:
-    """The receipt of COMMIT is lost: whether it took effect nobody knows here. It did."""
-    connection = by_proxy()
-    session = connection.session(transacted=True)
-    session.send(queue, persistent(1))
-    if connection.dialect.fails_commit:
-        proxy.cut_at_answer(b"RECEIPT")
-        with pytest.raises(UnknownOutcomeError, match="unknown"):
-            session.commit()
-        assert everything(by_proxy().session().consumer(queue), 1) == [b"<n>1</n>"]
-    else:  # that of what comes before COMMIT, which was not sent
-        proxy.cut_at_answer(b"RECEIPT")
-        with pytest.raises(TransportError, match="rolled back") as caught:
-            session.commit()
-        assert not isinstance(caught.value, UnknownOutcomeError)
-        session.send(queue, persistent(2))
-        session.commit()
-        assert everything(by_proxy().session().consumer(queue), 1) == [b"<n>2</n>"]
 
 
 def test_what_is_refused_keeps_the_rest_from_being_committed(by_proxy: Any, queue: Queue) -> None:
