@@ -250,7 +250,7 @@ class StompConnection(Connection):
         transact(link, name, sends, entries, deadline, at_once=self.dialect.fails_commit)
 
     def acknowledge(self, entries: Iterable[Entry], deadline: float | None = None) -> None:
-        """Tells the broker that messages are done with: at once, or within 2 ms where more wait for the same reader.
+        """Tells the broker that messages are done with: at once, or within 5 ms where more wait for the same reader.
 
         Args:
             entries: the messages.

@@ -168,7 +168,7 @@ class Link:
         Args:
             frames: what is sent.
             deadline: by the monotonic clock; None: the send time-out from now.
-            soon: they may wait for the next ones, 2 ms at most.
+            soon: they may wait for the next ones, 5 ms at most.
 
         Raises:
             WriteError: the broker has not got the last of them.

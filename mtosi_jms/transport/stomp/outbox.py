@@ -1,7 +1,7 @@
 """What goes out on a link: at once, and with it the acknowledgements that waited for company.
 
 Nobody waits for an acknowledgement. By itself it would take a write of its own, which is most of its price on both
-sides. So, where its reader goes on with another message, it goes out with the next frame of the link, and after two
+sides. So, where its reader goes on with another message, it goes out with the next frame of the link, and after five
 milliseconds at the latest.
 """
 
@@ -16,11 +16,11 @@ from typing import Final
 from mtosi_jms.errors import TransportError
 from mtosi_jms.transport.stomp.wire import WriteError
 
-_LATEST: Final = 0.002
+_LATEST: Final = 0.005
 """Seconds that a frame waits at most."""
 _MOST: Final = 1_024
 """Bytes that wait at most: some twenty acknowledgements, so that the broker has them before its window is used up."""
-_STAY: Final = 10
+_STAY: Final = 4
 """Looks without a frame after which the thread that looks goes to sleep: waking it costs as much as several of them."""
 
 
