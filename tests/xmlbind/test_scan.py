@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import re
 from collections.abc import Callable
@@ -360,3 +361,17 @@ def test_files_with_faults_are_named(tmp_path: Path, eager: None) -> None:
     path.write_bytes(envelope().replace(b"><", b">\n<").replace(b"</coi:owner>", b"</coi:other>", 1))
     with pytest.raises(MtosiError, match=r"broken.xml.*line \d\d"):
         soap.read(path)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_is_as_it_was(enabled: bool, doc: Doc, package: str) -> None:
+    """It pauses while a large document is read, whether that ends well or not."""
+    data = doc(BATCH.replace(ME, ME * 200))
+    assert len(data) > scan.SMALLEST
+    try:
+        (gc.enable if enabled else gc.disable)()
+        for one in [data] * 20 + [data.replace(b"</me:me>", b"<me:odd/></me:me>", 1)]:
+            xmlbind.decode(one)
+            assert gc.isenabled() is enabled
+    finally:
+        gc.enable()
