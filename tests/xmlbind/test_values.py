@@ -7,7 +7,7 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,8 +21,8 @@ from mtosi_jms import xmlbind
 from mtosi_jms.errors import ConfigError, EncodeError, ForbiddenXmlError, MalformedXmlError
 from mtosi_jms.stubs.fmw import hdr
 from mtosi_jms.stubs.fmw.nam import NamingAttributeType, RelativeDistinguishNameType, name
-from mtosi_jms.xmlbind import NIL, Nil, RawXml, XmlObject, escape_name_part
-from mtosi_jms.xmlbind.registry import find_element, known_prefix, prefix_for, register_package
+from mtosi_jms.xmlbind import NIL, Nil, RawXml, XmlObject, escape_name_part, registry
+from mtosi_jms.xmlbind.registry import find_element, known_prefix, prefix_for, register_package, registered_packages
 
 quick = settings(deadline=None, derandomize=True, max_examples=150)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -217,6 +217,16 @@ def test_prefixes_are_given_once(package: str) -> None:
     assert prefix_for("http://www.w3.org/XML/1998/namespace") == "xml"
 
 
+@pytest.fixture
+def forgotten() -> Iterator[None]:
+    """Packages that a test makes up are not known after it: they are nowhere, and others would import them."""
+    registered_packages()  # those of the checkout are
+    known = registry._packages
+    yield
+    registry._packages = known
+
+
+@pytest.mark.usefixtures("c", "forgotten")
 def test_packages_may_come_while_others_are_asked(package: str, c: ModuleType) -> None:
     def work(number: int) -> Any:
         for turn in range(200):
@@ -229,11 +239,11 @@ def test_packages_may_come_while_others_are_asked(package: str, c: ModuleType) -
     assert _at_once(work) == [None] * 8
 
 
+@pytest.mark.usefixtures("forgotten")
 def test_a_damaged_package_is_a_config_error() -> None:
     register_package("mtosi_jms_no_such_package", {"urn:damaged": "types"})
     with pytest.raises(ConfigError, match=r"mtosi_jms_no_such_package\.types cannot be loaded"):
         find_element("{urn:damaged}x")
-    register_package("mtosi_jms_no_such_package", {})
 
 
 _FIRST_USE = """
