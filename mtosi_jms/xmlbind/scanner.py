@@ -48,6 +48,12 @@ def rows(item: re.Pattern[str], text: str) -> Iterable[tuple[str | None, ...]]:
     return found
 
 
+def column(item: re.Pattern[str], text: str) -> Sequence[str | None]:
+    """The same for a pattern of one group."""
+    found: list[str] = item.findall(text)
+    return [one[1] for one in item.finditer(text)] if "" in found else found
+
+
 def constructor(cls: type[XmlObject], names: Sequence[str]) -> Callable[..., Any]:
     """What makes objects of a class of the values of some fields, in that order; faster than the class itself.
 
@@ -182,7 +188,7 @@ class _Writer:
     """
 
     def __init__(self, islands: Islands) -> None:
-        self._constants: dict[str, Any] = {"unescaped": unescaped, "rows": rows, "islands": islands}
+        self._constants: dict[str, Any] = {"unescaped": unescaped, "rows": rows, "column": column, "islands": islands}
         self._lists = 0
 
     def function(self, source: str) -> Callable[..., Any]:
@@ -245,7 +251,7 @@ class _Writer:
         variables = "".join(f"{name}, " for name in names)
         each = self._text(cell, names[0]) if cell.inner is None else self.made(cell.inner, names, cell.inner.table.cls)
         if len(names) == 1:
-            return f"[{each} for {names[0]} in {self._constant(item.findall)}({group})]"
+            return f"[{each} for {names[0]} in column({self._constant(item)}, {group})]"
         return f"[{each} for ({variables}) in rows({self._constant(item)}, {group})]"
 
 

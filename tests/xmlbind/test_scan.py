@@ -45,6 +45,23 @@ def from_tree(data: bytes) -> tuple[Any, list[xmlbind.XmlWarning]]:
     return decode_root(parse_xml(data), None, issues), issues.found
 
 
+@pytest.mark.usefixtures("eager", "package")
+@pytest.mark.parametrize(
+    "boxes",
+    [
+        "<c:box/>",
+        "<c:box><c:inside/></c:box>",
+        "<c:box></c:box><c:box/>",
+        "<c:box/><c:box><c:inside>x</c:inside></c:box><c:box><c:inside></c:inside></c:box>",
+    ],
+)
+def test_what_is_empty_in_a_list_is_not_what_is_not_there(boxes: str) -> None:
+    data = f'<c:store xmlns:c="urn:test:constructs">{boxes}<c:label/></c:store>'.encode()
+    found = scanned(data)
+    assert found is not None
+    assert (found, []) == from_tree(data)
+
+
 @pytest.mark.parametrize(
     "xml",
     [
