@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ import pytest
 
 from mtosi_jms.errors import TransportError, UnknownOutcomeError
 from mtosi_jms.jms import JmsMessage, Queue
-from mtosi_jms.runtime import ConsumerRuntime
+from mtosi_jms.runtime import Backoff, ConsumerRuntime, RuntimeRules
 from mtosi_jms.spool import Inbox, Outbox
-from mtosi_jms.transport import connect
+from mtosi_jms.transport import Connection, connect
 
 from .counting import PATIENCE, ROUNDS, Tally, name_of, take_copies
 
@@ -33,15 +34,36 @@ class Traffic:
         self._url = url
         self._outbox, self._inbox = Outbox(folder / "outbox"), Inbox(folder / "inbox")
         self._changed = threading.Condition()
-        self._ending = threading.Event()
+        self._ending, self._abandoned, self._up = threading.Event(), threading.Event(), threading.Event()
+        self._up.set()
         self._confirmed = 0
         self._failure: list[BaseException] = []
-        self._sender = threading.Thread(target=self._send_kept)
+        self._sender = threading.Thread(target=self._send_kept, daemon=True)
         self._runtime = ConsumerRuntime(
-            lambda: connect(url, connect_timeout=5), QUEUE, self._handle, inbox=self._inbox, parking=Queue("parked")
+            self._connect,
+            QUEUE,
+            self._handle,
+            inbox=self._inbox,
+            parking=Queue("parked"),
+            rules=RuntimeRules(reconnect=Backoff(0.1, 1.0, 0.1)),
         )
         self._runtime.start()
         self._sender.start()
+
+    @property
+    def _goes_on(self) -> bool:
+        return not self._abandoned.is_set() and (not self._ending.is_set() or len(self._outbox) > 0)
+
+    def _connect(self) -> Connection:
+        """Lost once it is gone for good: one that comes back by itself waits longer each time that a broker dies."""
+        return connect(self._url, connect_timeout=5, reconnect=False)
+
+    @contextmanager
+    def broken(self) -> Iterator[None]:
+        """While the broker is down, nobody tries to send."""
+        self._up.clear()
+        yield
+        self._up.set()
 
     def after(self, messages: int) -> None:
         """Returns when so many more were confirmed."""
@@ -61,6 +83,8 @@ class Traffic:
 
     def end(self) -> None:
         self._ending.set()
+        self._abandoned.set()
+        self._up.set()
         self._runtime.drain(1.0)
         self._sender.join(PATIENCE)
         self._outbox.close()
@@ -80,28 +104,26 @@ class Traffic:
 
     def _send_kept(self) -> None:
         try:
-            with connect(self._url, connect_timeout=5) as connection:
-                self._send(connection.session())
+            while self._goes_on:
+                assert self._up.wait(PATIENCE)
+                with suppress(TransportError), self._connect() as connection:
+                    self._send(connection.session())
         except BaseException as error:  # noqa: BLE001 - the test raises it
             self._failure.append(error)
 
     def _send(self, session: Any) -> None:
-        number = 0
-        while not self._ending.is_set() or len(self._outbox):
+        while self._goes_on:
             try:
                 if self._ending.is_set():
                     self._outbox.resend(session)
                     continue
-                stored = self._outbox.put(JmsMessage(body=b"m%d %s" % (number, PADDING)), QUEUE)
+                stored = self._outbox.put(JmsMessage(body=b"m%d %s" % (len(self.tally.stored), PADDING)), QUEUE)
                 with self._changed:
                     self.tally.stored.add(name_of(stored))
-                number += 1
                 sent = self._outbox.resend(session)
             except UnknownOutcomeError as error:
                 self.tally.unknown += len(error.messages)
-                continue
-            except TransportError:
-                continue
+                raise
             with self._changed:
                 self._confirmed += sent
                 self._changed.notify_all()
@@ -134,7 +156,8 @@ def test_kill_9_of_the_broker(
     for _ in range(rounds):
         under_way.after(dice.randint(1, 80))
         broker.kill()
-        broker = start_broker(kind, tmp_path / "broker", endpoints=broker.endpoints, **options)
+        with under_way.broken():
+            broker = start_broker(kind, tmp_path / "broker", endpoints=broker.endpoints, **options)
     under_way.after(10)
     under_way.finish()
     tally = under_way.tally
