@@ -265,7 +265,7 @@ class StompConnection(Connection):
             links.setdefault(entry.link, []).append(entry.acknowledgement())
             soon = soon or bool(entry.subscription.consumer.buffer)
         for link, frames in links.items():
-            link.post(frames, deadline, soon=soon)
+            link.post(frames, deadline, soon=soon and deadline is None)  # who has a deadline wants it done
 
     def subscribe(self, consumer: StompConsumer, factor: int = 1) -> None:
         """Makes a subscription for a consumer; messages come from the return on.

@@ -35,6 +35,8 @@ finally:
         os.environ[_SCAN] = _scanned
 
 _CHUNK: Final = 65_536
+_SHORT: Final = 1.0
+"""Seconds that a writer waits at least for one who writes a sign of life, or what it was handed would be gone."""
 
 
 class WriteError(TransportError):
@@ -123,7 +125,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
         """
         latest = time.monotonic() + self._send_timeout
         deadline = latest if deadline is None else min(deadline, latest)
-        if not self._writing.acquire(timeout=max(deadline - time.monotonic(), 0)):
+        if not self._writing.acquire(timeout=max(deadline - time.monotonic(), _SHORT)):
             raise WriteError(f"{self._address}: another frame was not written in time; not sent")
         try:
             self._write(memoryview(encoded_frame), deadline)
