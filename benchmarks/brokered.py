@@ -105,7 +105,7 @@ def _stream(name: str, quick: bool) -> Comparison:
     with running(name) as (broker, dialect):
         plan = _Plan(broker, dialect, transaction=100)
         plan.message(b"x" * 1_000)
-        found = _Rounds(broker, "stream", plan, 400 if quick else 4_000)
+        found = _Rounds(broker, "stream", plan, 400 if quick else 2_000)
         found.side("sessions", "sdk transport")
         title = f"persistent messages of 1 kB over {dialect.provider}, 100 in a transaction"
         return found.compare(f"{name}-stream", title, "messages", quick)
