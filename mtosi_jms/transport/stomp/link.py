@@ -108,6 +108,7 @@ class Link:
         self.headers: dict[str, str] = {}
         self.lost: TransportError | None = None
         self._refused_last: MtosiError | None = None
+        self._was_refused = threading.Event()
         self._options = options
         self._on_messages = on_messages
         self._on_lost = on_lost
@@ -254,7 +255,13 @@ class Link:
     def take_refused(self) -> MtosiError | None:
         """What the broker refused last, without saying of which frame, since this was asked before."""
         refused, self._refused_last = self._refused_last, None
+        self._was_refused.clear()
         return refused
+
+    def await_refused(self, seconds: float) -> MtosiError | None:
+        """The same, waited for: ActiveMQ tells by another thread, which may be late."""
+        self._was_refused.wait(seconds)
+        return self.take_refused()
 
     def watch(self, now: float) -> float:
         """Sends a sign of life if one is due, and ends the connection if the broker has given none.
@@ -351,6 +358,7 @@ class Link:
         if self._settle(headers.get("receipt-id"), refused):
             return
         self._refused_last = refused
+        self._was_refused.set()
         with self._lock:  # nobody waits for it: should the broker hang up now, this is why
             self._reason = refused if isinstance(refused, TransportError) else TransportError(str(refused))
         if not self.headers:

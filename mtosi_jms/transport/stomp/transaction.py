@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Final
 
 from mtosi_jms.errors import MtosiError, TransportError, UnknownOutcomeError
 from mtosi_jms.transport.stomp.frames import Frame
 from mtosi_jms.transport.stomp.link import Link
 from mtosi_jms.transport.stomp.subscription import Entry
 from mtosi_jms.transport.stomp.wire import WriteError
+
+_LATE: Final = 2.0
+"""Seconds that the reason for a COMMIT that failed may come after it."""
 
 
 def transact(
@@ -49,9 +53,10 @@ def transact(
         link.end(TransportError(f"a transaction did not end well: {error}"))
         raise
     except MtosiError as error:
+        reason = link.await_refused(_LATE) if at_once else link.take_refused()
         if entries:  # the broker's own book of them is of no use any more
             link.end(TransportError(f"a transaction did not end well: {error}"))
-        raise link.take_refused() or error from error
+        raise reason or error from error
 
 
 def _announce(link: Link, frames: Sequence[Frame], deadline: float) -> None:
