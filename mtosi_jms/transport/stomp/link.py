@@ -24,8 +24,8 @@ from mtosi_jms.errors import (
 )
 from mtosi_jms.masking import without
 from mtosi_jms.transport.stomp.frames import HEART_BEAT, Frame, Received, encode
+from mtosi_jms.transport.stomp.framewriter import FrameWriter
 from mtosi_jms.transport.stomp.options import Address, StompOptions
-from mtosi_jms.transport.stomp.outbox import Outbox
 from mtosi_jms.transport.stomp.wire import Wire, WriteError
 
 OnMessages: TypeAlias = Callable[["Link", Sequence[Received]], None]
@@ -127,7 +127,7 @@ class Link:
             on_nonsense=self._nonsense,
             on_lost=self._ended,
         )
-        self._outbox = Outbox(self._wire.send, f"outbox-{address.host}")
+        self._writer = FrameWriter(self._wire.send, f"writer-{address.host}")
 
     @property
     def is_up(self) -> bool:
@@ -177,9 +177,9 @@ class Link:
         self._check()
         data = b"".join([encode(*frame) for frame in frames])
         if soon:
-            self._outbox.post(data)
+            self._writer.post(data)
         else:
-            self._outbox.send(data, deadline)
+            self._writer.send(data, deadline)
 
     def request(self, frames: Iterable[Frame], seconds: float, before: Iterable[Frame] = ()) -> None:
         """Sends frames and waits until each was confirmed.
@@ -205,7 +205,7 @@ class Link:
             self._check()
             self._receipts.update(receipts)
         try:
-            self._outbox.send(b"".join(written), deadline)
+            self._writer.send(b"".join(written), deadline)
             for receipt in receipts.values():
                 if not receipt.wait(deadline - time.monotonic()):
                     raise UnknownOutcomeError(
@@ -245,7 +245,7 @@ class Link:
             self._check()
             self._receipts[number] = Receipt(settled)
         try:
-            self._outbox.send(encode(command, {**headers, "receipt": number}, body), deadline)
+            self._writer.send(encode(command, {**headers, "receipt": number}, body), deadline)
         except WriteError:
             with self._lock:
                 withdrawn = self._receipts.pop(number, None)
@@ -288,7 +288,7 @@ class Link:
         """Ends it at once."""
         with self._lock:
             self._reason = self._reason or reason
-        self._outbox.end()
+        self._writer.end()
         self._wire.disconnect_socket()
 
     def _check(self) -> None:
@@ -382,7 +382,7 @@ class Link:
         return kind(text)
 
     def _ended(self) -> None:
-        self._outbox.end()
+        self._writer.end()
         with self._lock:
             self.lost = self._reason or TransportError(f"{self.address}: the connection was lost")
             waiting = [self._connected, *self._receipts.values()]

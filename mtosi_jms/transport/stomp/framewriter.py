@@ -24,7 +24,7 @@ _STAY: Final = 4
 """Looks without a frame after which the thread that looks goes to sleep: waking it costs as much as several of them."""
 
 
-class Outbox:
+class FrameWriter:
     """Frames of one link, in the order in which they were handed in.
 
     Args:
