@@ -80,4 +80,5 @@ class TestTransactions:
         other.close()
         with pytest.raises(InvalidDestinationError):
             session.commit()
-        assert [m.body for m in drain(consumer)] == [b"<n>1</n>"]
+        # Once more from here and once from the broker, where its refusal ends the connection.
+        assert {m.body for m in drain(consumer)} == {b"<n>1</n>"}
