@@ -169,7 +169,8 @@ class Child:
         self._errors = errors
         self._changed = threading.Condition()
         self._ended = False
-        self._thread = threading.Thread(target=self._read)
+        self._opened = threading.Event()
+        self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
     def until(self, word: str, count: int = 1) -> None:
@@ -189,6 +190,7 @@ class Child:
 
     def stop(self) -> list[Said]:
         """Has it end in good order; all that it has said."""
+        self.until("ready")
         return self._end(signal.SIGTERM)
 
     def join(self) -> list[Said]:
@@ -201,10 +203,16 @@ class Child:
         if not self._ended:
             with suppress(ProcessLookupError):
                 os.kill(self._pid, number)
+        while not self._opened.wait(
+            0.01
+        ):  # one that was killed before it came to writing will never open the other end
+            with suppress(OSError):
+                os.close(os.open(self._output, os.O_WRONLY | os.O_NONBLOCK))
         return self.join()
 
     def _read(self) -> None:
         with self._output.open(encoding="ascii") as output:
+            self._opened.set()
             for line in output:
                 word, *rest = line.split()
                 with self._changed:

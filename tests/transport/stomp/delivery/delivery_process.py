@@ -84,6 +84,7 @@ def receive(queue: Queue, folder: str) -> None:
 def work(what: str, queue: str, folder: str, name: str, output: str) -> int:
     """What the new process does; its exit code."""
     os.dup2(os.open(output, os.O_WRONLY), 1)
+    tell("ready")
     try:
         if what == "receive":
             receive(Queue(queue), folder)
