@@ -303,12 +303,11 @@ def _document(message: JmsMessage) -> bytes | str:
 
 
 def _compare(message: JmsMessage, header: Header, warnings: list[XmlWarning]) -> None:
-    texts = header_texts(header, _TIMESTAMP)
     for name, raw in message.properties.items():
         row = row_of(name)
         if row is None or row.field == "vendorExtensions":
             continue
-        text = texts.get(row.field) if row.field != "timestamp" else header_text(header, row.field)
+        text = header_text(header, row.field)
         if raw == text and row.name == name:  # as it mostly is
             continue
         if name not in BY_PROPERTY:

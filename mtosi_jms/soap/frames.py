@@ -117,11 +117,12 @@ def read_framed(data: bytes, package: str | None, limits: Limits) -> Parts | Non
     if start < len(_LAST_TAG):
         return None
     try:
-        frame = _frames.get(data[:start].decode())
+        beginning = data[:start].decode()
     except UnicodeDecodeError:
         return None
+    frame = _frames.get(beginning)
     text = plain_text(data, limits) if frame is not None else None
-    return frame.read(text, text.index(_LAST_TAG) + len(_LAST_TAG), package) if text is not None and frame else None
+    return frame.read(text, len(beginning), package) if text is not None and frame is not None else None
 
 
 def remember(data: bytes, names: dict[str | None, str], version: str, limits: Limits) -> None:

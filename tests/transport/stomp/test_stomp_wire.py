@@ -49,10 +49,9 @@ def lost() -> threading.Event:
     return threading.Event()
 
 
-@pytest.fixture
-def wire(mute: Mute, lost: threading.Event) -> Iterator[Wire]:
-    made = Wire(
-        Address("127.0.0.1", mute.port),
+def _wire(address: Address, lost: threading.Event) -> Wire:
+    return Wire(
+        address,
         None,
         connect_timeout=LONG,
         send_timeout=LONG,
@@ -60,6 +59,11 @@ def wire(mute: Mute, lost: threading.Event) -> Iterator[Wire]:
         on_nonsense=lambda error: None,
         on_lost=lost.set,
     )
+
+
+@pytest.fixture
+def wire(mute: Mute, lost: threading.Event) -> Iterator[Wire]:
+    made = _wire(Address("127.0.0.1", mute.port), lost)
     made.start()
     mute.take()
     yield made
@@ -136,15 +140,7 @@ def test_all_addresses_of_a_host_are_tried(mute: Mute, lost: threading.Event, mo
 
     monkeypatch.setattr(socket, "create_connection", connect)
     monkeypatch.setattr("mtosi_jms.transport.stomp.wire.socket.getaddrinfo", resolve)
-    wire = Wire(
-        Address("broker.example", mute.port),
-        None,
-        connect_timeout=LONG,
-        send_timeout=LONG,
-        on_frames=lambda frames: None,
-        on_nonsense=lambda error: None,
-        on_lost=lost.set,
-    )
+    wire = _wire(Address("broker.example", mute.port), lost)
     wire.attempt_connection()
     assert [where for where, _ in tried] == ["127.0.0.2", "127.0.0.1"]
     assert tried[0][1] <= LONG / 2 < tried[1][1]  # the first has its share of the time, the last what is left
@@ -152,15 +148,7 @@ def test_all_addresses_of_a_host_are_tried(mute: Mute, lost: threading.Event, mo
 
 
 def test_closed_while_it_connects(mute: Mute, lost: threading.Event) -> None:
-    wire = Wire(
-        Address("127.0.0.1", mute.port),
-        None,
-        connect_timeout=LONG,
-        send_timeout=LONG,
-        on_frames=lambda frames: None,
-        on_nonsense=lambda error: None,
-        on_lost=lost.set,
-    )
+    wire = _wire(Address("127.0.0.1", mute.port), lost)
     wire.disconnect_socket()
     with pytest.raises(OSError, match="closed meanwhile"):
         wire.attempt_connection()
