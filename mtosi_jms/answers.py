@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime as dt
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, TypeAlias
 
 from mtosi_jms.errors import (
     ConfigError,
@@ -22,10 +20,11 @@ from mtosi_jms.errors import (
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage, NamingContext
 from mtosi_jms.jms.binding import to_jms
 from mtosi_jms.jms.table2 import MAX_INTEGER
-from mtosi_jms.messages import stamped, whole_number
+from mtosi_jms.messages import moment, stamped, whole_number
 from mtosi_jms.patterns import (
     Batch,
     BatchPosition,
+    CommunicationPattern,
     JmsEcho,
     ReplyRoute,
     RouteSource,
@@ -49,6 +48,10 @@ log = logging.getLogger(__name__)
 
 ReplyPolicy: TypeAlias = Callable[[Destination], bool]
 """Says whether replies may be sent to a destination."""
+
+_PATTERNS: Final = {pattern: CommunicationPatternType(pattern.value) for pattern in CommunicationPattern}
+_UNREAD: Final = Header()
+"""For a request that is not read yet."""
 
 
 class WithheldError(Exception):
@@ -87,6 +90,7 @@ class ReplyRules:
         policy: says where replies may be sent; None: with a naming context, to the destinations that it knows and to
             temporary ones; without one, to any queue.
         send_window: how many partial responses to a request may be unconfirmed by the provider.
+        echo: what goes into JMSCorrelationID, after the profile.
 
     Raises:
         ConfigError: a window below 1.
@@ -97,8 +101,10 @@ class ReplyRules:
     names: NamingContext
     policy: ReplyPolicy | None
     send_window: int
+    echo: JmsEcho = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "echo", JmsEcho(self.profile.jms_echo))
         if self.send_window < 1:
             raise ConfigError(f"send_window {self.send_window}: 1 or more is wanted, or no partial response goes out")
 
@@ -108,12 +114,13 @@ class ReplyRules:
         A name that brokers read as more than one destination may stand in our naming context; from a peer it is
         refused, whatever the policy says: that would judge another destination than the broker serves.
         """
+        if self.policy is None:
+            if self.names.knows(destination):
+                return True
+            open_to_all = not destination.is_topic and not self.names.names()
+            return destination.is_plain and (destination.is_temporary or open_to_all)
         if not destination.is_plain and not self.names.knows(destination):
             return False
-        if self.policy is None:
-            if destination.is_temporary or self.names.knows(destination):
-                return True
-            return not self.names.names() and not destination.is_topic
         try:
             return self.policy(destination)
         except Exception:
@@ -139,7 +146,7 @@ class Replies:
         self._session = session
         self._window = SendWindow(session, rules.send_window)
         self._message = message
-        self.request = Header()
+        self.request = _UNREAD
         self.version = "1.1"
 
     def settle(self) -> None:
@@ -148,8 +155,10 @@ class Replies:
         Raises:
             WithheldError, ProviderError: one of them failed.
         """
-        with _told_apart():
+        try:
             self._window.settle()
+        except TransportError as error:
+            raise _told_apart(error) from error
 
     def admit(self) -> None:
         """Look before anything is done for the request whether it may be answered.
@@ -225,7 +234,7 @@ class Replies:
 
     def _header(self, operation: OperationInfo | None, msg_name: str, route: ReplyRoute[Destination]) -> Header:
         request = self.request
-        ids = reply_ids(correlation_id(request), self._message.message_id, self._message.correlation_id)
+        message = self._message
         pattern, _ = parse_pattern(header_text(request, "communicationPattern"))
         style = CommunicationStyleType
         wanted = "failureReplytoURI" if route.source is RouteSource.FAILURE_REPLY_TO else "replyToURI"
@@ -235,17 +244,17 @@ class Replies:
             sender_uri=self._rules.sender_uri,
             destination_uri=header_text(request, wanted) or header_text(request, "senderURI"),
             # Where a request has none there is nothing to copy; its message id is what such a peer pairs by.
-            correlation_id=ids.correlation_id or ids.jms_correlation_id,
-            communication_pattern=CommunicationPatternType(str(pattern)),
+            correlation_id=correlation_id(request) or message.message_id or message.correlation_id or None,
+            communication_pattern=_PATTERNS[pattern],
             communication_style=style.RPC if header_text(request, "communicationStyle") == "RPC" else style.MSG,
-            timestamp=dt.datetime.now(dt.UTC).replace(microsecond=0),
+            timestamp=moment(),
         )
 
     def _route(self, *, is_error: bool) -> ReplyRoute[Destination]:
         route = reply_route(
             is_error=is_error,
             reply_to=self._message.reply_to,
-            failure_reply_to_uri=header_text(self.request, "failureReplytoURI"),
+            failure_reply_to_uri=header_text(self.request, "failureReplytoURI") if is_error else None,
             resolve=self._allowed_name,
         )
         if route.destination is None:
@@ -271,8 +280,7 @@ class Replies:
         if route.destination is None:
             return
         envelope.version = self.version
-        echo = JmsEcho(self._rules.profile.jms_echo)
-        ids = reply_ids(None, self._message.message_id, self._message.correlation_id, echo=echo)
+        ids = reply_ids(None, self._message.message_id, self._message.correlation_id, echo=self._rules.echo)
         message = to_jms(
             envelope.header or Header(),
             envelope,
@@ -281,25 +289,23 @@ class Replies:
             correlation_id=ids.jms_correlation_id,
         )
         message = stamped(message, None, None)
-        with _told_apart():
+        try:
             if partial:
                 self._window.send(route.destination, message)
             else:
                 self._window.settle()
                 self._session.send(route.destination, message)
+        except TransportError as error:
+            raise _told_apart(error) from error
 
 
-@contextmanager
-def _told_apart() -> Iterator[None]:
-    """Says of what goes wrong with a send whether the requestor is to blame, or the provider."""
-    try:
-        yield
-    except InvalidDestinationError as error:
-        raise WithheldError("the requestor is gone", error) from error
-    except ResourceLimitError as error:
-        raise WithheldError("the requestor's destination is full", error) from error
-    except TransportError as error:
-        raise ProviderError(error) from error
+def _told_apart(error: TransportError) -> WithheldError | ProviderError:
+    """Says of what went wrong with a send whether the requestor is to blame, or the provider."""
+    if isinstance(error, InvalidDestinationError):
+        return WithheldError("the requestor is gone", error)
+    if isinstance(error, ResourceLimitError):
+        return WithheldError("the requestor's destination is full", error)
+    return ProviderError(error)
 
 
 class ResponseMaker:

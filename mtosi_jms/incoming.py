@@ -10,7 +10,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.messages import have_again, read_reply, warn
@@ -23,6 +23,9 @@ from mtosi_jms.transport import Delivery, Session
 log = logging.getLogger(__name__)
 
 Orphans = Callable[[OrphanReply[Any]], object]
+
+_FOR_CALLERS: Final = (Release, Fault, Fail, Complete)
+"""Actions that the caller of an exchange is told."""
 
 
 class Landing(Protocol):
@@ -150,6 +153,8 @@ class Incoming:
                     self._give([found])
 
     def _give(self, matched: Sequence[Matched[Ticket, Any]]) -> None:
+        if not matched:
+            return
         now = self._clock()
         for found in matched:
             if found.irregular:
@@ -161,7 +166,7 @@ class Incoming:
 
     def _act(self, ticket: Ticket, actions: Sequence[Any], reply: Reply[Any] | None) -> None:
         for action in actions:
-            if isinstance(action, Release | Fault | Fail | Complete):
+            if isinstance(action, _FOR_CALLERS):
                 ticket.inbox.append(action)
                 ticket.held = getattr(action, "held", ticket.held)
                 ticket.wake()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import logging
 import math
 import re
+import time
 import uuid
-from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from mtosi_jms.errors import MtosiError, TransportError
 from mtosi_jms.jms import DeliveryMode, Destination, JmsMessage, NamingContext
@@ -30,8 +31,7 @@ DUPLICATE_ID = "MTOSIX_messageId"
 _BODY: Final = re.compile(rb"<(?:[\w.-]+:)?Body[\s/>]")
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """Where a call goes, and how, as its address and its options have it.
 
     Attributes:
@@ -65,6 +65,11 @@ def target_of(names: NamingContext, address: str | Destination, options: CallOpt
     if options.persistent is None and said.delivery_mode is not None:
         changes["persistent"] = said.delivery_mode is DeliveryMode.PERSISTENT
     return Target(destination, uri, dataclasses.replace(options, **changes), said.reply_to)
+
+
+def moment() -> dt.datetime:
+    """The present time for a header, in whole seconds."""
+    return dt.datetime.fromtimestamp(int(time.time()), dt.UTC)
 
 
 def stamped(message: JmsMessage, persistent: bool | None, time_to_live: float | None) -> JmsMessage:
@@ -105,14 +110,15 @@ def read_reply(message: JmsMessage, *, strict: bool = False, package: str | None
         return Reply(payload=error, jms_correlation_id=message.correlation_id, message_type=ReplyType.ERROR)
     header = envelope.header
     failed = envelope.fault is not None or (header is not None and header_text(header, "msgType") == "ERROR")
+    number = whole_number(getattr(header, "batch_sequence_number", None))
     return Reply(
         payload=envelope,
         correlation_id=correlation_id(header),
         jms_correlation_id=message.correlation_id,
         message_type=ReplyType.ERROR if failed else ReplyType.RESPONSE,
-        batch_number=whole_number(getattr(header, "batch_sequence_number", None)),
+        batch_number=number,
         end_of_reply=end if isinstance(end := getattr(header, "batch_sequence_end_of_reply", None), bool) else None,
-        body_digest=_body_digest(message.body),
+        body_digest=b"" if number is None else _body_digest(message.body),  # only numbered ones are compared
         has_body=envelope.body is not None or envelope.fault is not None,
     )
 

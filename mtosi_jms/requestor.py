@@ -8,7 +8,6 @@ wants it, and a failure surfaces where somebody waits. For callers on event loop
 from __future__ import annotations
 
 import dataclasses
-import datetime as dt
 import logging
 import threading
 import time
@@ -23,7 +22,7 @@ from mtosi_jms.errors import ConfigError, HeaderError
 from mtosi_jms.incoming import Landing, Orphans
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, to_jms
-from mtosi_jms.messages import Target, stamped, target_of
+from mtosi_jms.messages import Target, moment, stamped, target_of
 from mtosi_jms.outcomes import Batches, bulk_reply, heard, only_reply
 from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, Limits, SimpleExchange, Strategy
 from mtosi_jms.replies import ReplyPump
@@ -228,15 +227,12 @@ class Requestor:
         """Send a request whose replies will be waited for; `shape` is what its header says of the pattern."""
         target = target_of(self.connection.names, destination, options)
         header = self._header(operation, target, shape)
-        message = self._message(header, request, target.options)
-        own_ids: tuple[str, ...] = ()
-        if Capability.MESSAGE_IDS not in self.connection.capabilities:
-            # The provider's id will never be known here; a peer that sends back this one instead is understood.
-            own_ids = (str(uuid.uuid4()),)
-            message = dataclasses.replace(message, correlation_id=own_ids[0])
+        # Where the provider's id will never be known, a peer that sends back this one instead is understood.
+        own_id = None if Capability.MESSAGE_IDS in self.connection.capabilities else str(uuid.uuid4())
+        message = self._message(header, request, target.options, own_id=own_id)
         now = self._clock()
         exchange = self._exchange(correlation_id(header) or "", now, options, simple=not has_batches(shape))
-        ticket = self._pump.open(exchange, service.root, now, jms_ids=own_ids)
+        ticket = self._pump.open(exchange, service.root, now, jms_ids=(own_id,) if own_id else ())
         try:
             sent = self._send(target.destination, message)
         except BaseException:
@@ -280,7 +276,7 @@ class Requestor:
             "destination_uri": target.uri,
             "priority": None if options.priority is None else str(options.priority),
             "communication_style": CommunicationStyleType.MSG,
-            "timestamp": dt.datetime.now(dt.UTC).replace(microsecond=0),
+            "timestamp": moment(),
         }
         if operation.mep == "one-way":  # nobody answers: no reply address, and no id to answer with (C13)
             fields |= {
@@ -296,8 +292,9 @@ class Requestor:
                 "correlation_id": self._new_id() if options.correlation_id is None else options.correlation_id,
                 **shape,
             }
+        fields.update(options.header)
         try:
-            header = Header(**{**fields, **options.header})
+            header = Header(**fields)
         except TypeError as error:
             raise ConfigError(f"header: {error}") from None
         if (said := header.destination_uri) != target.uri:
@@ -305,7 +302,13 @@ class Requestor:
         return header
 
     def _message(
-        self, header: Header, request: XmlObject, options: CallOptions, *, one_way: bool = False
+        self,
+        header: Header,
+        request: XmlObject,
+        options: CallOptions,
+        *,
+        own_id: str | None = None,
+        one_way: bool = False,
     ) -> JmsMessage:
         message = to_jms(
             header,
@@ -313,6 +316,7 @@ class Requestor:
             self.profile,
             names=self.connection.names,
             reply_to=None if one_way else self._temporary,
+            correlation_id=own_id,
             one_way=one_way,
         )
         if not one_way and header_text(header, "correlationId") is None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import TracebackType
-from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, Protocol, Self, TypeVar
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.errors import ConfigError, MtosiFault
@@ -131,6 +131,9 @@ class CallOptions:
     on_reply: Callable[[Any], object] | None = None
 
 
+_NO_OPTIONS: Final = CallOptions()
+
+
 class Batches(Iterator[Response_co], Protocol[Response_co]):
     """The responses of one MultipleBatchResponse call, in order, each once, as soon as order allows.
 
@@ -234,7 +237,7 @@ class BoundOperation(Generic[Request, Response]):
             MtosiFault: the supplier answered with a fault.
             ReplyTimeoutError: no answer in time.
         """
-        response: Response = self._caller.call(*self._call(request, fields), options or CallOptions())
+        response: Response = self._caller.call(*self._call(request, fields), options or _NO_OPTIONS)
         return response
 
     def invoke_batches(
@@ -245,7 +248,7 @@ class BoundOperation(Generic[Request, Response]):
         Raises:
             As `invoke`, and IncompleteBatchError when batches are missing at the end or when time runs out.
         """
-        return self._caller.call_batches(*self._call(request, fields), batch_size, options or CallOptions())
+        return self._caller.call_batches(*self._call(request, fields), batch_size, options or _NO_OPTIONS)
 
     def bulk(
         self,
@@ -273,7 +276,7 @@ class BoundOperation(Generic[Request, Response]):
             As `invoke`; ConfigError also for other ways to compress or pack, and for a one-way operation.
         """
         terms = BulkTerms.of(file_location_uri, compression, packing, batch_size)
-        return self._caller.call_bulk(*self._call(request, fields), terms, options or CallOptions())
+        return self._caller.call_bulk(*self._call(request, fields), terms, options or _NO_OPTIONS)
 
 
 class Service:

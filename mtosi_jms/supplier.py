@@ -383,6 +383,9 @@ class Supplier:
                 pass
             return
         maker = ResponseMaker(supplier.__service__, operation)
+        if maker.is_response(result) and not batches and bulk is None:
+            replies.response(result, operation, None, context.reply_fields)
+            return
         objects = [result] if maker.is_response(result) else result
         if not isinstance(objects, Iterable):
             raise ConfigError(f"the handler of {operation.name} returned {type(result).__name__}, no response")

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 from mtosi_jms.errors import HeaderError, MtosiFault
 from mtosi_jms.jms.destinations import Destination
 from mtosi_jms.jms.events import event_values, events_of, shared_name
-from mtosi_jms.jms.message import JmsMessage, MessageType, PropertyValue
+from mtosi_jms.jms.message import JmsMessage, MessageType, Properties, PropertyValue
 from mtosi_jms.jms.naming import NamingContext
 from mtosi_jms.jms.profile import BindingProfile
 from mtosi_jms.jms.table2 import BY_PROPERTY, MAX_INTEGER, NEVER_MAPPED, ROWS, Row, restore, row_of, whole_number
@@ -113,18 +114,22 @@ def _reply_to(texts: Mapping[str, str], profile: BindingProfile, mapping: Header
 def _properties(
     header: Header, texts: Mapping[str, str], profile: BindingProfile, mapping: HeaderMapping, breaches: _Breaches
 ) -> None:
-    for row in ROWS:
-        if not row.mandatory and row.field not in profile.optional_fields:
-            continue
-        if row.field == "senderURI" and not _shows_sender(texts, profile, mapping):
-            continue
+    for row in _mapped(profile.optional_fields):
+        text = texts.get(row.field)
         if row.field == "vendorExtensions":
             value: PropertyValue | None = _extension_text(header, breaches)
+        elif text is None or (row.field == "senderURI" and not _shows_sender(texts, profile, mapping)):
+            continue
         else:
-            text = texts.get(row.field)
-            value = text if text is None or row.kind is str else _value(text, row, breaches)
+            value = text if row.kind is str else _value(text, row, breaches)
         if value is not None:
             mapping.properties[row.name] = value
+
+
+@lru_cache(64)
+def _mapped(optional_fields: frozenset[str]) -> tuple[Row, ...]:
+    """The rows of Table 2 that a profile maps."""
+    return tuple(row for row in ROWS if row.mandatory or row.field in optional_fields)
 
 
 def _shows_sender(texts: Mapping[str, str], profile: BindingProfile, mapping: HeaderMapping) -> bool:
@@ -248,7 +253,7 @@ def to_jms(
         reply_to = _resolve(mapping.reply_to_uri, names)
     return JmsMessage(
         body=envelope.to_bytes(),
-        properties=mapping.properties,
+        properties=Properties.trusted(mapping.properties),  # names of the tables, values of their types
         reply_to=reply_to,
         correlation_id=correlation_id,
         delivery_mode=profile.delivery_mode,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from typing import Any, TypeVar, overload
 
 K = TypeVar("K")
@@ -32,6 +32,23 @@ class FrozenMap(Mapping[K, V_co]):
     def get(self, key: K, /, default: Any = None) -> Any:
         """The value, without the exception by which a Mapping learns that there is none."""
         return self._items.get(key, default)
+
+    # What a Mapping does by itself, it does item by item.
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._items
+
+    def keys(self) -> KeysView[K]:
+        """The keys, in the order given."""
+        return self._items.keys()
+
+    def values(self) -> ValuesView[V_co]:
+        """The values, in the order given."""
+        return self._items.values()
+
+    def items(self) -> ItemsView[K, V_co]:
+        """The pairs, in the order given."""
+        return self._items.items()
 
     def __iter__(self) -> Iterator[K]:
         return iter(self._items)

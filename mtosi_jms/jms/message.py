@@ -115,7 +115,7 @@ class Properties(FrozenMap[str, PropertyValue]):
     __slots__ = ()
 
     def __init__(self, items: Mapping[str, PropertyValue] | Iterable[tuple[str, PropertyValue]] = ()) -> None:
-        super().__init__({name: _checked(name, value) for name, value in dict(items).items()})
+        self._items = {name: _checked(name, value) for name, value in dict(items).items()}
 
     @classmethod
     def trusted(cls, items: dict[str, PropertyValue]) -> Properties:

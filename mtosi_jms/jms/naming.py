@@ -174,7 +174,9 @@ class NamingContext:
 
     def knows(self, destination: Destination) -> bool:
         """Whether some name stands for the destination: what a reply policy asks."""
-        return destination in self.names().values()
+        if destination in self._names.values():
+            return True
+        return bool(self._backends) and destination in self.names().values()
 
     def name_of(self, destination: Destination) -> str | None:
         """The first name that stands for the destination, None where there is none."""

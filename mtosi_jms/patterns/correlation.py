@@ -241,6 +241,8 @@ class PendingExchanges(Generic[E, P]):
 
     def _settle(self) -> list[Matched[E, P]]:
         """Deliver what can be told now; orphan what cannot and came before the oldest request under way."""
+        if not self._held:
+            return []
         oldest = next(iter(self._unsent.values()), None)
         ready: list[Matched[E, P]] = []
         waiting: deque[tuple[int, Reply[P]]] = deque()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 from mtosi_jms.errors import ConfigError, ExchangeError
 
@@ -232,6 +232,9 @@ class CommunicationPattern(StrEnum):
     NOTIFICATION = "Notification"
 
 
+_PATTERNS: Final[Mapping[str, CommunicationPattern]] = {pattern.value: pattern for pattern in CommunicationPattern}
+
+
 def parse_pattern(text: str | None) -> tuple[CommunicationPattern, Flag | None]:
     """A received communicationPattern, read leniently.
 
@@ -245,10 +248,9 @@ def parse_pattern(text: str | None) -> tuple[CommunicationPattern, Flag | None]:
         The pattern and, where the text was not one of the four values, what to warn of.
     """
     value = (text or "").strip()
+    if (known := _PATTERNS.get(value)) is not None:
+        return known, None
     if value == "MultipleResponse":
         return CommunicationPattern.MULTIPLE_BATCH_RESPONSE, Flag("C51", "MultipleResponse means MultipleBatchResponse")
-    try:
-        return CommunicationPattern(value), None
-    except ValueError:
-        said = f"{value!r} is no communication pattern" if value else "no communication pattern is given"
-        return CommunicationPattern.SIMPLE_RESPONSE, Flag("P2", f"{said}; taken for SimpleResponse")
+    said = f"{value!r} is no communication pattern" if value else "no communication pattern is given"
+    return CommunicationPattern.SIMPLE_RESPONSE, Flag("P2", f"{said}; taken for SimpleResponse")

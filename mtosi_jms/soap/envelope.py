@@ -6,8 +6,8 @@ The envelope is opaque to the layers to the right (P37): they get bytes, and the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
 
 from mtosi_jms.errors import MtosiFault
 from mtosi_jms.namespaces import SOAP11, SOAP12, split_clark
@@ -26,10 +26,10 @@ from mtosi_jms.xmlbind.encoder import DECLARATION
 VERSIONS: Final = {SOAP11: "1.1", SOAP12: "1.2"}
 """Versions of SOAP by namespace."""
 _NAMESPACES: Final = {version: namespace for namespace, version in VERSIONS.items()}
+_DECLARED: Final = {namespace: frozenset({namespace}) for namespace in VERSIONS}
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """What an envelope was read from, and how.
 
     Attributes:
@@ -103,8 +103,8 @@ class Envelope:
         Args:
             wire: what `to_bytes` gives back while nothing is touched.
         """
-        if self.origin is not None:
-            self.origin = replace(self.origin, wire=wire)
+        if self.origin is not None and wire is not self.origin.wire:
+            self.origin = self.origin._replace(wire=wire)
 
     def encode(self) -> bytes:
         """The envelope written anew, in schema order.
@@ -129,12 +129,13 @@ class Envelope:
         attributes = self._attributes(writer, "Envelope")
         content = writer.content()
         namespace = _NAMESPACES[self.version]
-        names = f' xmlns:{soap}="{namespace}"{writer.names.declarations(frozenset({namespace}))}'
+        names = f' xmlns:{soap}="{namespace}"{writer.names.declarations(_DECLARED[namespace])}'
         head = f"<{soap}:Envelope{names}{attributes}>"
         return b"".join((DECLARATION, head.encode(), content, f"</{soap}:Envelope>".encode()))
 
     def _attributes(self, writer: Writer, element: str) -> str:
-        return writer.attributes(self.attributes.get(element, {}))
+        attributes = self.attributes.get(element)
+        return writer.attributes(attributes) if attributes else ""
 
     def _header_in_detail(self) -> bool:
         """Whether the header stands in the detail of the fault, so that it is written there."""

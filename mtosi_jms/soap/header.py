@@ -34,10 +34,12 @@ def header_text(header: XmlObject, field: str) -> str | None:
     """
     name = FIELD_NAMES[field]
     value = getattr(header, name)
-    if header.extras is None and (value is None or value.__class__ is str or isinstance(value, XmlEnum)):
-        if not value or not (stripped := value.strip()):
+    if header.extras is None:
+        if value is None:
             return None
-        return str(value) if field in VERBATIM else stripped
+        if value.__class__ is str or isinstance(value, XmlEnum):
+            stripped: str | None = value.strip() or None
+            return str(value) if stripped and field in VERBATIM else stripped
     leaf = header.extras.leaves.get((name, 0)) if header.extras else None
     if value is None:
         text = _unreadable(header, field)
@@ -67,7 +69,11 @@ def header_texts(header: XmlObject, but: Container[str] = ()) -> dict[str, str]:
     for field, value in zip(FIELD_NAMES, _values(header), strict=True):
         if (value is None and plain) or field in but:
             continue
-        if (text := header_text(header, field)) is not None:
+        if plain and value.__class__ is str and field not in VERBATIM:
+            text: str | None = value.strip()
+        else:
+            text = header_text(header, field)
+        if text:
             texts[field] = text
     return texts
 
