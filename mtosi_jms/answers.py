@@ -78,6 +78,10 @@ class Sender(AsyncSender, Protocol):
         """See `Session.send`."""
         ...
 
+    def send_soon(self, destination: Destination, message: JmsMessage) -> JmsMessage | None:
+        """See `Session.send_soon`."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyRules:
@@ -294,7 +298,8 @@ class Replies:
                 self._window.send(route.destination, message)
             else:
                 self._window.settle()
-                self._session.send(route.destination, message)
+                if self._session.send_soon(route.destination, message) is None:
+                    self._session.send(route.destination, message)
         except TransportError as error:
             raise _told_apart(error) from error
 

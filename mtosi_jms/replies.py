@@ -41,6 +41,25 @@ _Pumper: TypeAlias = Ticket | threading.Condition
 """Who has the pump, or may have it: a blocking caller, or the receiving thread by what wakes it."""
 
 
+class _Bed:
+    """Where one caller sleeps until it is woken; for the one who wakes, the pump's lock is held."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def sleep(self, seconds: float | None) -> None:
+        """Sleeps, not at all where it was woken before."""
+        self._lock.acquire(timeout=-1 if seconds is None else min(seconds, threading.TIMEOUT_MAX))
+
+    def wake(self) -> None:
+        """Wakes it, or has it not fall asleep."""
+        if self._lock.locked():
+            self._lock.release()
+
+
 class ReplyPump(Incoming):
     """Receives from the reply destinations of one requestor, by whichever caller waits.
 
@@ -90,15 +109,14 @@ class ReplyPump(Incoming):
             TransportError: the provider failed.
             Exception: what the landing raised.
         """
-        woken = threading.Condition(self._lock)
+        bed = _Bed()
         with self._lock:
             self._forget_dropped()
-            ticket.enter(self._clock(), woken.notify)
+            ticket.enter(self._clock(), bed.wake)
             self._waiting[ticket] = None
         try:
             while True:
-                with self._lock:
-                    action = self._turn(ticket, woken)
+                action = self._turn(ticket, bed)
                 if action is not None:
                     return reply_of(action)
                 self._pump(ticket)
@@ -197,16 +215,18 @@ class ReplyPump(Incoming):
             raise IllegalStateError("the requestor is closed")
         return None
 
-    def _turn(self, ticket: Ticket, woken: threading.Condition) -> Any:
+    def _turn(self, ticket: Ticket, bed: _Bed) -> Any:
         """What there is for a caller; None: the pump is its own now."""
         while True:
-            action = self._at_hand(ticket)
-            if action is not None:
-                return action
-            if self._pumper in (None, ticket):
-                self._pumper = ticket
-                return None
-            woken.wait(self._time_left(ticket))
+            with self._lock:
+                action = self._at_hand(ticket)
+                if action is not None:
+                    return action
+                if self._pumper in (None, ticket):
+                    self._pumper = ticket
+                    return None
+                left = self._time_left(ticket)
+            bed.sleep(left)
 
     def _time_left(self, ticket: Ticket) -> float | None:
         """Seconds that a caller that does not pump has to wait at most; None: until it is woken.
@@ -269,11 +289,18 @@ class ReplyPump(Incoming):
             ticket.wake()
 
     def _pump(self, ticket: Ticket | None) -> None:
-        """Receive one message, or wait until there is one or the time has run out: this caller's, or the thread's."""
+        """Receive, or wait until there is something or the time has run out: this caller's, or the thread's.
+
+        What is there already is received for the others too, at most one message for each: handing the pump over costs
+        more than a message, and nobody is to be given what he does not wait for.
+        """
         delivery = self._ready() or self._await(ticket)
-        if delivery is not None:
+        more = len(self._waiting) + len(self._listening)
+        while delivery is not None:
             self._look = _FIRST_LOOK
             self._handle(delivery)
+            more -= 1
+            delivery = self._ready() if more > 0 else None
 
     def _ready(self) -> Delivery | None:
         for consumer in self._consumers:

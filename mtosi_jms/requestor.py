@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.delivery import OutgoingJournal
@@ -30,7 +30,7 @@ from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
 from mtosi_jms.shapes import batch_shape, bulk_shape, has_batches, simple_shape
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
-from mtosi_jms.tickets import Ticket
+from mtosi_jms.tickets import OpenedExchange, Ticket
 from mtosi_jms.transport import Capability, Connection, Session
 from mtosi_jms.xmlbind import XmlObject
 
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_MANY: Final = 4
+"""Exchanges in flight from which on a request need not have a write of its own."""
 _STRATEGIES = {"both": Strategy.BOTH, "xml": Strategy.XML, "jms": Strategy.MESSAGE_ID}
 
 
@@ -149,7 +151,7 @@ class Requestor:
 
         with self._making:
             if self._aio is None:
-                self._aio = AsyncRequestor(self._pump, self._begin, self._send_one_way, self.close)
+                self._aio = AsyncRequestor(self._pump, self, self._send_one_way, self.close)
             return self._aio
 
     def call(
@@ -225,6 +227,20 @@ class Requestor:
         options: CallOptions,
     ) -> Ticket:
         """Send a request whose replies will be waited for; `shape` is what its header says of the pattern."""
+        opened = self.open_exchange(service, operation, destination, request, shape, options)
+        self.send_request(opened)
+        return opened.ticket
+
+    def open_exchange(
+        self,
+        service: ServiceInfo,
+        operation: OperationInfo,
+        destination: Any,
+        request: XmlObject,
+        shape: Mapping[str, Any],
+        options: CallOptions,
+    ) -> OpenedExchange:
+        """Make a request and open its exchange, without waiting for anything."""
         target = target_of(self.connection.names, destination, options)
         header = self._header(operation, target, shape)
         # Where the provider's id will never be known, a peer that sends back this one instead is understood.
@@ -233,13 +249,31 @@ class Requestor:
         now = self._clock()
         exchange = self._exchange(correlation_id(header) or "", now, options, simple=not has_batches(shape))
         ticket = self._pump.open(exchange, service.root, now, jms_ids=(own_id,) if own_id else ())
+        return OpenedExchange(ticket, target.destination, message)
+
+    def send_request(self, opened: OpenedExchange) -> None:
+        """Send the request of an exchange that was opened; closed where that fails."""
         try:
-            sent = self._send(target.destination, message)
+            sent = self._send(opened.destination, opened.message)
         except BaseException:
-            self._pump.close_ticket(ticket)
+            self._pump.close_ticket(opened.ticket)
             raise
-        self._pump.sent(ticket, sent.message_id)
-        return ticket
+        self._pump.sent(opened.ticket, sent.message_id)
+
+    def send_request_soon(self, opened: OpenedExchange) -> bool:
+        """The same without waiting for anything; False: that cannot be, nothing was sent."""
+        if not self._sending.acquire(blocking=False):
+            return False
+        try:
+            sent = self._session.send_soon(opened.destination, opened.message)
+        except BaseException:
+            self._pump.close_ticket(opened.ticket)
+            raise
+        finally:
+            self._sending.release()
+        if sent is not None:
+            self._pump.sent(opened.ticket, sent.message_id)
+        return sent is not None
 
     def _exchange(self, identifier: str, now: float, options: CallOptions, *, simple: bool) -> Exchange[Any]:
         limits = self._limits(options)
@@ -325,7 +359,9 @@ class Requestor:
 
     def _send(self, target: Destination, message: JmsMessage) -> JmsMessage:
         with self._sending:
-            return self._session.send(target, message)
+            # With many in flight more is about to be sent, and one write may do for several of them.
+            soon = self._session.send_soon(target, message) if self._pump.pending >= _MANY else None
+            return self._session.send(target, message) if soon is None else soon
 
     def _limits(self, options: CallOptions) -> Limits:
         changes: dict[str, Any] = {}

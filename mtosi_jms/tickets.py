@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from mtosi_jms.errors import ExchangeError, IllegalStateError, MtosiError
+from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.patterns import Complete, Exchange, Fail
 from mtosi_jms.soap import Envelope
 
@@ -79,6 +80,14 @@ class Ticket:
         """Seconds until one of its clocks runs out; None: never."""
         deadline = self.exchange.deadline
         return None if deadline is None else max(0.0, deadline[0] - self.time(now))
+
+
+class OpenedExchange(NamedTuple):
+    """An exchange whose request is made, and is to be sent."""
+
+    ticket: Ticket
+    destination: Destination
+    message: JmsMessage
 
 
 def reply_of(action: Any) -> Envelope | None:

@@ -1,9 +1,9 @@
-"""The requestor for coroutines: sends in one thread, receives in one thread, and hands over to the loops (R3, R4, R6).
+"""The requestor for coroutines: receives in one thread, and hands over to the loops (R3, R4, R6).
 
-A request is made and sent by the requestor's sending thread, so that a slow network holds up no loop, and in the order
-of the calls. Replies are taken by the pump's receiving thread, and wait in the ticket of their exchange, as they
-do for a blocking caller: nothing reads ahead of whoever iterates but the provider. Time-outs are timers of the loop
-that ask the exchange itself.
+A request is made by the loop, and sent by it where that waits for nothing; otherwise by the requestor's sending thread,
+so that a slow network holds up no loop. Requests go out in the order of the calls. Replies are taken by the pump's
+receiving thread, and wait in the ticket of their exchange, as they do for a blocking caller: nothing reads ahead of
+whoever iterates but the provider. Time-outs are timers of the loop that ask the exchange itself.
 
 Whoever is cancelled drops the ticket, which takes no lock: late replies are orphans from then on.
 """
@@ -11,8 +11,10 @@ Whoever is cancelled drops the ticket, which takes no lock: late replies are orp
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import weakref
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
@@ -25,12 +27,14 @@ from mtosi_jms.replies import ReplyPump
 from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
 from mtosi_jms.shapes import batch_shape, bulk_shape, simple_shape
 from mtosi_jms.soap import Envelope
-from mtosi_jms.tickets import Ticket, reply_of
+from mtosi_jms.tickets import OpenedExchange, Ticket, reply_of
 from mtosi_jms.xmlbind import XmlObject
 
 
-class _Begin(Protocol):
-    def __call__(
+class _Sending(Protocol):
+    """What is needed of the blocking requestor to send requests that are answered."""
+
+    def open_exchange(
         self,
         service: ServiceInfo,
         operation: OperationInfo,
@@ -39,7 +43,11 @@ class _Begin(Protocol):
         shape: Mapping[str, Any],
         options: CallOptions,
         /,
-    ) -> Ticket: ...
+    ) -> OpenedExchange: ...
+
+    def send_request(self, opened: OpenedExchange, /) -> None: ...
+
+    def send_request_soon(self, opened: OpenedExchange, /) -> bool: ...
 
 
 _OneWay = Callable[[OperationInfo, Any, XmlObject, CallOptions], None]
@@ -50,15 +58,15 @@ class AsyncRequestor(Closing):
 
     Args:
         pump: of the requestor.
-        begin: sends a request and opens its exchange; blocks.
+        sending: opens exchanges and sends their requests.
         one_way: sends a request that nobody answers; blocks.
         close: closes the requestor; blocks.
     """
 
-    def __init__(self, pump: ReplyPump, begin: _Begin, one_way: _OneWay, close: Callable[[], None]) -> None:
+    def __init__(self, pump: ReplyPump, sending: _Sending, one_way: _OneWay, close: Callable[[], None]) -> None:
         super().__init__(close, "the requestor")
         self._pump = pump
-        self._begin = begin
+        self._sending = sending
         self._one_way = one_way
         self._sender = Worker("mtosi-send", "the requestor")
 
@@ -72,7 +80,7 @@ class AsyncRequestor(Closing):
         if operation.mep == "one-way":
             await self._sender.run(partial(self._one_way, operation, destination, request, options))
             return None
-        begin = partial(self._begin, service, operation, destination, request, simple_shape(), options)
+        begin = partial(self._begun, service, operation, destination, request, simple_shape(), options)
         return heard(await self._only_reply(begin), options, service, operation)
 
     async def call_bulk(
@@ -86,17 +94,36 @@ class AsyncRequestor(Closing):
     ) -> BulkReply[Any]:
         """Carry out one call in the pattern BulkResponse; see `Requestor.call_bulk` for what is raised."""
         shape = bulk_shape(operation, terms)
-        begin = partial(self._begin, service, operation, destination, request, shape, options)
+        begin = partial(self._begun, service, operation, destination, request, shape, options)
         envelope = await self._only_reply(begin)
         return bulk_reply(envelope, heard(envelope, options, service, operation), terms)
 
-    async def _only_reply(self, begin: Callable[[], Ticket]) -> Envelope:
+    async def _only_reply(self, begin: Callable[[], Awaitable[Ticket]]) -> Envelope:
         """Send a request and wait for its one reply."""
-        ticket = await self._sender.run(begin, undo=self._pump.drop)
+        ticket = await begin()
         try:
             return only_reply(await _next(self._pump, ticket), ticket)
         finally:
             self._pump.drop(ticket)
+
+    async def _begun(
+        self,
+        service: ServiceInfo,
+        operation: OperationInfo,
+        destination: Any,
+        request: XmlObject,
+        shape: Mapping[str, Any],
+        options: CallOptions,
+    ) -> Ticket:
+        """Send a request: at once, unless that might wait for something or would overtake another one."""
+        opened = self._sending.open_exchange(service, operation, destination, request, shape, options)
+        try:
+            if not (self._sender.is_idle and self._sending.send_request_soon(opened)):
+                await self._sender.run(partial(self._sending.send_request, opened))
+        except BaseException:
+            self._pump.drop(opened.ticket)
+            raise
+        return opened.ticket
 
     def call_batches(
         self,
@@ -113,9 +140,8 @@ class AsyncRequestor(Closing):
             ConfigError: the operation has no response.
         """
         shape = batch_shape(operation, batch_size)
-        begin = partial(self._begin, service, operation, destination, request, shape, options)
-        send = partial(self._sender.run, begin, undo=self._pump.drop)
-        return AsyncBatches(self._pump, send, service, operation, options)
+        begin = partial(self._begun, service, operation, destination, request, shape, options)
+        return AsyncBatches(self._pump, begin, service, operation, options)
 
     async def close(self) -> None:
         """Close the requestor; callers that wait get an IllegalStateError. The connection stays open."""
@@ -124,10 +150,6 @@ class AsyncRequestor(Closing):
     def stop_sending(self) -> None:
         """The requestor is closed."""
         self._sender.close()
-
-
-class _Send(Protocol):
-    async def __call__(self) -> Ticket: ...
 
 
 class AsyncBatches(BatchCall, AsyncIterator[Any]):
@@ -139,7 +161,12 @@ class AsyncBatches(BatchCall, AsyncIterator[Any]):
     """
 
     def __init__(
-        self, pump: ReplyPump, send: _Send, service: ServiceInfo, operation: OperationInfo, options: CallOptions
+        self,
+        pump: ReplyPump,
+        send: Callable[[], Awaitable[Ticket]],
+        service: ServiceInfo,
+        operation: OperationInfo,
+        options: CallOptions,
     ) -> None:
         super().__init__(pump, service, operation, options)
         self._send = send
@@ -184,42 +211,61 @@ class AsyncBatches(BatchCall, AsyncIterator[Any]):
         self.close()
 
 
+class _Chime:
+    """Wakes coroutines of one loop from any thread, several at a time: a loop is woken through a socket, which costs.
+
+    It keeps neither loop nor coroutines alive: a loop may be gone without a word.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop: Final = weakref.ref(loop)
+        self._due: deque[weakref.ref[_Bell]] = deque()
+        self._called = False
+
+    def ring(self, bell: weakref.ref[_Bell]) -> None:
+        """Have a bell ring soon."""
+        self._due.append(bell)
+        loop = self._loop()
+        if self._called or loop is None:
+            return
+        self._called = True
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(self._ring_all)
+
+    def _ring_all(self) -> None:
+        self._called = False  # what comes from now on is for the next call, if not for this one
+        while self._due:
+            bell = self._due.popleft()()
+            if bell is not None:
+                bell.over()
+
+
+_CHIMES: Final[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Chime]] = weakref.WeakKeyDictionary()
+
+
 class _Bell:
     """Wakes one coroutine, from any thread."""
 
     def __init__(self) -> None:
         self._loop: Final = asyncio.get_running_loop()
         self._rung: asyncio.Future[None] | None = None
-        self._pulled = False
 
     def cord(self) -> Callable[[], None]:
-        """What to pull for it to ring. It does not keep the coroutine alive: its loop may be gone without a word."""
-        found = weakref.ref(self)
+        """What to pull for it to ring."""
+        chime = _CHIMES.get(self._loop)
+        if chime is None:
+            chime = _CHIMES[self._loop] = _Chime(self._loop)
+        return partial(chime.ring, weakref.ref(self))
 
-        def pull() -> None:
-            bell = found()
-            if bell is None or bell._pulled:  # a loop is woken through a socket, which costs
-                return
-            bell._pulled = True
-            try:
-                bell._loop.call_soon_threadsafe(bell._ring)
-            except RuntimeError:  # the loop is closed
-                pass
-
-        return pull
-
-    def _ring(self) -> None:
-        self._pulled = False
-        self._over()
-
-    def _over(self) -> None:
+    def over(self) -> None:
+        """End the waiting."""
         if self._rung is not None and not self._rung.done():
             self._rung.set_result(None)
 
     async def wait(self, seconds: float | None) -> None:
         """Until it rings, or the time is over."""
         self._rung = self._loop.create_future()
-        timer = self._loop.call_later(seconds, self._over) if seconds is not None else None
+        timer = self._loop.call_later(seconds, self.over) if seconds is not None else None
         try:
             await self._rung
         finally:

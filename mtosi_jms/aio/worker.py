@@ -34,7 +34,13 @@ class Worker:
         self._more = threading.Condition(self._lock)
         self._jobs: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
         self._working = False
+        self._busy = False
         self._closed = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether a job would begin at once; not so once it is closed."""
+        return not (self._jobs or self._busy or self._closed)
 
     def submit(self, job: Callable[[], T]) -> Future[T]:
         """Have a job done after those that are waiting.
@@ -56,24 +62,17 @@ class Worker:
             self._more.notify()
         return future
 
-    async def run(self, job: Callable[[], T], *, undo: Callable[[T], object] | None = None) -> T:
+    async def run(self, job: Callable[[], T]) -> T:
         """Have a job done and wait for it.
 
         Args:
             job: the job. One that has not begun when the waiting task is cancelled never will.
-            undo: called, by any thread, with what the job returned when nobody waits for it any more.
 
         Raises:
             IllegalStateError: closed.
             Exception: what the job raised.
         """
-        future = self.submit(job)
-        try:
-            return await asyncio.wrap_future(future)
-        except BaseException:
-            if undo is not None:
-                future.add_done_callback(lambda done: _undone(done, undo))
-            raise
+        return await asyncio.wrap_future(self.submit(job))
 
     def close(self) -> None:
         """Take no more jobs; those that wait fail, the one under way goes on."""
@@ -92,12 +91,14 @@ class Worker:
     def _work(self) -> None:
         while True:
             with self._lock:
+                self._busy = False
                 if not self._jobs and not self._closed:
                     self._more.wait_for(lambda: self._jobs or self._closed, _STAY)
                 if not self._jobs:
                     self._working = False
                     return
                 future, job = self._jobs.popleft()
+                self._busy = True
             _do(future, job)
             del future, job  # or the thread would keep them while it waits
 
@@ -111,11 +112,6 @@ def _do(future: Future[Any], job: Callable[[], Any]) -> None:
         future.set_exception(error)
     else:
         future.set_result(result)
-
-
-def _undone(done: Future[T], undo: Callable[[T], object]) -> None:
-    if not done.cancelled() and done.exception() is None:
-        undo(done.result())
 
 
 class Closing:

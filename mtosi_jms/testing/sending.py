@@ -37,6 +37,10 @@ class Recorder:
         self.sent.append(found)
         return found
 
+    def send_soon(self, destination: Destination, message: JmsMessage) -> JmsMessage:
+        """The same: nothing is waited for anyway."""
+        return self.send(destination, message)
+
     def send_async(self, destination: Destination, message: JmsMessage) -> Future[JmsMessage]:
         """The same, for who does not wait."""
         future: Future[JmsMessage] = Future()

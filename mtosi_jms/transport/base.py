@@ -209,6 +209,26 @@ class Session(_Closeable):
             TransportError: the provider failed; whether it has the message may be unknown.
         """
 
+    def send_soon(self, destination: Destination, message: JmsMessage) -> JmsMessage | None:
+        """Sends a message without waiting for anything, if that can be: not for room, a connection or the provider.
+
+        It keeps its place among the messages of the session. A transport may hold it for some milliseconds, to send it
+        together with others; so this is for who has more to do at once. No outcome is told, as there is none of a
+        message that nobody confirms.
+
+        Args:
+            destination: where it goes.
+            message: what is sent.
+
+        Returns:
+            The message as sent, as `send` does; None: it was not sent, and is to be sent by `send`. That is so for
+            messages that the provider confirms, and in transacted sessions.
+
+        Raises:
+            As `send`, but nothing of the provider.
+        """
+        return None
+
     def send_async(self, destination: Destination, message: JmsMessage) -> Future[JmsMessage]:
         """Sends a message without waiting for its outcome, for which there is a future (A30, AX2).
 

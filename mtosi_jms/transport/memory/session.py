@@ -72,6 +72,12 @@ class MemorySession(Session):
                 self._await_room([(destination, message)])
             return self.put(destination, message)
 
+    def send_soon(self, destination: Destination, message: JmsMessage) -> JmsMessage | None:
+        """See `Session.send_soon`: at once, unless destinations are bounded."""
+        if self.transacted or self.provider.limits.capacity is not None:
+            return None
+        return self.send(destination, message)
+
     def consumer(
         self,
         destination: Destination,

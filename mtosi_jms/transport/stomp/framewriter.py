@@ -1,8 +1,9 @@
-"""What goes out on a link: at once, and with it the acknowledgements that waited for company.
+"""What goes out on a link: at once, and with it what waited for company.
 
-Nobody waits for an acknowledgement. By itself it would take a write of its own, which is most of its price on both
-sides. So, where its reader goes on with another message, it goes out with the next frame of the link, and after five
-milliseconds at the latest.
+A frame by itself takes a write of its own, which is most of its price on both sides. Nobody waits for an
+acknowledgement: where its reader goes on with another message, it goes out with the next frame of the link, and after
+five milliseconds at the latest. A message that nobody waits for may be left to a thread, which writes all that there is
+when its turn comes: where much is sent at the same time, that is one write for many messages.
 """
 
 from __future__ import annotations
@@ -10,18 +11,20 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from mtosi_jms.errors import TransportError
 from mtosi_jms.transport.stomp.wire import WriteError
 
 _LATEST: Final = 0.005
-"""Seconds that a frame waits at most."""
+"""Seconds that an acknowledgement waits at most."""
 _MOST: Final = 1_024
-"""Bytes that wait at most: some twenty acknowledgements, so that the broker has them before its window is used up."""
+"""Bytes of acknowledgements that wait at most: some twenty, that the broker has them before its window is used up."""
+_MOST_LEFT: Final = 65_536
+"""Bytes of messages that wait at most."""
 _STAY: Final = 4
-"""Looks without a frame after which the thread that looks goes to sleep: waking it costs as much as several of them."""
+"""Looks without a frame after which the thread goes to sleep: waking it costs as much as several of them."""
 
 
 class FrameWriter:
@@ -30,17 +33,25 @@ class FrameWriter:
     Args:
         write: writes bytes, up to a time by the monotonic clock.
         name: for the thread, which there is once a frame has waited.
+        on_unsent: called, in any thread and outside all locks, with messages that were left to the thread and that the
+            broker has surely not got, since the link is at its end.
     """
 
-    def __init__(self, write: Callable[[bytes, float | None], None], name: str) -> None:
+    def __init__(
+        self,
+        write: Callable[[bytes, float | None], None],
+        name: str,
+        on_unsent: Callable[[Sequence[bytes]], object],
+    ) -> None:
         self._write = write
         self._name = name
+        self._on_unsent = on_unsent
         self._lock = threading.Lock()
         self._turn = threading.Lock()
-        self._waiting: list[bytes] = []
-        self._size = 0
+        self._waiting: list[tuple[bytes, bool]] = []  # whether it is a message that was left
+        self._size = self._size_left = 0
         self._due = threading.Condition(self._lock)
-        self._clock: threading.Thread | None = None
+        self._thread: threading.Thread | None = None
         self._sleeps = False
         self._posted = False
         self._ended = False
@@ -57,29 +68,47 @@ class FrameWriter:
         """
         if not self._turn.acquire(timeout=-1 if deadline is None else max(deadline - time.monotonic(), 0)):
             raise WriteError("another frame was not written in time; not sent")
+        waited: list[tuple[bytes, bool]] = []
         try:
             if self._waiting:
-                data = b"".join((*self._take(), data))
+                waited = self._take()
+                data = b"".join([*[frame for frame, _ in waited], data])
             if data:
                 self._write(data, deadline)
-        finally:
+        except WriteError as error:
             self._turn.release()
+            self._return(waited, error.written)
+            raise
+        except BaseException:
+            self._turn.release()
+            raise
+        self._turn.release()
 
     def post(self, data: bytes) -> None:
-        """Has frames written soon.
+        """Has acknowledgements written soon.
 
         Raises:
             WriteError: too many wait, and they cannot be written.
         """
         with self._lock:
-            self._waiting.append(data)
+            self._waiting.append((data, False))
             self._size += len(data)
             self._posted = True
             full = self._size > _MOST or self._ended
-            if not full and (self._clock is None or self._sleeps):
-                self._wake()
+            if not full:
+                self._see_to_it(self._sleeps)
         if full:
             self.send(b"")
+
+    def leave(self, *messages: bytes) -> bool:
+        """Leaves messages to the thread; False: not these, the link is at its end, or too much waits already."""
+        with self._lock:
+            if self._ended or self._size_left > _MOST_LEFT:
+                return False
+            self._see_to_it(not self._size_left)
+            self._waiting.extend((data, True) for data in messages)
+            self._size_left += sum(map(len, messages))
+            return True
 
     def flush(self) -> None:
         """Writes what waits; where that cannot be, the link is at its end, and whoever reads will tell."""
@@ -88,33 +117,45 @@ class FrameWriter:
                 self.send(b"")
 
     def end(self) -> None:
-        """Nothing waits any more."""
+        """The link is at its end: nothing waits any more."""
         with self._lock:
             self._ended = True
             self._due.notify()
+        self._return(self._take(), 0)
 
-    def _take(self) -> list[bytes]:
+    def _return(self, frames: Sequence[tuple[bytes, bool]], written: int) -> None:
+        """Gives back the messages among frames that were not written to their end."""
+        unsent: list[bytes] = []
+        for data, left in frames:
+            written -= len(data)
+            if left and written < 0:
+                unsent.append(data)
+        if unsent:
+            self._on_unsent(unsent)
+
+    def _take(self) -> list[tuple[bytes, bool]]:
         with self._lock:
-            waiting, self._waiting, self._size = self._waiting, [], 0
+            waiting, self._waiting = self._waiting, []
+            self._size = self._size_left = 0
             return waiting
 
-    def _wake(self) -> None:
-        if self._clock is None:
-            self._clock = threading.Thread(target=self._tick, name=self._name, daemon=True)
-            self._clock.start()
-        self._due.notify()
+    def _see_to_it(self, wake: bool) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._write_all, name=self._name, daemon=True)
+            self._thread.start()
+        if wake:
+            self._due.notify()
 
-    def _tick(self) -> None:
+    def _write_all(self) -> None:
         quiet = 0
         while True:
             with self._lock:
-                if quiet >= _STAY and not self._waiting and not self._ended:
-                    self._sleeps = True
-                    self._due.wait()
+                if not self._size_left and not self._ended:
+                    self._sleeps = quiet >= _STAY and not self._waiting
+                    self._due.wait(None if self._sleeps else _LATEST)
                     self._sleeps = False
                 if self._ended:
                     return
-                self._due.wait(_LATEST)
                 quiet = 0 if self._posted else quiet + 1
                 self._posted = False
             self.flush()

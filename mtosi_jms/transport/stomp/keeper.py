@@ -105,6 +105,11 @@ class Keeper:
             kind = type(self._failed) if isinstance(self._failed, TransportError) else TransportError
             raise kind(str(self._failed))
 
+    @property
+    def current(self) -> Link | None:
+        """The link that is up; None where it was lost."""
+        return self._link if self._link is not None and self._link.is_up else None
+
     def notify(self) -> None:
         """The link was lost."""
         self._changed.notify_all()
@@ -205,7 +210,8 @@ class Keeper:
         raise next(passing, failures[-1])
 
     def _open(self, address: Address) -> Link:
-        link = Link(address, self._options, self._connection.on_messages, self._connection.on_lost)
+        told = self._connection
+        link = Link(address, self._options, told.on_messages, told.on_lost, told.unsent)
         with self._connection.lock:
             if self._closed:
                 raise IllegalStateError("the connection is closed")

@@ -29,6 +29,7 @@ from mtosi_jms.transport.stomp.options import Address, StompOptions
 from mtosi_jms.transport.stomp.wire import Wire, WriteError
 
 OnMessages: TypeAlias = Callable[["Link", Sequence[Received]], None]
+OnUnsent: TypeAlias = Callable[[Sequence[bytes]], object]
 
 _SHOWN: Final = 300
 _SILENCE: Final = 2.0
@@ -94,6 +95,7 @@ class Link:
         options: time-outs and login.
         on_messages: takes the MESSAGE frames that came at once, in the thread that reads.
         on_lost: called once, when it is of no more use.
+        on_unsent: called with what was left (see `leave`) and never went out, as frames.
 
     Attributes:
         address: the same.
@@ -102,7 +104,12 @@ class Link:
     """
 
     def __init__(
-        self, address: Address, options: StompOptions, on_messages: OnMessages, on_lost: Callable[[Link], None]
+        self,
+        address: Address,
+        options: StompOptions,
+        on_messages: OnMessages,
+        on_lost: Callable[[Link], None],
+        on_unsent: OnUnsent,
     ) -> None:
         self.address = address
         self.headers: dict[str, str] = {}
@@ -127,7 +134,7 @@ class Link:
             on_nonsense=self._nonsense,
             on_lost=self._ended,
         )
-        self._writer = FrameWriter(self._wire.send, f"writer-{address.host}")
+        self._writer = FrameWriter(self._wire.send, f"writer-{address.host}", on_unsent)
 
     @property
     def is_up(self) -> bool:
@@ -180,6 +187,18 @@ class Link:
             self._writer.post(data)
         else:
             self._writer.send(data, deadline)
+
+    def leave(self, *frames: bytes) -> bool:
+        """Has frames sent as soon as threads that work leave time for it; who leaves them goes on at once.
+
+        Returns:
+            Whether they were taken; not so at the end of the link, or where too much waits already.
+        """
+        return self.lost is None and self._writer.leave(*frames)
+
+    def flush(self) -> None:
+        """Sends what waits, or finds that it is at its end."""
+        self._writer.flush()
 
     def request(self, frames: Iterable[Frame], seconds: float, before: Iterable[Frame] = ()) -> None:
         """Sends frames and waits until each was confirmed.

@@ -40,7 +40,13 @@ _SHORT: Final = 1.0
 
 
 class WriteError(TransportError):
-    """A frame was not written to its end, so that the broker has not got it."""
+    """A frame was not written to its end, so that the broker has not got it.
+
+    Attributes:
+        written: bytes that went out before.
+    """
+
+    written = 0
 
 
 class Wire(BaseTransport):  # type: ignore[misc]
@@ -84,6 +90,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
         self._calling: Any = threading.Lock() if tls is not None else contextlib.nullcontext()
         self._no_wait = 0 if tls is not None else int(getattr(socket, "MSG_DONTWAIT", 0))
         self._over = False
+        self._written = 0
         self.heard = self.said = time.monotonic()
         self.override_threading(self._reader)
 
@@ -131,9 +138,12 @@ class Wire(BaseTransport):  # type: ignore[misc]
             self._write(memoryview(encoded_frame), deadline)
         except OSError as error:
             if isinstance(error, WriteError):
+                error.written = self._written
                 raise
             reason = error.strerror or type(error).__name__ if self.running else "the connection was lost"
-            raise self._given_up(reason) from error
+            failed = self._given_up(reason)
+            failed.written = self._written
+            raise failed from error
         finally:
             self._writing.release()
 
@@ -211,11 +221,12 @@ class Wire(BaseTransport):  # type: ignore[misc]
         thread.start()
         return thread
 
-    def _write(self, rest: memoryview, deadline: float) -> None:
-        while rest:
+    def _write(self, data: memoryview, deadline: float) -> None:
+        self._written = 0
+        while self._written < len(data):
             try:
                 with self._calling:
-                    rest = rest[self._send_some(rest) :]
+                    self._written += self._send_some(data[self._written :])
                 self.said = time.monotonic()
             except (BlockingIOError, ssl.SSLWantWriteError):
                 if not self._writable.select(max(deadline - time.monotonic(), 0)) and time.monotonic() >= deadline:

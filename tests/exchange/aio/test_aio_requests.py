@@ -146,6 +146,7 @@ def test_cancelled_before_it_is_sent_it_never_is(run: Any, until: Any, ne1: Any,
             return send(destination, message)
 
         monkeypatch.setattr(pair.requestor._session, "send", slow)
+        monkeypatch.setattr(pair.requestor._session, "send_soon", lambda *message: None)  # it would wait
 
         async def ask() -> None:
             call = stub(pair).aio.get_managed_element
@@ -167,6 +168,40 @@ def test_cancelled_before_it_is_sent_it_never_is(run: Any, until: Any, ne1: Any,
 
         run(ask())
         assert pair.requestor.pending == 0
+
+
+def test_no_request_overtakes_one_that_waits(run: Any, until: Any, monkeypatch: Any) -> None:
+    """What the loop might send at once waits behind what the sending thread is at; where threads send, it waits too."""
+    gate, entered = threading.Event(), threading.Event()
+    with exchange() as pair:
+        session = pair.requestor._session
+        send, soon = session.send, session.send_soon
+
+        def slow(destination: Any, message: Any) -> Any:
+            entered.set()
+            assert gate.wait(60)
+            return send(destination, message)
+
+        monkeypatch.setattr(session, "send", slow)
+        monkeypatch.setattr(session, "send_soon", lambda *message: soon(*message) if entered.is_set() else None)
+
+        async def ask() -> None:
+            call = stub(pair).aio.get_managed_element
+            first = asyncio.create_task(call(me_ref=name("ME=1")))
+            await until(entered.is_set)
+            others = [asyncio.create_task(call(me_ref=name(f"ME={number}"))) for number in (2, 3)]
+            await until(lambda: pair.requestor.pending == 3)
+            gate.set()
+            asked = [await asyncio.to_thread(pair.scripted.take) for _ in range(3)]
+            with pair.requestor._sending:
+                others.append(asyncio.create_task(call(me_ref=name("ME=4"))))
+                await until(lambda: pair.requestor.pending == 4)
+            asked.append(await asyncio.to_thread(pair.scripted.take))
+            assert [str(one.envelope.body.me_ref) for one in asked] == ["ME=1", "ME=2", "ME=3", "ME=4"]
+            for task in (first, *others):
+                task.cancel()
+
+        run(ask())
 
 
 @pytest.mark.parametrize("how", ["cancel", "timeout", "wait_for"])

@@ -30,32 +30,35 @@ def test_jobs_are_done_in_order_by_one_thread(run: Any) -> None:
     worker.close()
 
 
-def test_a_job_that_nobody_waits_for_is_undone_or_never_done(run: Any, until: Any) -> None:
+def test_a_job_that_nobody_waits_for_is_not_begun(run: Any, until: Any) -> None:
     worker = Worker("worker", "the worker")
     gate, entered = threading.Event(), threading.Event()
-    undone: list[str] = []
     done: list[str] = []
 
-    def slow() -> str:
+    def slow() -> None:
         entered.set()
         assert gate.wait(60)
-        return "slow"
+        done.append("slow")
 
     async def work() -> None:
-        first = asyncio.create_task(worker.run(slow, undo=undone.append))
-        second = asyncio.create_task(worker.run(lambda: done.append("second"), undo=done.append))
-        third = asyncio.create_task(worker.run(lambda: 1 // 0, undo=undone.append))
+        assert worker.is_idle
+        first = asyncio.create_task(worker.run(slow))
+        second = asyncio.create_task(worker.run(lambda: done.append("second")))
+        third = asyncio.create_task(worker.run(lambda: 1 // 0))
         await until(entered.is_set)
+        assert not worker.is_idle
         for task in (first, second):
             task.cancel()
         await asyncio.wait([first, second])
         gate.set()
         with pytest.raises(ZeroDivisionError):
             await third
+        await until(lambda: worker.is_idle)
 
     run(work())
-    assert (undone, done) == (["slow"], [])
+    assert done == ["slow"]
     worker.close()
+    assert not worker.is_idle
 
 
 def test_closing_fails_what_waits(run: Any, until: Any) -> None:

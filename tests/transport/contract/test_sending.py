@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from lxml import etree
 
+from mtosi_jms.errors import IllegalStateError
 from mtosi_jms.jms.destinations import Destination, Queue, Topic
 from mtosi_jms.jms.message import INT_MAX, INT_MIN, LONG_MAX, DeliveryMode, JmsMessage, Long, MessageType
 from mtosi_jms.transport.base import Connection
@@ -21,6 +22,37 @@ TEXTS = [
 
 
 class TestSending:
+    def test_what_is_sent_soon_keeps_its_place(self, connection: Connection, queue: Queue, take: Any) -> None:
+        session, receiving = connection.session(), connection.session()
+        for number in range(9):
+            message = JmsMessage(body=b"%d" % number)
+            sent = session.send_soon(queue, message) if number % 3 else None
+            if sent is None:
+                sent = session.send(queue, message)
+            assert (sent.body, sent.destination) == (message.body, queue)
+            assert sent.timestamp_ms
+        consumer = receiving.consumer(queue)
+        assert [take(consumer).message.body for _ in range(9)] == [b"%d" % number for number in range(9)]
+
+    def test_what_is_sent_soon_arrives_by_itself(self, connection: Connection, queue: Queue, take: Any) -> None:
+        consumer = connection.session().consumer(queue)
+        message = JmsMessage(body=b"soon")
+        session = connection.session()
+        if session.send_soon(queue, message) is None:
+            session.send(queue, message)
+        assert take(consumer).message.body == b"soon"
+
+    def test_a_transaction_is_not_anticipated(self, connection: Connection, queue: Queue) -> None:
+        with connection.session(transacted=True) as session:
+            assert session.send_soon(queue, JmsMessage(body=b"<x/>")) is None
+            assert connection.session().consumer(queue).receive(0) is None
+
+    def test_nothing_is_sent_soon_by_a_closed_session(self, connection: Connection, queue: Queue) -> None:
+        session = connection.session()
+        session.close()
+        with pytest.raises(IllegalStateError):
+            session.send_soon(queue, JmsMessage(body=b"<x/>"))
+
     @pytest.mark.capability(Capability.TYPED_PROPERTIES)
     @pytest.mark.obligation("P14")
     def test_properties_keep_their_types(self, connection: Connection, queue: Queue, take: Any) -> None:

@@ -24,10 +24,28 @@ def written() -> Written:
 
 
 @pytest.fixture
-def writer(written: Written) -> Iterator[FrameWriter]:
-    made = FrameWriter(lambda data, deadline: written.put(data), "writer")
-    yield made
-    made.end()
+def unsent() -> list[bytes]:
+    """What was left and never went out."""
+    return []
+
+
+@pytest.fixture
+def make(written: Written, unsent: list[bytes]) -> Iterator[Callable[..., FrameWriter]]:
+    """Makes writers; they write into `written`, unless told how."""
+    made: list[FrameWriter] = []
+
+    def make(write: Callable[[bytes, float | None], None] = lambda data, deadline: written.put(data)) -> FrameWriter:
+        made.append(FrameWriter(write, "writer", unsent.extend))
+        return made[-1]
+
+    yield make
+    for writer in made:
+        writer.end()
+
+
+@pytest.fixture
+def writer(make: Callable[..., FrameWriter]) -> FrameWriter:
+    return make()
 
 
 def test_a_frame_goes_out_at_once(writer: FrameWriter, written: Written) -> None:
@@ -35,10 +53,9 @@ def test_a_frame_goes_out_at_once(writer: FrameWriter, written: Written) -> None
     assert written.get_nowait() == b"a"
 
 
-def test_what_waits_goes_before_the_next_frame(written: Written) -> None:
-    writer = FrameWriter(lambda data, deadline: written.put(data), "writer")
+def test_what_waits_goes_before_the_next_frame(writer: FrameWriter, written: Written) -> None:
     with writer._lock:  # nobody looks after it meanwhile
-        writer._waiting += [b"a", b"b"]
+        writer._waiting += [(b"a", False), (b"b", True)]
     writer.send(b"c")
     assert written.get_nowait() == b"abc"
     assert written.empty()
@@ -60,36 +77,101 @@ def test_many_do_not_wait(writer: FrameWriter, written: Written) -> None:
     assert sent == 1_200
 
 
-def test_nothing_waits_for_a_link_that_is_at_its_end(written: Written) -> None:
-    writer = FrameWriter(lambda data, deadline: written.put(data), "writer")
+def test_nothing_waits_for_a_link_that_is_at_its_end(writer: FrameWriter, written: Written) -> None:
     writer.end()
     writer.post(b"a")
     assert written.get_nowait() == b"a"
+    assert not writer.leave(b"b")
 
 
 def test_the_thread_ends_with_the_link(writer: FrameWriter, written: Written) -> None:
     writer.post(b"a")
     written.get(timeout=SECONDS)
-    thread = writer._clock
+    thread = writer._thread
     assert thread is not None
     writer.end()
     thread.join(SECONDS)
     assert not thread.is_alive()
 
 
-def test_what_cannot_be_written_is_told_to_who_sends_it(written: Written) -> None:
+def test_what_cannot_be_written_is_told_to_who_sends_it(make: Callable[..., FrameWriter]) -> None:
     def fail(data: bytes, deadline: float | None) -> None:
         raise WriteError("lost")
 
-    writer = FrameWriter(fail, "writer")
+    writer = make(fail)
     with pytest.raises(WriteError, match="lost"):
         writer.send(b"a")
     with writer._lock:
-        writer._waiting.append(b"b")
+        writer._waiting.append((b"b", False))
     writer.flush()  # whoever reads learns that the link is lost
 
 
+def test_what_is_left_while_another_one_writes_goes_out_in_one_write(
+    make: Callable[..., FrameWriter], written: Written, background: Callable[[Callable[[], Any]], Future[Any]]
+) -> None:
+    writing, go_on = threading.Event(), threading.Event()
+
+    def slow(data: bytes, deadline: float | None) -> None:
+        writing.set()
+        assert go_on.wait(SECONDS)
+        written.put(data)
+
+    writer = make(slow)
+    first = background(lambda: writer.send(b"a"))
+    assert writing.wait(SECONDS)
+    assert all(writer.leave(data) for data in (b"b", b"c", b"d"))
+    go_on.set()
+    first.result(SECONDS)
+    assert [written.get(timeout=SECONDS) for _ in range(2)] == [b"a", b"bcd"]
+
+
+def test_no_more_is_left_than_there_is_room_for(make: Callable[..., FrameWriter], written: Written) -> None:
+    go_on = threading.Event()
+
+    def slow(data: bytes, deadline: float | None) -> None:
+        assert go_on.wait(SECONDS)
+        written.put(data)
+
+    writer = make(slow)
+    large = b"x" * 50_000
+    with writer._turn:  # the thread cannot write meanwhile
+        assert [writer.leave(large) for _ in range(3)] == [True, True, False]
+    go_on.set()
+    assert written.get(timeout=SECONDS) == large * 2
+
+
+@pytest.mark.parametrize(
+    ("written", "back"),
+    [(0, [b"bb", b"dd"]), (3, [b"bb", b"dd"]), (4, [b"dd"]), (6, [b"dd"]), (7, [b"dd"]), (8, [])],
+)
+def test_what_was_left_and_surely_not_received_comes_back(
+    make: Callable[..., FrameWriter], unsent: list[bytes], written: int, back: list[bytes]
+) -> None:
+    """A frame of which the last byte went out may be there; an acknowledgement is of no use on another link."""
+
+    def fail(data: bytes, deadline: float | None) -> None:
+        error = WriteError("lost")
+        error.written = written
+        raise error
+
+    writer = make(fail)
+    with writer._lock:
+        writer._waiting += [(b"aa", False), (b"bb", True), (b"cc", False), (b"dd", True)]
+    with pytest.raises(WriteError):
+        writer.send(b"ee")
+    assert unsent == back
+
+
+def test_what_waits_at_the_end_of_the_link_comes_back(writer: FrameWriter, unsent: list[bytes]) -> None:
+    with writer._turn:  # the thread cannot write meanwhile
+        assert writer.leave(b"a", b"b")
+        writer.post(b"c")
+        writer.end()
+    assert unsent == [b"a", b"b"]
+
+
 def test_who_finds_another_one_writing_waits_until_its_deadline(
+    make: Callable[..., FrameWriter],
     background: Callable[[Callable[[], Any]], Future[Any]],
 ) -> None:
     writing, go_on = threading.Event(), threading.Event()
@@ -98,7 +180,7 @@ def test_who_finds_another_one_writing_waits_until_its_deadline(
         writing.set()
         assert go_on.wait(SECONDS)
 
-    writer = FrameWriter(stuck, "writer")
+    writer = make(stuck)
     first = background(lambda: writer.send(b"a"))
     assert writing.wait(SECONDS)
     with pytest.raises(WriteError, match="not sent"):
@@ -113,7 +195,8 @@ def test_threads_lose_nothing_and_keep_their_order(
     def work(name: int) -> None:
         for number in range(200):
             data = b"%d:%d\n" % (name, number)
-            (writer.post if number % 3 else writer.send)(data)
+            if number % 3 or not writer.leave(data):
+                (writer.post if number % 2 else writer.send)(data)
 
     for done in [background(lambda name=name: work(name)) for name in range(4)]:  # type: ignore[misc]
         done.result(SECONDS)

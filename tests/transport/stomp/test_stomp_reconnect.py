@@ -23,6 +23,10 @@ def message(number: int = 0) -> JmsMessage:
     return JmsMessage(body=b"<n>%d</n>" % number, delivery_mode=DeliveryMode.PERSISTENT)
 
 
+def plain(number: int) -> JmsMessage:
+    return JmsMessage(body=b"<n>%d</n>" % number)
+
+
 def take(consumer: Any) -> bytes:
     delivery = consumer.receive(LONG)
     assert delivery is not None
@@ -57,6 +61,22 @@ def test_what_is_half_made_takes_no_messages(
     sender = open_stomp(broker.endpoints.url("stomp")).session()
     for number in range(6):
         sender.send(queue, message(number))
+    assert [take(consumer) for _ in range(6)] == [b"<n>%d</n>" % number for number in range(6)]
+
+
+def test_what_was_left_and_not_written_goes_out_on_the_next_link(
+    by_proxy: Any, proxy: Any, queue: Queue, open_stomp: Any, broker: Any
+) -> None:
+    """In its place: before what is sent later. What needs no confirmation would otherwise be lost without a word."""
+    session = by_proxy().session()
+    link = session.connection._keeper._link
+    with link._writer._turn:  # nothing is written meanwhile
+        for number in range(5):
+            assert session.send_soon(queue, plain(number)) is not None
+        proxy.cut()
+        until(lambda: link.lost is not None)
+    session.send(queue, plain(5))
+    consumer = open_stomp(broker.endpoints.url("stomp")).session().consumer(queue)
     assert [take(consumer) for _ in range(6)] == [b"<n>%d</n>" % number for number in range(6)]
 
 
