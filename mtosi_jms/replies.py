@@ -1,7 +1,8 @@
 """Receiving for many callers over one session: who waits pumps, and gives the others what is theirs (R3e, R3f).
 
-One caller at a time has the pump; when it has got what it waited for it hands the pump to another that waits. So
-nothing is taken from the provider before somebody wants it, and a failure surfaces where somebody waits.
+One caller at a time has the pump; when it has got what it waited for, and what is there for the others, it hands the
+pump to another that waits. So nothing is taken from the provider before somebody wants it, and a failure surfaces where
+somebody waits.
 
 Callers on event loops cannot pump: a loop must not block. A thread pumps for them, one for all and of whatever loop,
 from the first that listens until there was none for a while; blocking callers get theirs from it meanwhile.
@@ -34,6 +35,8 @@ log = logging.getLogger(__name__)
 _FIRST_LOOK: Final = 0.001
 _LAST_LOOK: Final = 0.05
 """Seconds between looks at each destination, where replies come in on several; they grow while nothing comes."""
+_SPELL: Final = 0.005
+"""Seconds that one who pumps goes on for others, with whom its own reply may be waiting."""
 _STAY: Final = 5.0
 """Seconds that the receiving thread goes on when no asynchronous caller listens any more."""
 
@@ -291,16 +294,16 @@ class ReplyPump(Incoming):
     def _pump(self, ticket: Ticket | None) -> None:
         """Receive, or wait until there is something or the time has run out: this caller's, or the thread's.
 
-        What is there already is received for the others too, at most one message for each: handing the pump over costs
-        more than a message, and nobody is to be given what he does not wait for.
+        What is there already is received for the others too, for handing the pump over costs more than a message: at most
+        one for each, since nobody is to be given what he does not wait for, and not for long.
         """
         delivery = self._ready() or self._await(ticket)
-        more = len(self._waiting) + len(self._listening)
+        more, latest = len(self._waiting) + len(self._listening), time.monotonic() + _SPELL
         while delivery is not None:
             self._look = _FIRST_LOOK
             self._handle(delivery)
             more -= 1
-            delivery = self._ready() if more > 0 else None
+            delivery = self._ready() if more > 0 and time.monotonic() < latest else None
 
     def _ready(self) -> Delivery | None:
         for consumer in self._consumers:
