@@ -148,7 +148,7 @@ class Replies:
     def __init__(self, rules: ReplyRules, session: Sender, message: JmsMessage) -> None:
         self._rules = rules
         self._session = session
-        self._window = SendWindow(session, rules.send_window)
+        self._window: SendWindow | None = None
         self._message = message
         self.request = _UNREAD
         self.version = "1.1"
@@ -159,6 +159,8 @@ class Replies:
         Raises:
             WithheldError, ProviderError: one of them failed.
         """
+        if self._window is None:
+            return
         try:
             self._window.settle()
         except TransportError as error:
@@ -295,9 +297,12 @@ class Replies:
         message = stamped(message, None, None)
         try:
             if partial:
+                if self._window is None:
+                    self._window = SendWindow(self._session, self._rules.send_window)
                 self._window.send(route.destination, message)
             else:
-                self._window.settle()
+                if self._window is not None:
+                    self._window.settle()
                 if self._session.send_soon(route.destination, message) is None:
                     self._session.send(route.destination, message)
         except TransportError as error:

@@ -131,7 +131,10 @@ class Incoming:
         self._tell_orphans()
 
     def _tick(self, ticket: Ticket) -> None:
-        self._act(ticket, ticket.exchange.tick(ticket.time(self._clock())), None)
+        actions = ticket.exchange.tick(ticket.time(self._clock()))
+        if actions:
+            self._act(ticket, actions, None)
+            ticket.wake()
 
     def _handle(self, delivery: Delivery) -> None:
         message = delivery.message
@@ -161,15 +164,13 @@ class Incoming:
                 warn(found.reply.payload, "R3c", "the reply does not carry the request's correlationId")
             ticket = found.exchange
             self._act(ticket, ticket.exchange.receive(found.reply, ticket.time(now)), found.reply)
-            if not ticket.inbox:
-                ticket.wake()  # not for what it got, but its time may run out sooner now
+            ticket.wake()  # also where it got nothing: its time may run out sooner now
 
     def _act(self, ticket: Ticket, actions: Sequence[Any], reply: Reply[Any] | None) -> None:
         for action in actions:
             if isinstance(action, _FOR_CALLERS):
                 ticket.inbox.append(action)
                 ticket.held = getattr(action, "held", ticket.held)
-                ticket.wake()
             elif isinstance(action, LateReply):
                 self._pending.orphan(action.reply)
             elif isinstance(action, Flag):

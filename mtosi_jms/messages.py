@@ -6,9 +6,9 @@ import dataclasses
 import datetime as dt
 import logging
 import math
+import os
 import re
 import time
-import uuid
 from decimal import Decimal
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
@@ -28,6 +28,8 @@ log = logging.getLogger(__name__)
 DUPLICATE_ID = "MTOSIX_messageId"
 """Property by which a resent PERSISTENT message can be told from a new one; ours, in no MTOSI header."""
 
+_VARIANTS: Final = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
+"""The digit of a UUID that says how to read it, by a random one."""
 _BODY: Final = re.compile(rb"<(?:[\w.-]+:)?Body[\s/>]")
 
 
@@ -67,6 +69,13 @@ def target_of(names: NamingContext, address: str | Destination, options: CallOpt
     return Target(destination, uri, dataclasses.replace(options, **changes), said.reply_to)
 
 
+def random_id() -> str:
+    """A random UUID as text, as `uuid.uuid4` makes it in twice the time."""
+    digits = os.urandom(16).hex()
+    variant = _VARIANTS[digits[16]]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+
+
 def moment() -> dt.datetime:
     """The present time for a header, in whole seconds."""
     return dt.datetime.fromtimestamp(int(time.time()), dt.UTC)
@@ -87,7 +96,7 @@ def stamped(message: JmsMessage, persistent: bool | None, time_to_live: float | 
         # No fraction becomes 0, which is for ever; 16.1 * 1000 is a little more than 16100, its decimal is not.
         changes["time_to_live_ms"] = math.ceil(Decimal(repr(time_to_live)) * 1000)
     if changes.get("delivery_mode", message.delivery_mode) is DeliveryMode.PERSISTENT:
-        changes["properties"] = {**message.properties, DUPLICATE_ID: str(uuid.uuid4())}
+        changes["properties"] = {**message.properties, DUPLICATE_ID: random_id()}
     return dataclasses.replace(message, **changes) if changes else message
 
 

@@ -11,7 +11,6 @@ import dataclasses
 import logging
 import threading
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -22,7 +21,7 @@ from mtosi_jms.errors import ConfigError, HeaderError
 from mtosi_jms.incoming import Landing, Orphans
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, to_jms
-from mtosi_jms.messages import Target, moment, stamped, target_of
+from mtosi_jms.messages import Target, moment, random_id, stamped, target_of
 from mtosi_jms.outcomes import Batches, bulk_reply, heard, only_reply
 from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, Limits, SimpleExchange, Strategy
 from mtosi_jms.replies import ReplyPump
@@ -85,7 +84,7 @@ class Requestor:
         on_orphan: Orphans | None = None,
         expect_ack: bool = False,
         outbox: OutgoingJournal | None = None,
-        new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
+        new_id: Callable[[], str] = random_id,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if not sender_uri.strip():
@@ -244,7 +243,7 @@ class Requestor:
         target = target_of(self.connection.names, destination, options)
         header = self._header(operation, target, shape)
         # Where the provider's id will never be known, a peer that sends back this one instead is understood.
-        own_id = None if Capability.MESSAGE_IDS in self.connection.capabilities else str(uuid.uuid4())
+        own_id = None if Capability.MESSAGE_IDS in self.connection.capabilities else random_id()
         message = self._message(header, request, target.options, own_id=own_id)
         now = self._clock()
         exchange = self._exchange(correlation_id(header) or "", now, options, simple=not has_batches(shape))

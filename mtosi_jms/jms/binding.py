@@ -28,7 +28,8 @@ DEFAULT_PROFILE: Final = BindingProfile()
 MAX_EXTENSION: Final = 10_000
 """Longest MTOSI_vendorExtension, characters: brokers bound the size of headers (C07)."""
 
-_TIMESTAMP: Final = frozenset({"timestamp"})
+_BESIDE: Final = ("replyToURI", "correlationId", "priority")
+"""Header fields that the rules look at, and that are no properties."""
 _ENCODING = re.compile(rb"""^(?:\xef\xbb\xbf)?<\?xml\s[^>]*encoding\s*=\s*["']([^"']+)["']""")
 
 
@@ -91,16 +92,18 @@ def map_header(
     """
     mapping = HeaderMapping()
     breaches = _Breaches(None if strict else mapping.warnings)
-    texts = header_texts(header, _TIMESTAMP - profile.optional_fields)
+    texts = header_texts(header, _asked(profile.optional_fields))
     message_type = texts.get("msgType", "")
     _reply_to(texts, profile, mapping, message_type)
     _properties(header, texts, profile, mapping, breaches)
     _rules(texts, mapping, breaches, message_type, needs_reply=not (has_reply_to or one_way))
     mapping.priority = _priority(texts.get("priority"), profile, breaches)
-    events = events_of(body) if message_type == "NOTIFICATION" else []
-    mapping.time_to_live_ms = profile.time_to_live_ms(message_type, shared_name(events))
+    event = ""
     if message_type == "NOTIFICATION":
+        events = events_of(body)
+        event = shared_name(events)
         mapping.properties.update(event_values(events, filters, profile))
+    mapping.time_to_live_ms = profile.time_to_live_ms(message_type, event)
     return mapping
 
 
@@ -130,6 +133,12 @@ def _properties(
 def _mapped(optional_fields: frozenset[str]) -> tuple[Row, ...]:
     """The rows of Table 2 that a profile maps."""
     return tuple(row for row in ROWS if row.mandatory or row.field in optional_fields)
+
+
+@lru_cache(64)
+def _asked(optional_fields: frozenset[str]) -> tuple[str, ...]:
+    """The header fields whose texts a profile asks for."""
+    return (*(row.field for row in _mapped(optional_fields)), *_BESIDE)
 
 
 def _shows_sender(texts: Mapping[str, str], profile: BindingProfile, mapping: HeaderMapping) -> bool:
@@ -309,12 +318,13 @@ def _document(message: JmsMessage) -> bytes | str:
 
 def _compare(message: JmsMessage, header: Header, warnings: list[XmlWarning]) -> None:
     for name, raw in message.properties.items():
+        row = BY_PROPERTY.get(name)
+        if row is not None and raw == header_text(header, row.field):  # as it mostly is
+            continue
         row = row_of(name)
         if row is None or row.field == "vendorExtensions":
             continue
         text = header_text(header, row.field)
-        if raw == text and row.name == name:  # as it mostly is
-            continue
         if name not in BY_PROPERTY:
             warnings.append(XmlWarning("R14", f"property {name} is spelled {row.name}"))
         expected = restore(row.name, text) if text is not None else None

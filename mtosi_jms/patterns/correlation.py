@@ -149,7 +149,7 @@ class PendingExchanges(Generic[E, P]):
         jms = list(dict.fromkeys(jms_ids))
         if not correlation_id:
             raise ConfigError("a request must carry a correlationId")
-        if correlation_id in self._entries or any(one in self._by_jms_id for one in jms):
+        if correlation_id in self._entries or not self._by_jms_id.keys().isdisjoint(jms):
             raise ConfigError(f"an exchange with correlationId {correlation_id!r} or its message id is pending")
         self._serial += 1
         self._entries[correlation_id] = _Entry(exchange, self._serial, jms)

@@ -7,8 +7,7 @@ compared as it came (R3c).
 
 from __future__ import annotations
 
-from collections.abc import Container
-from operator import attrgetter
+from collections.abc import Iterable
 from typing import Final
 
 from mtosi_jms.stubs.fmw.hdr import Header
@@ -16,8 +15,6 @@ from mtosi_jms.xmlbind import Nil, XmlEnum, XmlObject
 
 FIELD_NAMES: Final[dict[str, str]] = {field.local: field.name for field in Header.__xml__.fields if field.local}
 """Python names of the header fields by XML name, in the order of the schema."""
-
-_values: Final = attrgetter(*FIELD_NAMES.values())
 
 VERBATIM: Final = frozenset({"correlationId"})
 
@@ -57,19 +54,20 @@ def header_text(header: XmlObject, field: str) -> str | None:
     return text if field in VERBATIM else text.strip()
 
 
-def header_texts(header: XmlObject, but: Container[str] = ()) -> dict[str, str]:
-    """The texts of all simple header fields that have one, by XML name; each as `header_text` tells it.
+def header_texts(header: XmlObject, fields: Iterable[str] = FIELD_NAMES) -> dict[str, str]:
+    """The texts of those simple header fields that have one, by XML name; each as `header_text` tells it.
 
     Args:
         header: the header object.
-        but: fields that nobody will ask for.
+        fields: XML names of those that will be asked for.
     """
     plain = header.extras is None
     texts: dict[str, str] = {}
-    for field, value in zip(FIELD_NAMES, _values(header), strict=True):
-        if (value is None and plain) or field in but:
+    for field in fields:
+        value = getattr(header, FIELD_NAMES[field])
+        if plain and value is None:
             continue
-        if plain and value.__class__ is str and field not in VERBATIM:
+        if plain and (value.__class__ is str or isinstance(value, XmlEnum)) and field not in VERBATIM:
             text: str | None = value.strip()
         else:
             text = header_text(header, field)

@@ -67,8 +67,12 @@ def outgoing(
         headers["priority"] = str(sent.priority)
     if sent.expiration_ms:
         headers["expires"] = str(sent.expiration_ms)
-    optional = {"correlation-id": sent.correlation_id, "type": sent.jms_type, "reply-to": reply_address}
-    headers.update((name, value) for name, value in optional.items() if value is not None)
+    if sent.correlation_id is not None:
+        headers["correlation-id"] = sent.correlation_id
+    if sent.jms_type is not None:
+        headers["type"] = sent.jms_type
+    if reply_address is not None:
+        headers["reply-to"] = reply_address
     for name, value in sent.properties.items():
         if name in RESERVED:
             raise ConfigError(f"property {name}: over STOMP a header of the frame has this name")
@@ -148,9 +152,11 @@ def _destination(sent: JmsMessage) -> Destination:
 
 
 def _written(value: PropertyValue) -> str:
+    if isinstance(value, str):
+        return value
     if isinstance(value, bool):
         return "true" if value else "false"
-    return value if isinstance(value, str) else repr(float(value)) if isinstance(value, float) else str(int(value))
+    return repr(float(value)) if isinstance(value, float) else str(int(value))
 
 
 def _are_short_and_plain(dialect: Dialect, headers: Mapping[str, str]) -> bool:
