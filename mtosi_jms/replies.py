@@ -294,8 +294,8 @@ class ReplyPump(Incoming):
     def _pump(self, ticket: Ticket | None) -> None:
         """Receive, or wait until there is something or the time has run out: this caller's, or the thread's.
 
-        What is there already is received for the others too, for handing the pump over costs more than a message: one for
-        each of them at most, since nobody is to be given what he does not wait for, and not for long.
+        What is there already is received for the others too, for handing the pump over costs more than a message: one
+        for each of them at most, since nobody is to be given what he does not wait for, and not for long.
         """
         delivery = self._ready() or self._await(ticket)
         more, latest = len(self._waiting) + len(self._listening), time.monotonic() + _SPELL
