@@ -6,7 +6,6 @@ import dataclasses
 import datetime as dt
 import logging
 import math
-import os
 import re
 import time
 from decimal import Decimal
@@ -14,6 +13,7 @@ from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from mtosi_jms.errors import MtosiError, TransportError
+from mtosi_jms.ids import random_id
 from mtosi_jms.jms import DeliveryMode, Destination, JmsMessage, NamingContext
 from mtosi_jms.jms.binding import from_jms
 from mtosi_jms.jms.uri import JmsUri, is_jms_uri
@@ -28,8 +28,6 @@ log = logging.getLogger(__name__)
 DUPLICATE_ID = "MTOSIX_messageId"
 """Property by which a resent PERSISTENT message can be told from a new one; ours, in no MTOSI header."""
 
-_VARIANTS: Final = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
-"""The digit of a UUID that says how to read it, by a random one."""
 _BODY: Final = re.compile(rb"<(?:[\w.-]+:)?Body[\s/>]")
 
 
@@ -67,13 +65,6 @@ def target_of(names: NamingContext, address: str | Destination, options: CallOpt
     if options.persistent is None and said.delivery_mode is not None:
         changes["persistent"] = said.delivery_mode is DeliveryMode.PERSISTENT
     return Target(destination, uri, dataclasses.replace(options, **changes), said.reply_to)
-
-
-def random_id() -> str:
-    """A random UUID as text, as `uuid.uuid4` makes it in twice the time."""
-    digits = os.urandom(16).hex()
-    variant = _VARIANTS[digits[16]]
-    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
 def moment() -> dt.datetime:

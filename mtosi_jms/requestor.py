@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.delivery import OutgoingJournal
 from mtosi_jms.errors import ConfigError, HeaderError
+from mtosi_jms.ids import random_id
 from mtosi_jms.incoming import Landing, Orphans
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, to_jms
-from mtosi_jms.messages import Target, moment, random_id, stamped, target_of
+from mtosi_jms.messages import Target, moment, stamped, target_of
 from mtosi_jms.outcomes import Batches, bulk_reply, heard, only_reply
 from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, Limits, SimpleExchange, Strategy
 from mtosi_jms.replies import ReplyPump

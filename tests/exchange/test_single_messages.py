@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-import uuid
 
 import pytest
 
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.binding import to_jms
-from mtosi_jms.messages import moment, random_id, read_reply
+from mtosi_jms.messages import moment, read_reply
 from mtosi_jms.soap import Envelope, Header
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
-
-
-def test_ids_are_random_uuids() -> None:
-    found = [random_id() for _ in range(200)]
-    assert len(set(found)) == len(found)
-    for text in found:
-        known = uuid.UUID(text)
-        assert str(known) == text
-        assert (known.version, known.variant) == (4, uuid.RFC_4122)
 
 
 def test_the_time_of_a_header_is_in_whole_seconds_of_utc() -> None:
