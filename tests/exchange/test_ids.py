@@ -39,5 +39,5 @@ def test_a_child_gets_different_ones() -> None:
         os._exit(0)
     os.waitpid(child, 0)
     os.close(writing)
-    with open(reading, "rb") as pipe:
+    with os.fdopen(reading, "rb") as pipe:
         assert pipe.read().decode() != random_id()
