@@ -94,6 +94,8 @@ class ReplyRules:
         policy: says where replies may be sent; None: with a naming context, to the destinations that it knows and to
             temporary ones; without one, to any queue.
         send_window: how many partial responses to a request may be unconfirmed by the provider.
+        together: whether a reply that the provider does not confirm may be sent with others (`Session.send_soon`). That
+            is safe where the request is acknowledged behind it, on the same way.
         echo: what goes into JMSCorrelationID, after the profile.
 
     Raises:
@@ -105,6 +107,7 @@ class ReplyRules:
     names: NamingContext
     policy: ReplyPolicy | None
     send_window: int
+    together: bool
     echo: JmsEcho = field(init=False)
 
     def __post_init__(self) -> None:
@@ -303,7 +306,7 @@ class Replies:
             else:
                 if self._window is not None:
                     self._window.settle()
-                if self._session.send_soon(route.destination, message) is None:
+                if not (self._rules.together and self._session.send_soon(route.destination, message)):
                     self._session.send(route.destination, message)
         except TransportError as error:
             raise _told_apart(error) from error

@@ -101,7 +101,12 @@ class Supplier:
             names.lookup(self.sender_uri)  # every reply will need it: better now than then
         self.profile = profile
         self._rules = ReplyRules(
-            sender_uri=self.sender_uri, profile=profile, names=names, policy=reply_policy, send_window=send_window
+            sender_uri=self.sender_uri,
+            profile=profile,
+            names=names,
+            policy=reply_policy,
+            send_window=send_window,
+            together=inbox is None,  # with one, a request is done with as soon as its replies are out
         )
         self._eager = eager
         self._inbox = inbox

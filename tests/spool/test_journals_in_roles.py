@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import mtosi_jms as mtosi
-from mtosi_jms.errors import HandlerTimeoutError, TransportError, UnknownOutcomeError
+from mtosi_jms.errors import HandlerTimeoutError, MtosiFault, TransportError, UnknownOutcomeError
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue
 from mtosi_jms.runtime import Backoff, ConsumerRuntime, RuntimeRules
 from mtosi_jms.spool import Inbox, Outbox
@@ -201,6 +201,26 @@ class Ems(ManagedElementRetrieval.Supplier):
 
 
 class TestSupplier:
+    @pytest.mark.parametrize("kept", [False, True])
+    def test_a_reply_of_one_with_an_inbox_is_out_before_its_request_is_done_with(
+        self, connection: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
+    ) -> None:
+        """Elsewhere the acknowledgement of the request goes behind it on the wire; an inbox needs no wire."""
+        soon: list[Any] = []
+        real = type(connection.session()).send_soon
+
+        def send_soon(session: Any, *message: Any) -> Any:
+            soon.append(session)
+            return real(session, *message)
+
+        with Inbox(tmp_path / "inbox") as inbox, mtosi.Requestor(connection, sender_uri="jms/NocOS") as requestor:
+            supplier = mtosi.Supplier(connection, "jms/EmsOS", services=[Ems()], inbox=inbox if kept else None)
+            monkeypatch.setattr(type(connection.session()), "send_soon", send_soon)
+            with supplier:
+                with pytest.raises(MtosiFault, match="not implemented"):
+                    ManagedElementRetrieval(requestor, "jms/EmsOS").get_managed_element(me_ref=name("MD=1/ME=1"))
+        assert bool(soon) is not kept
+
     def test_a_request_that_comes_twice_is_answered_once(self, connection: Any, other: Any, tmp_path: Path) -> None:
         ems = Ems()
         with (
