@@ -216,9 +216,8 @@ class TestSupplier:
         with Inbox(tmp_path / "inbox") as inbox, mtosi.Requestor(connection, sender_uri="jms/NocOS") as requestor:
             supplier = mtosi.Supplier(connection, "jms/EmsOS", services=[Ems()], inbox=inbox if kept else None)
             monkeypatch.setattr(type(connection.session()), "send_soon", send_soon)
-            with supplier:
-                with pytest.raises(MtosiFault, match="not implemented"):
-                    ManagedElementRetrieval(requestor, "jms/EmsOS").get_managed_element(me_ref=name("MD=1/ME=1"))
+            with supplier, pytest.raises(MtosiFault, match="not implemented"):
+                ManagedElementRetrieval(requestor, "jms/EmsOS").get_managed_element(me_ref=name("MD=1/ME=1"))
         assert bool(soon) is not kept
 
     def test_a_request_that_comes_twice_is_answered_once(self, connection: Any, other: Any, tmp_path: Path) -> None:
