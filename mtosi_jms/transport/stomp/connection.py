@@ -33,6 +33,7 @@ from mtosi_jms.transport.stomp.consumer import StompConsumer
 from mtosi_jms.transport.stomp.dialect import Dialect
 from mtosi_jms.transport.stomp.frames import Frame, Received, encode
 from mtosi_jms.transport.stomp.keeper import Keeper
+from mtosi_jms.transport.stomp.leftovers import Leftovers
 from mtosi_jms.transport.stomp.link import Link
 from mtosi_jms.transport.stomp.messages import incoming, outgoing
 from mtosi_jms.transport.stomp.options import Address, StompOptions
@@ -65,6 +66,7 @@ class StompConnection(Connection):
     Attributes:
         lock: guards what is in here.
         options, send_rules: the same.
+        leftovers: messages that no link has written.
         started: whether it delivers.
         dialect: of the broker.
 
@@ -91,7 +93,7 @@ class StompConnection(Connection):
         self._subscriptions = Subscriptions(self.lock, lambda: self.options.send_timeout, self.goodbye)
         self._collector = Collector(self.lock, options.send_timeout)
         self._returned: dict[str, None] = {}
-        self._unsent: list[bytes] = []
+        self.leftovers = Leftovers(self.lock, lambda: self._keeper.current)
         self._numbers = itertools.count(1)
         self._temporaries = Temporaries(self, self._collector)
         self._keeper = Keeper(addresses, options, self)
@@ -230,9 +232,7 @@ class StompConnection(Connection):
 
     def leave(self, frame: Frame) -> bool:
         """Has a frame sent soon, also on the next link where this one is lost before; see `Link.leave`."""
-        with self.lock:
-            link = None if self._unsent else self._keeper.current
-        return link is not None and link.leave(encode(*frame))
+        return self.leftovers.leave(encode(*frame))
 
     def submit(self, frame: Frame, on_settled: Callable[[MtosiError | None], object]) -> None:
         """Sends a frame, and has it told later what became of it; see `Link.submit`."""
@@ -347,27 +347,7 @@ class StompConnection(Connection):
         """
         self._temporaries.restore(link)
         self._subscriptions.restore(link)
-        self.resend(link)
-
-    def unsent(self, frames: Sequence[bytes]) -> None:
-        """Frames that were left to a link never went out: they go out on the next one."""
-        log.warning("%d messages were not written when the connection was lost: they will be on the next", len(frames))
-        with self.lock:
-            self._unsent.extend(frames)
-            link = self._keeper.current
-        if link is not None:  # it was there before this was known
-            self.resend(link)
-
-    def resend(self, link: Link) -> None:
-        """Leaves to a link what the one before never sent."""
-        with self.lock:
-            frames, self._unsent = self._unsent, []
-        while frames and not link.leave(*frames):
-            if not link.is_up:
-                with self.lock:
-                    self._unsent[:0] = frames
-                return
-            link.flush()
+        self.leftovers.hand_on(link)
 
     def _message(self, headers: Mapping[str, str], body: bytes, consumed: Destination) -> JmsMessage:
         return incoming(self.dialect, headers, body, consumed, self._temporaries.destination)

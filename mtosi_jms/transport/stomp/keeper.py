@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from mtosi_jms.errors import AuthenticationError, ConfigError, IllegalStateError, MtosiError, TransportError
 from mtosi_jms.transport.stomp.dialect import Dialect, dialect_of
-from mtosi_jms.transport.stomp.link import ClientIdInUseError, Link
+from mtosi_jms.transport.stomp.link import Link
 from mtosi_jms.transport.stomp.options import Address, StompOptions
+from mtosi_jms.transport.stomp.refusals import ClientIdInUseError
 
 if TYPE_CHECKING:
     from mtosi_jms.transport.stomp.connection import StompConnection
@@ -211,7 +212,7 @@ class Keeper:
 
     def _open(self, address: Address) -> Link:
         told = self._connection
-        link = Link(address, self._options, told.on_messages, told.on_lost, told.unsent)
+        link = Link(address, self._options, told.on_messages, told.on_lost, told.leftovers.keep)
         with self._connection.lock:
             if self._closed:
                 raise IllegalStateError("the connection is closed")

@@ -11,27 +11,16 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from mtosi_jms.errors import (
-    AuthenticationError,
-    ConfigError,
-    IllegalStateError,
-    InvalidDestinationError,
-    MtosiError,
-    ResourceLimitError,
-    SelectorError,
-    TransportError,
-    UnknownOutcomeError,
-)
-from mtosi_jms.masking import without
+from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiError, TransportError, UnknownOutcomeError
 from mtosi_jms.transport.stomp.frames import HEART_BEAT, Frame, Received, encode
 from mtosi_jms.transport.stomp.framewriter import FrameWriter
 from mtosi_jms.transport.stomp.options import Address, StompOptions
+from mtosi_jms.transport.stomp.refusals import refusal
 from mtosi_jms.transport.stomp.wire import Wire, WriteError
 
 OnMessages: TypeAlias = Callable[["Link", Sequence[Received]], None]
 OnUnsent: TypeAlias = Callable[[Sequence[bytes]], object]
 
-_SHOWN: Final = 300
 _SILENCE: Final = 2.0
 """Heart-beats that may be late before a broker is taken for dead."""
 
@@ -39,21 +28,6 @@ _EARLY: Final = 3
 """How many times as often as promised a sign of life is given: ActiveMQ waits not a moment longer."""
 _LOOKS: Final = 8
 """Looks during the shortest interval between signs of life."""
-
-
-class ClientIdInUseError(ConfigError):
-    """Another connection has the client id, or had it until a moment ago."""
-
-
-# What brokers say in ERROR frames, most specific first.
-_REFUSALS: Final[tuple[tuple[tuple[str, ...], type[MtosiError]], ...]] = (
-    (("InvalidClientID", "already connected from"), ClientIdInUseError),
-    (("InvalidSelector", "Invalid selector"), SelectorError),
-    (("is not authorized", "password is invalid", "Security", "AMQ229031", "AMQ229032"), AuthenticationError),
-    (("DestinationDoesNotExist", "InvalidDestination", "No durable subscription exists"), InvalidDestinationError),
-    (("Durable consumer is in use",), IllegalStateError),
-    (("ResourceAllocation", "Usage Manager", "is full"), ResourceLimitError),
-)
 
 
 class Receipt:
@@ -211,7 +185,7 @@ class Link:
         Raises:
             WriteError: the broker has not got the last of them.
             UnknownOutcomeError: one was sent, and not confirmed.
-            MtosiError: the broker refuses one; see `_REFUSALS`.
+            MtosiError: the broker refuses one; see `refusals`.
         """
         deadline = time.monotonic() + seconds
         receipts: dict[str, Receipt] = {}
@@ -373,7 +347,7 @@ class Link:
         self.end(TransportError(f"{self.address}: {error}; is it a STOMP port?"))
 
     def _refused(self, headers: Mapping[str, str], body: bytes) -> None:
-        refused = self._refusal(headers, body)
+        refused = refusal(self.address, headers, body, secret=self._options.password)
         if self._settle(headers.get("receipt-id"), refused):
             return
         self._refused_last = refused
@@ -389,16 +363,6 @@ class Link:
         if receipt is not None:
             receipt.settle(refused)
         return receipt is not None
-
-    def _refusal(self, headers: Mapping[str, str], body: bytes) -> MtosiError:
-        told = body.decode("utf-8", "replace").partition("\n")[0].strip()
-        told = told if ": " in told or len(told) > len(headers.get("message", "")) else headers.get("message", told)
-        told = told.partition(" CoreMessage[")[0]  # Artemis shows the message, with all that its properties hold
-        kind = next((kind for words, kind in _REFUSALS if any(word in told for word in words)), TransportError)
-        text = f"{self.address}: {without(told, self._options.password)[:_SHOWN]}"
-        if kind is AuthenticationError:
-            text = f"{text}; check user and password, and what this user may do"
-        return kind(text)
 
     def _ended(self) -> None:
         self._writer.end()
