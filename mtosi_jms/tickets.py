@@ -94,7 +94,7 @@ def reply_of(action: Any) -> Envelope | None:
     """The envelope of an action that is meant for a caller, None at the end of the exchange; raises what is none."""
     if isinstance(action, Complete):
         return None
-    if isinstance(action, Fail | Broken):
+    if isinstance(action, (Fail, Broken)):
         raise action.error
     payload = action.payload
     if isinstance(payload, Envelope):
