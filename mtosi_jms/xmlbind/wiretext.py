@@ -103,7 +103,8 @@ class Elements(dict[Any, str]):
         self._kind = kind
         self._tag = tag
         if isinstance(kind, EnumType):
-            self.update((text, self._element(text)) for text in kind.known if text is not None)
+            texts = [text for text in kind.known if text is not None]
+            self.update(zip(texts, map(self._tagged, mended("".join(texts), texts)), strict=True))
 
     def of(self, value: Any) -> str:
         """The element of a value that is not remembered.
@@ -114,14 +115,15 @@ class Elements(dict[Any, str]):
         if isinstance(value, Nil):
             raise Odd
         try:
-            return self._element(self._kind.format(value))
+            text = self._kind.format(value)
         except (TypeError, ValueError, OverflowError, ArithmeticError, AttributeError):
             raise Odd from None
-
-    def _element(self, text: str) -> str:
         (written,) = mended(text, (text,))
+        return self._tagged(written)
+
+    def _tagged(self, written: str | None) -> str:
         if not self._tag:
-            return str(written)
+            return written or ""
         return f"<{self._tag}>{written}</{self._tag}>" if written else f"<{self._tag}/>"
 
     def __missing__(self, value: Any) -> str:

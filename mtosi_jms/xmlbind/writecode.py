@@ -34,6 +34,8 @@ _LONGEST_RUN: Final = 4
 _FEW: Final = 3
 """Plain texts for which three searches are faster than a copy without what is suspect."""
 
+_LONG: Final = 100
+"""Characters from which they are not."""
 _MOST_VARIABLES: Final = 300
 """Variables of a function after which it takes in no more classes."""
 
@@ -278,7 +280,8 @@ def _looked_over(names: Sequence[tuple[str, bool]]) -> Iterator[str]:
         together = "".join(f"{{{name}}}" if is_text else f"{{{name} or ''}}" for name, is_text in names)
         yield f'j = f"{together}"'
     if len(names) <= _FEW:
-        yield f'if not {text}.isascii() or not {text}.isprintable() or "&" in {text} or "<" in {text} or ">" in {text}:'
+        plain = f"len({text}) < {_LONG} and {text}.isascii() and {text}.isprintable()"
+        yield f'if not ({plain}) or "&" in {text} or "<" in {text} or ">" in {text}:'
     else:
         yield f"if not {text}.isascii() or len({text}.encode().translate(None, SUSPECT)) != len({text}):"
     both = "".join(f"{name}, " for name, _ in names)
