@@ -127,11 +127,12 @@ class Envelope:
         self._write_body(writer)
         writer.parts.append(f"</{soap}:Body>")
         attributes = self._attributes(writer, "Envelope")
-        content = writer.content()
         namespace = _NAMESPACES[self.version]
         names = f' xmlns:{soap}="{namespace}"{writer.names.declarations(_DECLARED[namespace])}'
         head = f"<{soap}:Envelope{names}{attributes}>"
-        return b"".join((DECLARATION, head.encode(), content, f"</{soap}:Envelope>".encode()))
+        writer.parts.insert(0, DECLARATION + head.encode())
+        writer.parts.append(f"</{soap}:Envelope>")
+        return writer.content()
 
     def _attributes(self, writer: Writer, element: str) -> str:
         attributes = self.attributes.get(element)

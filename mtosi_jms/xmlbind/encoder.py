@@ -20,6 +20,7 @@ from mtosi_jms.xmlbind.registry import XSI_NIL, XSI_TYPE
 from mtosi_jms.xmlbind.simpletypes import QNameType, SimpleType
 from mtosi_jms.xmlbind.table import ClassTable
 from mtosi_jms.xmlbind.values import Extras, Leaf, Nil, RawXml, XmlObject
+from mtosi_jms.xmlbind.wiretext import joined, pieces
 from mtosi_jms.xmlbind.writecode import inner_text
 from mtosi_jms.xmlbind.writeplan import (
     ANY,
@@ -34,7 +35,6 @@ from mtosi_jms.xmlbind.writeplan import (
     escape_text,
     forbidden_character,
     forbidden_place,
-    has_forbidden,
     is_excused,
     write_plan,
 )
@@ -49,12 +49,12 @@ class Writer:
     """Writes objects into one text whose namespaces are declared by whoever closes it.
 
     Attributes:
-        parts: pieces of text so far.
+        parts: pieces so far: text, or bytes of UTF-8 that were looked over.
         names: the namespaces that the pieces need, to be declared on an element around them.
     """
 
     def __init__(self) -> None:
-        self.parts: list[str] = []
+        self.parts: list[str | bytes] = []
         self.names = Names()
         self._roots: list[Any] = []
 
@@ -85,14 +85,11 @@ class Writer:
         Raises:
             EncodeError: a character that XML does not allow.
         """
-        text = "".join(self.parts)
         try:
-            data = text.encode()
-            if not has_forbidden(data):
-                return data
-        except UnicodeEncodeError:
+            return joined(self.parts)
+        except Odd:
             pass
-        character = forbidden_character(text)
+        character = forbidden_character("".join(part for part in self.parts if isinstance(part, str)))
         places = (forbidden_place(root, type(root).__name__) for root in self._roots)
         place = next((place for place in places if place is not None), "")
         raise EncodeError(f"character {character} is not allowed in XML", place)
@@ -115,7 +112,7 @@ class Writer:
             except Odd:
                 pass
             else:
-                self.parts.append(f"<{tag}>{inner}</{tag}>" if inner else f"<{tag}/>")
+                self.parts += pieces(tag, inner)
                 return
         self.names.plans.add(plan)
         extras: Extras | None = obj.extras
@@ -190,7 +187,7 @@ class Writer:
         self._object(value, table, tag, attributes)
 
     def piece(self, out: Out, value: Any) -> str:
-        """The element of an object in the place of a field, as text.
+        """The element of an object in the place of a field, as wire text.
 
         Raises:
             Odd: it cannot be written there; `_bound` says why.
@@ -198,7 +195,7 @@ class Writer:
         outer, self.parts = self.parts, []
         try:
             self._bound(out, value)
-            return "".join(self.parts)
+            return joined(self.parts).decode("latin-1")
         except EncodeError:
             raise Odd from None
         finally:
@@ -285,7 +282,7 @@ class Writer:
                     self.parts.append(escape_text(part)) if isinstance(part, str) else self._free(part)
                 except EncodeError as error:
                     raise error.inside(f"{name}[{index}]") from None
-            return "".join(self.parts)
+            return "".join(part if isinstance(part, str) else part.decode() for part in self.parts)
         finally:
             self.parts = outer
 
@@ -382,4 +379,4 @@ def encode_object(obj: Any) -> bytes:
     if not isinstance(obj, RawXml) and (tag := _TAG.match(content)) is not None:
         end = tag.end()
         names = writer.names.declarations().encode()
-    return b"".join((DECLARATION, content[:end], names, content[end:]))
+    return b"".join((DECLARATION, content[:end], names, memoryview(content)[end:]))

@@ -201,8 +201,11 @@ def format_date_time(value: dt.datetime) -> str:
     """ISO form with `Z` for UTC and a fraction only where there is one."""
     if not isinstance(value, dt.datetime):
         raise TypeError(f"a datetime is needed, not {type(value).__name__}")
-    bare = value.replace(tzinfo=None).isoformat()
-    return (bare.rstrip("0") if value.microsecond else bare) + _zone_text(value)
+    if type(value) is dt.datetime and value.tzinfo is dt.UTC:  # as nearly all are
+        bare, zone = value.isoformat()[:-6], "Z"
+    else:
+        bare, zone = value.replace(tzinfo=None).isoformat(), _zone_text(value)
+    return f"{bare.rstrip('0') if value.microsecond else bare}{zone}"
 
 
 def parse_date(text: str) -> dt.date:

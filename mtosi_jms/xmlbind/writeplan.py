@@ -131,7 +131,9 @@ def escape_attribute(text: str) -> str:
 
 def has_forbidden(data: bytes) -> bool:
     """Whether a text in UTF-8 holds a character that XML does not allow."""
-    return len(data.translate(None, _CONTROLS)) != len(data) or b"\xef\xbf\xbe" in data or b"\xef\xbf\xbf" in data
+    if len(data.translate(None, _CONTROLS)) != len(data):
+        return True
+    return 0xEF in data and (b"\xef\xbf\xbe" in data or b"\xef\xbf\xbf" in data)
 
 
 def forbidden_character(text: str) -> str | None:

@@ -16,7 +16,10 @@ from lxml import etree
 
 from mtosi_codegen import generate, write
 from mtosi_jms import xmlbind
+from mtosi_jms.errors import EncodeError
 from mtosi_jms.namespaces import XSI
+from mtosi_jms.xmlbind import encoder, writecode
+from mtosi_jms.xmlbind.fast import Odd
 
 SCHEMAS = Path(__file__).with_name("schemas")
 PREFIXES = {
@@ -125,3 +128,28 @@ def read(doc: Callable[[str], bytes], package: str) -> Callable[..., Any]:
         return SimpleNamespace(value=value, warnings=warnings, rules=[warning.rule for warning in warnings])
 
     return make
+
+
+def _written(obj: Any) -> tuple[str, Any]:
+    try:
+        return "bytes", xmlbind.encode(obj)
+    except EncodeError as error:
+        return "error", str(error)
+
+
+@pytest.fixture
+def both(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], tuple[Any, Any]]:
+    """What the functions that write objects make of one, and what the tables do: bytes, or the error's text."""
+    monkeypatch.setattr(writecode, "WORTH_MAKING", 1)
+    by_function = encoder.inner_text
+
+    def odd(*_: object) -> str:
+        raise Odd
+
+    def write(obj: Any) -> tuple[Any, Any]:
+        monkeypatch.setattr(encoder, "inner_text", odd)
+        by_tables = _written(obj)
+        monkeypatch.setattr(encoder, "inner_text", by_function)
+        return _written(obj), by_tables
+
+    return write

@@ -11,14 +11,11 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms import xmlbind
-from mtosi_jms.errors import EncodeError
 from mtosi_jms.simulator.ems import InventoryEms
 from mtosi_jms.simulator.network import Network
 from mtosi_jms.stubs.fmw.notmsg import Notify, NotifyMessage
 from mtosi_jms.stubs.mri import rir
-from mtosi_jms.xmlbind import NIL, Extras, RawXml, XmlObject, encoder, writecode
-from mtosi_jms.xmlbind.fast import Odd
+from mtosi_jms.xmlbind import NIL, Extras, RawXml, XmlObject
 
 STRANGE: tuple[Any, ...] = (
     None,
@@ -49,31 +46,6 @@ STRANGE: tuple[Any, ...] = (
     object(),
     RawXml(b"<v xmlns='urn:v'/>"),
 )
-
-
-def _written(obj: Any) -> tuple[str, Any]:
-    try:
-        return "bytes", xmlbind.encode(obj)
-    except EncodeError as error:
-        return "error", str(error)
-
-
-@pytest.fixture
-def both(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], tuple[Any, Any]]:
-    """What both ways make of an object."""
-    monkeypatch.setattr(writecode, "WORTH_MAKING", 1)
-    by_function = encoder.inner_text
-
-    def odd(*_: object) -> str:
-        raise Odd
-
-    def write(obj: Any) -> tuple[Any, Any]:
-        monkeypatch.setattr(encoder, "inner_text", odd)
-        by_tables = _written(obj)
-        monkeypatch.setattr(encoder, "inner_text", by_function)
-        return _written(obj), by_tables
-
-    return write
 
 
 def _objects_in(value: Any) -> list[XmlObject]:

@@ -37,11 +37,12 @@ def is_plain(body: bytes) -> bool:
         if len(body) <= _PIECE:
             body.decode()
             return len(body.translate(None, _SPECIAL)) == len(body)
-        decoder = codecs.getincrementaldecoder("utf-8")()
-        view = memoryview(body)
-        for start in range(0, len(body), _PIECE):
-            decoder.decode(view[start : start + _PIECE])
-        decoder.decode(b"", final=True)
+        if not body.isascii():
+            decoder = codecs.getincrementaldecoder("utf-8")()
+            view = memoryview(body)
+            for start in range(0, len(body), _PIECE):
+                decoder.decode(view[start : start + _PIECE])
+            decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         return False
     return not any(one in body for one in _SPECIALS)
