@@ -48,7 +48,9 @@ def test_to_the_next_and_back(
     two_ways: tuple[Proxy, Proxy], open_stomp: Callable[..., Any], login: dict[str, str], queue: Queue
 ) -> None:
     session = open_stomp(url(*two_ways), **login).session()
-    consumer = session.consumer(queue)
+    # What Artemis delivers while the connection breaks it may keep until it is started again: docs/delivery.md.
+    late = session.connection.metadata.provider != "ActiveMQ"
+    consumer = None if late else session.consumer(queue)
     for turn in range(6):
         here, there = two_ways[turn % 2], two_ways[1 - turn % 2]
         there.refuse(False)
@@ -56,6 +58,7 @@ def test_to_the_next_and_back(
         here.cut()
         send_surely(session, queue, turn)
         assert b"\n\n%d\0" % turn in there.sent
+    consumer = consumer or session.consumer(queue)
     taken: set[bytes] = set()
     while len(taken) < 6:
         delivery = consumer.receive(LONG)
