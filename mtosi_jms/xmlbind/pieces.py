@@ -118,20 +118,30 @@ class Piece:
         found = self.match(text, at)
         if found is None:
             return None
-        return self._carefully(found, care) if care else self.build(*found.groups()), found.end()
+        end = found.end()
+        if care & OCTETS:
+            return self._with_octets(found), end
+        build = self.careful if care and text.find("&", at, end) >= 0 else self.build
+        return build(*found.groups()), end
 
     def take_all(self, text: str, at: int, care: int) -> tuple[list[Any], int]:
         """What stands at a position one after the other, and where the last ends; as `take`."""
-        match, build = self.match, self.build
+        match, build, careful, find = self.match, self.build, self.careful, text.find
         taken: list[Any] = []
         while found := match(text, at):
-            taken.append(self._carefully(found, care) if care else build(*found.groups()))
-            at = found.end()
+            end = found.end()
+            if care & OCTETS:
+                taken.append(self._with_octets(found))
+            elif care and find("&", at, end) >= 0:
+                taken.append(careful(*found.groups()))
+            else:
+                taken.append(build(*found.groups()))
+            at = end
         return taken, at
 
-    def _carefully(self, found: re.Match[str], care: int) -> Any:
+    def _with_octets(self, found: re.Match[str]) -> Any:
         text = found[0]
-        if care & OCTETS and not text.isascii():
+        if not text.isascii():
             again = self.match(real(text))
             if again is None:
                 raise Odd

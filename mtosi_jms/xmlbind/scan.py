@@ -50,7 +50,9 @@ _ROOT = re.compile(_DECLARATION + _START_TAG)
 _ENCODING = re.compile(r"<\?xml [^<>?]*encoding\s*=\s*[\"'](?!utf-8[\"'])", re.IGNORECASE)
 _BODY = re.compile(r"<((?:[^\s<>/:]+:)?Body)(?:\s[^<>]*)?(?<!/)>[ \t\n]*" + _START_TAG)
 _BODIES = re.compile(r"<(?:[^\s<>/:]+:)?Body[\s/>]")
+_PREDEFINED: Final = ("amp;", "lt;", "gt;", "quot;", "apos;")
 _REFERENCE = re.compile("&(?!(?:amp|lt|gt|quot|apos);)")
+_FEW_REFERENCES: Final = 512
 _EMPTY_TAG = re.compile(r"<([^<>\"'/\s!?]+)[ \t]*/>")
 
 
@@ -174,13 +176,16 @@ def plain_text(data: bytes, limits: Limits) -> str | None:
         data: the document.
         limits: bounds on it.
     """
-    if not _is_bounded(data, limits):
+    if len(data) > limits.max_bytes or limits.max_depth < _DEPTH_OF_PATTERNS:
+        return None
+    if len(data.translate(None, _CONTROLS)) != len(data):
         return None
     try:
         text = data.decode()
     except UnicodeDecodeError:
         return None
-    return None if _has_no_characters(text) or _is_odd(text) else text
+    forbidden = "\ufffe" in text or "\uffff" in text or ("]" in text and "]]>" in text)
+    return None if forbidden or _ENCODING.match(text) else text
 
 
 def plain_octets(data: bytes, limits: Limits) -> tuple[str | None, bool]:
@@ -193,24 +198,16 @@ def plain_octets(data: bytes, limits: Limits) -> tuple[str | None, bool]:
     Returns:
         The text, and whether there is any octet in it that is no character itself.
     """
-    if not _is_bounded(data, limits):
+    if len(data) > limits.max_bytes or limits.max_depth < _DEPTH_OF_PATTERNS:
+        return None, False
+    if any(map(data.__contains__, _CONTROLS)):  # in a large document they are sooner looked for one by one
         return None, False
     text = data.decode("latin-1")
+    if ("]" in text and "]]>" in text) or _ENCODING.match(text):
+        return None, False
     if text.isascii():
-        return (None, False) if _is_odd(text) else (text, False)
-    return (text, True) if _is_unicode(data) and not _is_odd(text) else (None, False)
-
-
-def _is_bounded(data: bytes, limits: Limits) -> bool:
-    if len(data) > limits.max_bytes or limits.max_depth < _DEPTH_OF_PATTERNS:
-        return False
-    if len(data) >= SMALLEST:  # sooner looked for one by one
-        return not any(map(data.__contains__, _CONTROLS))
-    return len(data.translate(None, _CONTROLS)) == len(data)
-
-
-def _is_odd(text: str) -> bool:
-    return bool(("]" in text and "]]>" in text) or _ENCODING.match(text))
+        return text, False
+    return (text, True) if _is_unicode(data) else (None, False)
 
 
 def _is_unicode(data: bytes) -> bool:
@@ -224,14 +221,10 @@ def _is_unicode(data: bytes) -> bool:
             text = data[at:end].decode()
         except UnicodeDecodeError:
             return False
-        if _has_no_characters(text):
+        if "\ufffe" in text or "\uffff" in text:
             return False
         at = end
     return True
-
-
-def _has_no_characters(text: str) -> bool:
-    return "\ufffe" in text or "\uffff" in text
 
 
 def _cut(text: str, start: int, end: int, octets: bool) -> Cut | None:
@@ -256,8 +249,9 @@ def matched(
         octets: whether the octets of the text stand as characters.
     """
     size = end - start
+    refers = text.find("&", start, end) >= 0
     too_long = size > _LONGEST_TEXT and re.search(rf"[^<]{{{_LONGEST_TEXT}}}", text)
-    if too_long or ("&" in text and _REFERENCE.search(text)):  # a reader may pass over texts that it needs not
+    if too_long or (refers and _refers_oddly(text, start, end)):  # a reader may pass over texts that it needs not
         return None
     # The objects of a large document are all young, and alive: a collector that looks for cycles among them time and
     # again, and at last among all there is, takes a quarter of the time and finds nothing.
@@ -265,7 +259,7 @@ def matched(
     if paused:
         gc.disable()
     try:
-        care = ("&" in text and REFERENCES) | (octets and OCTETS)
+        care = (refers and REFERENCES) | (octets and OCTETS)
         value = _whole(read, text, start, end, care)
         if value is None and text.find("/>", start, end) >= 0:
             text = _EMPTY_TAG.sub(r"<\1></\1>", text[start:end])
@@ -274,6 +268,18 @@ def matched(
     finally:
         if paused:
             gc.enable()
+
+
+def _refers_oddly(text: str, start: int, end: int) -> bool:
+    """Whether there is a reference that is not predefined; few are sooner looked at one by one."""
+    at = text.find("&", start, end)
+    for _ in range(_FEW_REFERENCES):
+        if at < 0:
+            return False
+        if not text.startswith(_PREDEFINED, at + 1, end):
+            return True
+        at = text.find("&", at + 1, end)
+    return at >= 0 and _REFERENCE.search(text, at, end) is not None
 
 
 def _whole(

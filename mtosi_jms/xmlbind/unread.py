@@ -3,7 +3,8 @@
 The fields of such an object are empty slots. Reading one makes Python ask the class for `__getattr__`, which makes them
 all; from then on the object is as any other. So whatever goes through attributes sees full objects: comparing,
 printing, copying, pickling, encoding. What has yet to be made is held by the slot of `extras`, which nothing else
-needs before, and which the class guards.
+needs before, and which the class guards. Setting a field asks nobody; what was set stays when the others are made. Nor
+does deleting one: Python refuses it while the slot is empty.
 """
 
 from __future__ import annotations

@@ -170,6 +170,17 @@ def test_what_is_no_document_is_reported_by_the_parser(old: str, new: str, doc: 
         xmlbind.decode(data)
 
 
+@pytest.mark.parametrize("before", [0, 511, 512, 513, 2000])
+@pytest.mark.parametrize(
+    ("reference", "plain"), [("&lt;", True), ("&#60;", False), ("&x;", False), ("& ", False), ("&", False)]
+)
+def test_references_are_looked_at_however_many_there_are(
+    before: int, reference: str, plain: bool, doc: Doc, eager: None
+) -> None:
+    data = doc(BATCH.replace("a &amp; b", "&amp;" * before + reference, 1))
+    assert (scanned(data) is not None) is plain
+
+
 def test_only_utf8_is_read_from_its_text(doc: Doc, eager: None) -> None:
     data = doc(BATCH)
     expected = from_tree(data)[0]

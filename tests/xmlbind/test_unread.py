@@ -176,6 +176,9 @@ def test_extras_set_first_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_deleted_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     found, _ = both(document(1), monkeypatch)
+    with pytest.raises(AttributeError, match="owner"):
+        del found[0].owner
+    assert is_unread(found[0])
     assert found[0].owner == element(0).owner
     del found[0].owner
     with pytest.raises(AttributeError, match="owner"):
