@@ -26,8 +26,6 @@ _BARE: Final = 2
 """What an unread object refers to: its class, and what has yet to be made."""
 
 _filling: Final = threading.RLock()
-_enter: Final = _filling.acquire  # `with` takes twice as long
-_leave: Final = _filling.release
 _held: Final = _SLOT.__get__
 _get: Final = object.__getattribute__
 
@@ -37,16 +35,13 @@ def _look(obj: Any, name: str) -> Any:
 
     If an object is unread, its values are made; what two threads see are the same ones.
     """
-    _enter()
-    try:
+    with _filling:
         try:
             held = _held(obj)
         except AttributeError:
             held = None  # it was deleted
         if held.__class__ is MethodType:
             held(obj)
-    finally:
-        _leave()
     return _get(obj, name)
 
 
@@ -59,7 +54,8 @@ def _extras(obj: Any) -> Any:
 
 
 def _set_extras(obj: Any, value: Any) -> None:
-    _look(obj, "__class__")
+    if len(get_referents(obj)) > 1:  # else it is about to be made
+        _look(obj, "__class__")
     _SLOT.__set__(obj, value)
 
 
@@ -84,12 +80,13 @@ def may_be_unread(cls: Any) -> bool:
         return False
     if any(type(getattr(cls, field.name)) is not MemberDescriptorType for field in _fields(cls)):
         return False
-    hook = getattr(cls, "__getattr__", None)
-    if hook is None and cls.extras is _SLOT:
-        cls.__getattr__ = _look
-        cls.extras = _guard
-    elif hook is not _look or cls.extras is not _guard:
-        return False
+    with _filling:
+        hook = getattr(cls, "__getattr__", None)
+        if hook is None and cls.extras is _SLOT:
+            cls.__getattr__ = _look
+            cls.extras = _guard
+        elif hook is not _look or cls.extras is not _guard:
+            return False
     return len(get_referents(unread(cls, print, [""])[0])) == _BARE
 
 

@@ -338,12 +338,34 @@ def test_nothing_that_a_thread_sets_is_lost_to_one_that_reads(monkeypatch: pytes
             assert one.user_label == other.user_label
 
 
-def test_looking_at_an_object_while_it_is_made_is_no_harm() -> None:
-    """As a finalizer may that the collector runs meanwhile."""
+def publisher() -> Callable[[Any, dict[str, Any]], None]:
+    """What gives an unread element its values, by field."""
     assert may_be_unread(Me)
     lines, known = publication(Me, {field.name: f"v['{field.name}']" for field in dataclasses.fields(Me)})
-    source = "\n".join(["def publish(o, v):", *(f" {line}" for line in lines)])
-    exec(source, known)
+    exec("\n".join(["def publish(o, v):", *(f" {line}" for line in lines)]), known)
+    made: Callable[[Any, dict[str, Any]], None] = known["publish"]
+    return made
+
+
+@pytest.mark.usefixtures("switching")
+def test_one_thread_alone_makes_the_values_of_an_object() -> None:
+    publish = publisher()
+    made: list[int] = []
+
+    def make(number: int, obj: Any) -> None:
+        values = {field.name: str(number) for field in dataclasses.fields(Me)}
+        made.append(number)
+        publish(obj, values)
+
+    objects = unread(Me, make, range(200))
+    seen = in_threads(4, lambda _: [obj.owner for obj in objects])
+    assert seen == [[str(number) for number in range(200)]] * 4
+    assert sorted(made) == list(range(200))
+
+
+def test_looking_at_an_object_while_it_is_made_is_no_harm() -> None:
+    """As a finalizer may that the collector runs meanwhile."""
+    publish = publisher()
     made: list[Any] = []
 
     def make(number: int, obj: Any) -> None:
@@ -351,7 +373,7 @@ def test_looking_at_an_object_while_it_is_made_is_no_harm() -> None:
         made.append(values)
         if len(made) == 1:
             assert obj.owner == [1, "owner"]
-        known["publish"](obj, values)
+        publish(obj, values)
 
     obj = unread(Me, make, [1])[0]
     assert obj.location == [1, "location"]
