@@ -12,6 +12,7 @@ import sys
 import threading
 import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
 from types import MethodType
 from typing import Any
 
@@ -355,6 +356,7 @@ def test_one_thread_alone_makes_the_values_of_an_object() -> None:
     def make(number: int, obj: Any) -> None:
         values = {field.name: str(number) for field in dataclasses.fields(Me)}
         made.append(number)
+        Path.cwd()  # whoever asks the system lets other threads run
         publish(obj, values)
 
     objects = unread(Me, make, range(200))
