@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from mtosi_jms.namespaces import clark
 from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import Limits, find_element
-from mtosi_jms.xmlbind.scan import Recipe, content_of, plain_text, scanners
+from mtosi_jms.xmlbind.scan import SMALLEST, Recipe, content_of, plain_octets, plain_text, scanners
 from mtosi_jms.xmlbind.scanner import Scanner
 from mtosi_jms.xmlbind.table import ClassTable
 
@@ -63,13 +63,14 @@ class Frame:
         self._end = re.compile(f">{_BLANK}</{soap}Body>{_BLANK}</{soap}Envelope>{_BLANK}")
         self._bodies: dict[ClassTable, Recipe[Scanner]] = {}
 
-    def read(self, text: str, start: int, package: str | None) -> Parts | None:
+    def read(self, text: str, start: int, package: str | None, *, octets: bool) -> Parts | None:
         """The parts of an envelope; None where it has to be read from a tree.
 
         Args:
             text: an envelope with this beginning.
             start: where the beginning ends.
             package: generated package whose classes come before those of all others.
+            octets: whether the octets of the text stand as characters.
         """
         between = self._between.search(text, start)
         if between is None:
@@ -81,8 +82,12 @@ class Frame:
         recipe = self._body(name, package)
         if recipe is None or not recipe.is_able:
             return None
-        header = content_of(self._header, text[start : between.start()], len(text))
-        body = content_of(recipe, text[between.end() : end]) if header is not None else None
+        header = content_of(
+            self._header, text[start : between.start()], 0, between.start() - start, len(text), octets=octets
+        )
+        if header is None:
+            return None
+        body = content_of(recipe, text, between.end(), end, octets=octets)
         return None if body is None else Parts(header, body, self._version)
 
     def _body(self, name: str, package: str | None) -> Recipe[Scanner] | None:
@@ -121,8 +126,13 @@ def read_framed(data: bytes, package: str | None, limits: Limits) -> Parts | Non
     except UnicodeDecodeError:
         return None
     frame = _frames.get(beginning)
-    text = plain_text(data, limits) if frame is not None else None
-    return frame.read(text, len(beginning), package) if text is not None and frame is not None else None
+    if frame is None:
+        return None
+    if len(data) >= SMALLEST:
+        text, octets = plain_octets(data, limits)
+    else:
+        text, octets = plain_text(data, limits), False
+    return frame.read(text, start if octets else len(beginning), package, octets=octets) if text is not None else None
 
 
 def remember(data: bytes, names: dict[str | None, str], version: str, limits: Limits) -> None:

@@ -197,7 +197,7 @@ class _ShellReader(_Reader):
     @classmethod
     def of(cls, data: bytes, package: str | None, limits: Limits) -> _ShellReader | None:
         """The reader of an envelope that leaves nothing to report; None where the whole of it needs a tree."""
-        cut = cut_body(data, limits)
+        cut = cut_body(data, limits, octets=True)
         root = parsed_shell(cut, limits) if cut is not None else None
         if cut is None or root is None:
             return None

@@ -132,8 +132,9 @@ class ObjectReader:
         ):
             return False
         recipe = self._recipes.of(cls.__xml__, body[0].nsmap)
-        finder = recipe.get(cut.content)
-        found = recipe.note(matched(finder.find, cut.content)) if finder is not None else None
+        size = len(cut.content)
+        finder = recipe.get(cut.content, 0, size)
+        found = recipe.note(matched(finder.find, cut.content, 0, size)) if finder is not None else None
         if found is None:
             return False
         self._begin(facts, file)

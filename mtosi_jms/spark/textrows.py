@@ -14,8 +14,9 @@ from mtosi_jms.inventory.layout import Routes, node_of
 from mtosi_jms.inventory.objects import is_object
 from mtosi_jms.spark.columns import Many, Struct
 from mtosi_jms.spark.leaves import Column, Leaf, Odd, Present
+from mtosi_jms.xmlbind.islands import Islands
+from mtosi_jms.xmlbind.pieces import unescaped
 from mtosi_jms.xmlbind.plan import OBJECT, STRING
-from mtosi_jms.xmlbind.scanner import Islands, unescaped
 from mtosi_jms.xmlbind.scanplan import ISLAND, TEXT, Cell, Child, Layout, Shape, Steps, Unable
 
 _MOST_KNOWN: Final = 4096
@@ -96,13 +97,13 @@ class Finder:
             raise Unable
         return child, Finder(layout, self._islands, routes), False
 
-    def find(self, text: str, at: int, escapes: bool) -> tuple[list[TextHits], int] | None:
+    def find(self, text: str, at: int, care: int) -> tuple[list[TextHits], int] | None:
         """The objects in a content, and where it ends; None where it does not match.
 
         Args:
             text: the content.
             at: where to begin.
-            escapes: whether there are references in it.
+            care: what there is in it, see `Piece.take`.
         """
         found: list[TextHits] = []
         try:

@@ -18,8 +18,10 @@ from lxml import etree
 
 from mtosi_jms.errors import ForbiddenXmlError, MalformedXmlError
 from mtosi_jms.xmlbind.fast import NOT_PLAIN
+from mtosi_jms.xmlbind.islands import Islands
 from mtosi_jms.xmlbind.parser import Limits, parse_xml
-from mtosi_jms.xmlbind.scanner import Islands, Scanner
+from mtosi_jms.xmlbind.pieces import OCTETS, REFERENCES, real
+from mtosi_jms.xmlbind.scanner import Scanner
 from mtosi_jms.xmlbind.scanplan import Layout, ScanCompiler, Unable
 from mtosi_jms.xmlbind.table import ClassTable
 
@@ -35,6 +37,7 @@ _TRIFLE: Final = 1024
 """What a document counts for besides its own length: of short ones there are many."""
 _LONGEST_TEXT: Final = 10_000_000
 _DEPTH_OF_PATTERNS: Final = 150
+_PIECE: Final = 4096
 _MOST_RECIPES: Final = 64
 _PATIENCE: Final = 16
 _RETRY: Final = 8
@@ -47,7 +50,9 @@ _ROOT = re.compile(_DECLARATION + _START_TAG)
 _ENCODING = re.compile(r"<\?xml [^<>?]*encoding\s*=\s*[\"'](?!utf-8[\"'])", re.IGNORECASE)
 _BODY = re.compile(r"<((?:[^\s<>/:]+:)?Body)(?:\s[^<>]*)?(?<!/)>[ \t\n]*" + _START_TAG)
 _BODIES = re.compile(r"<(?:[^\s<>/:]+:)?Body[\s/>]")
+_PREDEFINED: Final = ("amp;", "lt;", "gt;", "quot;", "apos;")
 _REFERENCE = re.compile("&(?!(?:amp|lt|gt|quot|apos);)")
+_FEW_REFERENCES: Final = 512
 _EMPTY_TAG = re.compile(r"<([^<>\"'/\s!?]+)[ \t]*/>")
 
 
@@ -57,13 +62,15 @@ class Cut:
     Attributes:
         shell: what is left, a document of its own.
         content: what was cut out.
+        octets: whether the octets of the content stand as characters.
         line: the line that it begins on.
     """
 
-    __slots__ = ("content", "line", "shell")
+    __slots__ = ("content", "line", "octets", "shell")
 
-    def __init__(self, text: str, start: int, end: int) -> None:
-        self.shell = (text[:start] + text[end:]).encode()
+    def __init__(self, text: str, start: int, end: int, octets: bool = False) -> None:
+        self.shell = (text[:start] + text[end:]).encode("latin-1" if octets else "utf-8")
+        self.octets = octets
         self.content = text[start:end]
         self.line = text.count("\n", 0, start) + 1
 
@@ -74,19 +81,31 @@ class Cut:
             element: the element, in the tree of the shell.
             table: the table of its class.
         """
-        return content_of(scanners.of(table, element.nsmap), self.content) if is_shell(element) else None
+        if not is_shell(element):
+            return None
+        return content_of(scanners.of(table, element.nsmap), self.content, 0, len(self.content), octets=self.octets)
 
 
-def content_of(recipe: Recipe[Scanner], content: str, weight: int = 0) -> Any:
+def content_of(
+    recipe: Recipe[Scanner], text: str, start: int, end: int, weight: int = 0, *, octets: bool = False
+) -> Any:
     """The object whose element has a content; None where it has to be read from the tree.
 
     Args:
         recipe: of its class and the namespaces in scope, from `scanners`.
-        content: text of a document that is plain.
+        text: text of a document that is plain.
+        start: where the content begins.
+        end: where it ends.
         weight: characters that reading it spares a parser besides.
+        octets: whether the octets of the text stand as characters.
     """
-    scanner = recipe.get(content, weight)
-    return None if scanner is None else recipe.note(matched(scanner.read, content))
+    scanner = recipe.get(text, start, end, weight)
+    if scanner is None:
+        return None
+    if octets and not scanner.takes_octets:
+        text, octets = real(text[start:end]), False
+        start, end = 0, len(text)
+    return recipe.note(matched(scanner.read, text, start, end, octets=octets))
 
 
 def is_shell(element: etree._Element) -> bool:
@@ -101,23 +120,26 @@ def cut_root(data: bytes, limits: Limits) -> Cut | None:
         data: the document.
         limits: bounds on it; what exceeds them is left to the tree, which reports it.
     """
-    text = plain_text(data, limits, SMALLEST)
+    text, octets = plain_octets(data, limits) if len(data) >= SMALLEST else (None, False)
     start = _ROOT.match(text) if text is not None else None
-    return _cut(text, start.end(), text.rfind("</")) if text is not None and start is not None else None
+    return _cut(text, start.end(), text.rfind("</"), octets) if text is not None and start is not None else None
 
 
-def cut_body(data: bytes, limits: Limits) -> Cut | None:
+def cut_body(data: bytes, limits: Limits, *, octets: bool = False) -> Cut | None:
     """An envelope cut inside the first element of its body; None where it has to be read from the tree.
 
     Args:
         data: the envelope.
         limits: as for `cut_root`.
+        octets: whether the octets of the content may stand as characters, which is read sooner.
     """
-    text = plain_text(data, limits, SMALLEST)
+    if len(data) < SMALLEST:
+        return None
+    text, octets = plain_octets(data, limits) if octets else (plain_text(data, limits), False)
     start = _BODY.search(text) if text is not None else None
     if text is None or start is None:
         return None
-    cut = _cut(text, start.end(), text.rfind("</", 0, max(text.rfind(f"</{start.group(1)}"), 0)))
+    cut = _cut(text, start.end(), text.rfind("</", 0, max(text.rfind(f"</{start.group(1)}"), 0)), octets)
     # With a single element of that name, of any namespace, it is the one that the parser will find.
     return cut if cut is not None and len(_BODIES.findall(cut.shell.decode())) == 1 else None
 
@@ -147,15 +169,14 @@ def parsed_shell(cut: Cut, limits: Limits) -> etree._Element | None:
         return None
 
 
-def plain_text(data: bytes, limits: Limits, smallest: int = 0) -> str | None:
+def plain_text(data: bytes, limits: Limits) -> str | None:
     """The text of a document that can be read without a parser as to its size, encoding and characters, else None.
 
     Args:
         data: the document.
         limits: bounds on it.
-        smallest: bytes from which it is worth it.
     """
-    if not smallest <= len(data) <= limits.max_bytes or limits.max_depth < _DEPTH_OF_PATTERNS:
+    if len(data) > limits.max_bytes or limits.max_depth < _DEPTH_OF_PATTERNS:
         return None
     if len(data.translate(None, _CONTROLS)) != len(data):
         return None
@@ -167,46 +188,108 @@ def plain_text(data: bytes, limits: Limits, smallest: int = 0) -> str | None:
     return None if forbidden or _ENCODING.match(text) else text
 
 
-def _cut(text: str, start: int, end: int) -> Cut | None:
+def plain_octets(data: bytes, limits: Limits) -> tuple[str | None, bool]:
+    """As `plain_text`, of a large document: its octets as characters, which takes a quarter of the time.
+
+    Args:
+        data: the document.
+        limits: bounds on it.
+
+    Returns:
+        The text, and whether there is any octet in it that is no character itself.
+    """
+    if len(data) > limits.max_bytes or limits.max_depth < _DEPTH_OF_PATTERNS:
+        return None, False
+    if any(map(data.__contains__, _CONTROLS)):  # in a large document they are sooner looked for one by one
+        return None, False
+    text = data.decode("latin-1")
+    if ("]" in text and "]]>" in text) or _ENCODING.match(text):
+        return None, False
+    if text.isascii():
+        return text, False
+    return (text, True) if _is_unicode(data) else (None, False)
+
+
+def _is_unicode(data: bytes) -> bool:
+    """Whether octets are UTF-8 for characters of XML: piece by piece, which is sooner done than as a whole."""
+    at, size = 0, len(data)
+    while at < size:
+        end = at + _PIECE
+        while end < size and data[end] & 0xC0 == 0x80:
+            end -= 1
+        try:
+            text = data[at:end].decode()
+        except UnicodeDecodeError:
+            return False
+        if "\ufffe" in text or "\uffff" in text:
+            return False
+        at = end
+    return True
+
+
+def _cut(text: str, start: int, end: int, octets: bool) -> Cut | None:
     if end < start:
         return None
     # In a comment, an instruction or a section the places found would mean nothing. The content cannot hold one.
     aside = any("<!" in part for part in (text[:start], text[end:])) or text.find("<?", 1, start) >= 0
-    return None if aside or "<?" in text[end:] else Cut(text, start, end)
+    return None if aside or "<?" in text[end:] else Cut(text, start, end, octets)
 
 
-def matched(read: Callable[[str, int, bool], tuple[T, int] | None], text: str) -> T | None:
+def matched(
+    read: Callable[[str, int, int], tuple[T, int] | None], text: str, start: int, end: int, *, octets: bool = False
+) -> T | None:
     """What a reader makes of a content from end to end; None where it has to be read from the tree.
 
     Args:
-        read: takes the text, where to begin, and whether there are references; gives what it made and where that
-            ends, None or NOT_PLAIN where it can make nothing.
-        text: the content.
+        read: takes the text, where to begin, and what there is to take care of, see `Piece.take`; gives what it made
+            and where that ends, None or NOT_PLAIN where it can make nothing.
+        text: a text with the content in it.
+        start: where the content begins.
+        end: where it ends.
+        octets: whether the octets of the text stand as characters.
     """
-    too_long = len(text) > _LONGEST_TEXT and re.search(rf"[^<]{{{_LONGEST_TEXT}}}", text)
-    if too_long or ("&" in text and _REFERENCE.search(text)):  # a reader may pass over texts that it needs not
+    size = end - start
+    refers = text.find("&", start, end) >= 0
+    too_long = size > _LONGEST_TEXT and re.search(rf"[^<]{{{_LONGEST_TEXT}}}", text)
+    if too_long or (refers and _refers_oddly(text, start, end)):  # a reader may pass over texts that it needs not
         return None
     # The objects of a large document are all young, and alive: a collector that looks for cycles among them time and
     # again, and at last among all there is, takes a quarter of the time and finds nothing.
-    paused = len(text) >= SMALLEST and gc.isenabled()
+    paused = size >= SMALLEST and gc.isenabled()
     if paused:
         gc.disable()
     try:
-        value = _whole(read, text)
-        if value is None and "/>" in text:
-            return _whole(read, _EMPTY_TAG.sub(r"<\1></\1>", text))
+        care = (refers and REFERENCES) | (octets and OCTETS)
+        value = _whole(read, text, start, end, care)
+        if value is None and text.find("/>", start, end) >= 0:
+            text = _EMPTY_TAG.sub(r"<\1></\1>", text[start:end])
+            return _whole(read, text, 0, len(text), care)
         return value
     finally:
         if paused:
             gc.enable()
 
 
-def _whole(read: Callable[[str, int, bool], tuple[T, int] | None], text: str) -> T | None:
+def _refers_oddly(text: str, start: int, end: int) -> bool:
+    """Whether there is a reference that is not predefined; few are sooner looked at one by one."""
+    at = text.find("&", start, end)
+    for _ in range(_FEW_REFERENCES):
+        if at < 0:
+            return False
+        if not text.startswith(_PREDEFINED, at + 1, end):
+            return True
+        at = text.find("&", at + 1, end)
+    return at >= 0 and _REFERENCE.search(text, at, end) is not None
+
+
+def _whole(
+    read: Callable[[str, int, int], tuple[T, int] | None], text: str, start: int, end: int, care: int
+) -> T | None:
     try:
-        made = read(text, 0, "&" in text)
+        made = read(text, start, care)
     except NOT_PLAIN:
         return None
-    return made[0] if made is not None and made[1] == len(text) else None
+    return made[0] if made is not None and made[1] == end else None
 
 
 class Recipe(Generic[T]):
@@ -228,21 +311,24 @@ class Recipe(Generic[T]):
         """Whether there is a reader, or may be one yet."""
         return self._made is not None or not self._compiled
 
-    def get(self, text: str, weight: int = 0) -> T | None:
+    def get(self, text: str, start: int, end: int, weight: int = 0) -> T | None:
         """The reader, made once there was text enough to be worth it; None where the tree is better.
 
         Args:
-            text: a content that is to be read.
+            text: a text with a content that is to be read.
+            start: where the content begins.
+            end: where it ends.
             weight: what counts as text besides.
         """
         if self._failures >= _PATIENCE and self._failures % _RETRY:
             self._failures += 1
             return None
-        self._seen += len(text) + weight + _TRIFLE
+        self._seen += end - start + weight + _TRIFLE
         if not self._compiled and self._seen >= _WORTH_COMPILING:
             self._compiled = True
             try:
-                self._made = self._make(ScanCompiler(self._names, text).content(self._table), Islands(self._names))
+                compiler = ScanCompiler(self._names, text[start:end])
+                self._made = self._make(compiler.content(self._table), Islands(self._names))
             except Unable:
                 pass
         return self._made

@@ -29,7 +29,7 @@ _GROUPS_INSIDE: Final = 60
 _GROUPS_OF_ITEM: Final = 16
 _RUNS_IN_RUNS: Final = 2
 _DEEPEST: Final = 60
-_CAPTURE = re.compile(r"(?<!\\)\((?!\?)")
+_CAPTURE: Final = re.compile(r"(?<!\\)\((?!\?)")
 
 
 class Unable(Exception):
@@ -48,6 +48,7 @@ class Cell:
             those of its fields follow; they begin there where the object is required.
         inner: the shape of an object, or of one object of a list.
         item: one element of a list of texts or of objects; its groups begin at 0.
+        tag: the name in the tags of the element, as a pattern; empty for an island.
     """
 
     slot: Slot
@@ -55,6 +56,7 @@ class Cell:
     at: int
     inner: Shape | None = None
     item: re.Pattern[str] | None = None
+    tag: str = ""
 
     @property
     def required(self) -> bool:
@@ -72,6 +74,7 @@ class Shape:
         groups: how many groups that has.
         cells: the fields, in the order of the schema.
         runs: how deep lists stand in lists.
+        tag: the name in the tags around all that, as a pattern; empty where they are no part of it.
     """
 
     table: ClassTable
@@ -79,6 +82,7 @@ class Shape:
     groups: int = 0
     cells: list[Cell] = field(default_factory=list)
     runs: int = 0
+    tag: str = ""
 
     def add(self, pattern: str, cell: Cell, groups: int) -> None:
         """Append a field whose groups are counted from 0."""
@@ -164,8 +168,7 @@ class ScanCompiler:
         known = {(made.slot if isinstance(made, Child) else made[1].slot).name for made in fields}
         if set(plan.required) - known:
             raise Unable
-        opening, closing = (f"<{name}>{BLANK}", f"</{name}>{BLANK}") if name else (BLANK, "")
-        return _layout(table, fields, opening, closing)
+        return _layout(table, fields, name)
 
     def _name(self, tag: str) -> str | None:
         """The name that stands in the tags of an element, as a pattern; None where it cannot occur."""
@@ -212,9 +215,9 @@ class ScanCompiler:
         )
 
 
-def _layout(table: ClassTable, fields: list[_Found | Child], opening: str, closing: str) -> Layout:
+def _layout(table: ClassTable, fields: list[_Found | Child], name: str) -> Layout:
     """Fields as shapes, each as large as it may be, and the children between them."""
-    last = Shape(table, opening)
+    last = Shape(table, f"<{name}>{BLANK}" if name else BLANK, tag=name)
     steps: list[Shape | Child] = [last]
     for made in fields:
         if isinstance(made, Child):
@@ -225,7 +228,7 @@ def _layout(table: ClassTable, fields: list[_Found | Child], opening: str, closi
             last = Shape(table)
             steps.append(last)
         last.add(*made)
-    last.pattern += closing
+    last.pattern += f"</{name}>{BLANK}" if name else ""
     return last if len(steps) == 1 else Steps(table, steps)
 
 
@@ -233,8 +236,8 @@ def _leaf(name: str, slot: Slot, kind: str) -> _Found:
     """An element of text, or a run of them."""
     one = f"<{name}>([^<]*+)</{name}>{BLANK}"
     if slot.many:
-        return _repeated(one, slot), Cell(slot, kind, 0, item=re.compile(one)), 1
-    return _optional(one, slot), Cell(slot, kind, 0), 1
+        return _repeated(one, slot), Cell(slot, kind, 0, item=re.compile(one), tag=name), 1
+    return _optional(one, slot), Cell(slot, kind, 0, tag=name), 1
 
 
 def _optional(one: str, slot: Slot) -> str:
@@ -243,7 +246,12 @@ def _optional(one: str, slot: Slot) -> str:
 
 def _repeated(one: str, slot: Slot) -> str:
     """All elements of a list as one group."""
-    return f"((?:{_CAPTURE.sub('(?:', one)}){'++' if slot.field.min else '*+'})"
+    return f"((?:{without_groups(one)}){'++' if slot.field.min else '*+'})"
+
+
+def without_groups(pattern: str) -> str:
+    """A pattern that finds the same and keeps nothing."""
+    return _CAPTURE.sub("(?:", pattern)
 
 
 def _able(table: ClassTable) -> bool:

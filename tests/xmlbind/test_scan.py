@@ -13,10 +13,11 @@ import pytest
 
 from mtosi_jms import soap, xmlbind
 from mtosi_jms.errors import MtosiError
+from mtosi_jms.soap import frames
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri.mer import GetAllManagedElementsResponse
 from mtosi_jms.stubs.nrf.me import ManagedElementListType, Me
-from mtosi_jms.xmlbind import DEFAULT_LIMITS, Issues, Limits, find_element, parse_xml, scan
+from mtosi_jms.xmlbind import DEFAULT_LIMITS, Issues, Limits, find_element, parse_xml, scan, scanner
 from mtosi_jms.xmlbind.decoder import decode_root
 from mtosi_jms.xmlbind.scanner import Scanner
 
@@ -27,9 +28,12 @@ VENDOR = "<v:e a='&lt;'>a &amp; b<v:f xmlns='urn:f'><g/></v:f></v:e>"
 BATCH = f"<mer:getAllManagedElementsResponse><mer:meList>{ME * 3}</mer:meList></mer:getAllManagedElementsResponse>"
 
 
-@pytest.fixture
-def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(params=["at once", "unread"])
+def eager(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """Read even small documents from their text, at the first attempt."""
+    if request.param == "unread":
+        monkeypatch.setattr(scanner, "LARGE", 0)
+        monkeypatch.setattr(scanner, "WORTH_SHELLS", 0)
     monkeypatch.setattr(scan, "SMALLEST", 0)
     monkeypatch.setattr(scan, "_WORTH_COMPILING", 0)
     monkeypatch.setattr(scan, "_PATIENCE", 1 << 60)
@@ -166,6 +170,17 @@ def test_what_is_no_document_is_reported_by_the_parser(old: str, new: str, doc: 
         xmlbind.decode(data)
 
 
+@pytest.mark.parametrize("before", [0, 511, 512, 513, 2000])
+@pytest.mark.parametrize(
+    ("reference", "plain"), [("&lt;", True), ("&#60;", False), ("&x;", False), ("& ", False), ("&", False)]
+)
+def test_references_are_looked_at_however_many_there_are(
+    before: int, reference: str, plain: bool, doc: Doc, eager: None
+) -> None:
+    data = doc(BATCH.replace("a &amp; b", "&amp;" * before + reference, 1))
+    assert (scanned(data) is not None) is plain
+
+
 def test_only_utf8_is_read_from_its_text(doc: Doc, eager: None) -> None:
     data = doc(BATCH)
     expected = from_tree(data)[0]
@@ -284,7 +299,7 @@ def test_after_some_failures_patterns_are_tried_now_and_then(monkeypatch: pytest
     monkeypatch.setattr(scan, "_PATIENCE", 3)
     tried: list[str] = []
     real = scan.matched
-    monkeypatch.setattr(scan, "matched", lambda read, text: (tried.append(text), real(read, text))[1])
+    monkeypatch.setattr(scan, "matched", lambda *given, **how: (tried.append(given[1]), real(*given, **how))[1])
     good = xmlbind.encode(large(2))
     odd = good.replace(b"</coi:owner>", b"</coi:owner><x/>", 1)
     for _ in range(99):
@@ -317,6 +332,7 @@ def envelope(body: Any = None) -> bytes:
 @pytest.fixture
 def cuts(monkeypatch: pytest.MonkeyPatch, eager: None) -> list[Any]:
     """What was read from the text of bodies."""
+    monkeypatch.setattr(frames, "_frames", {})
     found: list[Any] = []
     real = scan.Cut.read
     monkeypatch.setattr(scan.Cut, "read", lambda *arguments: (found.append(real(*arguments)), found[-1])[1])

@@ -1,0 +1,73 @@
+"""Elements that no pattern describes, inside documents that are read from their text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+from xml.sax.saxutils import quoteattr
+
+from lxml import etree
+
+from mtosi_jms.xmlbind.decoder import Reader
+from mtosi_jms.xmlbind.fast import Odd
+from mtosi_jms.xmlbind.issues import Issues
+from mtosi_jms.xmlbind.parser import make_parser
+from mtosi_jms.xmlbind.plan import Slot
+from mtosi_jms.xmlbind.values import Nil
+
+_LARGEST_ISLAND: Final = 4096
+
+
+class Islands:
+    """Reads elements that no pattern describes, each from a small tree of its own.
+
+    Args:
+        names: the namespaces in scope, by prefix.
+    """
+
+    __slots__ = ("_opening", "_parser")
+
+    def __init__(self, names: Mapping[str | None, str]) -> None:
+        declared = (
+            f" xmlns{':' if prefix else ''}{prefix or ''}={quoteattr(space)}" for prefix, space in names.items()
+        )
+        self._opening = f"<sea{''.join(declared)}>"
+        self._parser = make_parser()
+
+    def __call__(self, text: str, slot: Slot) -> list[Any]:
+        """The values of the elements of a slot that stand one after the other.
+
+        Raises:
+            NOT_PLAIN: they have to be read with the whole document: they are large, or leave something to report.
+        """
+        issues = Issues()
+        reader = Reader(issues)
+        values = [reader.child(element, slot) for element in self.elements(text, slot)]
+        lost = issues.found or any(value is None for value in values)
+        if lost or any(isinstance(value, Nil) and not slot.field.nillable for value in values):
+            raise Odd
+        return values
+
+    def elements(self, text: str, slot: Slot) -> list[etree._Element]:
+        """The elements of a slot that stand one after the other.
+
+        Raises:
+            NOT_PLAIN: as above.
+        """
+        root = self.parsed(text)
+        if any(element.tag != slot.field.tag for element in root):
+            raise Odd
+        return list(root)
+
+    def parsed(self, text: str) -> etree._Element:
+        """Any elements, below one that declares the namespaces in scope.
+
+        Raises:
+            NOT_PLAIN: as above.
+        """
+        if len(text) > _LARGEST_ISLAND:  # and so neither too deep nor too crowded
+            raise Odd
+        try:
+            return etree.fromstring(f"{self._opening}{text}</sea>", self._parser)
+        except etree.XMLSyntaxError:
+            raise Odd from None
