@@ -217,7 +217,7 @@ class _Coder:
         rest = pattern.group(f"(?:{without_groups(item.text)}){more}")
         pattern.text += ends
         find = self._find(cell, item)
-        self._line(f"for {', '.join(item.groups)} in {find}{rest}) if {rest} else ():")
+        self._line(f"for {', '.join(item.groups) or '_'} in {find}{rest}) if {rest} else ():")
         self._lines += [" " * self._depth + line for line in body._lines]
         self._line(f" {name}.append({one})")
         self._depth = depth

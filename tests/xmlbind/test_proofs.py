@@ -21,7 +21,7 @@ from mtosi_jms.xmlbind.islands import Islands
 from mtosi_jms.xmlbind.pieces import OCTETS, REFERENCES, Piece
 from mtosi_jms.xmlbind.plan import LEAF, OBJECT, STRING, plan_of
 from mtosi_jms.xmlbind.proofs import form_of, maker_of
-from mtosi_jms.xmlbind.scanplan import ScanCompiler, Shape, Unable
+from mtosi_jms.xmlbind.scanplan import INSIDE, Cell, ScanCompiler, Shape, Unable
 from mtosi_jms.xmlbind.shells import Shells
 from mtosi_jms.xmlbind.simpletypes import EnumType, SimpleType
 
@@ -189,6 +189,21 @@ def compared(cls: Any, chance: random.Random) -> tuple[int, int]:
     assert end == expected[1]
     assert looked_at(found) == looked_at(expected[0])
     return int(end == len(whole)), 1
+
+
+def test_elements_with_nothing_that_can_be_in_them_are_counted(c: ModuleType) -> None:
+    """As those of a list all of whose fields are of namespaces that the document does not name."""
+    plan = plan_of(c.Store.__xml__)
+    slot = next(slot for slot in plan.slots.values() if slot.name == "box")
+    empty = Shape(slot.target, "<c:box></c:box>", tag="c:box")
+    shape = Shape(c.Store.__xml__, "<c:store>", tag="c:store")
+    shape.add("((?:<c:box></c:box>)*+)", Cell(slot, INSIDE, 0, empty, re.compile(empty.pattern), "c:box"), 1)
+    shape.pattern += "</c:store>"
+    whole = "".join(f"<c:store>{'<c:box></c:box>' * count}</c:store>" for count in range(7))
+    shells = Shells(shape, Piece(shape, c.Store, Islands({"c": "urn:test:constructs"})))
+    found, end = shells.take_all(whole, 0, 0)
+    assert end == len(whole)
+    assert [len(store.box) for store in found] == list(range(7))
 
 
 @pytest.mark.parametrize("seed", range(2))
