@@ -9,7 +9,6 @@ import math
 import re
 import time
 from decimal import Decimal
-from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from mtosi_jms.errors import MtosiError, TransportError
@@ -129,9 +128,12 @@ def whole_number(value: object) -> int | None:
 
 
 def _body_digest(document: bytes) -> bytes:
-    """A digest of the SOAP body alone: a supplier that answers again writes another time into the header."""
+    """A digest of the SOAP body alone: a supplier that answers again writes another time into the header.
+
+    It is the interpreter's keyed hash, which is for this process and takes a fifth of the time of others.
+    """
     body = _BODY.search(document)
-    return blake2b(document[body.start() :] if body else document, digest_size=16).digest()
+    return hash(memoryview(document)[body.start() if body else 0 :]).to_bytes(8, "little", signed=True)
 
 
 def have_again(session: Session) -> None:
