@@ -78,7 +78,7 @@ class Sender(AsyncSender, Protocol):
         """See `Session.send`."""
         ...
 
-    def send_soon(self, destination: Destination, message: JmsMessage) -> JmsMessage | None:
+    def send_soon(self, destination: Destination, message: JmsMessage, *, can_wait: bool) -> JmsMessage | None:
         """See `Session.send_soon`."""
         ...
 
@@ -306,7 +306,8 @@ class Replies:
             else:
                 if self._window is not None:
                     self._window.settle()
-                if not (self._rules.together and self._session.send_soon(route.destination, message)):
+                together = self._rules.together and self._session.send_soon(route.destination, message, can_wait=True)
+                if not together:
                     self._session.send(route.destination, message)
         except TransportError as error:
             raise _told_apart(error) from error

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_MANY: Final = 4
+_MANY: Final = 32
 """Exchanges in flight from which on a request need not have a write of its own."""
 _STRATEGIES = {"both": Strategy.BOTH, "xml": Strategy.XML, "jms": Strategy.MESSAGE_ID}
 
@@ -265,7 +265,7 @@ class Requestor:
         if not self._sending.acquire(blocking=False):
             return False
         try:
-            sent = self._session.send_soon(opened.destination, opened.message)
+            sent = self._session.send_soon(opened.destination, opened.message, can_wait=self._has_company())
         except BaseException:
             self._pump.close_ticket(opened.ticket)
             raise
@@ -357,10 +357,13 @@ class Requestor:
             raise HeaderError("correlationId", "required: replies could not be told apart (R3b)")
         return stamped(message, options.persistent, options.time_to_live)
 
+    def _has_company(self) -> bool:
+        """Whether so many exchanges are in flight that more is about to be sent, and one write does for several."""
+        return self._pump.pending >= _MANY
+
     def _send(self, target: Destination, message: JmsMessage) -> JmsMessage:
         with self._sending:
-            # With many in flight more is about to be sent, and one write may do for several of them.
-            soon = self._session.send_soon(target, message) if self._pump.pending >= _MANY else None
+            soon = self._session.send_soon(target, message, can_wait=True) if self._has_company() else None
             return self._session.send(target, message) if soon is None else soon
 
     def _limits(self, options: CallOptions) -> Limits:

@@ -37,7 +37,7 @@ class Recorder:
         self.sent.append(found)
         return found
 
-    def send_soon(self, destination: Destination, message: JmsMessage) -> JmsMessage:
+    def send_soon(self, destination: Destination, message: JmsMessage, *, can_wait: bool = False) -> JmsMessage:
         """The same: nothing is waited for anyway."""
         return self.send(destination, message)
 

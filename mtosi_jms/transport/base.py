@@ -209,16 +209,16 @@ class Session(_Closeable):
             TransportError: the provider failed; whether it has the message may be unknown.
         """
 
-    def send_soon(self, destination: Destination, message: JmsMessage) -> JmsMessage | None:
+    def send_soon(self, destination: Destination, message: JmsMessage, *, can_wait: bool = False) -> JmsMessage | None:
         """Sends a message without waiting for anything, if that can be: not for room, a connection or the provider.
 
-        It keeps its place among the messages of the session. A transport may hold it for some milliseconds, to send it
-        together with others; so this is for who has more to do at once. No outcome is told, as there is none of a
-        message that nobody confirms.
+        It keeps its place among the messages of the session. A transport may send it together with others, when threads
+        that work leave time for it. No outcome is told, as there is none of a message that nobody confirms.
 
         Args:
             destination: where it goes.
             message: what is sent.
+            can_wait: it may be held some milliseconds, for others to come or for the next call that sends anything.
 
         Returns:
             The message as sent, as `send` does; None: it was not sent, and is to be sent by `send`. That is so for

@@ -209,9 +209,9 @@ class TestSupplier:
         soon: list[Any] = []
         real = type(connection.session()).send_soon
 
-        def send_soon(session: Any, *message: Any) -> Any:
+        def send_soon(session: Any, *message: Any, **how: Any) -> Any:
             soon.append(session)
-            return real(session, *message)
+            return real(session, *message, **how)
 
         with Inbox(tmp_path / "inbox") as inbox, mtosi.Requestor(connection, sender_uri="jms/NocOS") as requestor:
             supplier = mtosi.Supplier(connection, "jms/EmsOS", services=[Ems()], inbox=inbox if kept else None)

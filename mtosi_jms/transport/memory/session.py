@@ -72,7 +72,7 @@ class MemorySession(Session):
                 self._await_room([(destination, message)])
             return self.put(destination, message)
 
-    def send_soon(self, destination: Destination, message: JmsMessage) -> JmsMessage | None:
+    def send_soon(self, destination: Destination, message: JmsMessage, *, can_wait: bool = False) -> JmsMessage | None:
         """See `Session.send_soon`: at once, unless destinations are bounded."""
         if self.transacted or self.provider.limits.capacity is not None:
             return None

@@ -230,9 +230,9 @@ class StompConnection(Connection):
             )
         )
 
-    def leave(self, frame: Frame) -> bool:
+    def leave(self, frame: Frame, *, can_wait: bool) -> bool:
         """Has a frame sent soon, also on the next link where this one is lost before; see `Link.leave`."""
-        return self.leftovers.leave(encode(*frame))
+        return self.leftovers.leave(encode(*frame), can_wait=can_wait)
 
     def submit(self, frame: Frame, on_settled: Callable[[MtosiError | None], object]) -> None:
         """Sends a frame, and has it told later what became of it; see `Link.submit`."""

@@ -54,6 +54,7 @@ class FrameWriter:
         self._thread: threading.Thread | None = None
         self._sleeps = False
         self._posted = False
+        self._urgent = False
         self._ended = False
 
     def send(self, data: bytes, deadline: float | None = None) -> None:
@@ -100,12 +101,22 @@ class FrameWriter:
         if full:
             self.send(b"")
 
-    def leave(self, *messages: bytes) -> bool:
-        """Leaves messages to the thread; False: not these, the link is at its end, or too much waits already."""
+    def leave(self, *messages: bytes, can_wait: bool = False) -> bool:
+        """Leaves messages to the thread.
+
+        Args:
+            messages: as frames.
+            can_wait: it is enough that they go out within five milliseconds; the thread is not woken for them.
+
+        Returns:
+            Whether they were taken; not so at the end of the link, or where too much waits already.
+        """
         with self._lock:
             if self._ended or self._size_left > _MOST_LEFT:
                 return False
-            self._see_to_it(not self._size_left)
+            was_urgent = self._urgent
+            self._posted, self._urgent = True, was_urgent or not can_wait
+            self._see_to_it(self._sleeps or not (can_wait or was_urgent))
             self._waiting.extend((data, True) for data in messages)
             self._size_left += sum(map(len, messages))
             return True
@@ -137,6 +148,7 @@ class FrameWriter:
         with self._lock:
             waiting, self._waiting = self._waiting, []
             self._size = self._size_left = 0
+            self._urgent = False
             return waiting
 
     def _see_to_it(self, wake: bool) -> None:
@@ -150,7 +162,7 @@ class FrameWriter:
         quiet = 0
         while True:
             with self._lock:
-                if not self._size_left and not self._ended:
+                if not self._urgent and not self._ended:
                     self._sleeps = quiet >= _STAY and not self._waiting
                     self._due.wait(None if self._sleeps else _LATEST)
                     self._sleeps = False

@@ -24,11 +24,11 @@ class Leftovers:
         self._current = current
         self._unsent: list[bytes] = []
 
-    def leave(self, frame: bytes) -> bool:
-        """Leaves a frame to the link that is up; False where there is none, or where it would overtake others."""
+    def leave(self, frame: bytes, *, can_wait: bool) -> bool:
+        """Leaves a frame to the link that is up (`Link.leave`); False: there is none, or it would overtake others."""
         with self._lock:
             link = None if self._unsent else self._current()
-        return link is not None and link.leave(frame)
+        return link is not None and link.leave(frame, can_wait=can_wait)
 
     def keep(self, frames: Sequence[bytes]) -> None:
         """Frames that were left to a link never went out: they go out on the next one."""

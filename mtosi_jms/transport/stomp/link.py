@@ -162,13 +162,17 @@ class Link:
         else:
             self._writer.send(data, deadline)
 
-    def leave(self, *frames: bytes) -> bool:
+    def leave(self, *frames: bytes, can_wait: bool = False) -> bool:
         """Has frames sent as soon as threads that work leave time for it; who leaves them goes on at once.
+
+        Args:
+            frames: what is sent.
+            can_wait: it is enough that they go out within 5 ms, together with others.
 
         Returns:
             Whether they were taken; not so at the end of the link, or where too much waits already.
         """
-        return self.lost is None and self._writer.leave(*frames)
+        return self.lost is None and self._writer.leave(*frames, can_wait=can_wait)
 
     def flush(self) -> None:
         """Sends what waits, or finds that it is at its end."""

@@ -52,12 +52,12 @@ class Sender:
         self._completions.completed(message, sent, listener)
         return message
 
-    def send_soon(self, destination: Destination, message: JmsMessage) -> JmsMessage | None:
+    def send_soon(self, destination: Destination, message: JmsMessage, *, can_wait: bool) -> JmsMessage | None:
         """See `Session.send_soon`."""
         if self._transacted or destination.is_temporary or message.delivery_mode is DeliveryMode.PERSISTENT:
             return None
         sent, frame = self._connection.prepare(destination, message)
-        return sent if self._connection.leave(frame) else None
+        return sent if self._connection.leave(frame, can_wait=can_wait) else None
 
     def _transmit(self, frame: Frame, sent: JmsMessage, *, confirmed: bool) -> None:
         try:

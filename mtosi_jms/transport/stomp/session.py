@@ -73,13 +73,13 @@ class StompSession(Session):
                 self.check_open()
             return self._sender.send(destination, message, listener)
 
-    def send_soon(self, destination: Destination, message: JmsMessage) -> JmsMessage | None:
+    def send_soon(self, destination: Destination, message: JmsMessage, *, can_wait: bool = False) -> JmsMessage | None:
         """See `Session.send_soon`. What is lost with its connection, and was not written, goes out on the next one."""
         self.completions.check(message)
         with self.use:
             with self.connection.lock:
                 self.check_open()
-            return self._sender.send_soon(destination, message)
+            return self._sender.send_soon(destination, message, can_wait=can_wait)
 
     def consumer(
         self,

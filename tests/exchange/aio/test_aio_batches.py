@@ -188,7 +188,7 @@ def test_closed_while_it_is_sent(run: Any, until: Any, monkeypatch: pytest.Monke
             return send(*message)
 
         monkeypatch.setattr(pair.requestor._session, "send", slow)
-        monkeypatch.setattr(pair.requestor._session, "send_soon", lambda *message: None)  # it would wait
+        monkeypatch.setattr(pair.requestor._session, "send_soon", lambda *message, **how: None)  # it would wait
         run(ask(pair))
 
 

@@ -146,7 +146,7 @@ def test_cancelled_before_it_is_sent_it_never_is(run: Any, until: Any, ne1: Any,
             return send(destination, message)
 
         monkeypatch.setattr(pair.requestor._session, "send", slow)
-        monkeypatch.setattr(pair.requestor._session, "send_soon", lambda *message: None)  # it would wait
+        monkeypatch.setattr(pair.requestor._session, "send_soon", lambda *message, **how: None)  # it would wait
 
         async def ask() -> None:
             call = stub(pair).aio.get_managed_element
@@ -183,7 +183,9 @@ def test_no_request_overtakes_one_that_waits(run: Any, until: Any, monkeypatch: 
             return send(destination, message)
 
         monkeypatch.setattr(session, "send", slow)
-        monkeypatch.setattr(session, "send_soon", lambda *message: soon(*message) if entered.is_set() else None)
+        monkeypatch.setattr(
+            session, "send_soon", lambda *message, **how: soon(*message, **how) if entered.is_set() else None
+        )
 
         async def ask() -> None:
             call = stub(pair).aio.get_managed_element

@@ -125,6 +125,22 @@ def test_what_is_left_while_another_one_writes_goes_out_in_one_write(
     assert [written.get(timeout=SECONDS) for _ in range(2)] == [b"a", b"bcd"]
 
 
+@pytest.mark.parametrize("can_wait", [False, True])
+def test_what_is_left_goes_out_by_itself(writer: FrameWriter, written: Written, can_wait: bool) -> None:
+    """More than once: the thread that writes it has gone to sleep in between, or has not."""
+    for data in (b"a", b"b", b"c"):
+        assert writer.leave(data, can_wait=can_wait)
+        assert written.get(timeout=SECONDS) == data
+
+
+def test_what_can_wait_goes_out_with_what_cannot(writer: FrameWriter, written: Written) -> None:
+    with writer._turn:  # the thread cannot write meanwhile
+        assert writer.leave(b"a", can_wait=True)
+        assert writer.leave(b"b")
+        assert writer.leave(b"c", can_wait=True)
+    assert written.get(timeout=SECONDS) == b"abc"
+
+
 def test_no_more_is_left_than_there_is_room_for(make: Callable[..., FrameWriter], written: Written) -> None:
     go_on = threading.Event()
 
