@@ -170,7 +170,8 @@ class Requestor:
         if operation.mep == "one-way":
             self._send_one_way(operation, destination, request, options)
             return None
-        envelope = self._only_reply(self._begin(service, operation, destination, request, simple_shape(), options))
+        opened = self.open_exchange(service, operation, destination, request, simple_shape(), options)
+        envelope = self._only_reply(opened)
         return heard(envelope, options, service, operation)
 
     def call_bulk(
@@ -187,12 +188,14 @@ class Requestor:
         Raises:
             As `call`; ConfigError for a one-way operation.
         """
-        shape = bulk_shape(operation, terms)
-        envelope = self._only_reply(self._begin(service, operation, destination, request, shape, options))
+        envelope = self._only_reply(
+            self.open_exchange(service, operation, destination, request, bulk_shape(operation, terms), options)
+        )
         return bulk_reply(envelope, heard(envelope, options, service, operation), terms)
 
-    def _only_reply(self, ticket: Ticket) -> Envelope:
-        """Wait for the one reply of an exchange."""
+    def _only_reply(self, opened: OpenedExchange) -> Envelope:
+        """Send a request and wait for its one reply."""
+        ticket = self.send_request(opened)
         try:
             envelope = self._pump.next(ticket)
         finally:
@@ -214,22 +217,9 @@ class Requestor:
             HeaderError, NamingError, EncodeError: the request cannot be sent; nothing was.
             TransportError: the provider failed.
         """
-        ticket = self._begin(service, operation, destination, request, batch_shape(operation, batch_size), options)
+        shape = batch_shape(operation, batch_size)
+        ticket = self.send_request(self.open_exchange(service, operation, destination, request, shape, options))
         return Batches(self._pump, ticket, service, operation, options)
-
-    def _begin(
-        self,
-        service: ServiceInfo,
-        operation: OperationInfo,
-        destination: Any,
-        request: XmlObject,
-        shape: Mapping[str, Any],
-        options: CallOptions,
-    ) -> Ticket:
-        """Send a request whose replies will be waited for; `shape` is what its header says of the pattern."""
-        opened = self.open_exchange(service, operation, destination, request, shape, options)
-        self.send_request(opened)
-        return opened.ticket
 
     def open_exchange(
         self,
@@ -240,7 +230,10 @@ class Requestor:
         shape: Mapping[str, Any],
         options: CallOptions,
     ) -> OpenedExchange:
-        """Make a request and open its exchange, without waiting for anything."""
+        """Make a request and open its exchange, without waiting for anything.
+
+        `shape` is what the request's header says of the pattern.
+        """
         target = target_of(self.connection.names, destination, options)
         header = self._header(operation, target, shape)
         # Where the provider's id will never be known, a peer that sends back this one instead is understood.
@@ -251,14 +244,15 @@ class Requestor:
         ticket = self._pump.open(exchange, service.root, now, jms_ids=(own_id,) if own_id else ())
         return OpenedExchange(ticket, target.destination, message)
 
-    def send_request(self, opened: OpenedExchange) -> None:
-        """Send the request of an exchange that was opened; closed where that fails."""
+    def send_request(self, opened: OpenedExchange) -> Ticket:
+        """Send the request of an exchange that was opened; where that fails, the exchange is closed."""
         try:
             sent = self._send(opened.destination, opened.message)
         except BaseException:
             self._pump.close_ticket(opened.ticket)
             raise
         self._pump.sent(opened.ticket, sent.message_id)
+        return opened.ticket
 
     def send_request_soon(self, opened: OpenedExchange) -> bool:
         """The same without waiting for anything; False: that cannot be, nothing was sent."""

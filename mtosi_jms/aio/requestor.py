@@ -45,7 +45,7 @@ class _Sending(Protocol):
         /,
     ) -> OpenedExchange: ...
 
-    def send_request(self, opened: OpenedExchange, /) -> None: ...
+    def send_request(self, opened: OpenedExchange, /) -> Ticket: ...
 
     def send_request_soon(self, opened: OpenedExchange, /) -> bool: ...
 
@@ -80,8 +80,8 @@ class AsyncRequestor(Closing):
         if operation.mep == "one-way":
             await self._sender.run(partial(self._one_way, operation, destination, request, options))
             return None
-        begin = partial(self._begun, service, operation, destination, request, simple_shape(), options)
-        return heard(await self._only_reply(begin), options, service, operation)
+        make = partial(self._sending.open_exchange, service, operation, destination, request, simple_shape(), options)
+        return heard(await self._only_reply(make), options, service, operation)
 
     async def call_bulk(
         self,
@@ -94,29 +94,21 @@ class AsyncRequestor(Closing):
     ) -> BulkReply[Any]:
         """Carry out one call in the pattern BulkResponse; see `Requestor.call_bulk` for what is raised."""
         shape = bulk_shape(operation, terms)
-        begin = partial(self._begun, service, operation, destination, request, shape, options)
-        envelope = await self._only_reply(begin)
+        make = partial(self._sending.open_exchange, service, operation, destination, request, shape, options)
+        envelope = await self._only_reply(make)
         return bulk_reply(envelope, heard(envelope, options, service, operation), terms)
 
-    async def _only_reply(self, begin: Callable[[], Awaitable[Ticket]]) -> Envelope:
+    async def _only_reply(self, make: Callable[[], OpenedExchange]) -> Envelope:
         """Send a request and wait for its one reply."""
-        ticket = await begin()
+        ticket = await self._begun(make)
         try:
             return only_reply(await _next(self._pump, ticket), ticket)
         finally:
             self._pump.drop(ticket)
 
-    async def _begun(
-        self,
-        service: ServiceInfo,
-        operation: OperationInfo,
-        destination: Any,
-        request: XmlObject,
-        shape: Mapping[str, Any],
-        options: CallOptions,
-    ) -> Ticket:
+    async def _begun(self, make: Callable[[], OpenedExchange]) -> Ticket:
         """Send a request: at once, unless that might wait for something or would overtake another one."""
-        opened = self._sending.open_exchange(service, operation, destination, request, shape, options)
+        opened = make()
         try:
             if not (self._sender.is_idle and self._sending.send_request_soon(opened)):
                 await self._sender.run(partial(self._sending.send_request, opened))
@@ -140,8 +132,8 @@ class AsyncRequestor(Closing):
             ConfigError: the operation has no response.
         """
         shape = batch_shape(operation, batch_size)
-        begin = partial(self._begun, service, operation, destination, request, shape, options)
-        return AsyncBatches(self._pump, begin, service, operation, options)
+        make = partial(self._sending.open_exchange, service, operation, destination, request, shape, options)
+        return AsyncBatches(self._pump, partial(self._begun, make), service, operation, options)
 
     async def close(self) -> None:
         """Close the requestor; callers that wait get an IllegalStateError. The connection stays open."""
