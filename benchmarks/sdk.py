@@ -102,8 +102,8 @@ def _check(response: Any) -> None:
 
 
 def _check_batch(response: Any) -> None:
-    if response.me_list is None:
-        raise RuntimeError("a batch without its managed elements")
+    if not response.me_list.me:
+        raise RuntimeError("a batch without managed elements")
 
 
 def _read_all(response: Any) -> None:
