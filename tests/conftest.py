@@ -19,12 +19,20 @@ from .java_tools import JavaTools
 from .selector_maker import SelectorMaker
 
 ROOT = Path(__file__).resolve().parent.parent
+PATIENT = ("transport/soak", "transport/stomp", "interop")
+"""Folders of tests that wait for brokers more than they work."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """The SDK's fixtures: pytest has them where this checkout is installed; elsewhere, and with `-p no:`, from here."""
     if not config.pluginmanager.has_plugin(fixtures.__name__):
         config.pluginmanager.register(fixtures, "fixtures of the checkout")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What waits begins first, or at the end a few long files would keep one core busy and the others idle."""
+    folders = tuple(str(ROOT / "tests" / folder) for folder in PATIENT)
+    items.sort(key=lambda item: not str(item.path).startswith(folders))
 
 
 @pytest.fixture(scope="session")
