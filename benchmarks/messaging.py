@@ -1,7 +1,7 @@
 """SimpleResponse and MultipleBatchResponse over the embedded provider: two roles in one process, one GIL.
 
 There is no peer that does this in Python, so the lines beside ours are limits: the binding without messaging (envelope,
-header, mapping and body, made and read), the bodies alone, and the same bytes through `queue.Queue` without any XML.
+header, mapping and body, made and read) and the same bytes through `queue.Queue` without any XML.
 """
 
 from __future__ import annotations
@@ -29,11 +29,9 @@ from mtosi_jms.stubs.mri.mer import (
     GetManagedElementResponse,
 )
 from mtosi_jms.stubs.nrf.me import ManagedElementListType, ManagedElementType
-from mtosi_jms.xmlbind import decode, encode
 
 NAMES = {"jms/InventoryOS": "queue:INVENTORY", "jms/EmsOS": "queue:EMS"}
 BINDING = "the same XML, no messaging"
-BODIES = "the bodies alone"
 WANTED = name("MD=EMS1/ME=NE-7")
 
 
@@ -89,7 +87,6 @@ def _calls(short: str, title: str, threads: int, calls: int, quick: bool) -> Com
         sides = [
             Side("mtosi_jms over memory:", "ours", _in_threads(threads, calls, lambda: call)),
             Side(BINDING, "limit", _binding_alone(element, threads * calls)),
-            Side(BODIES, "limit", _bodies_alone(element, threads * calls)),
             Side("queue.Queue echo, no XML", "limit", _echo(threads, calls)),
         ]
         found = compare(short, title, "round trips", sides, rounds=3 if quick else 7)
@@ -100,11 +97,8 @@ def _calls(short: str, title: str, threads: int, calls: int, quick: bool) -> Com
 def shares(found: Comparison) -> str:
     """Where the time of a round trip goes: what a limit takes of it is its time over ours."""
     part = {line.name: line.ratio for line in found.lines}
-    binding, bodies = part[BINDING], part[BODIES]
-    return (
-        f"of a round trip the binding takes {binding:.0%}: {bodies:.0%} the bodies in xmlbind, {binding - bodies:.0%} "
-        f"envelope, header and mapping; provider, threads and correlation {1 - binding:.0%}"
-    )
+    binding = part[BINDING]
+    return f"of a round trip the binding takes {binding:.0%}; provider, threads and correlation {1 - binding:.0%}"
 
 
 def _in_threads(threads: int, calls: int, caller: Callable[[], Callable[[], None]]) -> Callable[[], int]:
@@ -141,19 +135,6 @@ def _binding_alone(element: ManagedElementType, calls: int) -> Callable[[], int]
         for _ in range(calls):
             received(sent(request_header, GetManagedElementRequest(me_ref=WANTED)))
             read_leaves(received(sent(reply_header, response)).body.me)
-        return calls
-
-    return run
-
-
-def _bodies_alone(element: ManagedElementType, calls: int) -> Callable[[], int]:
-    """The bodies of a call alone, each encoded and decoded once, in one thread."""
-    response = GetManagedElementResponse(me=element)
-
-    def run() -> int:
-        for _ in range(calls):
-            decode(encode(GetManagedElementRequest(me_ref=WANTED)), GetManagedElementRequest)
-            read_leaves(decode(encode(response), GetManagedElementResponse).me)
         return calls
 
     return run
