@@ -243,7 +243,7 @@ class Replies:
 
     def _header(self, operation: OperationInfo | None, msg_name: str, route: ReplyRoute[Destination]) -> Header:
         request = self.request
-        message = self._message
+        ids = reply_ids(correlation_id(request), self._message.message_id, self._message.correlation_id)
         pattern, _ = parse_pattern(header_text(request, "communicationPattern"))
         style = CommunicationStyleType
         wanted = "failureReplytoURI" if route.source is RouteSource.FAILURE_REPLY_TO else "replyToURI"
@@ -253,7 +253,7 @@ class Replies:
             sender_uri=self._rules.sender_uri,
             destination_uri=header_text(request, wanted) or header_text(request, "senderURI"),
             # Where a request has none there is nothing to copy; its message id is what such a peer pairs by.
-            correlation_id=correlation_id(request) or message.message_id or message.correlation_id or None,
+            correlation_id=ids.correlation_id or ids.jms_correlation_id,
             communication_pattern=_PATTERNS[pattern],
             communication_style=style.RPC if header_text(request, "communicationStyle") == "RPC" else style.MSG,
             timestamp=moment(),

@@ -26,6 +26,7 @@ from mtosi_jms.cli.providers import mask_url
 from mtosi_jms.errors import ConfigError, ReplyTimeoutError
 from mtosi_jms.jms.profile import TopicCategory
 from mtosi_jms.masking import without_login
+from mtosi_jms.messages import moment
 from mtosi_jms.notifications import Publisher, Subscriber
 from mtosi_jms.report import Event, Fact, Report, write_report
 from mtosi_jms.simulator import ManagedElementEms, Network
@@ -178,7 +179,7 @@ def _notifications(connection: Connection, network: Network, landing: Path) -> i
 
 
 def _changes(network: Network) -> list[Any]:
-    now = dt.datetime.now(dt.UTC).replace(microsecond=0)
+    now = moment()
     new = network.managed_element(network.elements)
     common: dict[str, Any] = {"source_time": now, "os_time": now, "object_type": "ME"}
     created = Me(**{field.name: getattr(new, field.name) for field in dataclasses.fields(new)})

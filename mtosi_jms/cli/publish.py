@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-import datetime as dt
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,7 +23,7 @@ from mtosi_jms.jms.binding import to_jms
 from mtosi_jms.jms.events import EVENT_NAMES, events_of, logical_name
 from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, PRESETS
 from mtosi_jms.masking import MASK, is_secret
-from mtosi_jms.messages import stamped
+from mtosi_jms.messages import moment, stamped
 from mtosi_jms.namespaces import NOTMSG, SOAP11, SOAP12, clark, split_clark
 from mtosi_jms.soap import Envelope, Header, header_text, parse
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
@@ -180,7 +179,7 @@ def _envelope(one: Notification, uri: str, sender: str) -> Envelope:
         destination_uri=uri,
         communication_pattern=CommunicationPatternType.Notification,
         communication_style=CommunicationStyleType.MSG,
-        timestamp=dt.datetime.now(dt.UTC).replace(microsecond=0),
+        timestamp=moment(),
     )
     body = one.body
     if body.tag != _NOTIFY:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import logging
 import threading
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from mtosi_jms.errors import ConfigError
+from mtosi_jms.messages import moment
 from mtosi_jms.notifications.publisher import Publisher
 from mtosi_jms.notifications.timing import ThreadTimer, Timer
 from mtosi_jms.stubs.fmw.hbt import Heartbeat
@@ -82,8 +82,7 @@ class Heartbeats:
     def _beat(self, number: int) -> None:
         """Publish one and ask for the next; the lock is held."""
         self._next = self._timer.call_later(self._interval, lambda: self._due(number))
-        now = dt.datetime.now(dt.UTC).replace(microsecond=0)
-        event = Heartbeat(object_type=self._object_type, object_name=self._object_name, os_time=now)
+        event = Heartbeat(object_type=self._object_type, object_name=self._object_name, os_time=moment())
         try:
             self._publisher.broadcast(event)
             self.published += 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import logging
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import to_jms
 from mtosi_jms.jms.profile import TopicCategory
-from mtosi_jms.messages import stamped
+from mtosi_jms.messages import moment, stamped
 from mtosi_jms.notifications.events import Event, event_name, events_of_message, notify_of
 from mtosi_jms.notifications.system import SystemProfile
 from mtosi_jms.soap import Header
@@ -195,7 +194,7 @@ class Publisher:
         Raises:
             As `publish`.
         """
-        return self.broadcast(EventLossOccured(**{"start_time": _now(), **fields}))
+        return self.broadcast(EventLossOccured(**{"start_time": moment(), **fields}))
 
     def event_loss_cleared(self, **fields: Any) -> list[JmsMessage]:
         """Tell all subscribers that no more events are lost, so that they may ask for what they missed.
@@ -206,7 +205,7 @@ class Publisher:
         Raises:
             As `publish`.
         """
-        return self.broadcast(EventLossCleared(**{"end_time": _now(), **fields}))
+        return self.broadcast(EventLossCleared(**{"end_time": moment(), **fields}))
 
     def message_of(self, topic: Destination, events: Sequence[Event], *, to: str | None = None) -> JmsMessage:
         """The message that carries events of a topic; it is not sent.
@@ -228,7 +227,7 @@ class Publisher:
             destination_uri=to or topic.name,
             communication_pattern=CommunicationPatternType.Notification,
             communication_style=CommunicationStyleType.MSG,
-            timestamp=_now(),
+            timestamp=moment(),
         )
         filters = sorted(self.system.shared(map(event_name, events)))
         body = notify_of(str(topic.name), events)
@@ -299,7 +298,3 @@ def _chunks(events: Iterator[Event], size: int) -> Iterator[list[Event]]:
             chunk = []
     if chunk:
         yield chunk
-
-
-def _now() -> dt.datetime:
-    return dt.datetime.now(dt.UTC).replace(microsecond=0)

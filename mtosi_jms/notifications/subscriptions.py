@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import uuid
-
 from mtosi_jms.errors import SelectorError
+from mtosi_jms.ids import random_id
 from mtosi_jms.jms.selector import Selector, parse
 from mtosi_jms.jms.selector.builder import Condition
 from mtosi_jms.stubs.fmw.gen import QueryDialectEnumType, QueryExpressionType
@@ -40,4 +39,4 @@ def selector_of(expression: QueryExpressionType | None) -> Selector:
 
 def new_identifier() -> str:
     """A subscription id that nobody else has."""
-    return str(uuid.uuid4())
+    return random_id()

@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import os
 import time
-import uuid
 from collections import deque
 from collections.abc import Callable
 from hashlib import blake2b
@@ -20,6 +19,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from mtosi_jms.delivery import InboxEntry
+from mtosi_jms.ids import random_id
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.messages import DUPLICATE_ID
 from mtosi_jms.spool.ledger import SETTLED, Ledger
@@ -211,6 +211,6 @@ def _key_of(message: JmsMessage) -> str:
     if own:
         return str(own)
     if message.message_id is None:
-        return f"none:{uuid.uuid4()}"
+        return f"none:{random_id()}"
     facts = f"{message.message_id} {message.timestamp_ms} ".encode() + message.body
     return f"jms:{blake2b(facts, digest_size=16).hexdigest()}"

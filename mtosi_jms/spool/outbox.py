@@ -6,7 +6,6 @@ import logging
 import os
 import threading
 import time
-import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Final, Self
 
 from mtosi_jms.delivery import Sender
 from mtosi_jms.errors import ConfigError, InvalidDestinationError, MtosiError, SpoolFullError, TransportError
+from mtosi_jms.ids import random_id
 from mtosi_jms.jms import DeliveryMode, Destination, JmsMessage
 from mtosi_jms.messages import DUPLICATE_ID
 from mtosi_jms.spool.ledger import SETTLED, Ledger
@@ -92,7 +92,7 @@ class Outbox:
         """
         if destination.is_temporary:
             raise ConfigError(f"{destination}: a temporary destination does not outlive its connection")
-        key = str(message.properties.get(DUPLICATE_ID) or uuid.uuid4())
+        key = str(message.properties.get(DUPLICATE_ID) or random_id())
         stored = replace(
             message,
             destination=destination,

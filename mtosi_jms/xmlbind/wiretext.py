@@ -54,6 +54,11 @@ def mended(text: str, values: Sequence[str | None]) -> Sequence[str | None]:
     return [value if value is None else next(again) for value in values]
 
 
+def element(tag: str, inner: str) -> str:
+    """The element with a tag and what stands inside it, all in wire text."""
+    return f"<{tag}>{inner}</{tag}>" if inner else f"<{tag}/>"
+
+
 def pieces(tag: str, inner: str) -> tuple[str | bytes, ...]:
     """The pieces of an element: one text where that is quick to be looked over again, else bytes between tags.
 
@@ -62,7 +67,7 @@ def pieces(tag: str, inner: str) -> tuple[str | bytes, ...]:
         inner: what stands inside, in wire text.
     """
     if len(inner) < _SHORT and inner.isascii():
-        return (f"<{tag}>{inner}</{tag}>" if inner else f"<{tag}/>",)
+        return (element(tag, inner),)
     return f"<{tag}>", inner.encode("latin-1"), f"</{tag}>"
 
 
@@ -124,10 +129,10 @@ class Elements(dict[Any, str]):
     def _tagged(self, written: str | None) -> str:
         if not self._tag:
             return written or ""
-        return f"<{self._tag}>{written}</{self._tag}>" if written else f"<{self._tag}/>"
+        return element(self._tag, written or "")
 
     def __missing__(self, value: Any) -> str:
-        element = self.of(self._kind.cls(value) if isinstance(self._kind, EnumType) else value)
-        if len(self) < _MOST_KNOWN and len(element) <= _LONGEST_KNOWN + 2 * len(self._tag):
-            self[value] = element
-        return element
+        found = self.of(self._kind.cls(value) if isinstance(self._kind, EnumType) else value)
+        if len(self) < _MOST_KNOWN and len(found) <= _LONGEST_KNOWN + 2 * len(self._tag):
+            self[value] = found
+        return found

@@ -16,7 +16,7 @@ from mtosi_jms.xmlbind.facets import Facets
 from mtosi_jms.xmlbind.fast import Odd
 from mtosi_jms.xmlbind.simpletypes import EnumType, QNameType, SimpleType
 from mtosi_jms.xmlbind.table import ClassTable
-from mtosi_jms.xmlbind.wiretext import SUSPECT, Elements, mended, wire
+from mtosi_jms.xmlbind.wiretext import SUSPECT, Elements, element, mended, wire
 from mtosi_jms.xmlbind.writeplan import ANY, OBJECT, PLAIN, RAW_XML, Out, WritePlan, write_plan
 
 if TYPE_CHECKING:
@@ -359,6 +359,4 @@ class Plans(dict[Any, WritePlan | None]):
         plan = self[value.__class__]
         if plan is None:
             return writer.piece(self._out, value)
-        inner = inner_text(writer, plan, value)
-        tag = wire(self._out.tag)
-        return f"<{tag}>{inner}</{tag}>" if inner else f"<{tag}/>"
+        return element(wire(self._out.tag), inner_text(writer, plan, value))

@@ -71,19 +71,17 @@ class FrameWriter:
             raise WriteError("another frame was not written in time; not sent")
         waited: list[tuple[bytes, bool]] = []
         try:
-            if self._waiting:
-                waited = self._take()
-                data = b"".join([*[frame for frame, _ in waited], data])
-            if data:
-                self._write(data, deadline)
+            try:
+                if self._waiting:
+                    waited = self._take()
+                    data = b"".join([*[frame for frame, _ in waited], data])
+                if data:
+                    self._write(data, deadline)
+            finally:
+                self._turn.release()
         except WriteError as error:
-            self._turn.release()
             self._return(waited, error.written)
             raise
-        except BaseException:
-            self._turn.release()
-            raise
-        self._turn.release()
 
     def post(self, data: bytes) -> None:
         """Has acknowledgements written soon.

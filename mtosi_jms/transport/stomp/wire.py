@@ -138,12 +138,9 @@ class Wire(BaseTransport):  # type: ignore[misc]
             self._write(memoryview(encoded_frame), deadline)
         except OSError as error:
             if isinstance(error, WriteError):
-                error.written = self._written
                 raise
             reason = error.strerror or type(error).__name__ if self.running else "the connection was lost"
-            failed = self._given_up(reason)
-            failed.written = self._written
-            raise failed from error
+            raise self._given_up(reason) from error
         finally:
             self._writing.release()
 
@@ -247,7 +244,9 @@ class Wire(BaseTransport):  # type: ignore[misc]
 
     def _given_up(self, reason: str) -> WriteError:
         self.disconnect_socket()
-        return WriteError(f"{self._address}: {reason}")
+        error = WriteError(f"{self._address}: {reason}")
+        error.written = self._written
+        return error
 
 
 def _reach(host: str, port: int, deadline: float) -> socket.socket:
