@@ -84,7 +84,7 @@ def start(
     plugins: str = "",
     settings: str = "",
     tls: KeyStores | None = None,
-    memory_mb: int = 256,
+    memory_mb: int = 1_024,
 ) -> BrokerProcess:
     """Starts a broker; it may not listen yet.
 
@@ -94,7 +94,7 @@ def start(
         plugins: more elements of `plugins`, as XML.
         settings: more elements of `broker`, as XML.
         tls: for `stomp+ssl`.
-        memory_mb: of the Java heap.
+        memory_mb: the most that its Java heap takes.
 
     Raises:
         ConfigError: Java or ActiveMQ cannot be had, or the folder cannot be written.

@@ -63,7 +63,7 @@ def distribution() -> Path:
 
 
 def start(
-    folder: Path, endpoints: Endpoints, *, settings: str = "", tls: KeyStores | None = None, memory_mb: int = 256
+    folder: Path, endpoints: Endpoints, *, settings: str = "", tls: KeyStores | None = None, memory_mb: int = 1_024
 ) -> BrokerProcess:
     """Starts a broker; it may not listen yet.
 
@@ -72,7 +72,7 @@ def start(
         endpoints: where to listen, of `stomp`, `stomp+ssl`, `amqp`, `openwire`, and the login.
         settings: elements of an `address-setting` of all addresses, as XML.
         tls: for `stomp+ssl`.
-        memory_mb: of the Java heap.
+        memory_mb: the most that its Java heap takes; a text message of 20 MB needs 200 of Artemis.
 
     Raises:
         ConfigError: Java or the distribution cannot be had, or the folder cannot be written.

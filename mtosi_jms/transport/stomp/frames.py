@@ -62,6 +62,11 @@ class FrameReader:
         self._head: tuple[str, dict[str, str]] | None = None
         self._length: int | None = None
 
+    @property
+    def is_inside(self) -> bool:
+        """Whether a frame has begun whose end has not come."""
+        return bool(self._data)
+
     def feed(self, piece: bytes | memoryview) -> list[Received]:
         """The frames that end in the next piece of the stream; heart-beats are none.
 

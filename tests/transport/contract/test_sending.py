@@ -105,9 +105,10 @@ class TestSending:
     ) -> None:
         session = connection.session()
         session.send(queue, JmsMessage(body=b"x" * size, message_type=message_type))
-        received = take(session.consumer(queue)).message
-        assert received.message_type is message_type
-        assert received.body == b"x" * size
+        delivery = take(session.consumer(queue))
+        assert delivery.message.message_type is message_type
+        assert delivery.message.body == b"x" * size
+        delivery.acknowledge()
 
     @pytest.mark.obligation("P14")
     @pytest.mark.parametrize("characters", TEXTS)

@@ -49,13 +49,13 @@ def lost() -> threading.Event:
     return threading.Event()
 
 
-def _wire(address: Address, lost: threading.Event) -> Wire:
+def _wire(address: Address, lost: threading.Event, on_frames: Callable[[Any], object] = lambda frames: None) -> Wire:
     return Wire(
         address,
         None,
         connect_timeout=LONG,
         send_timeout=LONG,
-        on_frames=lambda frames: None,
+        on_frames=on_frames,
         on_nonsense=lambda error: None,
         on_lost=lost.set,
     )
@@ -121,6 +121,30 @@ def test_a_writer_that_waits_ends_with_the_connection(
     with pytest.raises(WriteError):
         writer.result(LONG / 2)
     assert lost.wait(LONG / 2)
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="only Linux can be told to acknowledge at once")
+def test_the_rest_of_a_frame_is_asked_for(mute: Mute, lost: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker without TCP_NODELAY keeps the end of a frame until what came before is acknowledged."""
+    asked, came = threading.Semaphore(0), threading.Event()
+    real = socket.socket.setsockopt
+
+    def note(self: socket.socket, level: int, option: int, value: Any) -> None:
+        real(self, level, option, value)
+        if option == socket.TCP_QUICKACK:
+            asked.release()
+
+    monkeypatch.setattr(socket.socket, "setsockopt", note, raising=False)
+    wire = _wire(Address("127.0.0.1", mute.port), lost, on_frames=lambda frames: came.set())
+    wire.start()
+    broker = mute.take()
+    broker.sendall(b"\nRECEIPT\nreceipt-id:1\n\n\0\n")
+    assert came.wait(LONG)
+    assert not asked.acquire(blocking=False)  # nothing is missing
+    broker.sendall(b"MESSAGE\n")
+    assert asked.acquire(timeout=LONG)
+    wire.disconnect_socket()
+    assert lost.wait(LONG)
 
 
 def test_all_addresses_of_a_host_are_tried(mute: Mute, lost: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
