@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from mtosi_jms.jms import JmsMessage
@@ -88,27 +88,32 @@ class Incoming:
             self._forget_dropped()
             return len(self._pending)
 
-    def open(self, exchange: Exchange[Any], package: str, now: float, *, jms_ids: Iterable[str] = ()) -> Ticket:
+    def open(self, exchange: Exchange[Any], package: str, now: float, *, own_id: str | None) -> Ticket:
         """Enter an exchange before its request is sent.
 
         Args:
             exchange: the state machine, begun `now`.
             package: package whose classes the replies are read with.
             now: by the pump's clock.
-            jms_ids: what else than the request's message id a reply may have for JMSCorrelationID.
+            own_id: what a reply may have for JMSCorrelationID in place of the request's message id, where that will
+                never be known.
 
         Raises:
             ConfigError: its correlationId is in use.
         """
-        ticket = Ticket(exchange, package, now)
+        ticket = Ticket(exchange, package, now, awaits_id=own_id is None)
         with self._lock:
             self._forget_dropped()
-            self._pending.open(ticket.correlation_id, ticket, jms_ids=jms_ids)
+            self._pending.open(
+                ticket.correlation_id, ticket, jms_ids=(own_id,) if own_id else (), awaits_id=ticket.awaits_id
+            )
             self._package = package
         return ticket
 
     def sent(self, ticket: Ticket, message_id: str | None) -> None:
         """The request of an exchange was sent."""
+        if not ticket.awaits_id:
+            return
         with self._lock:
             self._give(self._pending.sent(ticket.correlation_id, message_id))
         self._tell_orphans()

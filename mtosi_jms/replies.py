@@ -134,23 +134,27 @@ class ReplyPump(Incoming):
                 self._step_down(ticket)
             self._tell_orphans()
 
-    def listen(self, ticket: Ticket, wake: Callable[[], object]) -> None:
-        """An asynchronous caller waits for the next reply, until `taken` gives it one or its ticket is dropped.
+    def listen(self, ticket: Ticket, wake: Callable[[], object]) -> tuple[Any, float | None]:
+        """An asynchronous caller waits for the next reply, until it is given one or its ticket is dropped.
 
         From now on the orphan hook is called by a thread of its own, never by one that a loop depends on.
 
         Args:
             ticket: of the exchange.
-            wake: called by any thread, inside the pump's lock, when `taken` should be asked again.
+            wake: called by any thread, inside the pump's lock, when `taken` should be asked.
+
+        Returns:
+            As `taken`.
 
         Raises:
-            IllegalStateError: another caller waits for the same exchange.
+            IllegalStateError: another caller waits for the same exchange, or the requestor is closed.
         """
         with self._lock:
             self._forget_dropped()
             self._aside = True
             ticket.enter(self._clock(), wake)
             self._listening[ticket] = None
+            return self._taken(ticket)
 
     def taken(self, ticket: Ticket) -> tuple[Any, float | None]:
         """What there is for an asynchronous caller, with which it stops waiting; it never blocks for long.
@@ -162,19 +166,7 @@ class ReplyPump(Incoming):
             IllegalStateError: the requestor is closed.
         """
         with self._lock:
-            action = self._at_hand(ticket)
-            left = None
-            if action is None:
-                left = self._time_left(ticket)
-                action = self._at_hand(ticket) if left == 0 else None
-            if action is not None:
-                self._leave(ticket)
-            elif self._receiver is None:
-                woken = threading.Condition(self._lock)
-                self._idle_since = time.monotonic()
-                threading.Thread(target=self._receive, args=(woken,), name="mtosi-receive", daemon=True).start()
-                self._receiver = woken
-            return action, left
+            return self._taken(ticket)
 
     def close(self) -> None:
         """End the session; callers that wait get an IllegalStateError."""
@@ -185,6 +177,21 @@ class ReplyPump(Incoming):
             if self._receiver is not None:
                 self._receiver.notify()
         self._session.close()
+
+    def _taken(self, ticket: Ticket) -> tuple[Any, float | None]:
+        action = self._at_hand(ticket)
+        left = None
+        if action is None:
+            left = self._time_left(ticket)
+            action = self._at_hand(ticket) if left == 0 else None
+        if action is not None:
+            self._leave(ticket)
+        elif self._receiver is None:
+            woken = threading.Condition(self._lock)
+            self._idle_since = time.monotonic()
+            threading.Thread(target=self._receive, args=(woken,), name="mtosi-receive", daemon=True).start()
+            self._receiver = woken
+        return action, left
 
     def _forget(self, ticket: Ticket) -> None:
         self._listening.pop(ticket, None)

@@ -241,7 +241,7 @@ class Requestor:
         message = self._message(header, request, target.options, own_id=own_id)
         now = self._clock()
         exchange = self._exchange(correlation_id(header) or "", now, options, simple=not has_batches(shape))
-        ticket = self._pump.open(exchange, service.root, now, jms_ids=(own_id,) if own_id else ())
+        ticket = self._pump.open(exchange, service.root, now, own_id=own_id)
         return OpenedExchange(ticket, target.destination, message)
 
     def send_request(self, opened: OpenedExchange) -> Ticket:

@@ -27,13 +27,15 @@ class Ticket:
         exchange: the state machine.
         package: package whose classes the replies are read with.
         inbox: actions for its caller.
+        awaits_id: whether the message id of its request is to be told.
         held: envelopes that had arrived when the exchange ended badly, and never had their turn, by batch number.
         closed: it was given up, or its end was seen.
     """
 
-    def __init__(self, exchange: Exchange[Any], package: str, now: float) -> None:
+    def __init__(self, exchange: Exchange[Any], package: str, now: float, *, awaits_id: bool) -> None:
         self.exchange = exchange
         self.package = package
+        self.awaits_id = awaits_id
         self.inbox: deque[Any] = deque()
         self.held: Mapping[int, Any] = {}
         self.closed = False

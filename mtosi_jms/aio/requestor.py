@@ -268,13 +268,11 @@ class _Bell:
 async def _next(pump: ReplyPump, ticket: Ticket) -> Envelope | None:
     """The next reply of an exchange when its turn has come, None at the end; see `ReplyPump.next`."""
     bell = _Bell()
-    pump.listen(ticket, bell.cord())
+    action, left = pump.listen(ticket, bell.cord())
     try:
-        while True:
-            action, left = pump.taken(ticket)
-            if action is not None:
-                break
+        while action is None:
             await bell.wait(left)
+            action, left = pump.taken(ticket)
     except BaseException:  # cancelled, closed, or the loop is gone and the garbage collector is here
         pump.drop(ticket)
         raise

@@ -83,8 +83,8 @@ class _Entry(Generic[E]):
 class PendingExchanges(Generic[E, P]):
     """The exchanges that wait for replies, found by what a reply carries.
 
-    An exchange is `open`ed before its request is sent, told `sent` afterwards, and `close`d when it has ended; nothing
-    of it stays but its ids, among the last `remember` ones, so that a late reply is known for one.
+    An exchange is `open`ed before its request is sent, mostly told `sent` afterwards, and `close`d when it has ended;
+    nothing of it stays but its ids, among the last `remember` ones, so that a late reply is known for one.
 
     Args:
         strategy: what to match by; BOTH tries the header's correlationId first.
@@ -134,7 +134,7 @@ class PendingExchanges(Generic[E, P]):
         """How many replies are held for requests under way."""
         return len(self._held)
 
-    def open(self, correlation_id: str, exchange: E, *, jms_ids: Iterable[str] = ()) -> None:
+    def open(self, correlation_id: str, exchange: E, *, jms_ids: Iterable[str] = (), awaits_id: bool = True) -> None:
         """Enter an exchange; its request may be sent now.
 
         Args:
@@ -142,6 +142,7 @@ class PendingExchanges(Generic[E, P]):
             exchange: any object.
             jms_ids: values of JMSCorrelationID that a reply may carry and that are known before sending, such as a
                 JMSCorrelationID of the client's own making.
+            awaits_id: whether `sent` will be told what message id the request got; where not, it need not be called.
 
         Raises:
             ConfigError: an empty id, or one that is pending: replies could not be told apart (R3b).
@@ -154,7 +155,7 @@ class PendingExchanges(Generic[E, P]):
         self._serial += 1
         self._entries[correlation_id] = _Entry(exchange, self._serial, jms)
         self._by_jms_id.update(dict.fromkeys(jms, correlation_id))
-        if self.strategy is not Strategy.XML:
+        if awaits_id and self.strategy is not Strategy.XML:
             self._unsent[correlation_id] = self._serial
 
     def sent(self, correlation_id: str, message_id: str | None) -> list[Matched[E, P]]:

@@ -206,6 +206,14 @@ class TestRepliesThatAreFasterThanTheMessageId:
         assert table.sent("c", "ID:c") == []
         assert table.match(reply(None, "ID:c")) == OrphanReply(reply(None, "ID:c"), OrphanReason.LATE)
 
+    def test_wait_for_no_id_that_will_never_be_told(self) -> None:
+        table, orphans = pending()
+        table.open("c", "C", jms_ids=["own-1"], awaits_id=False)
+        foreign = reply(None, "ID:foreign")
+        assert table.match(foreign) == OrphanReply(foreign, OrphanReason.UNKNOWN)
+        assert (table.held, orphans) == (0, [OrphanReply(foreign, OrphanReason.UNKNOWN)])
+        assert isinstance(table.match(reply(None, "own-1")), Matched)
+
     def test_never_pile_up(self) -> None:
         table, orphans = pending(hold=2)
         table.open("c", "C")
