@@ -57,6 +57,7 @@ class Writer:
         self.parts: list[str | bytes] = []
         self.names = Names()
         self._roots: list[Any] = []
+        self._is_wrong = False
 
     def root(self, obj: Any) -> None:
         """Write an object as the element of its own name.
@@ -106,7 +107,7 @@ class Writer:
 
     def _object(self, obj: Any, table: ClassTable, tag: str, attributes: str = "") -> None:
         plan = table.writing or write_plan(table)
-        if not attributes:
+        if not attributes and not self._is_wrong:
             try:
                 inner = inner_text(self, plan, obj)
             except Odd:
@@ -196,7 +197,8 @@ class Writer:
         try:
             self._bound(out, value)
             return joined(self.parts).decode("latin-1")
-        except EncodeError:
+        except (EncodeError, Odd):
+            self._is_wrong = True  # all is written once more, to say where: not again at each level
             raise Odd from None
         finally:
             self.parts = outer

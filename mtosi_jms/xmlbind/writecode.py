@@ -132,8 +132,8 @@ class _Coder:
             yield from _joined([(wire(out.tag), names[out.name]) for out in runs[0]], into, tag)
             self._inside.pop()
             return
-        texts = [self._variable() for _ in runs] if len(runs) > 1 else [into]
-        for text, run in zip(texts, runs, strict=False):
+        texts = [into] if len(runs) == 1 else [self._variable() for _ in runs]
+        for text, run in zip(texts, runs, strict=True):
             if _is_plain_text(run[0]):
                 yield from _joined([(wire(out.tag), names[out.name]) for out in run], text)
             else:

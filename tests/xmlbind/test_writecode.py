@@ -10,11 +10,13 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from lxml import etree
 
 from mtosi_jms.simulator.ems import InventoryEms
 from mtosi_jms.simulator.network import Network
-from mtosi_jms.stubs.fmw.notmsg import Notify, NotifyMessage
+from mtosi_jms.stubs.fmw.notmsg import Notify, NotifyMessage, UnsubscribeResponse
 from mtosi_jms.stubs.mri import rir
+from mtosi_jms.stubs.mri.eir import GetEquipmentIteratorRequest
 from mtosi_jms.xmlbind import NIL, Extras, RawXml, XmlObject
 
 STRANGE: tuple[Any, ...] = (
@@ -56,6 +58,14 @@ def _objects_in(value: Any) -> list[XmlObject]:
         return []
     fields = [getattr(value, field.name) for field in dataclasses.fields(value)]
     return [value, *(found for item in fields for found in _objects_in(item))]
+
+
+def test_elements_that_hold_nothing(both: Callable[[Any], tuple[Any, Any]]) -> None:
+    for cls in (GetEquipmentIteratorRequest, UnsubscribeResponse):
+        for _ in range(3):
+            by_function, by_tables = both(cls())
+            assert by_function == by_tables
+            assert etree.fromstring(by_function[1]).tag == cls.__xml__.tag
 
 
 @pytest.mark.parametrize("seed", range(60))

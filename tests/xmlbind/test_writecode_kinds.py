@@ -134,6 +134,39 @@ class Nest(XmlObject):
     __xml__ = _M.complex_type("Nest", (x.E("words", "words", "types:Words", max=3), x.E("nest", "nest", "types:Nest")))
 
 
+@dataclass(slots=True, kw_only=True)
+class MoreNest(Nest):
+    """A list of what is empty."""
+
+    nothing: Any = field(default_factory=list)
+
+    __xml__ = _M.complex_type("MoreNest", (x.E("nothing", "nothing", "types:Nothing", max=None),))
+
+
+@dataclass(slots=True, kw_only=True)
+class Knot(XmlObject):
+    """For which others may stand."""
+
+    text: Any = None
+    knot: Any = None
+
+    __xml__ = _M.element("knot", (x.E("text", "text", x.STRING), x.E("knot", "knot", "types:Knot", head=True)))
+
+
+@dataclass(slots=True, kw_only=True)
+class Bow(Knot):
+    """What stands for a knot."""
+
+    __xml__ = _M.element("bow", substitutes="types:Knot")
+
+
+@dataclass(slots=True, kw_only=True)
+class Nothing(XmlObject):
+    """Nothing can be in it."""
+
+    __xml__ = _M.complex_type("Nothing")
+
+
 _ALPHABET = "ab &<>\r\n\t]\u00e9\u0144\uf001\u3042\U0001f600\u0085\u00a0"
 _TEXTS = st.text(_ALPHABET, max_size=6) | st.sampled_from(["", "plain", "\x00", "\ud800", "\uffff", "a" * 200])
 _WORDS = st.builds(Words, one=_TEXTS, two=st.none() | _TEXTS, three=st.none() | _TEXTS)
@@ -210,7 +243,7 @@ Kinds: Any = dataclass(slots=True, kw_only=True)(
 def kinds() -> Any:
     """An object that has everything, written often enough for functions that take in all small classes."""
     module = ModuleType(f"{_PACKAGE}.types")
-    for cls in (Colour, Words, MoreWords, Pair, Paint, Label, Nest, Strict, Kinds):
+    for cls in (Colour, Words, MoreWords, Pair, Paint, Label, Nest, MoreNest, Nothing, Knot, Bow, Strict, Kinds):
         setattr(module, cls.__name__, cls)
     sys.modules[_PACKAGE] = ModuleType(_PACKAGE)
     sys.modules[module.__name__] = module
@@ -352,6 +385,29 @@ def test_long_objects_beside_texts(kinds: Any, c: ModuleType, both: Callable[[An
         writer.root(bad)
         with pytest.raises(EncodeError, match=r"Kinds\.text6: character U\+"):
             writer.content()
+
+
+def test_objects_that_hold_nothing_in_a_list(kinds: Any, both: Callable[[Any], tuple[Any, Any]]) -> None:
+    for count in (1, 2, 3):
+        nest = MoreNest(nothing=[Nothing() for _ in range(count)])
+        by_function, by_tables = both(dataclasses.replace(kinds, nest=nest))
+        assert by_function == by_tables
+        assert by_function[1].count(b"<kinds:nothing/>") == count
+
+
+@pytest.mark.parametrize("wrong", [1, "\x00"])
+@pytest.mark.usefixtures("kinds")
+def test_what_is_wrong_is_looked_for_once_however_deep(wrong: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[Any] = []
+    real = Writer._object
+    monkeypatch.setattr(Writer, "_object", lambda *given: (written.append(given[1]), real(*given))[1])
+    monkeypatch.setattr(writecode, "WORTH_MAKING", 1)
+    knot = Bow(text=wrong)
+    for _ in range(12):
+        knot = Bow(knot=knot)
+    with pytest.raises(EncodeError, match=r"Bow\.knot\.knot"):
+        x.encode(knot)
+    assert len(written) < 100
 
 
 @settings(deadline=None, derandomize=True, max_examples=300)
