@@ -23,6 +23,7 @@ from mtosi_jms.xmlbind.decoder import decode_root
 from mtosi_jms.xmlbind.fast import Odd
 from mtosi_jms.xmlbind.parser import to_bytes
 from mtosi_jms.xmlbind.scan import Cut, cut_body, parsed_shell
+from mtosi_jms.xmlbind.values import BLANKS
 
 _HEADER_TAG: Final = clark(HDR, "header")
 
@@ -142,7 +143,7 @@ class _Reader:
             attributes = {str(name): str(text) for name, text in element.items()}
             self.envelope.attributes[split_clark(str(element.tag))[1]] = attributes
         texts = [element.text, *(child.tail for child in element)]
-        if any(text and not text.isspace() for text in texts):
+        if any(text and text.strip(BLANKS) for text in texts):
             self._issues.add("stray-text", "text between elements is left out", element)
 
     def _read_header(self, element: etree._Element) -> None:

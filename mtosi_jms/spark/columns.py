@@ -23,7 +23,7 @@ from mtosi_jms.spark.values import list_type
 from mtosi_jms.xmlbind.plan import OBJECT, Slot, plan_of
 from mtosi_jms.xmlbind.simpletypes import SimpleType
 from mtosi_jms.xmlbind.table import ClassTable, Field
-from mtosi_jms.xmlbind.values import XmlObject
+from mtosi_jms.xmlbind.values import BLANKS, XmlObject
 
 _OTHER: Final = 0
 _STRUCT: Final = 1
@@ -219,14 +219,14 @@ class Struct:
         A leaf that has children is not noticed here; something then is left over in `inside`, which `take_all` sees.
         """
         text = element.text
-        if text is not None and not text.isspace():
+        if text is not None and text.strip(BLANKS):
             raise Odd
         get = self._steps.get
         last = -1
         found = 0
         for child in islice(inside, len(element)):
             text = child.tail
-            if text is not None and not text.isspace():
+            if text is not None and text.strip(BLANKS):
                 raise Odd
             step = get(child.tag)
             if step is None:

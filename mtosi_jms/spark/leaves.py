@@ -15,7 +15,7 @@ from mtosi_jms.spark.raw import Extension, extension_of, xml_text
 from mtosi_jms.spark.values import arrow_type, codes, from_text, storer
 from mtosi_jms.xmlbind.registry import find_element
 from mtosi_jms.xmlbind.simpletypes import SimpleType
-from mtosi_jms.xmlbind.values import Nil
+from mtosi_jms.xmlbind.values import BLANKS, Nil
 
 NIL: Final = clark(XSI, "nil")
 NILS: Final = ("true", "1")
@@ -225,7 +225,7 @@ class Present(Given):
         Raises:
             Odd: it is not empty.
         """
-        if element.keys() or len(element) or (element.text or "").strip():
+        if element.keys() or len(element) or (element.text or "").strip(BLANKS):
             raise Odd
         self.add(True, row)
 
@@ -254,10 +254,10 @@ class Extensions(Given):
         Raises:
             Odd: attributes, text, or an element of a known class.
         """
-        if element.keys() or (element.text or "").strip():
+        if element.keys() or (element.text or "").strip(BLANKS):
             raise Odd
         for child in element:
-            if (child.tail or "").strip() or find_element(str(child.tag)) is not None:
+            if (child.tail or "").strip(BLANKS) or find_element(str(child.tag)) is not None:
                 raise Odd
         self._keep(extension_of(element), row)
         pass_over(element, inside)

@@ -20,7 +20,7 @@ from mtosi_jms.xmlbind.keeper import Keeper
 from mtosi_jms.xmlbind.plan import KEEP, STRING, Slot, plan_of
 from mtosi_jms.xmlbind.registry import XSI_NIL, XSI_TYPE, find_element, find_type
 from mtosi_jms.xmlbind.table import ClassTable
-from mtosi_jms.xmlbind.values import NIL, Extras, Nil, RawXml, XmlObject
+from mtosi_jms.xmlbind.values import BLANKS, NIL, Extras, Nil, RawXml, XmlObject
 
 _HAS_ATTRIBUTES: Final = etree.XPath("boolean(descendant-or-self::*/@*)")
 _PATIENCE: Final = 3
@@ -203,7 +203,7 @@ class Reader:
         """The value of an element with xsi:nil; XML where it has content all the same."""
         if not nillable:
             self.issues.add("nil", "xsi:nil on an element that is not nillable", element)
-        if len(element) or (element.text or "").strip():
+        if len(element) or (element.text or "").strip(BLANKS):
             self.issues.add("nil", "a nil element with content: kept as XML", element)
             return RawXml.from_element(element)
         others = dict(self.attributes_of(element, but=XSI_NIL))

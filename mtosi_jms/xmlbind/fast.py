@@ -17,7 +17,7 @@ from mtosi_jms.xmlbind.plan import KEEP, LEAF, OBJECT, STRING, Plan, Slot, plan_
 from mtosi_jms.xmlbind.registry import XSI_NIL
 from mtosi_jms.xmlbind.simpletypes import SimpleType
 from mtosi_jms.xmlbind.table import ClassTable
-from mtosi_jms.xmlbind.values import NIL, Nil
+from mtosi_jms.xmlbind.values import BLANKS, NIL, Nil
 
 if TYPE_CHECKING:
     from mtosi_jms.xmlbind.decoder import Reader
@@ -159,7 +159,7 @@ def read_fast(  # noqa: C901, PLR0912, PLR0915
         NOT_PLAIN: the slow path has to read it.
     """
     text = element.text
-    if text is not None and not text.isspace():
+    if text is not None and text.strip(BLANKS):
         raise Odd
     slots = plan.slots or plan.fill()
     attributed = reader.attributed
@@ -167,7 +167,7 @@ def read_fast(  # noqa: C901, PLR0912, PLR0915
     last = -1
     for child in islice(elements, len(element)):
         text = child.tail
-        if text is not None and not text.isspace():
+        if text is not None and text.strip(BLANKS):
             raise Odd
         name, code, order, again, target = slots[child.tag]
         if order <= last:

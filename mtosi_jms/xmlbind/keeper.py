@@ -13,7 +13,7 @@ from mtosi_jms.namespaces import XSI, split_clark
 from mtosi_jms.xmlbind.plan import OBJECT, STRING, Plan, Slot, Wildcard
 from mtosi_jms.xmlbind.registry import XSI_NIL, find_element
 from mtosi_jms.xmlbind.simpletypes import QNameType, SimpleType
-from mtosi_jms.xmlbind.values import Anchor, Extras, Kept, Leaf, Nil, RawXml
+from mtosi_jms.xmlbind.values import BLANKS, Anchor, Extras, Kept, Leaf, Nil, RawXml
 
 if TYPE_CHECKING:
     from mtosi_jms.xmlbind.decoder import Reader
@@ -136,7 +136,7 @@ class Keeper:
         previous: etree._Element | None = None
         tail = self.element.text
         for child in self.element:
-            if tail is not None and not tail.isspace():
+            if tail is not None and tail.strip(BLANKS):
                 self._stray_text(tail, previous)
             tail = child.tail
             previous = child
@@ -145,7 +145,7 @@ class Keeper:
                 self._foreign(child)
             elif self._in_place(child, slot):
                 self._bind(child, slot)
-        if tail is not None and not tail.isspace():
+        if tail is not None and tail.strip(BLANKS):
             self._stray_text(tail, previous)
 
     def _bind(self, child: etree._Element, slot: Slot) -> None:
@@ -241,8 +241,8 @@ class Keeper:
 
     def _stray_text(self, text: str, previous: etree._Element | None) -> None:
         """Character data between elements."""
-        self._add("stray-text", f"text {text.strip()[:60]!r} between elements is kept")
-        text = text.strip()
+        self._add("stray-text", f"text {text.strip(BLANKS)[:60]!r} between elements is kept")
+        text = text.strip(BLANKS)
         kept = self.extras.elements
         anchor = self._anchor()
         if kept and kept[-1].after == anchor and previous is not None and previous.tag == kept[-1].xml.tag:

@@ -19,6 +19,9 @@ from mtosi_jms.xmlbind.parser import Limits, make_parser, parse_xml
 if TYPE_CHECKING:
     from mtosi_jms.xmlbind.table import ClassTable
 
+BLANKS: Final = " \t\r\n"
+"""What XML calls white space; Python knows more of it, which in XML is text."""
+
 _PREFIX = re.compile(r"([^\W\d][\w.\-]*):(?=[^\W\d]|\*)")
 _NO_BOUNDS: Final = Limits(huge=True)
 
