@@ -13,9 +13,11 @@ from mtosi_jms.xmlbind.fast import Odd
 from mtosi_jms.xmlbind.issues import Issues
 from mtosi_jms.xmlbind.parser import make_parser
 from mtosi_jms.xmlbind.plan import Slot
-from mtosi_jms.xmlbind.values import Nil
+from mtosi_jms.xmlbind.values import BLANKS, Nil
 
 _LARGEST_ISLAND: Final = 4096
+_DEEPEST_ISLAND: Final = 64
+_DEEPER: Final = etree.XPath(f"boolean(/*{'/*' * (_DEEPEST_ISLAND + 1)})")
 
 
 class Islands:
@@ -55,7 +57,9 @@ class Islands:
             NOT_PLAIN: as above.
         """
         root = self.parsed(text)
-        if any(element.tag != slot.field.tag for element in root):
+        if any(element.tag != slot.field.tag or (element.tail or "").strip(BLANKS) for element in root):
+            raise Odd
+        if len(root) > 1 and not slot.many:  # one that ended where no pattern sees it, and the next
             raise Odd
         return list(root)
 
@@ -65,9 +69,12 @@ class Islands:
         Raises:
             NOT_PLAIN: as above.
         """
-        if len(text) > _LARGEST_ISLAND:  # and so neither too deep nor too crowded
+        if len(text) > _LARGEST_ISLAND:  # and so not too crowded
             raise Odd
         try:
-            return etree.fromstring(f"{self._opening}{text}</sea>", self._parser)
+            root = etree.fromstring(f"{self._opening}{text}</sea>", self._parser)
         except etree.XMLSyntaxError:
             raise Odd from None
+        if text.count("</") > _DEEPEST_ISLAND and _DEEPER(root):
+            raise Odd
+        return root

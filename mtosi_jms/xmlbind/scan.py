@@ -37,7 +37,9 @@ _TRIFLE: Final = 1024
 """What a document counts for besides its own length: of short ones there are many."""
 _LONGEST_TEXT: Final = 10_000_000
 _DEPTH_OF_PATTERNS: Final = 150
+_CROWD_OF_ISLANDS: Final = 700
 _PIECE: Final = 4096
+_LONGEST_CHARACTER: Final = 4
 _MOST_RECIPES: Final = 64
 _PATIENCE: Final = 16
 _RETRY: Final = 8
@@ -47,7 +49,7 @@ _CONTROLS: Final = bytes(code for code in range(32) if code not in (9, 10))
 _START_TAG: Final = r"<(?![!?/])[^<>]*(?<!/)>"
 _DECLARATION: Final = r"(?:<\?xml (?:[^<>?]*)\?>)?[ \t\n]*"
 _ROOT = re.compile(_DECLARATION + _START_TAG)
-_ENCODING = re.compile(r"<\?xml [^<>?]*encoding\s*=\s*[\"'](?!utf-8[\"'])", re.IGNORECASE)
+_ENCODING = re.compile(r"<\?xml[ \t\n][^<>?]*encoding\s*=\s*[\"'](?!utf-8[\"'])", re.IGNORECASE)
 _BODY = re.compile(r"<((?:[^\s<>/:]+:)?Body)(?:\s[^<>]*)?(?<!/)>[ \t\n]*" + _START_TAG)
 _BODIES = re.compile(r"<(?:[^\s<>/:]+:)?Body[\s/>]")
 _PREDEFINED: Final = ("amp;", "lt;", "gt;", "quot;", "apos;")
@@ -176,7 +178,7 @@ def plain_text(data: bytes, limits: Limits) -> str | None:
         data: the document.
         limits: bounds on it.
     """
-    if len(data) > limits.max_bytes or limits.max_depth < _DEPTH_OF_PATTERNS:
+    if not _is_within(data, limits):
         return None
     if len(data.translate(None, _CONTROLS)) != len(data):
         return None
@@ -198,7 +200,7 @@ def plain_octets(data: bytes, limits: Limits) -> tuple[str | None, bool]:
     Returns:
         The text, and whether there is any octet in it that is no character itself.
     """
-    if len(data) > limits.max_bytes or limits.max_depth < _DEPTH_OF_PATTERNS:
+    if not _is_within(data, limits):
         return None, False
     if any(map(data.__contains__, _CONTROLS)):  # in a large document they are sooner looked for one by one
         return None, False
@@ -210,12 +212,18 @@ def plain_octets(data: bytes, limits: Limits) -> tuple[str | None, bool]:
     return (text, True) if _is_unicode(data) else (None, False)
 
 
+def _is_within(data: bytes, limits: Limits) -> bool:
+    """Whether a document keeps to limits if it is read without a tree."""
+    roomy = limits.max_depth >= _DEPTH_OF_PATTERNS and limits.max_attributes >= _CROWD_OF_ISLANDS
+    return roomy and len(data) <= limits.max_bytes
+
+
 def _is_unicode(data: bytes) -> bool:
     """Whether octets are UTF-8 for characters of XML: piece by piece, which is sooner done than as a whole."""
     at, size = 0, len(data)
     while at < size:
         end = at + _PIECE
-        while end < size and data[end] & 0xC0 == 0x80:
+        while end < size and end > at + _PIECE - _LONGEST_CHARACTER and data[end] & 0xC0 == 0x80:
             end -= 1
         try:
             text = data[at:end].decode()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms import soap, xmlbind
-from mtosi_jms.errors import MtosiError
+from mtosi_jms.errors import ForbiddenXmlError, MtosiError
 from mtosi_jms.soap import frames
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri.mer import GetAllManagedElementsResponse
@@ -126,6 +126,7 @@ def test_plain_documents_are_read_from_their_text(xml: str, doc: Doc, package: s
         ("<coi:owner></coi:owner>", "<coi:vendorExtensions><!-- </coi:vendorExtensions> --></coi:vendorExtensions>"),
         ("<coi:owner></coi:owner>", "<coi:vendorExtensions id='1'><x/></coi:vendorExtensions>"),
         ("<coi:owner></coi:owner>", "<coi:vendorExtensions id='1'/><coi:vendorExtensions><x/></coi:vendorExtensions>"),
+        ("<coi:owner></coi:owner>", f"<coi:vendorExtensions>{'<x>' * 70}{'</x>' * 70}</coi:vendorExtensions>"),
         ("<coi:userLabel>a &amp; b</coi:userLabel>", "<userLabel xmlns='http://www.tmforum.org/mtop/fmw/xsd/coi/v1'/>"),
     ],
 )
@@ -170,6 +171,34 @@ def test_what_is_no_document_is_reported_by_the_parser(old: str, new: str, doc: 
         xmlbind.decode(data)
 
 
+@pytest.mark.usefixtures("eager", "package")
+@pytest.mark.parametrize(
+    ("content", "rules"),
+    [
+        ("<c:content a='>'/><c:content>2</c:content>", ["repeated"]),
+        ("<c:content a='>'/>stray<c:content>2</c:content>", ["stray-text", "repeated"]),
+        (f"<c:content>{'<a>' * 150}{'</a>' * 150}</c:content>", []),
+    ],
+)
+def test_what_a_pattern_cannot_see_the_end_of_is_left_to_the_tree(content: str, rules: list[str]) -> None:
+    data = f'<c:holder xmlns:c="urn:test:constructs">{content}<c:last></c:last></c:holder>'.encode()
+    warnings: list[xmlbind.XmlWarning] = []
+    assert scanned(data) is None
+    assert (xmlbind.decode(data, warnings=warnings), warnings) == from_tree(data)
+    assert [warning.rule for warning in warnings] == rules
+
+
+@pytest.mark.usefixtures("eager", "package")
+def test_elements_that_no_pattern_describes_keep_to_the_bounds() -> None:
+    data = b"<c:holder xmlns:c='urn:test:constructs'><c:content>%b</c:content></c:holder>"
+    with pytest.raises(ForbiddenXmlError, match="deeper than 200"):
+        xmlbind.decode(data % (b"<a>" * 199 + b"</a>" * 199))
+    crowd = data % b"<a b='1' c='2' d='3'></a>"
+    assert scanned(crowd) is not None
+    with pytest.raises(ForbiddenXmlError, match="more than 2 attributes"):
+        xmlbind.decode(crowd, limits=Limits(max_attributes=2))
+
+
 @pytest.mark.parametrize("before", [0, 511, 512, 513, 2000])
 @pytest.mark.parametrize(
     ("reference", "plain"), [("&lt;", True), ("&#60;", False), ("&x;", False), ("& ", False), ("&", False)]
@@ -195,6 +224,15 @@ def test_only_utf8_is_read_from_its_text(doc: Doc, eager: None) -> None:
     for other in others:
         assert scanned(other) is None
     assert [xmlbind.decode(other) for other in others[:3]] == [expected] * 3
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("octet", [b"\x80", b"\xbf", b"\xe9", b"\xff"])
+def test_octets_that_end_no_character_end(octet: bytes, doc: Doc) -> None:
+    data = doc(BATCH).replace(b"a &amp; b", octet * 10_000, 1)
+    assert scanned(data) is None
+    with pytest.raises(MtosiError):
+        xmlbind.decode(data)
 
 
 def test_bounds_are_left_to_the_parser(doc: Doc, eager: None) -> None:
@@ -377,6 +415,14 @@ def test_odd_envelopes_are_read_from_the_tree(old: str, new: str, cuts: list[Any
     for warning in read.warnings:
         assert warning.line is not None
         assert lines[warning.line - 1].startswith("<") or "text" in lines[warning.line - 1]
+
+
+@pytest.mark.usefixtures("cuts")
+def test_the_encoding_counts_however_it_is_declared() -> None:
+    data = envelope().replace(b"<coi:owner>", "<coi:owner>\xe9".encode(), 1).partition(b"?>")[2]
+    for blank in (" ", "\t", "\n"):
+        read = soap.parse(f'<?xml{blank}version="1.0"{blank}encoding="ISO-8859-1"?>'.encode() + data)
+        assert read.body.me_list.me[0].owner.startswith("\xc3\xa9")
 
 
 def test_a_comment_cannot_pass_for_the_body(cuts: list[Any]) -> None:
