@@ -315,6 +315,8 @@ class ListType(SimpleType):
 
     def exact(self, text: str) -> Any:
         """The items of text that is valid and written as we would write it."""
+        if _collapsed(text) != text:
+            raise ValueError("not the form that we write")
         values = [self.item.exact(part) for part in text.split(" ")] if text else []
         if self.facets and (problem := self.facets.problem(values, text)):
             raise ValueError(problem)
@@ -333,7 +335,7 @@ class ListType(SimpleType):
         if not isinstance(value, (list, tuple)):
             raise TypeError(f"a list is needed, not {type(value).__name__}")
         parts = [self.item.format(part) for part in value]
-        if any(not part or " " in part for part in parts):
+        if any(not part or _BLANKS.search(part) for part in parts):
             raise ValueError("an item of a list must neither be empty nor hold blanks")
         text = " ".join(parts)
         if self.facets and (problem := self.facets.problem(value, text)):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from lxml import etree
@@ -124,7 +125,8 @@ def test_lists_of_texts_and_qualified_names() -> None:
     prefix, _, local = str(written[2].text).partition(":")
     assert (written[2].nsmap[prefix], local, written[2].get("k")) == ("urn:v", "n", "1")
     assert x.to_element(Odds(name="bare"))[0].text == "bare"
-    for item in ("a b", ""):
+    assert _read(Odds, "<h:texts>a  b\nc </h:texts>") == (Odds(texts=[["a", "b", "c"]], extras=ANY), [])
+    for item in ("a b", "a\nb", "a\t", ""):
         with pytest.raises(EncodeError, match=r"Odds\.texts\[0\]"):
             x.encode(Odds(texts=[[item]]))
 

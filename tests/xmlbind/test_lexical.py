@@ -271,6 +271,7 @@ def test_exactness_is_what_we_write() -> None:
     ways: list[tuple[Callable[[str], Any], str]] = [
         (x.INT.exact, "01"), (x.BOOLEAN.exact, "1"), (x.HEX.exact, "ff"), (x.TOKEN.exact, " a"),
         (x.DATE.exact, "2026-01-01Z"), (x.list_of(x.INT).exact, "1  2"),
+        *((x.list_of(item).exact, text) for item in (x.STRING, x.TOKEN) for text in ("a  b", " a", "a ", "a\nb")),
     ]  # fmt: skip
     for way, text in ways:
         with pytest.raises(ValueError):
