@@ -9,6 +9,7 @@ does deleting one: Python refuses it while the slot is empty.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,8 @@ _BARE: Final = 2
 """What an unread object refers to: its class, and what has yet to be made."""
 
 _filling: Final = threading.RLock()
+if hasattr(os, "register_at_fork"):  # in a child nobody would release what another thread holds
+    os.register_at_fork(before=_filling.acquire, after_in_parent=_filling.release, after_in_child=_filling.release)
 _held: Final = _SLOT.__get__
 _get: Final = object.__getattribute__
 

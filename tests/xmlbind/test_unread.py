@@ -6,10 +6,13 @@ import copy
 import dataclasses
 import datetime as dt
 import gc
+import os
 import pickle
 import random
+import signal
 import sys
 import threading
+import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -381,6 +384,32 @@ def test_looking_at_an_object_while_it_is_made_is_no_harm() -> None:
     assert obj.location == [1, "location"]
     assert obj.extras is None
     assert obj.owner is made[1]["owner"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_child_process_can_read_what_its_parent_could() -> None:
+    """Though another thread of the parent was making an object."""
+    assert may_be_unread(Me)
+    publish = publisher()
+    begun = threading.Event()
+
+    def make(slow: bool, obj: Any) -> None:
+        begun.set()
+        time.sleep(0.2 * slow)
+        publish(obj, {field.name: "made" for field in dataclasses.fields(Me)})
+
+    objects = unread(Me, make, [True, False])
+    thread = threading.Thread(target=lambda: objects[0].owner)
+    thread.start()
+    begun.wait(60)
+    child = os.fork()
+    if not child:
+        signal.alarm(20)
+        os._exit(objects[1].owner != "made")
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
+    assert [obj.owner for obj in objects] == ["made", "made"]
 
 
 def test_what_fails_while_an_object_is_made_leaves_it_unread() -> None:
