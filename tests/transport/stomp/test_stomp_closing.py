@@ -88,16 +88,18 @@ class TestStalled:
         self, by_proxy: Any, proxy: Any, queue: Queue, background: Background
     ) -> None:
         connection = by_proxy(heart_beat=600.0, **TIMEOUTS)
-        session = connection.session()
+        session, other = connection.session(), connection.session()
         keeper = threads_of(connection)
         proxy.stall(to_broker=True)
-        assert session.send_soon(queue, JmsMessage(body=b"x" * 32_000_000)) is not None
-        writer = connection._keeper.current._writer
-        while not writer._turn.locked():
-            assert writer._thread.is_alive()
-        assert session.send_soon(queue, JmsMessage(body=b"<x/>")) is not None
+        begun = len(proxy.sent)
+        sender = background(lambda: session.send(queue, JmsMessage(body=b"x" * 32_000_000)))
+        while len(proxy.sent) == begun:
+            assert not sender.done()
+        assert other.send_soon(queue, JmsMessage(body=b"<x/>")) is not None
         background(connection.close).result(LONG)
-        await_end([*keeper, writer._thread])
+        await_end(keeper)
+        with pytest.raises(TransportError):
+            sender.result(LONG)
 
     def test_a_receipt_that_is_waited_for(
         self, by_proxy: Any, proxy: Any, queue: Queue, background: Background

@@ -95,6 +95,13 @@ def test_what_was_left_to_a_broker_that_says_nothing_any_more(
     assert [take(consumer) for _ in range(5)] == [b"<n>%d</n>" % number for number in range(5)]
 
 
+def test_what_is_large_is_not_left(broker: Any, open_stomp: Any, queue: Queue) -> None:
+    """It would be copied to go out in one write with others, which is no gain for it."""
+    session = open_stomp(broker.endpoints.url("stomp")).session()
+    assert session.send_soon(queue, plain(0)) is not None
+    assert session.send_soon(queue, JmsMessage(body=b"x" * 100_000)) is None
+
+
 def test_a_client_id_that_the_broker_has_not_let_go(by_proxy: Any, proxy: Any, open_stomp: Any, broker: Any) -> None:
     """The network broke where only we see it: for the broker, the client of this name is still there for a while."""
     topic = Topic("stomp.half.open")
