@@ -149,16 +149,26 @@ class Incoming:
         except BaseException:
             have_again(self._session)
             raise
-        reply = read_reply(message, strict=self._strict, package=self._package)
+        try:
+            reply = self._read(message)
+        except BaseException:  # a signal's: the reply is acknowledged, and may be for another caller
+            self._match(self._read(message))
+            raise
         try:
             if self._landing is not None:
                 self._landing.acknowledged(landed, correlation_id=reply.correlation_id, batch_number=reply.batch_number)
         finally:
-            with self._lock:
-                self._forget_dropped()
-                found = self._pending.match(reply)
-                if isinstance(found, Matched):
-                    self._give([found])
+            self._match(reply)
+
+    def _read(self, message: JmsMessage) -> Reply[Any]:
+        return read_reply(message, strict=self._strict, package=self._package)
+
+    def _match(self, reply: Reply[Any]) -> None:
+        with self._lock:
+            self._forget_dropped()
+            found = self._pending.match(reply)
+            if isinstance(found, Matched):
+                self._give([found])
 
     def _give(self, matched: Sequence[Matched[Ticket, Any]]) -> None:
         if not matched:

@@ -124,12 +124,15 @@ class ReplyPump(Incoming):
                     return reply_of(action)
                 self._pump(ticket)
                 if self._strays:
-                    with self._lock:
+                    with self._lock:  # whoever runs the hook cannot be woken to pump
+                        del self._waiting[ticket]
                         self._step_down(ticket)
                     self._tell_orphans()
+                    with self._lock:
+                        self._waiting[ticket] = None
         finally:
             with self._lock:
-                del self._waiting[ticket]
+                self._waiting.pop(ticket, None)
                 self._leave(ticket)
                 self._step_down(ticket)
             self._tell_orphans()
@@ -302,15 +305,24 @@ class ReplyPump(Incoming):
         """Receive, or wait until there is something or the time has run out: this caller's, or the thread's.
 
         What is there already is received for the others too, for handing the pump over costs more than a message: one
-        for each of them at most, since nobody is to be given what he does not wait for, and not for long.
+        for each of them at most, since nobody is to be given what he does not wait for, and not for long. What fails
+        then fails again for the next one who pumps: it must not cost a caller the reply that he has.
         """
         delivery = self._ready() or self._await(ticket)
         more, latest = len(self._waiting) + len(self._listening), time.monotonic() + _SPELL
+        served = False
         while delivery is not None:
             self._look = _FIRST_LOOK
-            self._handle(delivery)
-            more -= 1
-            delivery = self._ready() if more > 0 and time.monotonic() < latest else None
+            try:
+                self._handle(delivery)
+                served = bool(ticket and ticket.inbox)
+                more -= 1
+                delivery = self._ready() if more > 0 and time.monotonic() < latest else None
+            except Exception as error:
+                if not served:
+                    raise
+                log.warning("receiving for others failed: %s", error)
+                return
 
     def _ready(self) -> Delivery | None:
         for consumer in self._consumers:

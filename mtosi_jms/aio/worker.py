@@ -97,8 +97,8 @@ class Worker:
                 if not self._jobs:
                     self._working = False
                     return
+                self._busy = True  # before the job is out of line, or it would seem idle in between
                 future, job = self._jobs.popleft()
-                self._busy = True
             _do(future, job)
             del future, job  # or the thread would keep them while it waits
 

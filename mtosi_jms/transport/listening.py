@@ -46,9 +46,14 @@ class SessionUse:
         """
         if not self._lock.acquire(blocking=False):
             raise IllegalStateError("the session is in use by another thread, and a session is for one at a time (P4)")
-        if self._dedicated():
+        try:
+            if self._dedicated():
+                raise IllegalStateError(
+                    "the session belongs to the thread of its listeners while its connection runs (P4)"
+                )
+        except BaseException:  # a signal's too
             self._lock.release()
-            raise IllegalStateError("the session belongs to the thread of its listeners while its connection runs (P4)")
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

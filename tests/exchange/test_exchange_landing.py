@@ -7,7 +7,9 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import pytest
 from mtosi_jms import DurableLanding
 from mtosi_jms.errors import MalformedXmlError, SpoolError
 from mtosi_jms.jms import JmsMessage, Queue
+from mtosi_jms.messages import read_reply
 from mtosi_jms.patterns import Limits
 from mtosi_jms.soap import parse
 from mtosi_jms.spool import entries, open_entry, read_acknowledgements
@@ -105,6 +108,59 @@ def test_a_log_that_cannot_be_written_is_told_and_the_reply_is_not_lost(small_em
         with pytest.raises(SpoolError, match="log"):
             next(waiting)
         assert [numbers(batch) for batch in batches] == [[1, 2]]
+
+
+def test_a_reply_that_one_has_is_his_though_receiving_for_others_fails(
+    small_ems: Any,
+    numbers: Any,
+    background: Callable[[Callable[[], Any]], Future[Any]],
+    patience: float,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The other one has it again."""
+    monkeypatch.setattr("mtosi_jms.replies._SPELL", patience)
+    both_there = threading.Event()
+
+    class SecondFails(Steps):
+        def land(self, message: JmsMessage) -> int:
+            assert both_there.wait(patience)
+            self.failures = int(len(self.steps) == 2)  # the first was landed and acknowledged
+            return super().land(message)
+
+    with exchange(landing=SecondFails()) as pair:
+        stub, pump = pair.stub(ManagedElementRetrieval), pair.requestor._pump
+        calls = [stub.get_all_managed_elements.batches(batch_size=9) for _ in range(2)]
+        asked = [pair.scripted.take() for _ in calls]
+        answers = []
+        for number, call in enumerate(calls):
+            answers.append(background(lambda call=call: next(call)))  # type: ignore[misc]
+            while len(pump._waiting) <= number or pump._pumper is None:
+                assert not answers[number].done()
+        pair.scripted.send([reply for one in asked for reply in one.replies([small_ems(2)])])
+        both_there.set()
+        assert [numbers(answer.result(patience)) for answer in answers] == [[1, 2], [1, 2]]
+
+
+def test_a_signal_does_not_cost_another_caller_its_reply(
+    small_ems: Any, numbers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signals = [KeyboardInterrupt()]
+
+    def interrupted(*message: Any, **how: Any) -> Any:
+        if signals:
+            raise signals.pop()
+        return read_reply(*message, **how)
+
+    monkeypatch.setattr("mtosi_jms.incoming.read_reply", interrupted)
+    with exchange() as pair:
+        stub = pair.stub(ManagedElementRetrieval)
+        first = stub.get_all_managed_elements.batches(batch_size=9)
+        pair.scripted.take()
+        second = stub.get_all_managed_elements.batches(batch_size=9)
+        pair.scripted.send(pair.scripted.take().replies([small_ems(2)]))
+        with pytest.raises(KeyboardInterrupt):
+            next(first)
+        assert [numbers(batch) for batch in second] == [[1, 2]]
 
 
 def test_every_reply_is_landed_whatever_it_is(tmp_path: Path, small_ems: Any, ne1: Any) -> None:

@@ -135,6 +135,39 @@ def test_sixteen_threads_on_one_requestor(background: Background, patience: floa
         assert pair.provider.held() == 0
 
 
+def test_a_hook_that_makes_a_call_is_not_waited_for(background: Background, patience: float) -> None:
+    """While it runs for one caller, the others and its own call hand the pump on among themselves."""
+    others_pump = threading.Event()
+
+    def hook(stray: Any) -> None:
+        assert others_pump.wait(patience)
+        stub.get_managed_element(me_ref=name("ME=nested"))
+
+    with exchange(on_orphan=hook, limits=Limits(first_reply=10 * patience)) as pair:
+        stub, pump = pair.stub(ManagedElementRetrieval), pair.requestor._pump
+        taken, calls = [], []
+        for number in range(2):
+            call = background(lambda number=number: stub.get_managed_element(me_ref=name(f"ME={number}")))  # type: ignore[misc]
+            taken.append(pair.scripted.take())
+            calls.append(call)
+            while len(pump._waiting) <= number or pump._pumper is None:
+                assert not call.done()
+        (reply,) = taken[0].replies([Echo()])
+        body = reply.body.replace(b"correlationId>", b"correlationId>not-", 1)
+        first, known = pump._pumper, set(pump._waiting)
+        pair.scripted.send([dataclasses.replace(reply, body=body, correlation_id="ID:nobody's")])
+        while pump._pumper in (None, first):
+            assert not calls[0].done()
+        others_pump.set()
+        nested = pair.scripted.take()
+        while set(pump._waiting) <= known:
+            assert not calls[0].done()
+        pair.scripted.send(taken[1].replies([Echo()]))
+        calls[1].result(patience)
+        pair.scripted.send([*nested.replies([Echo()]), reply])
+        assert str(calls[0].result(patience).me.name) == "ME=0"
+
+
 @pytest.mark.obligation("R3f")
 def test_batches_from_many_threads(background: Background, patience: float) -> None:
     with exchange([Echo()], threads=3) as pair:

@@ -53,6 +53,24 @@ class TestSessionUse:
         with use:
             pass
 
+    def test_a_signal_as_it_is_entered_leaves_it_free(self, background: Any, patience: float) -> None:
+        signals = [KeyboardInterrupt()]
+
+        def dedicated() -> bool:
+            if signals:
+                raise signals.pop()
+            return False
+
+        use = SessionUse(dedicated)
+        with pytest.raises(KeyboardInterrupt), use:
+            pytest.fail("it was entered")
+
+        def enter() -> bool:
+            with use:
+                return True
+
+        assert background(enter).result(patience)
+
 
 class Given:
     """A delivery of a source."""

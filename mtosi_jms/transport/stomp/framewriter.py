@@ -33,8 +33,8 @@ class FrameWriter:
     Args:
         write: writes bytes, up to a time by the monotonic clock.
         name: for the thread, which there is once a frame has waited.
-        on_unsent: called, in any thread and outside all locks, with messages that were left to the thread and that the
-            broker has surely not got, since the link is at its end.
+        on_unsent: called at the end of the link, outside all locks, with the messages that were left to the thread and
+            that the broker has surely not got.
     """
 
     def __init__(
@@ -71,32 +71,29 @@ class FrameWriter:
             raise WriteError("another frame was not written in time; not sent")
         waited: list[tuple[bytes, bool]] = []
         try:
-            try:
-                if self._waiting:
-                    waited = self._take()
-                    data = b"".join([*[frame for frame, _ in waited], data])
-                if data:
-                    self._write(data, deadline)
-            finally:
-                self._turn.release()
-        except WriteError as error:
-            self._return(waited, error.written)
+            if self._waiting:
+                waited = self._take()
+                data = b"".join([*[frame for frame, _ in waited], data])
+            if data:
+                self._write(data, deadline)
+        except BaseException as error:
+            self._put_back(waited, getattr(error, "written", 0))
             raise
+        finally:
+            self._turn.release()
 
     def post(self, data: bytes) -> None:
         """Has acknowledgements written soon.
 
         Raises:
-            WriteError: too many wait, and they cannot be written.
+            WriteError: they cannot wait, and cannot be written.
         """
         with self._lock:
             self._waiting.append((data, False))
             self._size += len(data)
             self._posted = True
-            full = self._size > _MOST or self._ended
-            if not full:
-                self._see_to_it(self._sleeps)
-        if full:
+            at_once = self._size > _MOST or self._ended or not self._is_seen_to(wake=self._sleeps)
+        if at_once:
             self.send(b"")
 
     def leave(self, *messages: bytes, can_wait: bool = False) -> bool:
@@ -107,14 +104,14 @@ class FrameWriter:
             can_wait: it is enough that they go out within five milliseconds; the thread is not woken for them.
 
         Returns:
-            Whether they were taken; not so at the end of the link, or where too much waits already.
+            Whether they were taken; not so at the end of the link, where too much waits already, or without a thread.
         """
         with self._lock:
             if self._ended or self._size_left > _MOST_LEFT:
                 return False
-            was_urgent = self._urgent
-            self._posted, self._urgent = True, was_urgent or not can_wait
-            self._see_to_it(self._sleeps or not (can_wait or was_urgent))
+            if not self._is_seen_to(wake=self._sleeps or not (can_wait or self._urgent)):
+                return False
+            self._posted, self._urgent = True, self._urgent or not can_wait
             self._waiting.extend((data, True) for data in messages)
             self._size_left += sum(map(len, messages))
             return True
@@ -126,21 +123,30 @@ class FrameWriter:
                 self.send(b"")
 
     def end(self) -> None:
-        """The link is at its end: nothing waits any more."""
-        with self._lock:
-            self._ended = True
-            self._due.notify()
-        self._return(self._take(), 0)
-
-    def _return(self, frames: Sequence[tuple[bytes, bool]], written: int) -> None:
-        """Gives back the messages among frames that were not written to their end."""
-        unsent: list[bytes] = []
-        for data, left in frames:
-            written -= len(data)
-            if left and written < 0:
-                unsent.append(data)
+        """The link is at its end, so that writing fails: nothing waits any more."""
+        with self._turn:  # what another thread has in hand comes back first, in its place
+            with self._lock:
+                self._ended = True
+                self._due.notify()
+            unsent = [data for data, left in self._take() if left]
         if unsent:
             self._on_unsent(unsent)
+
+    def _put_back(self, frames: Sequence[tuple[bytes, bool]], written: int) -> None:
+        """Has those frames wait again, in their place, that were not written to their end."""
+        again: list[tuple[bytes, bool]] = []
+        for data, left in frames:
+            written -= len(data)
+            if written < 0:
+                again.append((data, left))
+        if not again:
+            return
+        with self._lock:
+            self._waiting[:0] = again
+            self._size += sum(len(data) for data, left in again if not left)
+            self._size_left += sum(len(data) for data, left in again if left)
+            self._posted = True
+            self._due.notify()
 
     def _take(self) -> list[tuple[bytes, bool]]:
         with self._lock:
@@ -149,12 +155,18 @@ class FrameWriter:
             self._urgent = False
             return waiting
 
-    def _see_to_it(self, wake: bool) -> None:
+    def _is_seen_to(self, *, wake: bool) -> bool:
+        """Whether there is a thread, which is made where there is none; it may be that no more are to be had."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._write_all, name=self._name, daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._write_all, name=self._name, daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                return False
+            self._thread = thread
         if wake:
             self._due.notify()
+        return True
 
     def _write_all(self) -> None:
         quiet = 0

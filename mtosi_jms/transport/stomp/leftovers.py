@@ -31,21 +31,15 @@ class Leftovers:
         return link is not None and link.leave(frame, can_wait=can_wait)
 
     def keep(self, frames: Sequence[bytes]) -> None:
-        """Frames that were left to a link never went out: they go out on the next one."""
-        log.warning("%d messages were not written when the connection was lost: they will be on the next", len(frames))
+        """Frames that were left to a link never went out, and it is at its end: they go out on the next one."""
+        log.warning("%d messages were not written when the connection was lost: they wait for another", len(frames))
         with self._lock:
             self._unsent.extend(frames)
-            link = self._current()
-        if link is not None:  # it was there before this was known
-            self.hand_on(link)
 
     def hand_on(self, link: Link) -> None:
         """Leaves to a link what the one before has not written."""
         with self._lock:
             frames, self._unsent = self._unsent, []
-        while frames and not link.leave(*frames):
-            if not link.is_up:
-                with self._lock:
-                    self._unsent[:0] = frames
-                return
-            link.flush()
+        if frames and not link.leave(*frames):
+            with self._lock:
+                self._unsent[:0] = frames

@@ -174,10 +174,6 @@ class Link:
         """
         return self.lost is None and self._writer.leave(*frames, can_wait=can_wait)
 
-    def flush(self) -> None:
-        """Sends what waits, or finds that it is at its end."""
-        self._writer.flush()
-
     def request(self, frames: Iterable[Frame], seconds: float, before: Iterable[Frame] = ()) -> None:
         """Sends frames and waits until each was confirmed.
 
@@ -282,10 +278,9 @@ class Link:
             self.end(IllegalStateError("the connection is closed"))
 
     def end(self, reason: TransportError) -> None:
-        """Ends it at once."""
+        """Ends it at once; the thread that reads does the rest."""
         with self._lock:
             self._reason = self._reason or reason
-        self._writer.end()
         self._wire.disconnect_socket()
 
     def _check(self) -> None:

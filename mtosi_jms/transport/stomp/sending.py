@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mtosi_jms.errors import MtosiError, UnknownOutcomeError
 from mtosi_jms.jms.destinations import Destination
@@ -12,6 +12,9 @@ from mtosi_jms.transport.stomp.frames import Frame
 
 if TYPE_CHECKING:
     from mtosi_jms.transport.stomp.connection import StompConnection
+
+_LARGE: Final = 65_536
+"""Bytes from which on a write costs little beside its message."""
 
 
 class Sender:
@@ -53,8 +56,9 @@ class Sender:
         return message
 
     def send_soon(self, destination: Destination, message: JmsMessage, *, can_wait: bool) -> JmsMessage | None:
-        """See `Session.send_soon`."""
-        if self._transacted or destination.is_temporary or message.delivery_mode is DeliveryMode.PERSISTENT:
+        """See `Session.send_soon`. What is large goes alone: in one write with others it would be copied."""
+        confirmed = destination.is_temporary or message.delivery_mode is DeliveryMode.PERSISTENT
+        if self._transacted or confirmed or len(message.body) > _LARGE:
             return None
         sent, frame = self._connection.prepare(destination, message)
         return sent if self._connection.leave(frame, can_wait=can_wait) else None

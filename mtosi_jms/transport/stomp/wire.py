@@ -143,6 +143,10 @@ class Wire(BaseTransport):  # type: ignore[misc]
                 raise
             reason = error.strerror or type(error).__name__ if self.running else "the connection was lost"
             raise self._given_up(reason) from error
+        except BaseException as error:  # KeyboardInterrupt: nobody's frame may go on where this one was broken off
+            self.disconnect_socket()
+            error.written = self._written  # type: ignore[attr-defined]
+            raise
         finally:
             self._writing.release()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from typing import Any
 
 import pytest
@@ -83,3 +84,20 @@ def test_closing_fails_what_waits(run: Any, until: Any) -> None:
             await worker.run(slow)
 
     run(work())
+
+
+def test_it_is_not_idle_between_the_line_and_the_job(run: Any) -> None:
+    """Or a request that a loop sends itself would overtake the one that the thread is just about to send."""
+    worker = Worker("worker", "the worker")
+    seen: list[bool] = []
+
+    class Line(deque[Any]):
+        def popleft(self) -> Any:
+            job = super().popleft()
+            seen.append(worker.is_idle)
+            return job
+
+    worker._jobs = Line()
+    run(worker.run(lambda: None))
+    worker.close()
+    assert seen == [False]

@@ -84,6 +84,23 @@ class TestStalled:
         with pytest.raises(TransportError):
             sender.result(LONG)
 
+    def test_what_was_left_behind_a_sender_that_is_stuck(
+        self, by_proxy: Any, proxy: Any, queue: Queue, background: Background
+    ) -> None:
+        connection = by_proxy(heart_beat=600.0, **TIMEOUTS)
+        session, other = connection.session(), connection.session()
+        keeper = threads_of(connection)
+        proxy.stall(to_broker=True)
+        begun = len(proxy.sent)
+        sender = background(lambda: session.send(queue, JmsMessage(body=b"x" * 32_000_000)))
+        while len(proxy.sent) == begun:
+            assert not sender.done()
+        assert other.send_soon(queue, JmsMessage(body=b"<x/>")) is not None
+        background(connection.close).result(LONG)
+        await_end(keeper)
+        with pytest.raises(TransportError):
+            sender.result(LONG)
+
     def test_a_receipt_that_is_waited_for(
         self, by_proxy: Any, proxy: Any, queue: Queue, background: Background
     ) -> None:

@@ -175,15 +175,68 @@ def test_what_was_left_and_surely_not_received_comes_back(
         writer._waiting += [(b"aa", False), (b"bb", True), (b"cc", False), (b"dd", True)]
     with pytest.raises(WriteError):
         writer.send(b"ee")
+    assert not unsent  # the link may not be at its end
+    writer.end()
     assert unsent == back
 
 
-def test_what_waits_at_the_end_of_the_link_comes_back(writer: FrameWriter, unsent: list[bytes]) -> None:
-    with writer._turn:  # the thread cannot write meanwhile
-        assert writer.leave(b"a", b"b")
-        writer.post(b"c")
-        writer.end()
-    assert unsent == [b"a", b"b"]
+def test_what_waits_at_the_end_of_the_link_comes_back_in_order(
+    make: Callable[..., FrameWriter], unsent: list[bytes], background: Callable[[Callable[[], Any]], Future[Any]]
+) -> None:
+    """Also what a thread has in hand just then, which is in front of what was left after it."""
+    writing, go_on = threading.Event(), threading.Event()
+
+    def fail(data: bytes, deadline: float | None) -> None:
+        writing.set()
+        assert go_on.wait(SECONDS)
+        raise WriteError("lost")
+
+    writer = make(fail)
+    assert writer.leave(b"a")
+    assert writing.wait(SECONDS)
+    assert writer.leave(b"b", b"c")
+    writer.post(b"d")
+    end = background(writer.end)
+    go_on.set()
+    end.result(SECONDS)
+    assert unsent == [b"a", b"b", b"c"]
+    assert not writer.leave(b"e")
+
+
+def test_what_was_not_written_waits_for_the_next_write(make: Callable[..., FrameWriter], written: Written) -> None:
+    """Acknowledgements too, where the link goes on; also where it was a signal that broke the writing off."""
+    failures: list[BaseException] = [WriteError("not sent"), KeyboardInterrupt()]
+
+    def write(data: bytes, deadline: float | None) -> None:
+        if failures:
+            raise failures.pop()
+        written.put(data)
+
+    writer = make(write)
+    with writer._lock:
+        writer._waiting += [(b"a", False), (b"b", True)]
+    with pytest.raises(KeyboardInterrupt):
+        writer.send(b"x")
+    with pytest.raises(WriteError):
+        writer.send(b"y")
+    writer.send(b"c")
+    assert written.get_nowait() == b"abc"
+
+
+def test_where_there_are_no_more_threads_nothing_waits(
+    make: Callable[..., FrameWriter], written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    writer = make()
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        writer.post(b"a")
+        assert written.get_nowait() == b"a"
+        assert not writer.leave(b"b")
+    assert writer.leave(b"c")
+    assert written.get(timeout=SECONDS) == b"c"
 
 
 def test_who_finds_another_one_writing_waits_until_its_deadline(

@@ -74,10 +74,32 @@ def test_what_was_left_and_not_written_goes_out_on_the_next_link(
         for number in range(5):
             assert session.send_soon(queue, plain(number)) is not None
         proxy.cut()
-        until(lambda: link.lost is not None)
+        until(lambda: not link.is_up)
     session.send(queue, plain(5))
     consumer = open_stomp(broker.endpoints.url("stomp")).session().consumer(queue)
     assert [take(consumer) for _ in range(6)] == [b"<n>%d</n>" % number for number in range(6)]
+
+
+def test_what_was_left_to_a_broker_that_says_nothing_any_more(
+    by_proxy: Any, proxy: Any, queue: Queue, open_stomp: Any, broker: Any
+) -> None:
+    session = by_proxy(heart_beat=1.0).session()
+    link = session.connection._keeper._link
+    proxy.stall(to_broker=True, to_client=True)
+    with link._writer._turn:  # nothing is written meanwhile
+        for number in range(5):
+            assert session.send_soon(queue, plain(number)) is not None
+        until(lambda: not link.is_up)
+    proxy.flow()
+    consumer = open_stomp(broker.endpoints.url("stomp")).session().consumer(queue)
+    assert [take(consumer) for _ in range(5)] == [b"<n>%d</n>" % number for number in range(5)]
+
+
+def test_what_is_large_is_not_left(broker: Any, open_stomp: Any, queue: Queue) -> None:
+    """It would be copied to go out in one write with others, which is no gain for it."""
+    session = open_stomp(broker.endpoints.url("stomp")).session()
+    assert session.send_soon(queue, plain(0)) is not None
+    assert session.send_soon(queue, JmsMessage(body=b"x" * 100_000)) is None
 
 
 def test_a_client_id_that_the_broker_has_not_let_go(by_proxy: Any, proxy: Any, open_stomp: Any, broker: Any) -> None:

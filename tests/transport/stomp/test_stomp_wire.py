@@ -109,6 +109,21 @@ def test_a_writer_behind_another_gives_up_alone(
         first.result(LONG / 2)
 
 
+def test_a_writer_that_is_interrupted_ends_the_connection(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a signal, as it waits for room: the next frame would go on in the middle of this one."""
+
+    def interrupt(seconds: float) -> Any:
+        raise KeyboardInterrupt
+
+    fill(wire)
+    monkeypatch.setattr(wire._writable, "select", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        wire.send(HUGE)
+    assert not wire.is_connected()
+    with pytest.raises(WriteError):
+        wire.send(b"x")
+
+
 def test_a_writer_that_waits_ends_with_the_connection(
     wire: Wire, mute: Mute, lost: threading.Event, background: Callable[[Callable[[], Any]], Future[Any]]
 ) -> None:
