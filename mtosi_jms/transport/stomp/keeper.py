@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from mtosi_jms.errors import AuthenticationError, ConfigError, IllegalStateError, MtosiError, TransportError
 from mtosi_jms.transport.stomp.dialect import Dialect, dialect_of
-from mtosi_jms.transport.stomp.link import Link
+from mtosi_jms.transport.stomp.link import Link, UnansweredError
 from mtosi_jms.transport.stomp.options import Address, StompOptions
 from mtosi_jms.transport.stomp.refusals import ClientIdInUseError
 
@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 
 _FIRST_PAUSE: Final = 0.1
 _LAST_PAUSE: Final = 30.0
+_ASKED: Final = 3
+"""Times that one who closes a connection unanswered is asked for it."""
 
 
 class Keeper:
@@ -197,7 +199,7 @@ class Keeper:
         failures: list[MtosiError] = []
         for address in addresses:
             try:
-                link = self._open(address)
+                link = self._asked(address)
             except ClientIdInUseError as error:
                 # After a loss the broker may not have noticed yet that the old connection is gone.
                 failures.append(error if self._dialect is None else TransportError(str(error)))
@@ -209,6 +211,15 @@ class Keeper:
         # Who waits for one of several brokers does not give up because another one refuses.
         passing = (one for one in failures if self._dialect and not isinstance(one, AuthenticationError | ConfigError))
         raise next(passing, failures[-1])
+
+    def _asked(self, address: Address) -> Link:
+        """A link to a broker. ActiveMQ closes one connection of a hundred that it refuses before it has said why."""
+        for _ in range(_ASKED - 1):
+            try:
+                return self._open(address)
+            except UnansweredError as error:
+                log.info("%s", error)
+        return self._open(address)
 
     def _open(self, address: Address) -> Link:
         told = self._connection

@@ -30,6 +30,10 @@ _LOOKS: Final = 8
 """Looks during the shortest interval between signs of life."""
 
 
+class UnansweredError(TransportError):
+    """Who was asked for a connection closed it and said nothing."""
+
+
 class Receipt:
     """A frame that the broker has to confirm.
 
@@ -121,6 +125,7 @@ class Link:
         Raises:
             AuthenticationError: the login is refused.
             ConfigError: the client id is in use.
+            UnansweredError: it closed the connection and said nothing.
             TransportError: it cannot be reached, is no STOMP broker, or does not answer.
         """
         deadline = time.monotonic() + self._options.connect_timeout
@@ -136,7 +141,7 @@ class Link:
             if self._connected.refused is not None:
                 raise self._connected.refused
             if self._connected.lost:
-                raise TransportError(
+                raise UnansweredError(
                     f"{self.address}: it closed the connection unanswered; is it a STOMP port, with or without TLS?"
                 )
         except BaseException:

@@ -262,6 +262,27 @@ class TestConnecting:
             with pytest.raises(TransportError, match="no answer within"):
                 open_stomp(f"stomp://127.0.0.1:{port}", connect_timeout=0.3)
 
+    def test_somebody_who_says_nothing(self, open_stomp: Any, background: Any) -> None:
+        """ActiveMQ closes some connections that it refuses before it has said why: so it is asked more than once."""
+        refusal = b"ERROR\nmessage:Broker: b - Client: me already connected from x\n\n\0"
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+
+            def answer(*answers: bytes) -> None:
+                for said in answers:
+                    with listener.accept()[0] as client:
+                        assert client.recv(65_536).endswith(b"\0")
+                        client.sendall(said)
+
+            url = f"stomp://127.0.0.1:{listener.getsockname()[1]}"
+            told = background(lambda: answer(b"", b"", refusal))
+            with pytest.raises(ConfigError, match="already connected"):
+                open_stomp(url, client_id="me")
+            told.result()
+            told = background(lambda: answer(b"", b"", b""))
+            with pytest.raises(TransportError, match="closed the connection unanswered"):
+                open_stomp(url, client_id="me")
+            told.result()
+
     def test_nobody(self, open_stomp: Any) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             port = listener.getsockname()[1]
