@@ -51,7 +51,8 @@ class Pair:
 def test_kill_9_of_sender_and_receiver(
     kind: str, rounds: int, root: Path, tmp_path: Path, start_broker: Any, request: pytest.FixtureRequest
 ) -> None:
-    broker = start_broker(kind, protocols=["stomp"], **PATIENT.get(kind, {}))
+    folder, options = tmp_path / "broker", PATIENT.get(kind, {})
+    broker = start_broker(kind, folder, protocols=["stomp"], **options)
     pair = Pair(broker.endpoints.url("stomp"), root, tmp_path)
     request.addfinalizer(pair.end)
     dice = random.Random(20_080_501)
@@ -65,6 +66,11 @@ def test_kill_9_of_sender_and_receiver(
             pair.count(child, child.kill())
     last = pair.start("resend")
     pair.count(last, last.join())
+    if (
+        kind == "artemis"
+    ):  # it keeps to itself what it was delivering to a receiver that died, until it is started again
+        broker.kill()
+        broker = start_broker(kind, folder, endpoints=broker.endpoints, **options)
     receiver = pair.start("receive")
     seen = set(pair.tally.handed) | pair.tally.in_doubt
     receiver.wait_for(
