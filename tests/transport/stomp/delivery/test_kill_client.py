@@ -66,9 +66,8 @@ def test_kill_9_of_sender_and_receiver(
             pair.count(child, child.kill())
     last = pair.start("resend")
     pair.count(last, last.join())
-    if (
-        kind == "artemis"
-    ):  # it keeps to itself what it was delivering to a receiver that died, until it is started again
+    if kind == "artemis":
+        # It keeps to itself what it was delivering to a receiver that died, until it is started again.
         broker.kill()
         broker = start_broker(kind, folder, endpoints=broker.endpoints, **options)
     receiver = pair.start("receive")
