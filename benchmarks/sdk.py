@@ -79,8 +79,8 @@ class BatchAsker(Asker):
         """So many exchanges."""
         batches = 0
         for _ in range(amount):
-            for batch in self.service.get_all_managed_elements.batches(batch_size=self.size):
-                self.read(batch)
+            for response in self.service.get_all_managed_elements.batches(batch_size=self.size):
+                self.read(response)
                 batches += 1
         return batches
 
