@@ -41,7 +41,7 @@ from mtosi_jms.transport.stomp.session import StompSession
 from mtosi_jms.transport.stomp.subscription import Entry
 from mtosi_jms.transport.stomp.subscriptions import Subscriptions
 from mtosi_jms.transport.stomp.temporary import T, Temporaries
-from mtosi_jms.transport.stomp.transaction import transact
+from mtosi_jms.transport.stomp.transaction import Transaction, transact
 from mtosi_jms.transport.stomp.wire import WriteError
 
 log = logging.getLogger(__name__)
@@ -250,11 +250,19 @@ class StompConnection(Connection):
             else:
                 return
 
-    def transact(self, sends: Sequence[Frame], entries: Sequence[Entry]) -> None:
-        """Sends and acknowledges as one transaction; see `transaction.transact`."""
+    def transact(self, begun: Transaction | None, sends: Sequence[Frame], entries: Sequence[Entry]) -> None:
+        """Sends and acknowledges as one transaction, one that was begun or another; see `transaction.transact`."""
         deadline = time.monotonic() + self.options.send_timeout
-        link, name = self._keeper.link(deadline), f"t{next(self._numbers)}"
-        transact(link, name, sends, entries, deadline, at_once=self.dialect.fails_commit)
+        one = begun or self.transaction_on(self._keeper.link(deadline))
+        transact(one, sends, entries, deadline, begun=begun is not None, at_once=self.dialect.fails_commit)
+
+    def transaction_on(self, link: Link) -> Transaction:
+        """A transaction that the broker does not know yet."""
+        return Transaction(link, f"t{next(self._numbers)}")
+
+    def renew(self, consumers: Iterable[StompConsumer]) -> None:
+        """Has all that came by the subscriptions of some consumers, and was not acknowledged, delivered again."""
+        self._subscriptions.renew(consumers, time.monotonic() + self.options.send_timeout)
 
     def acknowledge(self, entries: Iterable[Entry], deadline: float | None = None) -> None:
         """Tells the broker that messages are done with: at once, or within 5 ms where more wait for the same reader.

@@ -67,7 +67,7 @@ class StompConsumer(Consumer):
         with session.use:
             while True:
                 if self.held and not self.buffer:
-                    session.connection.widen(self)
+                    session.make_room(self)
                 with session.connection.lock:
                     delivery = self._await(deadline)
                 if isinstance(delivery, Interruption):

@@ -21,6 +21,7 @@ from mtosi_jms.transport.stomp.consumer import StompConsumer, StompDelivery
 from mtosi_jms.transport.stomp.sending import Sender
 from mtosi_jms.transport.stomp.subscription import Entry
 from mtosi_jms.transport.stomp.temporary import T
+from mtosi_jms.transport.stomp.transaction import Begun
 from mtosi_jms.transport.stomp.unsettled import Unsettled
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class StompSession(Session):
         self._consumers: dict[StompConsumer, None] = {}
         self.unsettled = Unsettled()
         self._listened: Entry | None = None
+        self._begun = Begun(connection.transaction_on)
         self._sender = Sender(connection, self.completions, transacted=transacted)
 
     def send(
@@ -174,11 +176,12 @@ class StompSession(Session):
                     "they will be delivered again"
                 )
             sends = self._sender.take()
-            entries = [entry for entry in list(self.unsettled) if not entry.is_stale]
-            if not sends and not entries:
+            begun = self._begun.take()
+            entries = [entry for entry in list(self.unsettled) if not entry.is_stale and not entry.told]
+            if begun is None and not sends and not entries:
                 return
             try:
-                self.connection.transact([frame for frame, _ in sends], entries)
+                self.connection.transact(begun, [frame for frame, _ in sends], entries)
             except UnknownOutcomeError as error:
                 error.messages = tuple(message for _, message in sends)
                 self._forget(list(self.unsettled))
@@ -245,7 +248,7 @@ class StompSession(Session):
         ):
             self._acknowledge([entry])
         elif self.accept(entry):
-            self.connection.widen(entry.subscription.consumer)
+            self.make_room(entry.subscription.consumer)
 
     def accept(self, entry: Entry) -> bool:
         """Does what a message that was handed out asks for; the lock is not held.
@@ -269,6 +272,16 @@ class StompSession(Session):
                 return False
         return True
 
+    def make_room(self, consumer: StompConsumer) -> None:
+        """Has the broker send more, where as many messages are held unacknowledged as may be on the way."""
+        if self.transacted:
+            with self.connection.lock:
+                untold = [one for one in self.unsettled if not one.told]
+                held = [one for one in untold if not one.subscription.consumer.destination.is_topic]
+            if len(held) >= self.connection.options.prefetch:
+                self._begun.acknowledge(held)
+        self.connection.widen(consumer)
+
     def leave(self, consumer: StompConsumer) -> None:
         """Ends the subscriptions of a closed consumer, unless messages of it are still to be settled."""
         deadline = self.connection.goodbye()
@@ -281,6 +294,7 @@ class StompSession(Session):
     def leave_all(self, deadline: float) -> None:
         """Ends all subscriptions of a closed session; what a listener holds, that acknowledges as it returns, stays."""
         self._settle_lazily(deadline)
+        self._begun.abort()
         with self.connection.lock:
             returned = [one for one in self.unsettled if one is not self._listened]
             self.connection.note_returned(returned)
@@ -404,6 +418,12 @@ class StompSession(Session):
 
     def _roll_back(self) -> None:
         self._sender.take()
+        self._begun.abort()
+        told = dict.fromkeys(one.subscription.consumer for one in list(self.unsettled) if one.told)
+        if told:  # the broker takes no other acknowledgement of these: it has to deliver them again
+            with self.connection.lock:
+                self.connection.note_returned(one for one in self.unsettled if one.subscription.consumer in told)
+            self.connection.renew(told)
         self._return(list(self.unsettled))
 
     def _return(self, entries: list[Entry]) -> None:

@@ -38,7 +38,12 @@ class Subscription:
         self.link: Link | None = None
         self.made = False
         self.returns = not consumer.destination.is_topic or consumer.durable is not None
-        self._headers = {"id": number, "destination": address, "ack": "client-individual", **headers}
+        self._headers = {**headers, "id": number, "destination": address, "ack": "client-individual"}
+
+    def anew(self, number: str) -> Subscription:
+        """Another one like it, under an id of its own, that is yet to be made."""
+        headers = dict(self._headers)
+        return Subscription(number, headers.pop("destination"), headers, self.consumer)
 
     def frame(self) -> Frame:
         """The frame that makes it."""
@@ -58,9 +63,10 @@ class Entry:
         ack: what its ACK has to name.
         message: as it is handed out the next time.
         settled: whether it was acknowledged.
+        told: whether the broker has its acknowledgement, in a transaction that is not committed.
     """
 
-    __slots__ = ("ack", "link", "message", "settled", "subscription")
+    __slots__ = ("ack", "link", "message", "settled", "subscription", "told")
 
     def __init__(self, subscription: Subscription, link: Link, ack: str, message: JmsMessage) -> None:
         self.subscription = subscription
@@ -68,6 +74,7 @@ class Entry:
         self.ack = ack
         self.message = message
         self.settled = False
+        self.told = False
 
     @property
     def is_stale(self) -> bool:

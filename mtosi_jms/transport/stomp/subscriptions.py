@@ -11,7 +11,7 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from mtosi_jms.errors import IllegalStateError, MtosiError, TransportError, UnknownOutcomeError
@@ -83,6 +83,49 @@ class Subscriptions:
                     link.request([one.end()], deadline - time.monotonic())
                 except MtosiError as error:
                     log.warning("a subscription to %s was not ended in order: %s", one.consumer.destination, error)
+
+    def renew(self, consumers: Iterable[StompConsumer], deadline: float) -> None:
+        """Ends those of some consumers and makes another one for each: the broker delivers again what was not
+        acknowledged.
+
+        What came by them goes stale. Where that fails, the link is ended: they are made on the next one.
+        """
+        ended: list[tuple[Subscription, Link]] = []
+        made: list[tuple[Subscription, Link]] = []
+        with self._lock:
+            for consumer in consumers:
+                links = [(one, one.link) for one in consumer.subscriptions if one.made and one.link is not None]
+                if not links or len(links) < len(consumer.subscriptions):  # they are lost, and made again anyway
+                    continue
+                ended += links
+                for one, _ in links:
+                    del self._known[one.number]
+                    one.link, one.made = None, False
+                first, link = links[0]
+                again = first.anew(f"s{next(self._numbers)}")
+                consumer.subscriptions = [again]
+                self._known[again.number] = again
+                made.append((again, link))
+        try:
+            for one, link in ended:
+                link.request([one.end()], deadline - time.monotonic())
+            for one, link in made:
+                self._make_anew(one, link, deadline)
+        except MtosiError as error:
+            for _, link in made:
+                link.end(TransportError(f"what was rolled back cannot be had again: {error}"))
+
+    def _make_anew(self, again: Subscription, link: Link, deadline: float) -> None:
+        with self._lock:
+            if link.lost is not None or again.link is not None:  # it is made on the next one
+                return
+            again.link = link
+        link.request([again.frame()], deadline - time.monotonic())
+        with self._lock:
+            again.made = again.made or again.link is link
+            closed = again.number not in self._known
+        if closed:
+            self.end([again], self._goodbye())
 
     def restore(self, link: Link) -> None:
         """Makes all again on a new link.

@@ -1,5 +1,9 @@
 """A STOMP transaction: everything at once, and the receipt of COMMIT alone counts.
 
+But what was received is acknowledged before, inside the transaction, where it is as much as may be on the way: ActiveMQ
+makes room for as many messages then. It may have set some aside for the subscription that it has no room for, and
+without that would keep them for ever from who waits for them to commit.
+
 What the broker refuses of it must keep the rest from being committed. ActiveMQ fails the COMMIT then, so that all goes
 out in one write. Artemis ends the connection, which leaves open whether it had seen the COMMIT: so that is sent after
 the last message is confirmed, and all before it by that.
@@ -7,9 +11,10 @@ the last message is confirmed, and all before it by that.
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
 
 from mtosi_jms.errors import MtosiError, TransportError, UnknownOutcomeError
 from mtosi_jms.transport.stomp.frames import Frame
@@ -21,32 +26,93 @@ _LATE: Final = 2.0
 """Seconds that the reason for a COMMIT that failed may come after it."""
 
 
+class Transaction(NamedTuple):
+    """One transaction.
+
+    Attributes:
+        link: on which; what is acknowledged in it came on it.
+        name: never used again.
+    """
+
+    link: Link
+    name: str
+
+
+class Begun:
+    """The transaction of a session that the broker knows before its commit, where there is one.
+
+    Args:
+        new: makes a transaction on a link.
+    """
+
+    def __init__(self, new: Callable[[Link], Transaction]) -> None:
+        self._new = new
+        self._transaction: Transaction | None = None
+
+    def acknowledge(self, entries: Sequence[Entry]) -> None:
+        """Acknowledges inside the transaction what was received in it and came on one link; the link's loss undoes
+        that."""
+        if any(one.is_stale for one in entries):  # it keeps the transaction from being committed
+            return
+        link = entries[0].link
+        frames: list[Frame] = []
+        if self._transaction is None:
+            self._transaction = self._new(link)
+            frames.append(("BEGIN", {"transaction": self._transaction.name}, b""))
+        if self._transaction.link is not link:
+            return
+        with contextlib.suppress(WriteError):  # then all of it is stale
+            link.post([*frames, *_acknowledgements(self._transaction, entries)])
+            for one in entries:
+                one.told = True
+
+    def take(self) -> Transaction | None:
+        """The transaction, to be committed."""
+        taken, self._transaction = self._transaction, None
+        return taken
+
+    def abort(self) -> None:
+        """Undoes it. The broker delivers nothing again for that: the subscriptions have to be ended."""
+        taken = self.take()
+        if taken is not None:
+            with contextlib.suppress(WriteError):
+                taken.link.post([("ABORT", {"transaction": taken.name}, b"")])
+
+
 def transact(
-    link: Link, name: str, sends: Sequence[Frame], entries: Sequence[Entry], deadline: float, *, at_once: bool
+    transaction: Transaction,
+    sends: Sequence[Frame],
+    entries: Sequence[Entry],
+    deadline: float,
+    *,
+    begun: bool,
+    at_once: bool,
 ) -> None:
     """Sends and acknowledges as one transaction.
 
     Args:
-        link: on which; what is acknowledged came on it.
-        name: of the transaction, never used again.
+        transaction: which.
         sends: SEND frames.
-        entries: what is acknowledged.
+        entries: what is acknowledged, and was not before.
         deadline: by the monotonic clock.
+        begun: whether the broker knows of it, and of acknowledgements in it.
         at_once: whether COMMIT need not wait for what comes before it.
 
     Raises:
         UnknownOutcomeError: COMMIT was sent and not confirmed.
         MtosiError: any other reason; nothing took effect.
     """
-    transaction = {"transaction": name}
-    frames = [("BEGIN", transaction, b""), *_inside(sends, transaction)]
+    link, name = transaction
+    named = {"transaction": name}
+    frames: list[Frame] = [] if begun else [("BEGIN", named, b"")]
+    frames += _inside(sends, named)
     link.take_refused()
-    if not at_once:
+    if not at_once and frames:
         _announce(link, frames, deadline)
         frames = []
-    frames += _inside([entry.acknowledgement() for entry in entries], transaction)
+    frames += _acknowledgements(transaction, entries)
     try:
-        link.request([("COMMIT", transaction, b"")], deadline - time.monotonic(), before=frames)
+        link.request([("COMMIT", named, b"")], deadline - time.monotonic(), before=frames)
     except WriteError as error:
         raise TransportError(f"{error}; the transaction is rolled back") from error
     except UnknownOutcomeError as error:
@@ -54,7 +120,7 @@ def transact(
         raise
     except MtosiError as error:
         reason = link.await_refused(_LATE) if at_once else link.take_refused()
-        if entries:  # the broker's own book of them is of no use any more
+        if entries or begun:  # the broker's own book of them is of no use any more
             link.end(TransportError(f"a transaction did not end well: {error}"))
         raise reason or error from error
 
@@ -67,6 +133,10 @@ def _announce(link: Link, frames: Sequence[Frame], deadline: float) -> None:
     except (UnknownOutcomeError, WriteError) as error:  # COMMIT was not sent, so the outcome is known all the same
         link.end(TransportError(f"a transaction was not taken: {error}"))
         raise link.take_refused() or TransportError(f"{error}; the transaction is rolled back") from error
+
+
+def _acknowledgements(transaction: Transaction, entries: Sequence[Entry]) -> list[Frame]:
+    return _inside([entry.acknowledgement() for entry in entries], {"transaction": transaction.name})
 
 
 def _inside(frames: Sequence[Frame], transaction: dict[str, str]) -> list[Frame]:

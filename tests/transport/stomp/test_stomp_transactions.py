@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from mtosi_jms.errors import InvalidDestinationError
+from mtosi_jms.errors import InvalidDestinationError, TransportError
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue
 from mtosi_jms.transport.descriptor import Capability
+
+from .proxy import Proxy
 
 pytestmark = pytest.mark.broker
 
@@ -53,3 +57,142 @@ def test_what_is_refused_keeps_the_rest_from_being_committed(by_proxy: Any, queu
     session.send(queue, persistent(2))
     session.commit()
     assert everything(by_proxy().session().consumer(queue), 1) == [b"<n>2</n>"]
+
+
+class TestMoreThanMayBeOnTheWay:
+    """Transactions in which more is received than may be on the way at once."""
+
+    @pytest.fixture
+    def connection(self, activemq: Any, open_stomp: Any) -> Any:
+        """Five messages may be on the way to a consumer. Artemis' STOMP receives in no transaction."""
+        return open_stomp(activemq.endpoints.url("stomp"), prefetch=5)
+
+    @pytest.fixture
+    def fill(self, activemq: Any, open_stomp: Any) -> Callable[[Queue, int], list[bytes]]:
+        """Sends so many messages; their bodies."""
+        sender = open_stomp(activemq.endpoints.url("stomp")).session(transacted=True)
+
+        def send(queue: Queue, count: int) -> list[bytes]:
+            messages = [persistent(number) for number in range(count)]
+            for message in messages:
+                sender.send(queue, message)
+            sender.commit()
+            return [message.body for message in messages]
+
+        return send
+
+    def test_none_waits_for_ever(self, activemq: Any, open_stomp: Any, fill: Any) -> None:
+        """What ActiveMQ has set aside for a subscription since the last commit comes, full as that subscription is."""
+        connection = open_stomp(activemq.endpoints.url("stomp"), prefetch=50)
+        for number in range(16):
+            queue = Queue(f"set.aside.{number}")
+            bodies = fill(queue, 400)
+            session = connection.session(transacted=True)
+            consumer = session.consumer(queue)
+            found: list[bytes] = []
+            for _ in range(4):
+                found += taken(consumer, 100)
+                session.commit()
+            assert sorted(found) == sorted(bodies)
+            session.close()
+
+    def test_what_is_rolled_back_comes_again(self, connection: Any, fill: Any, queue: Queue) -> None:
+        bodies = fill(queue, 60)
+        session = connection.session(transacted=True)
+        consumer = session.consumer(queue)
+        for size in (3, 7, 33):
+            assert sorted(taken(consumer, size)) == sorted(bodies[:size])
+            session.rollback()
+            again = consumer.receive(10)
+            assert (again.message.body, again.message.redelivered) == (bodies[0], True)
+            session.rollback()
+        assert sorted(taken(consumer, 60)) == sorted(bodies)
+        session.commit()
+        assert consumer.receive(0.4) is None
+
+    def test_what_was_committed_does_not_come_again(self, connection: Any, fill: Any, queue: Queue) -> None:
+        bodies = fill(queue, 50)
+        session = connection.session(transacted=True)
+        consumer = session.consumer(queue)
+        first = taken(consumer, 20)
+        session.commit()
+        second = taken(consumer, 20)
+        session.rollback()
+        assert sorted(taken(consumer, 30)) == sorted(set(bodies) - set(first))
+        assert set(second).isdisjoint(first)
+        session.commit()
+        assert consumer.receive(0.4) is None
+
+    def test_sends_go_with_what_was_received(self, connection: Any, fill: Any, queue: Queue) -> None:
+        fill(queue, 20)
+        out = Queue(f"{queue.name}.out")
+        session = connection.session(transacted=True)
+        consumer, reader = session.consumer(queue), connection.session().consumer(out)
+        for end in (session.rollback, session.commit):
+            for body in taken(consumer, 20):
+                session.send(out, JmsMessage(body=body, delivery_mode=DeliveryMode.PERSISTENT))
+            assert reader.receive(0.2) is None
+            end()
+        assert len(everything(reader, 20)) == 20
+        assert consumer.receive(0.4) is None
+
+    def test_a_closed_session_gives_all_of_it_back(self, connection: Any, fill: Any, queue: Queue) -> None:
+        bodies = fill(queue, 30)
+        session = connection.session(transacted=True)
+        taken(session.consumer(queue), 20)
+        session.close()
+        assert sorted(everything(connection.session().consumer(queue), 30)) == sorted(bodies)
+
+    def test_another_consumer_of_the_session_keeps_its_own(self, connection: Any, fill: Any, queue: Queue) -> None:
+        other = Queue(f"{queue.name}.other")
+        bodies, others = fill(queue, 30), fill(other, 30)
+        session = connection.session(transacted=True)
+        one, two = session.consumer(queue), session.consumer(other)
+        taken(one, 12)
+        taken(two, 2)
+        session.rollback()
+        assert sorted(taken(two, 30)) == sorted(others)
+        assert sorted(taken(one, 30)) == sorted(bodies)
+        session.commit()
+        assert (one.receive(0.3), two.receive(0.3)) == (None, None)
+
+    def test_a_listener_may_take_as_many(self, connection: Any, fill: Any, queue: Queue) -> None:
+        bodies = fill(queue, 100)
+        session = connection.session(transacted=True)
+        found: list[bytes] = []
+        done = threading.Event()
+
+        def listen(delivery: Any) -> None:
+            found.append(delivery.message.body)
+            if len(found) % 50 == 0:
+                session.commit()
+            if len(found) == len(bodies):
+                done.set()
+
+        session.consumer(queue).listen(listen)
+        assert done.wait(30)
+        assert sorted(found) == sorted(bodies)
+
+    def test_a_cut_in_between_brings_all_of_it_again(
+        self, activemq: Any, open_stomp: Any, fill: Any, queue: Queue
+    ) -> None:
+        bodies = fill(queue, 40)
+        proxy = Proxy(activemq.endpoints.ports["stomp"])
+        login = {"user": activemq.endpoints.user, "password": activemq.endpoints.password}
+        session = open_stomp(f"stomp://127.0.0.1:{proxy.port}", prefetch=5, **login).session(transacted=True)
+        consumer = session.consumer(queue)
+        taken(consumer, 20)
+        proxy.cut()
+        with pytest.raises(TransportError, match=r"rolled back|outcome is unknown"):  # whether the cut was seen by then
+            session.commit()
+        assert sorted(taken(consumer, 40)) == sorted(bodies)
+        session.commit()
+        assert consumer.receive(0.4) is None
+        proxy.close()
+
+
+def taken(consumer: Any, count: int) -> list[bytes]:
+    """So many messages, each of which comes."""
+    deliveries = [consumer.receive(10) for _ in range(count)]
+    assert None not in deliveries
+    return [delivery.message.body for delivery in deliveries]
