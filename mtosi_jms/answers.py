@@ -19,6 +19,7 @@ from mtosi_jms.errors import (
 )
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage, NamingContext
 from mtosi_jms.jms.binding import to_jms
+from mtosi_jms.jms.forms import HeaderForms, fits
 from mtosi_jms.jms.table2 import MAX_INTEGER
 from mtosi_jms.messages import moment, stamped, whole_number
 from mtosi_jms.patterns import (
@@ -26,6 +27,7 @@ from mtosi_jms.patterns import (
     BatchPosition,
     CommunicationPattern,
     JmsEcho,
+    ReplyIds,
     ReplyRoute,
     RouteSource,
     parse_pattern,
@@ -97,6 +99,7 @@ class ReplyRules:
         together: whether a reply that the provider does not confirm may be sent with others (`Session.send_soon`). That
             is safe where the request is acknowledged behind it, on the same way.
         echo: what goes into JMSCorrelationID, after the profile.
+        forms: the headers of its responses.
 
     Raises:
         ConfigError: a window below 1.
@@ -109,9 +112,11 @@ class ReplyRules:
     send_window: int
     together: bool
     echo: JmsEcho = field(init=False)
+    forms: HeaderForms = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "echo", JmsEcho(self.profile.jms_echo))
+        object.__setattr__(self, "forms", HeaderForms(self.profile))
         if self.send_window < 1:
             raise ConfigError(f"send_window {self.send_window}: 1 or more is wanted, or no partial response goes out")
 
@@ -193,6 +198,10 @@ class Replies:
             HeaderError, EncodeError: it must not be sent as it is.
         """
         route = self._route(is_error=False)
+        formed = self._formed(body, operation, route) if position is None and not fields else None
+        if formed is not None:
+            self._transmit(formed, route, partial=False)
+            return
         header = self._response_header(operation, route)
         if position is not None:
             header.communication_pattern = CommunicationPatternType.MultipleBatchResponse
@@ -200,6 +209,31 @@ class Replies:
         if fields:
             header = dataclasses.replace(header, **fields)
         self._send(Envelope(header=header, body=body), route, partial=position is not None)
+
+    def _formed(self, body: Any, operation: OperationInfo, route: ReplyRoute[Destination]) -> JmsMessage | None:
+        """A response whose header differs from others in correlationId and time alone; None for any other."""
+        ids = self._ids()
+        identifier = ids.correlation_id or ids.jms_correlation_id or ""
+        if not isinstance(body, XmlObject) or not fits(identifier):
+            return None
+        request = self.request
+        told = ("replyToURI", "senderURI", "communicationPattern", "communicationStyle")
+        form = self._rules.forms.get(
+            (operation.name, operation.response_message, self.version, *(header_text(request, one) for one in told)),
+            lambda: self._response_header(operation, route),
+            self.version,
+        )
+        if form is None:
+            return None
+        return stamped(form.message(body, identifier, names=self._rules.names, correlation_id=self._echo()), None, None)
+
+    def _ids(self) -> ReplyIds:
+        return reply_ids(correlation_id(self.request), self._message.message_id, self._message.correlation_id)
+
+    def _echo(self) -> str | None:
+        """JMSCorrelationID of the replies."""
+        message = self._message
+        return reply_ids(None, message.message_id, message.correlation_id, echo=self._rules.echo).jms_correlation_id
 
     def document(self, body: Any, operation: OperationInfo, position: BatchPosition) -> bytes:
         """One response as a document of the file of a BulkResponse: an envelope that says which batch it is (C18).
@@ -243,7 +277,7 @@ class Replies:
 
     def _header(self, operation: OperationInfo | None, msg_name: str, route: ReplyRoute[Destination]) -> Header:
         request = self.request
-        ids = reply_ids(correlation_id(request), self._message.message_id, self._message.correlation_id)
+        ids = self._ids()
         pattern, _ = parse_pattern(header_text(request, "communicationPattern"))
         style = CommunicationStyleType
         wanted = "failureReplytoURI" if route.source is RouteSource.FAILURE_REPLY_TO else "replyToURI"
@@ -289,15 +323,18 @@ class Replies:
         if route.destination is None:
             return
         envelope.version = self.version
-        ids = reply_ids(None, self._message.message_id, self._message.correlation_id, echo=self._rules.echo)
         message = to_jms(
             envelope.header or Header(),
             envelope,
             self._rules.profile,
             names=self._rules.names,
-            correlation_id=ids.jms_correlation_id,
+            correlation_id=self._echo(),
         )
-        message = stamped(message, None, None)
+        self._transmit(stamped(message, None, None), route, partial=partial)
+
+    def _transmit(self, message: JmsMessage, route: ReplyRoute[Destination], *, partial: bool) -> None:
+        if route.destination is None:
+            return
         try:
             if partial:
                 if self._window is None:

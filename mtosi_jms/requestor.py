@@ -22,12 +22,13 @@ from mtosi_jms.ids import random_id
 from mtosi_jms.incoming import Landing, Orphans
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, to_jms
+from mtosi_jms.jms.forms import HeaderForms, fits
 from mtosi_jms.messages import Target, moment, stamped, target_of
 from mtosi_jms.outcomes import Batches, bulk_reply, heard, only_reply
 from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, Limits, SimpleExchange, Strategy
 from mtosi_jms.replies import ReplyPump
 from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
-from mtosi_jms.shapes import batch_shape, bulk_shape, has_batches, simple_shape
+from mtosi_jms.shapes import SIMPLE, batch_shape, bulk_shape, has_batches
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.tickets import OpenedExchange, Ticket
@@ -100,6 +101,7 @@ class Requestor:
         self._failure_reply_to = failure_reply_to and connection.names.uri_of(failure_reply_to)
         self._expect_ack = expect_ack
         self._outbox = outbox
+        self._forms = HeaderForms(profile)
         self._new_id = new_id
         self._clock = clock
         self._sending = threading.Lock()
@@ -170,7 +172,7 @@ class Requestor:
         if operation.mep == "one-way":
             self._send_one_way(operation, destination, request, options)
             return None
-        opened = self.open_exchange(service, operation, destination, request, simple_shape(), options)
+        opened = self.open_exchange(service, operation, destination, request, SIMPLE, options)
         envelope = self._only_reply(opened)
         return heard(envelope, options, service, operation)
 
@@ -235,12 +237,16 @@ class Requestor:
         `shape` is what the request's header says of the pattern.
         """
         target = target_of(self.connection.names, destination, options)
-        header = self._header(operation, target, shape)
         # Where the provider's id will never be known, a peer that sends back this one instead is understood.
         own_id = None if Capability.MESSAGE_IDS in self.connection.capabilities else random_id()
-        message = self._message(header, request, target.options, own_id=own_id)
+        identifier = self._new_id() if options.correlation_id is None else options.correlation_id
+        message = self._formed(operation, target, shape, request, identifier, own_id)
+        if message is None:
+            header = self._header(operation, target, shape, identifier)
+            message = self._message(header, request, target.options, own_id=own_id)
+            identifier = correlation_id(header) or ""
         now = self._clock()
-        exchange = self._exchange(correlation_id(header) or "", now, options, simple=not has_batches(shape))
+        exchange = self._exchange(identifier, now, options, simple=not has_batches(shape))
         ticket = self._pump.open(exchange, service.root, now, own_id=own_id)
         return OpenedExchange(ticket, target.destination, message)
 
@@ -281,7 +287,8 @@ class Requestor:
         self, operation: OperationInfo, destination: Any, request: XmlObject, options: CallOptions
     ) -> None:
         target = target_of(self.connection.names, destination, options)
-        message = self._message(self._header(operation, target, {}), request, target.options, one_way=True)
+        header = self._header(operation, target, {}, target.options.correlation_id)
+        message = self._message(header, request, target.options, one_way=True)
         if self._outbox is None or target.destination.is_temporary:
             self._send(target.destination, message)
             return
@@ -295,7 +302,34 @@ class Requestor:
             raise ConfigError(f"the address has replies sent to {name}, where this requestor does not receive")
         return name or self._reply_to
 
-    def _header(self, operation: OperationInfo, target: Target, shape: Mapping[str, Any]) -> Header:
+    def _formed(
+        self,
+        operation: OperationInfo,
+        target: Target,
+        shape: Mapping[str, Any],
+        request: XmlObject,
+        identifier: str,
+        own_id: str | None,
+    ) -> JmsMessage | None:
+        """A request whose header differs from others in correlationId and time alone; None for any other."""
+        options = target.options
+        if shape is not SIMPLE or options.header or options.priority is not None or not fits(identifier):
+            return None
+        form = self._forms.get(
+            (operation.name, operation.request_message, target.uri, self._reply_name(target)),
+            lambda: self._header(operation, target, shape, identifier),
+            has_reply_to=self._temporary is not None,
+        )
+        if form is None:
+            return None
+        message = form.message(
+            request, identifier, names=self.connection.names, reply_to=self._temporary, correlation_id=own_id
+        )
+        return stamped(message, options.persistent, options.time_to_live)
+
+    def _header(
+        self, operation: OperationInfo, target: Target, shape: Mapping[str, Any], identifier: str | None
+    ) -> Header:
         options = target.options
         fields: dict[str, Any] = {
             "activity_name": operation.name,
@@ -304,20 +338,19 @@ class Requestor:
             "destination_uri": target.uri,
             "priority": None if options.priority is None else str(options.priority),
             "communication_style": CommunicationStyleType.MSG,
+            "correlation_id": identifier,
             "timestamp": moment(),
         }
         if operation.mep == "one-way":  # nobody answers: no reply address, and no id to answer with (C13)
             fields |= {
                 "msg_type": MessageTypeType.NOTIFICATION,
                 "communication_pattern": CommunicationPatternType.Notification,
-                "correlation_id": options.correlation_id,
             }
         else:
             fields |= {
                 "msg_type": MessageTypeType.REQUEST,
                 "reply_to_uri": self._reply_name(target),
                 "failure_replyto_uri": self._failure_reply_to,
-                "correlation_id": self._new_id() if options.correlation_id is None else options.correlation_id,
                 **shape,
             }
         fields.update(options.header)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from mtosi_jms.bulk import BulkTerms
 from mtosi_jms.errors import ConfigError
@@ -16,10 +16,8 @@ from mtosi_jms.stubs.fmw.hdr import (
     PackingTypeType,
 )
 
-
-def simple_shape() -> Mapping[str, Any]:
-    """One response (SimpleResponse)."""
-    return {"communication_pattern": CommunicationPatternType.SimpleResponse}
+SIMPLE: Final[Mapping[str, Any]] = {"communication_pattern": CommunicationPatternType.SimpleResponse}
+"""One response (SimpleResponse)."""
 
 
 def batch_shape(operation: OperationInfo, batch_size: int) -> Mapping[str, Any]:

@@ -25,7 +25,7 @@ from mtosi_jms.errors import IllegalStateError
 from mtosi_jms.outcomes import BatchCall, bulk_reply, heard, only_reply
 from mtosi_jms.replies import ReplyPump
 from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
-from mtosi_jms.shapes import batch_shape, bulk_shape, simple_shape
+from mtosi_jms.shapes import SIMPLE, batch_shape, bulk_shape
 from mtosi_jms.soap import Envelope
 from mtosi_jms.tickets import OpenedExchange, Ticket, reply_of
 from mtosi_jms.xmlbind import XmlObject
@@ -80,7 +80,7 @@ class AsyncRequestor(Closing):
         if operation.mep == "one-way":
             await self._sender.run(partial(self._one_way, operation, destination, request, options))
             return None
-        make = partial(self._sending.open_exchange, service, operation, destination, request, simple_shape(), options)
+        make = partial(self._sending.open_exchange, service, operation, destination, request, SIMPLE, options)
         return heard(await self._only_reply(make), options, service, operation)
 
     async def call_bulk(

@@ -258,11 +258,43 @@ def to_jms(
         has_reply_to=reply_to is not None,
         one_way=one_way,
     )
-    if reply_to is None and mapping.reply_to_uri is not None:
-        reply_to = _resolve(mapping.reply_to_uri, names)
+    properties = Properties.trusted(mapping.properties)  # names of the tables, values of their types
+    if reply_to is None:
+        reply_to = reply_destination(mapping, names)
+    return message_of(mapping, properties, envelope.to_bytes(), profile, reply_to, correlation_id)
+
+
+def reply_destination(mapping: HeaderMapping, names: NamingContext | None) -> Destination | None:
+    """The destination of JMSReplyTo that a header's URIs say.
+
+    Raises:
+        NamingError: the reply URI has no destination (R16c).
+    """
+    uri = mapping.reply_to_uri
+    return None if uri is None else (NamingContext() if names is None else names).lookup(uri)
+
+
+def message_of(
+    mapping: HeaderMapping,
+    properties: Properties,
+    document: bytes,
+    profile: BindingProfile,
+    reply_to: Destination | None,
+    correlation_id: str | None,
+) -> JmsMessage:
+    """The message of a header that was mapped.
+
+    Args:
+        mapping: what the binding makes of the header.
+        properties: those of the mapping.
+        document: the envelope.
+        profile: the switches.
+        reply_to: the destination of JMSReplyTo.
+        correlation_id: JMSCorrelationID.
+    """
     return JmsMessage(
-        body=envelope.to_bytes(),
-        properties=Properties.trusted(mapping.properties),  # names of the tables, values of their types
+        body=document,
+        properties=properties,
         reply_to=reply_to,
         correlation_id=correlation_id,
         delivery_mode=profile.delivery_mode,
@@ -275,10 +307,6 @@ def _envelope(header: Header, body: Any) -> Envelope:
     if header_text(header, "msgType") != "ERROR":
         return Envelope(header=header, body=body)
     return Envelope(header=header, body=body, fault=MtosiFault(fault_code="Server"))
-
-
-def _resolve(uri: str, names: NamingContext | None) -> Destination:
-    return (NamingContext() if names is None else names).lookup(uri)
 
 
 def from_jms(message: JmsMessage, *, strict: bool = False, package: str | None = None) -> Envelope:

@@ -22,11 +22,24 @@ from mtosi_jms.xmlbind import (
     to_element,
 )
 from mtosi_jms.xmlbind.encoder import DECLARATION
+from mtosi_jms.xmlbind.names import Names
 
 VERSIONS: Final = {SOAP11: "1.1", SOAP12: "1.2"}
 """Versions of SOAP by namespace."""
 _NAMESPACES: Final = {version: namespace for namespace, version in VERSIONS.items()}
 _DECLARED: Final = {namespace: frozenset({namespace}) for namespace in VERSIONS}
+
+
+def start_tag(version: str, names: Names, attributes: str = "") -> str:
+    """The start tag of an envelope.
+
+    Args:
+        version: SOAP version.
+        names: the namespaces that its content needs.
+        attributes: as they are written, a blank before each.
+    """
+    soap, namespace = soap_prefix(version), _NAMESPACES[version]
+    return f'<{soap}:Envelope xmlns:{soap}="{namespace}"{names.declarations(_DECLARED[namespace])}{attributes}>'
 
 
 class Origin(NamedTuple):
@@ -126,10 +139,7 @@ class Envelope:
         writer.parts.append(f"<{soap}:Body{self._attributes(writer, 'Body')}>")
         self._write_body(writer)
         writer.parts.append(f"</{soap}:Body>")
-        attributes = self._attributes(writer, "Envelope")
-        namespace = _NAMESPACES[self.version]
-        names = f' xmlns:{soap}="{namespace}"{writer.names.declarations(_DECLARED[namespace])}'
-        head = f"<{soap}:Envelope{names}{attributes}>"
+        head = start_tag(self.version, writer.names, self._attributes(writer, "Envelope"))
         writer.parts.insert(0, DECLARATION + head.encode())
         writer.parts.append(f"</{soap}:Envelope>")
         return writer.content()

@@ -38,6 +38,7 @@ from mtosi_jms.testing import SUPPLIER, connect_privately, exchange
 from mtosi_jms.testing.sending import Recorder
 from mtosi_jms.transport.memory import MemoryConnection
 
+PATTERN = {"communicationPattern": "SimpleResponse", "communicationStyle": "MSG"}
 NOON = dt.datetime(2026, 5, 4, 12, 0, 0, tzinfo=dt.UTC)
 
 
@@ -639,3 +640,40 @@ def test_a_bare_fault_pairs_by_message_id_alone(small_ems: Any) -> None:
         with pytest.raises(ReplyTimeoutError):
             next(batches)
         assert [orphan.reason.name for orphan in orphans] == ["NO_ID"]
+
+
+def test_the_header_of_every_call_is_its_own(small_ems: Any, ne1: Any) -> None:
+    """From the second call on requests and replies are made of forms: what differs between calls must not get lost."""
+    names = {"jms/Ems": "queue:EMS", "jms/One": "queue:ONE", "jms/Two": "queue:TWO", "jms/Other": "queue:OTHER"}
+    ems = small_ems()
+    seen: list[dict[str, str]] = []
+    with (
+        connect_privately(names=names) as connection,
+        Supplier(connection, "jms/Ems", services=[ems]),
+        Requestor(connection, sender_uri="jms/One") as one,
+        Requestor(connection, sender_uri="jms/Two", reply_to="jms/Other") as two,
+    ):
+        stubs = [ManagedElementRetrieval(requestor, "jms/Ems") for requestor in (one, two, one, two, two, one)]
+        settings = [{}, {}, {"priority": 7}, {"correlation_id": " a & b "}, {"header": {"originator_uri": "jms/O"}}, {}]
+        for stub, setting in zip(stubs * 3, settings * 3, strict=True):
+            options = CallOptions(on_reply=lambda envelope: seen.append(fields(envelope.header)), **setting)
+            assert stub.get_managed_element(me_ref=ne1, options=options).me.name == ne1
+    asked = [fields(context.header) for context in ems.contexts]
+    own = [header.pop("correlationId") for header in asked]
+    assert len(set(own)) == 16
+    assert own[3::6] == [" a & b "] * 3
+    assert [header.pop("correlationId") for header in seen] == own
+    for header in (*asked, *seen):
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", header.pop("timestamp"))
+    usual = {"msgName": "getManagedElementRequest", "msgType": "REQUEST", "destinationURI": "jms/Ems"}
+    first, second = {**usual, "senderURI": "jms/One"}, {**usual, "senderURI": "jms/Two", "replyToURI": "jms/Other"}
+    wanted = [first, second, {**first, "priority": "7"}, second, {**second, "originatorURI": "jms/O"}, first]
+    shared = {
+        "activityName": "getManagedElement",
+        "communicationPattern": "SimpleResponse",
+        "communicationStyle": "MSG",
+    }
+    assert asked == [{**header, **shared} for header in wanted] * 3
+    answer = {"msgName": "getManagedElementResponse", "msgType": "RESPONSE", "activityStatus": "SUCCESS", **shared}
+    answered = ["jms/One", "jms/Other", "jms/One", "jms/Other", "jms/Other", "jms/One"]
+    assert seen == [{**answer, "senderURI": "jms/Ems", "destinationURI": uri} for uri in answered] * 3
