@@ -88,6 +88,11 @@ class Incoming:
             self._forget_dropped()
             return len(self._pending)
 
+    @property
+    def in_flight(self) -> int:
+        """About as many, told without waiting for a thread that receives."""
+        return len(self._pending) - len(self._dropped)
+
     def open(self, exchange: Exchange[Any], package: str, now: float, *, own_id: str | None) -> Ticket:
         """Enter an exchange before its request is sent.
 

@@ -171,6 +171,13 @@ class ReplyPump(Incoming):
         with self._lock:
             return self._taken(ticket)
 
+    def end_of(self, ticket: Ticket) -> Any:
+        """What ended an exchange, for an asynchronous caller that drops the ticket next; None: ask `taken`.
+
+        It waits for no thread that receives: nothing more is put into the ticket.
+        """
+        return ticket.inbox.popleft() if ticket.exchange.finished and ticket.inbox else None
+
     def close(self) -> None:
         """End the session; callers that wait get an IllegalStateError."""
         with self._lock:

@@ -149,6 +149,8 @@ class Requestor:
     @property
     def aio(self) -> AsyncRequestor:
         """The same requestor for coroutines; blocking callers and any number of event loops may share it."""
+        if self._aio is not None:
+            return self._aio
         from mtosi_jms.aio.requestor import AsyncRequestor  # asyncio is not there for who does not use it
 
         with self._making:
@@ -386,7 +388,7 @@ class Requestor:
 
     def _has_company(self) -> bool:
         """Whether so many exchanges are in flight that more is about to be sent, and one write does for several."""
-        return self._pump.pending >= _MANY
+        return self._pump.in_flight >= _MANY
 
     def _send(self, target: Destination, message: JmsMessage) -> JmsMessage:
         with self._sending:

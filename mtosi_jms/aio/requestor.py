@@ -102,7 +102,7 @@ class AsyncRequestor(Closing):
         """Send a request and wait for its one reply."""
         ticket = await self._begun(make)
         try:
-            return only_reply(await _next(self._pump, ticket), ticket)
+            return only_reply(await _next(self._pump, ticket, only=True), ticket)
         finally:
             self._pump.drop(ticket)
 
@@ -265,14 +265,22 @@ class _Bell:
                 timer.cancel()
 
 
-async def _next(pump: ReplyPump, ticket: Ticket) -> Envelope | None:
-    """The next reply of an exchange when its turn has come, None at the end; see `ReplyPump.next`."""
+async def _next(pump: ReplyPump, ticket: Ticket, *, only: bool = False) -> Envelope | None:
+    """The next reply of an exchange when its turn has come, None at the end; see `ReplyPump.next`.
+
+    Args:
+        pump: gives it.
+        ticket: of the exchange.
+        only: no other one is asked for; the caller drops the ticket.
+    """
     bell = _Bell()
     action, left = pump.listen(ticket, bell.cord())
     try:
         while action is None:
             await bell.wait(left)
-            action, left = pump.taken(ticket)
+            action = pump.end_of(ticket) if only else None
+            if action is None:
+                action, left = pump.taken(ticket)
     except BaseException:  # cancelled, closed, or the loop is gone and the garbage collector is here
         pump.drop(ticket)
         raise

@@ -39,6 +39,8 @@ class SimpleState(StrEnum):
     UNANSWERED = "unanswered"
     ABANDONED = "abandoned"
 
+    __hash__ = str.__hash__  # sooner than Enum's
+
 
 class SimpleEvent(StrEnum):
     """What can happen to a SimpleResponse exchange."""
@@ -49,6 +51,8 @@ class SimpleEvent(StrEnum):
     TIMEOUT = "time-out"
     EXHAUSTED = "no more replies"
     ABANDON = "caller gave up"
+
+    __hash__ = str.__hash__
 
 
 _LIVE: Final = {
