@@ -94,7 +94,6 @@ def _batches(name: str, quick: bool) -> Comparison:
         size = sum(len(answer["body"].encode()) for answer in plan.facts["answers"])
         found = _Rounds(broker, "batches", plan, 1 if quick else 5)
         found.side("handed over", "sdk lazily")
-        found.side("relayed", "sdk relayed")
         found.side("every leaf read", "sdk leaves")
         found.side(TRANSPORT, "sdk transport")
         title = f"MultipleBatchResponse over {dialect.provider}, batches of {size / count / 1000:,.0f} kB"

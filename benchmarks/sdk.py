@@ -9,13 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 from messaging import WANTED, Ems
-from network import batch, managed_element, managed_elements, read_leaves
+from network import managed_element, managed_elements, read_leaves
 
 import mtosi_jms as mtosi
 from mtosi_jms.jms import DeliveryMode, JmsMessage
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.transport import AckMode, Connection, Delivery
-from mtosi_jms.xmlbind import decode, encode
 
 IN_FLIGHT = 100
 SECONDS = 60
@@ -79,33 +78,22 @@ class BatchAsker(Asker):
         """So many exchanges."""
         batches = 0
         for _ in range(amount):
-            for response in self.service.get_all_managed_elements.batches(batch_size=self.size):
-                self.read(response)
+            for batch in self.service.get_all_managed_elements.batches(batch_size=self.size):
+                self.read(batch)
                 batches += 1
         return batches
 
 
 class Answerer:
-    """A supplier that has its objects already: made by itself, or read from a peer's documents and not looked at."""
+    """A supplier that has its objects already."""
 
     def __init__(self, plan: dict[str, Any]) -> None:
-        size, batches = plan["batch"], plan["batches"]
-        if plan["mode"] == "relayed":
-            elements = _read_from_documents(size, batches)
-        else:
-            elements = list(managed_elements(1, size * batches)) or [managed_element(7)]
-        self.supplier = mtosi.Supplier(connect(plan), "jms/EmsOS", services=[Ems(elements)]).start()
+        ems = Ems(list(managed_elements(1, plan["batch"] * plan["batches"])) or [managed_element(7)])
+        self.supplier = mtosi.Supplier(connect(plan), "jms/EmsOS", services=[ems]).start()
 
     def run(self, amount: int) -> int:
         """It answers by itself."""
         return amount
-
-
-def _read_from_documents(size: int, batches: int) -> list[Any]:
-    documents = [encode(batch(number * size + 1, size)) for number in range(batches)]
-    for document in documents:
-        decode(document)  # patterns are made of what is read often
-    return [me for document in documents for me in decode(document).me_list.me]
 
 
 def _check(response: Any) -> None:

@@ -6,35 +6,23 @@ A text that a proof has found needs no second look at its values: they are conve
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from itertools import count
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from mtosi_jms.xmlbind.pieces import column, is_certain, rows, unescaped
 from mtosi_jms.xmlbind.plan import STRING
 from mtosi_jms.xmlbind.proofs import leaf_of, maker_of, proof_of_cell
 from mtosi_jms.xmlbind.scanplan import TEXT, Cell, Shape, without_groups
 from mtosi_jms.xmlbind.unread import publication
-from mtosi_jms.xmlbind.verbatim import plans_in
-from mtosi_jms.xmlbind.writeplan import WritePlan
 
 _SPREAD: Final = 3
 """Elements of a list that have groups of their own; the others are looked for one by one."""
 _GROUPS_TO_SPREAD: Final = 4
 
-
-class Fill(Protocol):
-    """Makes the values of an unread object of its text.
-
-    Attributes:
-        plans: what `plans_in` says of the shape of the text.
-    """
-
-    plans: frozenset[WritePlan] | None
-
-    def __call__(self, text: str, obj: Any, /) -> None: ...
+Fill = Callable[[str, Any], None]
 
 
 def filler(shape: Shape, blank: str) -> Fill:
@@ -47,9 +35,7 @@ def filler(shape: Shape, blank: str) -> Fill:
     known = {"new": object.__new__, "unescaped": unescaped, "rows": rows, "column": column}
     names = (f"x{number}" for number in count())
     careful = _Coder(blank, True, known, names).function(shape, None)
-    fill = _Coder(blank, False, known, names).function(shape, careful)
-    fill.plans = plans_in(shape)
-    return fill
+    return _Coder(blank, False, known, names).function(shape, careful)
 
 
 class _Pattern:

@@ -23,14 +23,13 @@ from typing import Any, Final
 from mtosi_jms.xmlbind.values import XmlObject
 
 _SLOT: Final[Any] = XmlObject.__dict__["extras"]
-BARE: Final = 2
-"""How much an unread object refers to of which no field was set: its class, and what has yet to be made."""
+_BARE: Final = 2
+"""What an unread object refers to: its class, and what has yet to be made."""
 
 _filling: Final = threading.RLock()
 if hasattr(os, "register_at_fork"):  # in a child nobody would release what another thread holds
     os.register_at_fork(before=_filling.acquire, after_in_parent=_filling.release, after_in_child=_filling.release)
-held_by: Final = _SLOT.__get__
-"""What the slot of `extras` holds: for an unread object a method, which makes its values."""
+_held: Final = _SLOT.__get__
 _get: Final = object.__getattribute__
 
 
@@ -41,7 +40,7 @@ def _look(obj: Any, name: str) -> Any:
     """
     with _filling:
         try:
-            held = held_by(obj)
+            held = _held(obj)
         except AttributeError:
             held = None  # it was deleted
         if held.__class__ is MethodType:
@@ -50,10 +49,10 @@ def _look(obj: Any, name: str) -> Any:
 
 
 def _extras(obj: Any) -> Any:
-    held = held_by(obj)
+    held = _held(obj)
     if held.__class__ is MethodType:
         _look(obj, "__class__")
-        return held_by(obj)
+        return _held(obj)
     return held
 
 
@@ -91,12 +90,7 @@ def may_be_unread(cls: Any) -> bool:
             cls.extras = _guard
         elif hook is not _look or cls.extras is not _guard:
             return False
-    return len(get_referents(unread(cls, print, [""])[0])) == BARE
-
-
-def has_unread(cls: Any) -> bool:
-    """Whether there may be objects of a class that are unread."""
-    return cls.extras is _guard
+    return len(get_referents(unread(cls, print, [""])[0])) == _BARE
 
 
 def unread(cls: Any, make: Callable[[Any, Any], None], sources: Sequence[Any]) -> list[Any]:
@@ -132,7 +126,7 @@ def publication(cls: Any, values: Mapping[str, str]) -> tuple[list[str], dict[st
     lines = [
         # Between this look and the last assignment nothing is called: no other thread can run and set a field.
         "held = referents[o]",
-        f"if held[{BARE}:]:",
+        f"if held[{_BARE}:]:",
         f" settle(o, [{', '.join(given.values())}])",
         "else:",
         *(f" o.{name} = {value}" for name, value in given.items()),
@@ -159,7 +153,7 @@ def _settler(cls: Any) -> Callable[[Any, list[Any]], None]:
                 slot.__set__(obj, value)
         # Unless a finalizer that ran in this thread meanwhile has looked at it.
         with suppress(AttributeError):
-            if held_by(obj).__class__ is MethodType:
+            if _held(obj).__class__ is MethodType:
                 _SLOT.__set__(obj, None)
 
     return settle

@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterator, Sequence
-from types import MethodType
 from typing import TYPE_CHECKING, Any, Final
 
 from mtosi_jms.xmlbind.facets import Facets
 from mtosi_jms.xmlbind.fast import Odd
 from mtosi_jms.xmlbind.simpletypes import EnumType, QNameType, SimpleType
 from mtosi_jms.xmlbind.table import ClassTable
-from mtosi_jms.xmlbind.unread import has_unread, held_by
-from mtosi_jms.xmlbind.verbatim import as_it_came
 from mtosi_jms.xmlbind.wiretext import SUSPECT, Elements, element, mended, wire
 from mtosi_jms.xmlbind.writeplan import ANY, OBJECT, PLAIN, RAW_XML, Out, WritePlan, write_plan
 
@@ -88,7 +85,6 @@ class _Coder:
         self._plan = plan
         self._inside: list[WritePlan] = []
         self._constants: dict[str, Any] = {"Odd": Odd, "mended": mended, "SUSPECT": SUSPECT, "inner_text": inner_text}
-        self._constants |= {"held": held_by, "Unmade": MethodType, "as_it_came": as_it_came}
         self._constants["REPEATED"] = frozenset(_REPEATED.values())
         self._variables = 0
 
@@ -96,12 +92,7 @@ class _Coder:
         """The function; one that always raises for a class that only the encoder can write."""
         if not _is_able(self._plan):
             return _never
-        lines = [
-            "def code(w, o):",
-            " x = held(o)",
-            " if x.__class__ is Unmade and (x := as_it_came(w, o, x)) is not None: return x",
-            " add = w.names.plans.add",
-        ]
+        lines = ["def code(w, o):", " add = w.names.plans.add"]
         lines += (" " + line for line in self._element(self._plan, "o", "", "t", frozenset()))
         exec("\n".join([*lines, " return t"]), self._constants)  # noqa: S102
         made: Callable[[Writer, Any], str] = self._constants["code"]
@@ -245,7 +236,7 @@ class _Coder:
         """The plan of a child that this function writes itself: small, and met before."""
         table: ClassTable = out.target
         plan = table.writing
-        if plan is None or table.abstract or table.declared.abstract or plan in self._inside or has_unread(table.cls):
+        if plan is None or table.abstract or table.declared.abstract or plan in self._inside:
             return None
         small = len(plan.outs) <= _SMALL and len(self._inside) <= _DEEPEST and self._variables < _MOST_VARIABLES
         return plan if small and _is_able(plan) else None
