@@ -309,16 +309,20 @@ class Requestor:
         operation: OperationInfo,
         target: Target,
         shape: Mapping[str, Any],
-        request: XmlObject,
+        request: Any,
         identifier: str,
         own_id: str | None,
     ) -> JmsMessage | None:
         """A request whose header differs from others in correlationId and time alone; None for any other."""
         options = target.options
-        if shape is not SIMPLE or options.header or options.priority is not None or not fits(identifier):
+        if shape is not SIMPLE or options.header or options.priority is not None:
             return None
+        if not isinstance(request, XmlObject) or not fits(identifier):
+            return None
+        if self._forms.profile is not self.profile:
+            self._forms = HeaderForms(self.profile)
         form = self._forms.get(
-            (operation.name, operation.request_message, target.uri, self._reply_name(target)),
+            (operation.name, operation.request_message, self.sender_uri, target.uri, self._reply_name(target)),
             lambda: self._header(operation, target, shape, identifier),
             has_reply_to=self._temporary is not None,
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
@@ -30,6 +30,8 @@ from mtosi_jms.xmlbind.registry import known_prefix
 
 _MOST: Final = 256
 """Forms that are kept at once: what distinguishes them may come from peers."""
+_LONGEST: Final = 2_000
+"""Characters of what distinguishes a form that is kept."""
 _MARKED_TIME: Final = dt.datetime(9876, 5, 4, 3, 2, 1, tzinfo=dt.UTC)
 
 
@@ -124,18 +126,26 @@ class HeaderForms:
 
     Args:
         profile: the switches.
+
+    Attributes:
+        profile: the same.
     """
 
     def __init__(self, profile: BindingProfile) -> None:
-        self._profile = profile
-        self._seen: set[Hashable] = set()
-        self._made: dict[Hashable, HeaderForm | None] = {}
+        self.profile = profile
+        self._seen: set[tuple[str | None, ...]] = set()
+        self._made: dict[tuple[str | None, ...], HeaderForm | None] = {}
 
     def __len__(self) -> int:
         return len(self._made)
 
     def get(
-        self, key: Hashable, make: Callable[[], Header], version: str = "1.1", *, has_reply_to: bool = False
+        self,
+        key: tuple[str | None, ...],
+        make: Callable[[], Header],
+        version: str = "1.1",
+        *,
+        has_reply_to: bool = False,
     ) -> HeaderForm | None:
         """A form, from the second time on that it is asked for.
 
@@ -148,6 +158,8 @@ class HeaderForms:
         Returns:
             None where the header has to be written by itself, which also tells what is wrong with it.
         """
+        if sum(len(part) for part in key if isinstance(part, str)) > _LONGEST:
+            return None
         try:
             return self._made[key]
         except KeyError:
@@ -159,16 +171,16 @@ class HeaderForms:
             self._seen.add(key)
             return None
         try:
-            form: HeaderForm | None = HeaderForm(make(), self._profile, version, has_reply_to=has_reply_to)
+            form: HeaderForm | None = HeaderForm(make(), self.profile, version, has_reply_to=has_reply_to)
         except (HeaderError, EncodeError, Unfit):
             form = None
         self._made[key] = form
         return form
 
 
-def fits(identifier: str) -> bool:
+def fits(identifier: object) -> bool:
     """Whether a correlationId may be put into a form as it is: letters, digits and hyphens of ASCII."""
-    return identifier.isascii() and identifier.replace("-", "").isalnum()
+    return isinstance(identifier, str) and identifier.isascii() and identifier.replace("-", "").isalnum()
 
 
 @lru_cache(4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import time
+import uuid
 from typing import Any
 
 import pytest
@@ -110,13 +111,13 @@ def test_where_the_time_is_a_property_there_is_no_form() -> None:
     with pytest.raises(Unfit):
         HeaderForm(request(), profile, "1.1", has_reply_to=False)
     forms = HeaderForms(profile)
-    assert [forms.get("key", request) for _ in range(3)] == [None, None, None]
+    assert [forms.get(("key",), request) for _ in range(3)] == [None, None, None]
 
 
 def test_a_header_that_must_not_be_sent_has_no_form() -> None:
     forms = HeaderForms(BindingProfile())
     for wrong in (request(msg_type=None), request(sender_uri=None), request(priority="many"), request(msg_name="\x02")):
-        assert [forms.get(str(wrong), lambda wrong=wrong: wrong) for _ in range(3)] == [None, None, None]
+        assert [forms.get((str(wrong),), lambda wrong=wrong: wrong) for _ in range(3)] == [None, None, None]
 
 
 def test_a_form_is_made_once_and_not_for_a_single_message() -> None:
@@ -127,7 +128,7 @@ def test_a_form_is_made_once_and_not_for_a_single_message() -> None:
         made.append(request())
         return made[-1]
 
-    found = [forms.get("key", make) for _ in range(5)]
+    found = [forms.get(("key",), make) for _ in range(5)]
     assert found[0] is None
     assert found[1] is not None
     assert found[1:] == [found[1]] * 4
@@ -138,8 +139,14 @@ def test_what_peers_say_does_not_fill_the_memory() -> None:
     forms = HeaderForms(BindingProfile())
     for number in range(2_000):
         for _ in range(2):
-            forms.get(number, request)
+            forms.get((str(number),), request)
     assert len(forms) <= 256
+
+
+def test_what_is_long_is_not_kept() -> None:
+    forms = HeaderForms(BindingProfile())
+    assert [forms.get(("jms/Ems", None, "x" * 2_000), request) for _ in range(3)] == [None] * 3
+    assert len(forms) == 0
 
 
 @pytest.mark.parametrize(
@@ -159,3 +166,7 @@ def test_what_peers_say_does_not_fill_the_memory() -> None:
 )
 def test_which_ids_fit(identifier: str, fit: bool) -> None:
     assert fits(identifier) is fit
+
+
+def test_what_is_no_text_fits_not() -> None:
+    assert not any(fits(identifier) for identifier in (uuid.UUID(int=1), b"id", 7))  # type: ignore[arg-type]

@@ -371,7 +371,7 @@ class StompConnection(Connection):
             if subscription is None:
                 with self.lock:
                     self._collector.takes(number, headers, body)
-            elif subscription.link is link and not subscription.consumer.closed:
+            elif subscription.link is link:  # one kept for a closed consumer may be taken over by another
                 message = self._message(headers, body, subscription.consumer.destination)
                 came.append(Entry(subscription, link, headers.get("ack", ""), message))
         if not came:
@@ -385,8 +385,6 @@ class StompConnection(Connection):
 
     def _take(self, entry: Entry) -> None:
         consumer, message = entry.subscription.consumer, entry.message
-        if consumer.closed:
-            return
         if self._returned and message.message_id in self._returned:
             del self._returned[message.message_id]
             entry.message = message if message.redelivered else message.again()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mtosi_jms.errors import IllegalStateError
 from mtosi_jms.jms.destinations import Destination
 from mtosi_jms.jms.selector import Selector
 from mtosi_jms.transport.arguments import deadline_of
-from mtosi_jms.transport.base import Consumer, Delivery, ErrorHook, Interruption, Listener
+from mtosi_jms.transport.base import Consumer, Delivery, ErrorHook, Interruption, InterruptionHook, Listener
 from mtosi_jms.transport.stomp.subscription import Entry, Subscription
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class StompConsumer(Consumer):
     # What follows holds the lock already.
 
     def take(self) -> StompDelivery | Interruption | None:
-        """The next message, handed out, or an interruption; None where there is none, or delivery is held."""
+        """The next message, handed out, or what comes before it; None where there is none, or delivery is held."""
         if self.closed or not self._session.connection.started:
             return None
         while self.buffer:
@@ -108,7 +109,7 @@ class StompConsumer(Consumer):
                 self._session.spent.append(entry)
                 continue
             return self._session.hand_out(entry, self)
-        return None
+        return Expired("messages have expired", self._session) if self._session.spent else None
 
     def interrupted(self, reason: str) -> None:
         """The connection was lost: what comes from now on comes after it."""
@@ -157,6 +158,18 @@ class StompConsumer(Consumer):
             finally:
                 self._session.blocked = False
         return None
+
+
+@dataclass(frozen=True)
+class Expired(Interruption):
+    """Stands where there is no message, but some that have expired: they take the room of others until they are
+    acknowledged, which is done before anybody waits."""
+
+    session: StompSession
+
+    def tell(self, hook: InterruptionHook | None) -> None:
+        """Acknowledges them; the hook has nothing to do with that."""
+        self.session.tell_spent()
 
 
 class StompDelivery(Delivery):

@@ -6,7 +6,9 @@ their consumers still have. A transaction is sent as a whole, at `commit`: befor
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiError, TransportError, UnknownOutcomeError
@@ -189,6 +191,10 @@ class StompSession(Session):
             except MtosiError:
                 self._roll_back()
                 raise
+            except BaseException:  # a signal's: nobody else would end what was begun
+                if begun is not None:
+                    begun.link.end(TransportError("a commit was interrupted"))
+                raise
             self._settled(list(self.unsettled))
 
     def rollback(self) -> None:
@@ -256,9 +262,6 @@ class StompSession(Session):
         Returns:
             False where the message is not to be handed out after all: the broker will deliver it again.
         """
-        if self.spent:
-            spent, self.spent = self.spent, []
-            self._tell(spent)
         if self.transacted or self.ack_mode is AckMode.CLIENT:
             return True
         if self.ack_mode is AckMode.DUPS_OK:
@@ -271,6 +274,12 @@ class StompSession(Session):
                 self._forget([entry])
                 return False
         return True
+
+    def tell_spent(self) -> None:
+        """Acknowledges what has expired here, so that the broker sends other messages in its place."""
+        spent, self.spent = self.spent, []
+        with suppress(TransportError):  # then it comes again, and expires again
+            self._tell(spent)
 
     def make_room(self, consumer: StompConsumer) -> None:
         """Has the broker send more, where as many messages are held unacknowledged as may be on the way."""
@@ -294,7 +303,7 @@ class StompSession(Session):
     def leave_all(self, deadline: float) -> None:
         """Ends all subscriptions of a closed session; what a listener holds, that acknowledges as it returns, stays."""
         self._settle_lazily(deadline)
-        self._begun.abort()
+        self._begun.end(deadline)
         with self.connection.lock:
             returned = [one for one in self.unsettled if one is not self._listened]
             self.connection.note_returned(returned)
@@ -418,7 +427,7 @@ class StompSession(Session):
 
     def _roll_back(self) -> None:
         self._sender.take()
-        self._begun.abort()
+        self._begun.abort(time.monotonic() + self.connection.options.send_timeout)
         told = dict.fromkeys(one.subscription.consumer for one in list(self.unsettled) if one.told)
         if told:  # the broker takes no other acknowledgement of these: it has to deliver them again
             with self.connection.lock:

@@ -11,7 +11,7 @@ the last message is confirmed, and all before it by that.
 
 from __future__ import annotations
 
-import contextlib
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
@@ -47,36 +47,57 @@ class Begun:
 
     def __init__(self, new: Callable[[Link], Transaction]) -> None:
         self._new = new
+        self._lock = threading.Lock()
         self._transaction: Transaction | None = None
+        self._ended = False
 
     def acknowledge(self, entries: Sequence[Entry]) -> None:
         """Acknowledges inside the transaction what was received in it and came on one link; the link's loss undoes
         that."""
-        if any(one.is_stale for one in entries):  # it keeps the transaction from being committed
-            return
-        link = entries[0].link
-        frames: list[Frame] = []
-        if self._transaction is None:
-            self._transaction = self._new(link)
-            frames.append(("BEGIN", {"transaction": self._transaction.name}, b""))
-        if self._transaction.link is not link:
-            return
-        with contextlib.suppress(WriteError):  # then all of it is stale
-            link.post([*frames, *_acknowledgements(self._transaction, entries)])
+        with self._lock:
+            if self._ended or any(one.is_stale for one in entries):  # a stale one keeps it from being committed
+                return
+            link = entries[0].link
+            frames: list[Frame] = []
+            if self._transaction is None:
+                self._transaction = self._new(link)
+                frames.append(("BEGIN", {"transaction": self._transaction.name}, b""))
+            if self._transaction.link is not link:
+                return
             for one in entries:
                 one.told = True
+            try:
+                link.post([*frames, *_acknowledgements(self._transaction, entries)])
+            except BaseException as error:  # whether the broker has some of it is unknown
+                link.end(TransportError(f"a transaction cannot go on: {error}"))
+                if not isinstance(error, WriteError):
+                    raise
 
     def take(self) -> Transaction | None:
         """The transaction, to be committed."""
-        taken, self._transaction = self._transaction, None
-        return taken
+        with self._lock:
+            taken, self._transaction = self._transaction, None
+            return taken
 
-    def abort(self) -> None:
-        """Undoes it. The broker delivers nothing again for that: the subscriptions have to be ended."""
+    def end(self, deadline: float) -> None:
+        """Undoes it, and begins no other one: the session is closed."""
+        with self._lock:
+            self._ended = True
+        self.abort(deadline)
+
+    def abort(self, deadline: float | None = None) -> None:
+        """Undoes it. The broker delivers nothing again for that: the subscriptions have to be ended.
+
+        Args:
+            deadline: by the monotonic clock; None: the send time-out from now.
+        """
         taken = self.take()
-        if taken is not None:
-            with contextlib.suppress(WriteError):
-                taken.link.post([("ABORT", {"transaction": taken.name}, b"")])
+        if taken is None:
+            return
+        try:
+            taken.link.post([("ABORT", {"transaction": taken.name}, b"")], deadline)
+        except WriteError as error:  # the end of the link undoes it as well
+            taken.link.end(TransportError(f"a transaction was not undone: {error}"))
 
 
 def transact(
@@ -114,6 +135,8 @@ def transact(
     try:
         link.request([("COMMIT", named, b"")], deadline - time.monotonic(), before=frames)
     except WriteError as error:
+        if begun:
+            link.end(TransportError(f"a transaction was not ended: {error}"))
         raise TransportError(f"{error}; the transaction is rolled back") from error
     except UnknownOutcomeError as error:
         link.end(TransportError(f"a transaction did not end well: {error}"))

@@ -11,6 +11,8 @@ import pytest
 from mtosi_jms.errors import InvalidDestinationError, TransportError
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue
 from mtosi_jms.transport.descriptor import Capability
+from mtosi_jms.transport.stomp.link import Link
+from mtosi_jms.transport.stomp.wire import WriteError
 
 from .proxy import Proxy
 
@@ -172,6 +174,61 @@ class TestMoreThanMayBeOnTheWay:
         session.consumer(queue).listen(listen)
         assert done.wait(30)
         assert sorted(found) == sorted(bodies)
+
+    def test_a_consumer_in_the_place_of_a_closed_one(self, connection: Any, fill: Any, queue: Queue) -> None:
+        """What comes for the closed one, which is kept for what it had handed out, is for the one after it."""
+        other = Queue(f"{queue.name}.other")
+        bodies, others = fill(queue, 30), fill(other, 30)
+        session = connection.session(transacted=True)
+        closed, beside = session.consumer(queue), session.consumer(other)
+        first = taken(closed, 3)
+        closed.close()
+        rest = taken(beside, 12)
+        consumer = session.consumer(queue)
+        assert sorted(first + taken(consumer, 27)) == sorted(bodies)
+        session.commit()
+        assert sorted(rest + taken(beside, 18)) == sorted(others)
+        session.commit()
+
+    def test_a_commit_that_cannot_be_written_keeps_nothing(
+        self, connection: Any, fill: Any, queue: Queue, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        bodies = fill(queue, 20)
+        session = connection.session(transacted=True)
+        consumer = session.consumer(queue)
+        taken(consumer, 12)
+
+        def refuse(*_: Any, **__: Any) -> None:
+            raise WriteError("another frame was not written in time; not sent")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Link, "request", refuse)
+            with pytest.raises(TransportError, match="rolled back"):
+                session.commit()
+        assert sorted(taken(consumer, 20)) == sorted(bodies)
+        session.commit()
+        assert consumer.receive(0.4) is None
+
+    def test_a_commit_that_was_interrupted_brings_all_of_it_again(
+        self, connection: Any, fill: Any, queue: Queue, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        bodies = fill(queue, 20)
+        session = connection.session(transacted=True)
+        consumer = session.consumer(queue)
+        taken(consumer, 12)
+
+        def interrupt(*_: Any, **__: Any) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Link, "request", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                session.commit()
+        with pytest.raises(TransportError):
+            session.commit()
+        assert sorted(taken(consumer, 20)) == sorted(bodies)
+        session.commit()
+        assert consumer.receive(0.4) is None
 
     def test_a_cut_in_between_brings_all_of_it_again(
         self, activemq: Any, open_stomp: Any, fill: Any, queue: Queue
