@@ -225,7 +225,9 @@ class Replies:
         )
         if form is None:
             return None
-        return stamped(form.message(body, identifier, names=self._rules.names, correlation_id=self._echo()), None, None)
+        return stamped(
+            form.message(body, identifier, moment(), names=self._rules.names, correlation_id=self._echo()), None, None
+        )
 
     def _ids(self) -> ReplyIds:
         return reply_ids(correlation_id(self.request), self._message.message_id, self._message.correlation_id)

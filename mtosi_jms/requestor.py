@@ -329,7 +329,7 @@ class Requestor:
         if form is None:
             return None
         message = form.message(
-            request, identifier, names=self.connection.names, reply_to=self._temporary, correlation_id=own_id
+            request, identifier, moment(), names=self.connection.names, reply_to=self._temporary, correlation_id=own_id
         )
         return stamped(message, options.persistent, options.time_to_live)
 

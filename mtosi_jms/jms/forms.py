@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import time
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
@@ -82,16 +81,18 @@ class HeaderForm:
         self,
         body: XmlObject,
         identifier: str,
+        now: dt.datetime,
         *,
         names: NamingContext,
         reply_to: Destination | None = None,
         correlation_id: str | None = None,
     ) -> JmsMessage:
-        """The message of a body, stamped with the present time.
+        """The message of a body.
 
         Args:
             body: the object of the body's element.
             identifier: the header's correlationId; see `fits`.
+            now: the header's timestamp.
             names: resolves replyToURI or senderURI (R16c).
             reply_to: the destination of JMSReplyTo itself (C15).
             correlation_id: JMSCorrelationID (O13).
@@ -102,10 +103,10 @@ class HeaderForm:
         """
         if reply_to is None:
             reply_to = reply_destination(self._mapping, names)
-        document = self._document(body, identifier)
+        document = self._document(body, identifier, now)
         return message_of(self._mapping, self._properties, document, self._profile, reply_to, correlation_id)
 
-    def _document(self, body: XmlObject, identifier: str) -> bytes:
+    def _document(self, body: XmlObject, identifier: str, now: dt.datetime) -> bytes:
         writer = Writer()
         writer.names.plans |= self._needed.plans
         writer.names.namespaces |= self._needed.namespaces
@@ -113,8 +114,8 @@ class HeaderForm:
         content = writer.content()
         head = start_tag(self._version, writer.names).encode()
         before, between, after, end = self._pieces
-        now = _written(int(time.time()))
-        return b"".join((DECLARATION, head, before, identifier.encode(), between, now, after, content, end))
+        parts = (DECLARATION, head, before, identifier.encode(), between, _written(now), after, content, end)
+        return b"".join(parts)
 
 
 class Unfit(Exception):
@@ -184,6 +185,5 @@ def fits(identifier: object) -> bool:
 
 
 @lru_cache(4)
-def _written(second: int) -> bytes:
-    """The header's timestamp for a second."""
-    return format_date_time(dt.datetime.fromtimestamp(second, dt.UTC)).encode()
+def _written(now: dt.datetime) -> bytes:
+    return format_date_time(now).encode()

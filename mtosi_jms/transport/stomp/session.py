@@ -171,7 +171,8 @@ class StompSession(Session):
             self.completions.await_told()
             with self.connection.lock:
                 self._check_transacted()
-            if any(entry.comes_again for entry in list(self.unsettled)):
+            lost = not self._begun.is_open  # what was acknowledged in it, then, by a commit that was interrupted
+            if any(entry.comes_again or (lost and entry.told) for entry in list(self.unsettled)):
                 self._roll_back()
                 raise TransportError(
                     "the connection was lost since messages of the transaction were received: it is rolled back, and "

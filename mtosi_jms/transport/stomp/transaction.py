@@ -51,6 +51,11 @@ class Begun:
         self._transaction: Transaction | None = None
         self._ended = False
 
+    @property
+    def is_open(self) -> bool:
+        """Whether there is one."""
+        return self._transaction is not None
+
     def acknowledge(self, entries: Sequence[Entry]) -> None:
         """Acknowledges inside the transaction what was received in it and came on one link; the link's loss undoes
         that."""
