@@ -225,9 +225,7 @@ class Replies:
         )
         if form is None:
             return None
-        return stamped(
-            form.message(body, identifier, moment(), names=self._rules.names, correlation_id=self._echo()), None, None
-        )
+        return form.message(body, identifier, moment(), names=self._rules.names, correlation_id=self._echo())
 
     def _ids(self) -> ReplyIds:
         return reply_ids(correlation_id(self.request), self._message.message_id, self._message.correlation_id)
@@ -322,8 +320,6 @@ class Replies:
         return destination
 
     def _send(self, envelope: Envelope, route: ReplyRoute[Destination], *, partial: bool = False) -> None:
-        if route.destination is None:
-            return
         envelope.version = self.version
         message = to_jms(
             envelope.header or Header(),
@@ -332,11 +328,12 @@ class Replies:
             names=self._rules.names,
             correlation_id=self._echo(),
         )
-        self._transmit(stamped(message, None, None), route, partial=partial)
+        self._transmit(message, route, partial=partial)
 
     def _transmit(self, message: JmsMessage, route: ReplyRoute[Destination], *, partial: bool) -> None:
         if route.destination is None:
             return
+        message = stamped(message, None, None)
         try:
             if partial:
                 if self._window is None:

@@ -38,7 +38,6 @@ from mtosi_jms.testing import SUPPLIER, connect_privately, exchange
 from mtosi_jms.testing.sending import Recorder
 from mtosi_jms.transport.memory import MemoryConnection
 
-PATTERN = {"communicationPattern": "SimpleResponse", "communicationStyle": "MSG"}
 NOON = dt.datetime(2026, 5, 4, 12, 0, 0, tzinfo=dt.UTC)
 
 

@@ -90,11 +90,11 @@ class Begun:
             self._ended = True
         self.abort(deadline)
 
-    def abort(self, deadline: float | None = None) -> None:
+    def abort(self, deadline: float) -> None:
         """Undoes it. The broker delivers nothing again for that: the subscriptions have to be ended.
 
         Args:
-            deadline: by the monotonic clock; None: the send time-out from now.
+            deadline: by the monotonic clock.
         """
         taken = self.take()
         if taken is None:

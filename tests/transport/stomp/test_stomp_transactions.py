@@ -190,42 +190,31 @@ class TestMoreThanMayBeOnTheWay:
         assert sorted(rest + taken(beside, 18)) == sorted(others)
         session.commit()
 
-    def test_a_commit_that_cannot_be_written_keeps_nothing(
-        self, connection: Any, fill: Any, queue: Queue, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize(
+        "error", [WriteError("another frame was not written in time; not sent"), KeyboardInterrupt()], ids=type
+    )
+    def test_a_commit_that_is_not_written_keeps_nothing(
+        self, connection: Any, fill: Any, queue: Queue, monkeypatch: pytest.MonkeyPatch, error: BaseException
     ) -> None:
         bodies = fill(queue, 20)
         session = connection.session(transacted=True)
         consumer = session.consumer(queue)
         taken(consumer, 12)
 
-        def refuse(*_: Any, **__: Any) -> None:
-            raise WriteError("another frame was not written in time; not sent")
+        def fail(*_: Any, **__: Any) -> None:
+            raise error
 
         with monkeypatch.context() as patch:
-            patch.setattr(Link, "request", refuse)
-            with pytest.raises(TransportError, match="rolled back"):
+            patch.setattr(Link, "request", fail)
+            if isinstance(error, KeyboardInterrupt):
+                with pytest.raises(KeyboardInterrupt):
+                    session.commit()
+            else:
+                with pytest.raises(TransportError, match="rolled back"):
+                    session.commit()
+        if isinstance(error, KeyboardInterrupt):  # nobody was told yet
+            with pytest.raises(TransportError):
                 session.commit()
-        assert sorted(taken(consumer, 20)) == sorted(bodies)
-        session.commit()
-        assert consumer.receive(0.4) is None
-
-    def test_a_commit_that_was_interrupted_brings_all_of_it_again(
-        self, connection: Any, fill: Any, queue: Queue, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        bodies = fill(queue, 20)
-        session = connection.session(transacted=True)
-        consumer = session.consumer(queue)
-        taken(consumer, 12)
-
-        def interrupt(*_: Any, **__: Any) -> None:
-            raise KeyboardInterrupt
-
-        with monkeypatch.context() as patch:
-            patch.setattr(Link, "request", interrupt)
-            with pytest.raises(KeyboardInterrupt):
-                session.commit()
-        with pytest.raises(TransportError):
-            session.commit()
         assert sorted(taken(consumer, 20)) == sorted(bodies)
         session.commit()
         assert consumer.receive(0.4) is None
