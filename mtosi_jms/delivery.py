@@ -7,17 +7,21 @@ handed out, which the journal notes before it happens, and done with, which it n
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
-from mtosi_jms.errors import TransportError
+from mtosi_jms.errors import SpoolError, SpoolFullError, TransportError
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.messages import have_again
 from mtosi_jms.transport import Consumer, Delivery, Session
 
 log = logging.getLogger(__name__)
+
+_LOOK: Final = 1.0
+"""Seconds between looks into an inbox while messages are waited for."""
 
 
 class Sender(Protocol):
@@ -46,10 +50,12 @@ class InboxEntry(NamedTuple):
     Attributes:
         key: by which the inbox knows it: its MTOSIX_messageId where it has one.
         message: as it was received.
+        conflict: whether an earlier message had its MTOSIX_messageId and another body; it is to be set aside.
     """
 
     key: str
     message: JmsMessage
+    conflict: bool = False
 
 
 class IncomingJournal(Protocol):
@@ -71,6 +77,18 @@ class IncomingJournal(Protocol):
         """Note that a message is done with."""
         ...
 
+    def park(self, key: str) -> None:
+        """Note that no attempt could handle a message, and that it is elsewhere now."""
+        ...
+
+    def retry(self, key: str) -> None:
+        """Note that an attempt has failed, and that there will be another one by who has the message."""
+        ...
+
+    def set_aside(self, key: str, reason: str) -> None:
+        """A message is not to be handed out, and stays in the inbox as dead."""
+        ...
+
     def release(self, key: str) -> None:
         """Give a message back that was taken, and was not handed out or surely not done with."""
         ...
@@ -85,13 +103,17 @@ class InboxDelivery(Delivery):
 
     Attributes:
         key: by which the inbox knows it.
+        conflict: see `InboxEntry`.
+        begun: whether it was handed out.
     """
 
-    __slots__ = ("_inbox", "key")
+    __slots__ = ("_inbox", "begun", "conflict", "key")
 
     def __init__(self, inbox: IncomingJournal, entry: InboxEntry) -> None:
         self.message = entry.message
         self.key = entry.key
+        self.conflict = entry.conflict
+        self.begun = False
         self._inbox = inbox
 
     def begin(self) -> None:
@@ -101,6 +123,23 @@ class InboxDelivery(Delivery):
             SpoolError: that cannot be noted; it must not be handed out.
         """
         self._inbox.hand(self.key)
+        self.begun = True
+
+    def park(self) -> None:
+        """Notes that no attempt could handle it, and that it is elsewhere now.
+
+        Raises:
+            SpoolError: that cannot be noted.
+        """
+        self._inbox.park(self.key)
+
+    def retry(self) -> None:
+        """Notes that an attempt has failed, and that there will be another one.
+
+        Raises:
+            SpoolError: that cannot be noted.
+        """
+        self._inbox.retry(self.key)
 
     def acknowledge(self) -> None:
         """Notes that it is done with.
@@ -113,10 +152,12 @@ class InboxDelivery(Delivery):
     def release(self) -> None:
         """It goes back to be handed out again, by whoever comes next.
 
-        Raises:
-            SpoolError: that cannot be noted.
+        Where that cannot be noted, it comes when the inbox is closed, or is in doubt then if it was handed out.
         """
-        self._inbox.release(self.key)
+        try:
+            self._inbox.release(self.key)
+        except SpoolError as error:
+            log.warning("a message could not be given back to its inbox: %s", error)
 
     def doubt(self) -> None:
         """It was handed out, and what became of it is not known."""
@@ -130,35 +171,54 @@ class InboxReceiver:
         session: of the consumer; its messages are acknowledged one by one.
         consumer: receives.
         inbox: keeps.
+        conflicts: whether messages with the id of an earlier one and another body are received too; else the inbox sets
+            them aside.
     """
 
-    def __init__(self, session: Session, consumer: Consumer, inbox: IncomingJournal) -> None:
+    def __init__(
+        self, session: Session, consumer: Consumer, inbox: IncomingJournal, *, conflicts: bool = False
+    ) -> None:
         self._session = session
         self._consumer = consumer
         self._inbox = inbox
+        self._conflicts = conflicts
+        self._unlanded: Delivery | None = None
 
     def receive(self, timeout: float | None = None) -> InboxDelivery | None:
         """The next message that was not here before; see `Consumer.receive`.
 
         Raises:
+            SpoolFullError: there is no room to store it. It is not acknowledged, and the next call tries once more.
             SpoolError: it cannot be stored; the provider has it again.
             IllegalStateError, TransportError: as `Consumer.receive`.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
-        while (entry := self._inbox.take()) is None:
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            delivery = self._consumer.receive(left)
-            if delivery is None:
+        while (entry := self._take()) is None:
+            left = math.inf if deadline is None else max(0.0, deadline - time.monotonic())
+            if self._unlanded is None:
+                # Others of the same inbox may leave a message to us, so it is looked at now and then.
+                self._unlanded = self._consumer.receive(min(left, _LOOK))
+            if self._unlanded is not None:
+                self._land(self._unlanded)
+            elif left <= _LOOK:
                 return None
-            self._land(delivery)
         return InboxDelivery(self._inbox, entry)
+
+    def _take(self) -> InboxEntry | None:
+        while (entry := self._inbox.take()) is not None and entry.conflict and not self._conflicts:
+            self._inbox.set_aside(entry.key, "an earlier message has its MTOSIX_messageId, and another body")
+        return entry
 
     def _land(self, delivery: Delivery) -> None:
         try:
             self._inbox.land(delivery.message)
+        except SpoolFullError:
+            raise
         except BaseException:
+            self._unlanded = None
             have_again(self._session)
             raise
+        self._unlanded = None
         try:
             delivery.acknowledge()
         except TransportError as error:  # it comes again, and is known then
@@ -176,11 +236,7 @@ def begin(delivery: Delivery) -> None:
 
 
 def give_back(delivery: Delivery) -> None:
-    """A message is surely not done with: an inbox hands it out again; without one the provider does.
-
-    Raises:
-        SpoolError: that cannot be noted.
-    """
+    """A message is surely not done with: an inbox hands it out again; without one the provider does."""
     if isinstance(delivery, InboxDelivery):
         delivery.release()
 
@@ -201,7 +257,11 @@ def handed_out(delivery: Delivery) -> Iterator[None]:
         SpoolError: the inbox cannot note it.
         TransportError: the provider cannot be told that it is done with.
     """
-    begin(delivery)
+    try:
+        begin(delivery)
+    except BaseException:
+        give_back(delivery)
+        raise
     try:
         yield
     except BaseException:

@@ -21,15 +21,17 @@ MtosiError
 │   ├── InvalidDestinationError         no such destination, or not ours to use (R2c)
 │   ├── IllegalStateError               closed, or the wrong thread
 │   ├── ResourceLimitError              a bounded destination is full
-│   ├── AuthenticationError             the provider refused the login, or what it may do
+│   ├── AuthenticationError             the provider refused what the login may do
+│   │   └── LoginRefusedError               the provider refused the login itself
+│   ├── MessageRefusedError             the provider refused one message for its own sake
 │   ├── UnknownOutcomeError             the way was lost before the provider confirmed: it may have the message
 │   └── SendTimeoutError (TimeoutError)     an asynchronous send without an outcome in time
 ├── HandlerTimeoutError (TimeoutError)  a handler of the consumer runtime ran past its deadline
 ├── SpoolError (OSError)                a landing or journal that cannot be written or read
 │   ├── ArchiveError                        a packed file that is damaged or may not be unpacked
-│   ├── JournalDamageError                  a journal with bytes that were not written: file, offset
+│   ├── JournalDamageError                  an outbox or inbox that is not as it was written
 │   ├── SpoolInUseError                     a folder that another process, or object, has open
-│   └── SpoolFullError                      an outbox that holds as much as it may
+│   └── SpoolFullError                      an outbox or inbox at its limit, or on a full disk
 ├── FileLocationError (ValueError)      a fileLocationURI that may not be followed, or leads to nothing (C18)
 └── SchemaError (ValueError)            WSDL or XSD that cannot be used: file, line, rule
 
@@ -302,6 +304,14 @@ class AuthenticationError(TransportError):
     """The provider refused the login, or what was asked for with it."""
 
 
+class LoginRefusedError(AuthenticationError):
+    """The provider refused the login itself: nothing can be asked of it until user and password are right."""
+
+
+class MessageRefusedError(TransportError):
+    """The provider refused one message for its own sake: it is too large, say, or malformed. Others may pass."""
+
+
 class UnknownOutcomeError(TransportError):
     """The connection was lost, or the time ran out, before the provider confirmed what it was sent.
 
@@ -363,15 +373,7 @@ class ArchiveError(SpoolError):
 
 
 class JournalDamageError(SpoolError):
-    """A journal that holds bytes which were not written there; what a crash leaves at the end is none.
-
-    Attributes:
-        offset: of the first byte at fault, in the file of `path`.
-    """
-
-    def __init__(self, path: str, offset: int) -> None:
-        self.offset = offset
-        super().__init__(path, f"damaged at byte {offset}: it is not read any further, and nothing is guessed")
+    """The database of an outbox or inbox, or a message in it, is not as it was written; the reason says where."""
 
 
 class SpoolInUseError(SpoolError):
@@ -379,7 +381,7 @@ class SpoolInUseError(SpoolError):
 
 
 class SpoolFullError(SpoolError):
-    """An outbox that holds as many unconfirmed bytes as it may; the message was not stored."""
+    """An outbox or inbox that has reached a limit, or whose disk is full; nothing new was stored."""
 
 
 class FileLocationError(MtosiError, ValueError):

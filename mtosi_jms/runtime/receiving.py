@@ -5,10 +5,18 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Hashable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from mtosi_jms.delivery import InboxDelivery, InboxReceiver, IncomingJournal, doubt, give_back
-from mtosi_jms.errors import ConfigError, HandlerTimeoutError, IllegalStateError, MtosiError, TransportError
+from mtosi_jms.errors import (
+    ConfigError,
+    HandlerTimeoutError,
+    IllegalStateError,
+    MtosiError,
+    ProtocolError,
+    SpoolFullError,
+    TransportError,
+)
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.runtime.lanes import Task
 from mtosi_jms.runtime.parking import parked
@@ -19,6 +27,7 @@ from mtosi_jms.transport import Connection, Consumer, Delivery, InterruptionHook
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 KeyFunction: TypeAlias = Callable[[JmsMessage], Hashable]
 
 _LOOK: Final = 0.02
@@ -68,7 +77,9 @@ class Link:
                 raise ConfigError(f"{target}: messages cannot be parked where they come from")
             self.parking: Destination = where
             self.consumer: Consumer = self.session.consumer(target, **subscription)
-            self.source = self.consumer if inbox is None else InboxReceiver(self.session, self.consumer, inbox)
+            self.source = (
+                self.consumer if inbox is None else InboxReceiver(self.session, self.consumer, inbox, conflicts=True)
+            )
             self.consumer.on_interrupted = on_interrupted
             connection.start()
         except BaseException:
@@ -141,8 +152,9 @@ class Receiver:
                 self._receive()
 
     def _receive(self) -> None:
+        wait = _LOOK if self._workers.held() else None
         try:
-            delivery = self._link.source.receive(_LOOK if self._workers.held() else None)
+            delivery = self._roomy(lambda: self._link.source.receive(wait))
         except IllegalStateError:
             if self._draining.is_set():  # which closed the consumer
                 return
@@ -154,9 +166,26 @@ class Receiver:
         else:
             self._arrived(delivery)
 
+    def _roomy(self, work: Callable[[], T]) -> T | None:
+        """Does what needs room on the disk of the inbox, and waits for it where there is none; None: told to drain."""
+        failures = 0
+        while not self._draining.is_set():
+            try:
+                return work()
+            except SpoolFullError as error:
+                failures += 1
+                self._record.no_room(error)
+                self._draining.wait(self._rules.reconnect.seconds(failures))
+        return None
+
     def _arrived(self, delivery: Delivery) -> None:
         failures, error = self._record.came_again(delivery.message)
         task = Task(delivery, None, self._link.generation, failures, error)
+        if isinstance(delivery, InboxDelivery) and delivery.conflict:
+            conflict = ProtocolError("an earlier message has its MTOSIX_messageId, and another body", delivery.message.correlation_id or "")
+            self._record.failed(task, conflict)
+            self._park(task, conflict)
+            return
         if failures >= self._rules.attempts and error is not None:
             self._park(task, error)
             return
@@ -171,6 +200,10 @@ class Receiver:
 
     def _settle(self, task: Task, error: BaseException | None) -> None:
         """Acknowledge, park, or have tried again what a handler is done with."""
+        if isinstance(error, SpoolFullError) and isinstance(task.delivery, InboxDelivery) and not task.delivery.begun:
+            self._record.no_room(error)  # it could not be noted that it is handed out, so it was not
+            self._workers.retry(task, self._clock() + self._rules.reconnect.seconds(1))
+            return
         if error is not None:
             self._record.failed(task, error)
             if isinstance(error, HandlerTimeoutError) and doubt(task.delivery):  # it may do its work yet
@@ -178,13 +211,15 @@ class Receiver:
                 return
             again = task.failures < self._rules.attempts
             if again and not self._draining.is_set() and not self._is_stale(task):
+                if isinstance(task.delivery, InboxDelivery):
+                    task.delivery.retry()
                 self._workers.retry(task, self._clock() + self._rules.retry.seconds(task.failures))
                 return
         try:
             if self._is_stale(task):
                 self._record.went_back(task)
             elif error is None:
-                task.delivery.acknowledge()
+                self._roomy(task.delivery.acknowledge)
                 self._record.handled(task)
             elif task.failures >= self._rules.attempts:
                 self._park(task, error)
@@ -203,7 +238,10 @@ class Receiver:
         message = parked(task.delivery.message, link.consumer.destination, error, task.failures)
         try:
             link.session.send(link.parking, message)
-            task.delivery.acknowledge()
+            if isinstance(task.delivery, InboxDelivery):
+                task.delivery.park()
+            else:
+                task.delivery.acknowledge()
         except TransportError:
             self._record.went_back(task)
             give_back(task.delivery)

@@ -76,6 +76,10 @@ class Record:
         self._consecutive += 1
         self._note(logging.WARNING, "provider not reached", error=type(error).__name__)
 
+    def no_room(self, error: BaseException) -> None:
+        """The disk of the inbox is full; there will be another attempt."""
+        self._note(logging.WARNING, "no room on the disk of the inbox", error=type(error).__name__)
+
     def lost(self, error: BaseException) -> None:
         """The provider failed."""
         self._consecutive += 1

@@ -5,7 +5,7 @@ Names sort by arrival. The rename that gives the body its name is the commit poi
 there is everything. A crash between it and the acknowledgement makes the provider deliver the message again: a
 duplicate that the reader removes, never a loss.
 
-Beside it there are two journals for what is to be delivered once: `Outbox` for senders, `Inbox` for receivers.
+For what is to be delivered once there are two databases: `Outbox` for senders, `Inbox` for receivers.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from mtosi_jms.spool.entry import SpoolEntry
 from mtosi_jms.spool.inbox import Inbox
 from mtosi_jms.spool.outbox import Outbox
 from mtosi_jms.spool.reader import Leftover, Listing, entries, open_entry, scan
+from mtosi_jms.spool.store import DeadMessage
 from mtosi_jms.spool.writer import Spool
 
 __all__ = [
     "AckLog",
     "Acknowledgement",
+    "DeadMessage",
     "EntryKey",
     "Group",
     "Inbox",

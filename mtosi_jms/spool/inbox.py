@@ -1,9 +1,10 @@
 """The inbox: what is received is stored before it is acknowledged, handed out once, and noted when it is done with.
 
-    landed -> handed -> done
+    landed -> handed -> done, parked: only the id and the outcome are left
+                |-----> doubt: nobody knows what became of it
 
-What a crash left landed is handed out by the next process. What it left handed is in doubt: only the application knows
-what became of it, so it is told, and nothing of it is handed out again unless it says so.
+What a crash left landed is handed out by whoever comes next. What it left handed is in doubt: only the application knows
+what became of it, so it is told, and nothing of it is handed out again unless the application says so.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections import deque
 from collections.abc import Callable
 from hashlib import blake2b
 from pathlib import Path
@@ -19,35 +19,39 @@ from types import TracebackType
 from typing import Final, Self
 
 from mtosi_jms.delivery import InboxEntry
+from mtosi_jms.errors import SpoolError
 from mtosi_jms.ids import random_id
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.messages import DUPLICATE_ID
-from mtosi_jms.spool.ledger import SETTLED, Ledger
-from mtosi_jms.spool.outbox import SEGMENT_BYTES
+from mtosi_jms.spool.store import DEAD, LIMIT_BYTES, OPEN, DeadMessage, Store, content_digest
 
 log = logging.getLogger(__name__)
 
 WINDOW: Final = 100_000
 """Ids that are remembered, unless told otherwise."""
-_LANDED: Final = "landed"
-_HANDED: Final = "handed"
+_LANDED, _HANDED, _DOUBT, _PARKED, _DONE = "landed", "handed", "doubt", "parked", "done"
+_NO_ID: Final = "none:"
 
 OnDoubt = Callable[[InboxEntry], object]
 
 
 class Inbox:
-    """A durable journal of what was received; threads and consumers may share it.
+    """Stores what was received; threads and consumers may share one, and processes of one machine a folder.
 
     A message is known by its MTOSIX_messageId, so that one which its sender sends again is recognised as the same. One
     without is known by what its provider calls it (JMSMessageID, JMSTimestamp and body), so that one which is delivered
-    again is.
+    again is. The same MTOSIX_messageId with another body is a conflict: it is handed out as such, for the application or
+    the consumer runtime to set aside. A message that was parked is handed out once more when it comes again.
 
     Args:
-        folder: of the journal, for this inbox alone; made if it is not there, for its owner only.
+        folder: for inboxes alone; made if it is not there, for its owner only.
         window: how many ids are remembered, those of messages that are done with included: a copy is recognised unless
             as many others have come since.
         on_doubt: called with each message that is in doubt, when the inbox is opened and later.
-        segment_bytes: size from which on a file of the journal is not added to.
+        limit_bytes: that messages may take up which are not done with; None: any number.
+        limit_messages: how many there may be; None: any number.
+        limit_age: seconds after which the log tells of a message that is not done with; None: never.
+        segment_bytes: of the files of 0.1; does nothing.
         clock: seconds since 1970 UTC.
 
     Attributes:
@@ -55,9 +59,9 @@ class Inbox:
         handed: how many were handed out.
 
     Raises:
-        SpoolInUseError: another process, or object, has the folder.
-        JournalDamageError: the journal is damaged, other than a crash leaves it.
-        SpoolError: it cannot be read or written.
+        SpoolInUseError: a process of version 0.1 has the folder.
+        JournalDamageError: the database is damaged.
+        SpoolError: it cannot be read or written, or is not its owner's alone.
     """
 
     def __init__(
@@ -66,25 +70,24 @@ class Inbox:
         *,
         window: int = WINDOW,
         on_doubt: OnDoubt | None = None,
-        segment_bytes: int = SEGMENT_BYTES,
+        limit_bytes: int | None = LIMIT_BYTES,
+        limit_messages: int | None = None,
+        limit_age: float | None = None,
+        segment_bytes: int | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.duplicates = self.handed = 0
+        self._window = max(window, 1)
         self._on_doubt = on_doubt
-        self._ledger = Ledger(Path(folder), segment_bytes=segment_bytes, remember=max(window, 1), clock=clock)
-        self._ready: deque[str] = deque()
-        self._doubtful: dict[str, None] = {}
-        for key in self._ledger.ids():
-            if self._is_handed(key):
-                self._doubtful[key] = None
-            else:
-                self._ready.append(key)
-        for key in list(self._doubtful):
-            self._tell(key)
+        self._out: dict[str, InboxEntry] = {}
+        self._store = Store(Path(folder), "inbox", clock=clock, limits=(limit_bytes, limit_messages, limit_age))
+        self._recover()
+        for one in self._store.list(_DOUBT):
+            self._tell(one.number, one.key)
 
     def __len__(self) -> int:
-        """How many messages are not done with."""
-        return len(self._ledger)
+        """How many messages are not done with, those in doubt included."""
+        return self._store.totals(_LANDED, _HANDED, _DOUBT).messages
 
     @property
     def in_doubt(self) -> list[InboxEntry]:
@@ -93,8 +96,18 @@ class Inbox:
         Raises:
             SpoolError: one cannot be read.
         """
-        with self._ledger.lock:
-            return [InboxEntry(key, self._ledger.message(key)) for key in self._doubtful]
+        with self._store.lock:
+            doubtful = [(one.key, self._store.read_or_set_aside(one.number)) for one in self._store.list(_DOUBT)]
+            return [InboxEntry(key, message) for key, message in doubtful if message is not None]
+
+    @property
+    def dead(self) -> list[DeadMessage]:
+        """What was set aside: conflicts, and what is not as it was stored; each until `done` or `release`.
+
+        Raises:
+            SpoolError: it cannot be read.
+        """
+        return self._store.dead()
 
     def land(self, message: JmsMessage) -> bool:
         """Store a message; it outlives a crash of process and machine when this returns, and may be acknowledged.
@@ -103,16 +116,30 @@ class Inbox:
             False where it was here before; it may be acknowledged, and is not handed out.
 
         Raises:
+            SpoolFullError: a limit is reached, or the disk is full; it must not be acknowledged.
             SpoolError: it is not stored, and must not be acknowledged.
         """
-        key = _key_of(message)
-        with self._ledger.lock:
-            if self._ledger.knows(key):
-                self.duplicates += 1
+        key, content = _key_of(message), content_digest(message.body)
+        with self._store.lock:
+            is_new = self._store.write(lambda: self._land(key, content, message), sync=True, settles=False)
+            self.duplicates += not is_new
+            return is_new
+
+    def _land(self, key: str, content: bytes, message: JmsMessage) -> bool:
+        query = "SELECT number, state, content FROM message WHERE key = ?"
+        known = self._store.execute(query, key).fetchone()
+        conflict = known is not None and known[2] not in (None, content)
+        if conflict:
+            log.error("a message has the id %s of an earlier one, and another body", key)
+            key = f"{key} {content.hex()}"
+            known = self._store.execute(query, key).fetchone()
+        if known is not None:
+            if known[1] != _PARKED:
                 return False
-            self._ledger.add(key, message, _LANDED)
-            self._ready.append(key)
-            return True
+            self._store.delete(key)  # it was parked, and somebody moved it back
+            conflict = False
+        self._store.insert(key, message, _LANDED, conflict=conflict)
+        return True
 
     def take(self) -> InboxEntry | None:
         """The next message to be handed out, for the caller alone, in the order of arrival; None: there is none.
@@ -120,23 +147,49 @@ class Inbox:
         Raises:
             SpoolError: it cannot be read.
         """
-        with self._ledger.lock:
-            if not self._ready:
+        with self._store.lock:
+            found = self._claim()
+            if found is None and self._recover():
+                found = self._claim()
+            if found is None:
                 return None
-            entry = InboxEntry(self._ready[0], self._ledger.message(self._ready[0]))
-            self._ready.popleft()
-            return entry
+            self._out.pop(found.key, None)
+            return self._out.setdefault(found.key, found)  # noted and returned in one line: an exception finds neither or both
+
+    def _claim(self) -> InboxEntry | None:
+        """A message that nobody has, which is ours from now on."""
+        query = f"SELECT number, key, owner, conflict FROM message WHERE state = 'landed' AND {OPEN} ORDER BY number"
+        claim = "UPDATE message SET owner = ? WHERE number = ? AND state = 'landed' AND (owner IS NULL OR owner = ?)"
+        me = self._store.me
+        while (row := self._store.first(query, self._is_free)) is not None:
+            number, key, _, conflict = row
+            message = self._store.read_or_set_aside(number)
+            if message is None:
+                continue
+            if self._store.write(lambda: self._store.execute(claim, me, number, me).rowcount, sync=False):
+                return InboxEntry(key, message, bool(conflict))
+        return None
+
+    def _is_free(self, row: tuple[int, str, str | None, int]) -> bool:
+        """Whether nobody has a message; one of ours that was not given to anybody is what an exception left."""
+        _, key, owner, _ = row
+        return owner is None or (owner == self._store.me and key not in self._out)
 
     def hand(self, key: str) -> None:
         """Note that a message is about to be handed out; from now on it is not handed out again by itself.
 
         Raises:
-            SpoolError: that is not noted; it must not be handed out.
+            SpoolError: that is not noted, or somebody else has it; it must not be handed out.
         """
-        with self._ledger.lock:
-            if not self._is_handed(key):
-                self._ledger.mark(key, _HANDED, sync=True)
-                self.handed += 1
+        statement = (
+            "UPDATE message SET state = 'handed', owner = ? WHERE key = ?"
+            " AND (owner = ? AND state IN ('landed', 'handed') OR owner IS NULL AND state = 'landed')"
+        )
+        me = self._store.me
+        with self._store.lock:
+            if not self._store.write(lambda: self._store.execute(statement, me, key, me).rowcount, sync=True):
+                raise SpoolError(str(self._store.folder), f"no message {key} waits here to be handed out by this inbox")
+            self.handed += 1
 
     def done(self, key: str) -> None:
         """Note that a message is done with; the application's word on one that is in doubt, too.
@@ -146,38 +199,112 @@ class Inbox:
         Raises:
             SpoolError: that cannot be noted.
         """
-        with self._ledger.lock:
-            self._ledger.mark(key, SETTLED, sync=False)
-            self._doubtful.pop(key, None)
+        self._end(key, _DONE)
+
+    def park(self, key: str) -> None:
+        """Note that no attempt could handle a message, and that it is elsewhere now; it is new when it comes again.
+
+        Raises:
+            SpoolError: that cannot be noted.
+        """
+        self._end(key, _PARKED)
+
+    def _end(self, key: str, outcome: str) -> None:
+        with self._store.lock:
+            self._store.write(lambda: self._settle(key, outcome), sync=False)
+            self._out.pop(key, None)
+
+    def _settle(self, key: str, outcome: str) -> None:
+        """Leaves the id and the outcome of a message, and as many ids as are to be remembered."""
+        if key.startswith(_NO_ID):
+            self._store.delete(key)
+            return
+        self._store.execute(
+            "UPDATE message SET state = ?, owner = NULL, size = 0, reason = NULL, digest = NULL, facts = NULL, body = NULL"
+            f" WHERE key = ? AND {OPEN}",
+            *(outcome, key),
+        )
+        self._store.execute(
+            "DELETE FROM message WHERE number <= (SELECT max(number) FROM message) - ? AND state IN ('done', 'parked')",
+            self._window,
+        )
 
     def release(self, key: str) -> None:
-        """Have a message handed out once more: one that was taken and surely not done with, or one in doubt.
+        """Have a message handed out once more: one that was taken and surely not done with, in doubt, or dead.
 
         It takes its old place among those that wait.
 
         Raises:
             SpoolError: that cannot be noted.
         """
-        with self._ledger.lock:
-            one = self._ledger.get(key)
-            if one is None or key in self._ready:
-                return
-            if one.state != _LANDED:
-                self._ledger.mark(key, _LANDED, sync=True)
-            self._doubtful.pop(key, None)
-            self._ready.insert(sum(self._number(other) < one.number for other in self._ready), key)
+        statement = (
+            f"UPDATE message SET state = 'landed', owner = NULL, conflict = 0, reason = NULL WHERE key = ? AND {OPEN}"
+            " AND (owner IS NULL OR owner = ?)"
+        )
+        with self._store.lock:
+            self._out.pop(key, None)
+            self._store.write(lambda: self._store.execute(statement, key, self._store.me), sync=True)
+
+    def retry(self, key: str) -> None:
+        """Note that the attempt to handle a message has failed; it stays taken, for the next one by who has it.
+
+        Should the machine crash right now the message may be in doubt afterwards.
+
+        Raises:
+            SpoolError: that cannot be noted.
+        """
+        statement = "UPDATE message SET state = 'landed' WHERE key = ? AND state = 'handed'"
+        self._store.write(lambda: self._store.execute(statement, key), sync=False)
 
     def doubt(self, key: str) -> None:
-        """Note that it is not known what became of a message that was handed out."""
-        with self._ledger.lock:
-            if not self._is_handed(key) or key in self._doubtful:
+        """Note that it is not known what became of a message that was handed out.
+
+        Raises:
+            SpoolError: that cannot be noted.
+        """
+        statement = "UPDATE message SET state = 'doubt', owner = NULL WHERE key = ? AND state = 'handed'"
+        with self._store.lock:
+            if not self._store.write(lambda: self._store.execute(statement, key).rowcount, sync=False):
                 return
-            self._doubtful[key] = None
-        self._tell(key)
+            self._out.pop(key, None)
+            ((number,),) = self._store.read("SELECT number FROM message WHERE key = ?", key)
+        self._tell(number, key)
+
+    def set_aside(self, key: str, reason: str) -> None:
+        """A message is not to be handed out any more, and stays; `dead` lists it.
+
+        Raises:
+            SpoolError: that cannot be noted.
+        """
+        with self._store.lock:
+            for (number,) in self._store.read(f"SELECT number FROM message WHERE key = ? AND {OPEN}", key):
+                self._store.set_aside(number, reason)
+            self._out.pop(key, None)
+
+    def _recover(self) -> bool:
+        """What others had whose inbox is gone is ready again, or in doubt where it was handed out; whether there was any."""
+        gone = self._store.owners_gone()
+        if not gone:
+            return False
+        marks = ", ".join("?" * len(gone))
+
+        def work() -> list[tuple[int, str]]:
+            query = f"SELECT number, key FROM message WHERE owner IN ({marks}) AND state = 'handed'"
+            doubtful: list[tuple[int, str]] = self._store.execute(query, *gone).fetchall()
+            self._store.execute(
+                f"UPDATE message SET state = CASE state WHEN 'handed' THEN 'doubt' ELSE state END, owner = NULL"
+                f" WHERE owner IN ({marks})",
+                *gone,
+            )
+            return doubtful
+
+        for number, key in self._store.write(work, sync=True):
+            self._tell(number, key)
+        return True
 
     def close(self) -> None:
         """Let go of the folder; what is not done with stays in it."""
-        self._ledger.close()
+        self._store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -187,20 +314,12 @@ class Inbox:
     ) -> None:
         self.close()
 
-    def _number(self, key: str) -> int:
-        one = self._ledger.get(key)
-        return one.number if one is not None else 0
-
-    def _is_handed(self, key: str) -> bool:
-        one = self._ledger.get(key)
-        return one is not None and one.state == _HANDED
-
-    def _tell(self, key: str) -> None:
+    def _tell(self, number: int, key: str) -> None:
         log.warning("a message that was handed out and not done with is in doubt: %s", key)
         if self._on_doubt is None:
             return
         try:
-            self._on_doubt(InboxEntry(key, self._ledger.message(key)))
+            self._on_doubt(InboxEntry(key, self._store.message(number)))
         except Exception:
             log.exception("on_doubt failed")
 
@@ -211,6 +330,6 @@ def _key_of(message: JmsMessage) -> str:
     if own:
         return str(own)
     if message.message_id is None:
-        return f"none:{random_id()}"
+        return f"{_NO_ID}{random_id()}"
     facts = f"{message.message_id} {message.timestamp_ms} ".encode() + message.body
     return f"jms:{blake2b(facts, digest_size=16).hexdigest()}"

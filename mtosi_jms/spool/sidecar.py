@@ -1,8 +1,10 @@
-"""The file beside each envelope: what JMS knew of the message, as JSON, each property with its type."""
+"""A message on disk: what JMS knows of it as JSON, each property with its type; and the file beside each landed envelope."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -10,7 +12,9 @@ from mtosi_jms.errors import SpoolError
 from mtosi_jms.jms.destinations import KINDS, Destination, TemporaryQueue, TemporaryTopic
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage, Long, MessageType, PropertyValue, jms_type_name
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+_WITHOUT_CHECKSUM: Final = 1
+"""The format of 0.1, which is read and not written."""
 T = TypeVar("T")
 
 
@@ -30,32 +34,30 @@ class Sidecar(NamedTuple):
     size: int
 
 
+def encode_facts(message: JmsMessage) -> bytes:
+    """All of a message but its body, as JSON in ASCII."""
+    return json.dumps(_to_json(message), separators=(",", ":")).encode("ascii")
+
+
+def decode_facts(facts: bytes, body: bytes) -> JmsMessage:
+    """A message from what `encode_facts` made of it, and its body.
+
+    Raises:
+        ValueError, TypeError, LookupError, OverflowError: `encode_facts` did not make this.
+    """
+    return replace(_from_json(json.loads(facts)), body=body)
+
+
 def encode_sidecar(sidecar: Sidecar) -> bytes:
     """The sidecar as it stands in its file: ASCII, one object, ending in a line feed."""
-    facts = sidecar.facts
-    headers = {
-        "JMSDestination": _destination_to_json(facts.destination),
-        "JMSReplyTo": _destination_to_json(facts.reply_to),
-        "JMSDeliveryMode": facts.delivery_mode.name,
-        "JMSPriority": facts.priority,
-        "JMSTimeToLive": facts.time_to_live_ms,
-        "JMSMessageID": facts.message_id,
-        "JMSTimestamp": facts.timestamp_ms,
-        "JMSExpiration": facts.expiration_ms,
-        "JMSCorrelationID": facts.correlation_id,
-        "JMSType": facts.jms_type,
-        "JMSRedelivered": facts.redelivered,
-        "JMSXDeliveryCount": facts.delivery_count,
-    }
     document = {
         "format": FORMAT,
         "received_ms": sidecar.received_ms,
         "sha256": sidecar.sha256,
         "size": sidecar.size,
-        "message_type": facts.message_type.value,
-        "headers": {name: value for name, value in headers.items() if value is not None},
-        "properties": {name: _property_to_json(value) for name, value in facts.properties.items()},
+        **_to_json(sidecar.facts),
     }
+    document["checksum"] = _checksum(document)
     return json.dumps(document, indent=1).encode("ascii") + b"\n"
 
 
@@ -67,10 +69,13 @@ def decode_sidecar(data: bytes, path: Path) -> Sidecar:
     """
     try:
         document = json.loads(data)
-        if _get(document, "format", int) != FORMAT:
-            raise ValueError(f"format {document['format']} is not known")
+        version = _get(document, "format", int)
+        if version not in (FORMAT, _WITHOUT_CHECKSUM):
+            raise ValueError(f"format {version} is not known")
+        if version == FORMAT and _get(document, "checksum", str) != _checksum(document):
+            raise ValueError("it is not as it was written")
         return Sidecar(
-            _facts(document),
+            _from_json(document),
             _get(document, "received_ms", int),
             _get(document, "sha256", str),
             _get(document, "size", int),
@@ -79,7 +84,35 @@ def decode_sidecar(data: bytes, path: Path) -> Sidecar:
         raise SpoolError(str(path), f"damaged sidecar: {exc}") from exc
 
 
-def _facts(document: dict[str, Any]) -> JmsMessage:
+def _checksum(document: dict[str, Any]) -> str:
+    """SHA-256 over all that a sidecar says, in hexadecimal."""
+    said = {name: value for name, value in document.items() if name != "checksum"}
+    return sha256(json.dumps(said, sort_keys=True).encode("ascii")).hexdigest()
+
+
+def _to_json(message: JmsMessage) -> dict[str, Any]:
+    headers = {
+        "JMSDestination": _destination_to_json(message.destination),
+        "JMSReplyTo": _destination_to_json(message.reply_to),
+        "JMSDeliveryMode": message.delivery_mode.name,
+        "JMSPriority": message.priority,
+        "JMSTimeToLive": message.time_to_live_ms,
+        "JMSMessageID": message.message_id,
+        "JMSTimestamp": message.timestamp_ms,
+        "JMSExpiration": message.expiration_ms,
+        "JMSCorrelationID": message.correlation_id,
+        "JMSType": message.jms_type,
+        "JMSRedelivered": message.redelivered,
+        "JMSXDeliveryCount": message.delivery_count,
+    }
+    return {
+        "message_type": message.message_type.value,
+        "headers": {name: value for name, value in headers.items() if value is not None},
+        "properties": {name: _property_to_json(value) for name, value in message.properties.items()},
+    }
+
+
+def _from_json(document: Any) -> JmsMessage:
     headers = _get(document, "headers", dict)
     properties = _get(document, "properties", dict)
     return JmsMessage(

@@ -1,0 +1,632 @@
+"""Messages by key, each in a state, in one SQLite database a folder: what outbox and inbox have in common.
+
+Each change is one transaction. What stores a message or hands it out is synced (`synchronous=FULL`); what only notes an
+end is not (`NORMAL`), and outlives the process, not a crash of the machine. All state is in the database, so that an
+exception at any moment, a signal handler's included, leaves nothing behind but a transaction that never happened.
+
+The folder is its owner's alone (0700) and holds no symbolic link. Beside the database and what SQLite keeps with it
+there is `lock`, held by who has the folder for itself and while it is opened; one `owner-*.lock` for each inbox that is
+open, by which others see whether its process lives; and `reserve`, room that is given up on a full disk so that messages
+can be settled there: in SQLite a deletion writes, too.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import stat
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Callable
+from hashlib import blake2b
+from io import FileIO
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+from mtosi_jms.errors import (
+    IllegalStateError,
+    JournalDamageError,
+    SpoolError,
+    SpoolFullError,
+    SpoolInUseError,
+)
+from mtosi_jms.ids import random_id
+from mtosi_jms.jms.message import JmsMessage
+from mtosi_jms.spool import format_0_1
+from mtosi_jms.spool.files import make_folder, reporting, sync_folder
+from mtosi_jms.spool.sidecar import decode_facts, encode_facts
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+DATABASE: Final = "messages.db"
+LIMIT_BYTES: Final = 1024 * 1024 * 1024
+"""Bytes of messages that are not settled which an outbox or inbox takes, unless told otherwise."""
+SETTLED: Final = ("done", "parked")
+"""States in which an inbox remembers the id of a message and nothing else; no other state is an end."""
+OPEN: Final = "state NOT IN ('done', 'parked')"
+"""Condition of the index over what is not settled; SQLite takes the index for queries that say it word for word."""
+DEAD: Final = "dead"
+
+_LOCK: Final = "lock"
+_RESERVE: Final = "reserve"
+_ROOM: Final = 1024 * 1024
+"""Bytes of the reserve, on a file system of eight times as many or more."""
+_BUSY: Final = 30.0
+"""Seconds for which another process may be in a transaction."""
+_PAGE: Final = 4096
+_VACUUM: Final = 16 * 1024 * 1024
+"""Bytes without use from which on the database is made smaller when it is opened, if they are more than half of it."""
+_SCHEMA: Final = (
+    """CREATE TABLE message (
+        number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, state TEXT NOT NULL, destination TEXT, owner TEXT,
+        conflict INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL DEFAULT 0, next_ms INTEGER NOT NULL DEFAULT 0,
+        since_ms INTEGER NOT NULL, size INTEGER NOT NULL, reason TEXT, content BLOB, digest BLOB, facts BLOB, body BLOB)""",
+    f"CREATE INDEX open ON message (state, number) WHERE {OPEN}",
+    "CREATE TABLE total (state TEXT PRIMARY KEY, messages INTEGER NOT NULL, bytes INTEGER NOT NULL)",
+    """CREATE TRIGGER added AFTER INSERT ON message BEGIN
+        UPDATE total SET messages = messages + 1, bytes = bytes + new.size WHERE state = new.state; END""",
+    """CREATE TRIGGER removed AFTER DELETE ON message BEGIN
+        UPDATE total SET messages = messages - 1, bytes = bytes - old.size WHERE state = old.state; END""",
+    """CREATE TRIGGER changed AFTER UPDATE OF state ON message BEGIN
+        UPDATE total SET messages = messages - 1, bytes = bytes - old.size WHERE state = old.state;
+        UPDATE total SET messages = messages + 1, bytes = bytes + new.size WHERE state = new.state; END""",
+)
+_FORMAT: Final = 1
+_KINDS: Final = {"outbox": ("waits", DEAD), "inbox": ("landed", "handed", "doubt", DEAD, *SETTLED)}
+_APPLICATION_IDS: Final = {"outbox": 0x4D544F42, "inbox": 0x4D544942}
+_FULL: Final = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+_DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+class StoredMessage(NamedTuple):
+    """What the database knows of a message; the message itself is read by `Store.message`.
+
+    Attributes:
+        number: its place in the order of arrival.
+        key: by which it is known.
+        state: see `_KINDS`.
+        since_ms: when it was stored, milliseconds since 1970 UTC.
+        size: its bytes, headers and properties included.
+        attempts: how often the provider has refused it.
+        reason: why it is dead; empty where it is not.
+    """
+
+    number: int
+    key: str
+    state: str
+    since_ms: int
+    size: int
+    attempts: int
+    reason: str
+
+
+class DeadMessage(NamedTuple):
+    """A message that was set aside: the provider refuses it, or it is not as it was stored.
+
+    Attributes:
+        key: by which it is known.
+        reason: why it was set aside.
+        message: as it was stored; None where that cannot be read.
+    """
+
+    key: str
+    reason: str
+    message: JmsMessage | None
+
+
+class Totals(NamedTuple):
+    """How many messages, of how many bytes."""
+
+    messages: int
+    bytes: int
+
+
+class Store:
+    """See above; any number of threads may share one.
+
+    Args:
+        folder: made, for its owner alone, if it is not there.
+        kind: "outbox" or "inbox".
+        clock: seconds since 1970 UTC.
+        alone: whether no other object may have the folder for as long as this one is open.
+        limits: bytes, messages and seconds of age of what is not settled; each None: any.
+
+    Attributes:
+        folder: the same.
+        kind: "outbox" or "inbox".
+        lock: held by each method; for what takes several. Take it by `with` before anything is changed.
+        me: who takes messages of an inbox, in its column `owner`.
+
+    Raises:
+        SpoolInUseError: another process, or object, has the folder.
+        JournalDamageError: the database is damaged; `mtosi-jms spool verify` rescues what can be read.
+        SpoolError: it cannot be read or written, or is not its owner's alone.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        kind: str,
+        *,
+        clock: Callable[[], float] = time.time,
+        alone: bool = False,
+        limits: tuple[int | None, int | None, float | None] = (None, None, None),
+    ) -> None:
+        self.folder = folder
+        self.kind = kind
+        self.lock = threading.RLock()
+        self.me = random_id()
+        self._clock = clock
+        self._limits = limits
+        self._aged = ""
+        self._pid = os.getpid()
+        self._database: sqlite3.Connection | None = None
+        self._locks: list[FileIO] = []
+        self._path = folder / DATABASE
+        make_folder(folder.parent)
+        with reporting(folder):
+            _make_private(folder)
+        _check_private(folder)
+        try:
+            self._open(alone)
+        except BaseException:
+            self.close()
+            raise
+        _stores.add(self)
+
+    def _open(self, alone: bool) -> None:
+        """Opens the database, makes it where it is new, takes in what 0.1 left, and looks for damage."""
+        guard = self._locked(_LOCK, wait=not alone)
+        if not self._path.exists():
+            with reporting(self._path):
+                os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+        self._roomy(self._connect)
+        if not self.execute("PRAGMA application_id").fetchone()[0]:
+            self.write(self._make, sync=True)
+        format_0_1.remove(self.folder)
+        self._roomy(self._look_over)
+        self._make_reserve()
+        if self.kind == "inbox":
+            for path in self.folder.glob("owner-*.lock"):
+                self._lives(path.name.removeprefix("owner-").removesuffix(".lock"))
+            self._locked(f"owner-{self.me}.lock", wait=False)
+        if not alone:
+            guard.close()
+
+    def _connect(self) -> None:
+        if self._database is not None:  # at a second attempt
+            self._database.close()
+        self._database = sqlite3.connect(self._path, _BUSY, isolation_level=None, check_same_thread=False)
+        pages = self._room() // 2 // _PAGE
+        for setting in "journal_mode = WAL", f"wal_autocheckpoint = {pages}", f"journal_size_limit = {pages * _PAGE}":
+            self.execute(f"PRAGMA {setting}").fetchall()
+        (made,) = self.execute("PRAGMA application_id").fetchone()
+        found = next((kind for kind, number in _APPLICATION_IDS.items() if number == made), "")
+        if found != self.kind and (made or not self.kind):
+            raise SpoolError(str(self.folder), f"holds no {self.kind or 'outbox or inbox'}")
+
+    def _make(self) -> None:
+        for statement in _SCHEMA:
+            self.execute(statement)
+        for state in _KINDS[self.kind]:
+            self.execute("INSERT INTO total VALUES (?, 0, 0)", state)
+        self.execute(f"PRAGMA application_id = {_APPLICATION_IDS[self.kind]}")
+        self.execute(f"PRAGMA user_version = {_FORMAT}")
+        for key, state, since_ms, message in format_0_1.read(self.folder):
+            if message is not None and state in _KINDS[self.kind]:
+                self.insert(key, message, state, since_ms=since_ms)
+            elif message is not None:
+                raise SpoolError(str(self.folder), f"holds no {self.kind}")
+            elif self.kind == "inbox":
+                self.execute("INSERT INTO message (key, state, since_ms, size) VALUES (?, 'done', 0, 0)", key)
+
+    def _look_over(self) -> None:
+        """Asks SQLite whether the database is as it wrote it; gives back room that it has no use for."""
+        found = self.integrity()
+        if found and all("index" in line or "UNIQUE" in line for line in found):
+            # The pages hang together, and a message is not as it was stored: its checksum tells which one.
+            self.write(lambda: self.execute("REINDEX"), sync=True)
+            found = self.integrity()
+            if not found:
+                self.verify()
+        if found:
+            raise JournalDamageError(
+                str(self._path), f"damaged: {found[0]}; mtosi-jms spool verify {self.folder} rescues what can be read"
+            )
+
+        (pages,), (free,) = (self.execute(f"PRAGMA {name}_count").fetchone() for name in ("page", "freelist"))
+        if free * _PAGE > _VACUUM and free * 2 > pages:
+            try:
+                self.execute("VACUUM")
+            except sqlite3.Error as error:  # no room for it, or others are at work
+                log.debug("%s: the database keeps its size: %s", self.folder, error)
+
+    def integrity(self) -> list[str]:
+        """What SQLite finds to be wrong with the database, a line each."""
+        lines = [str(line) for (line,) in self.execute("PRAGMA integrity_check")]
+        return [] if lines == ["ok"] else lines
+
+    # Transactions.
+
+    def write(self, work: Callable[[], T], *, sync: bool, settles: bool = True) -> T:
+        """Runs what changes the database, all of it or nothing.
+
+        Args:
+            work: it; by `execute`.
+            sync: whether it must outlive a crash of the machine.
+            settles: whether the reserve may be given up for it: for all but new messages.
+
+        Raises:
+            SpoolFullError: there is no room on the disk.
+            SpoolError: it cannot be written.
+        """
+        with self.lock:
+            if settles:
+                return self._roomy(lambda: self._transact(work, sync=sync))
+            return self._reported(lambda: self._transact(work, sync=sync))
+
+    def _roomy(self, work: Callable[[], T]) -> T:
+        """Does something, on a full disk with the room that is in reserve."""
+        try:
+            return work()
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _FULL or not self._give_up_reserve():
+                raise self._mapped(error) from error
+        return self._reported(work)
+
+    def _transact(self, work: Callable[[], T], *, sync: bool) -> T:
+        database = self._connection()
+        if database.in_transaction:  # an exception came between two lines of this function
+            database.rollback()
+        database.execute(f"PRAGMA synchronous = {'FULL' if sync else 'NORMAL'}")
+        try:
+            database.execute("BEGIN IMMEDIATE")
+            result = work()
+            database.execute("COMMIT")
+        except BaseException:
+            if database.in_transaction:
+                database.rollback()
+            raise
+        return result
+
+    def _reported(self, work: Callable[[], T]) -> T:
+        try:
+            return work()
+        except sqlite3.Error as error:
+            raise self._mapped(error) from error
+
+    def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        """Runs a statement within `write`."""
+        return self._connection().execute(statement, values)
+
+    def read(self, statement: str, *values: Any) -> list[Any]:
+        """The rows that a query finds.
+
+        Raises:
+            SpoolError: it cannot be read.
+        """
+        with self.lock:
+            return self._reported(lambda: self.execute(statement, *values).fetchall())
+
+    def first(self, statement: str, wanted: Callable[[Any], bool]) -> Any:
+        """The first row of a query that is wanted, None where none is.
+
+        Raises:
+            SpoolError: it cannot be read.
+        """
+        with self.lock:
+            return self._reported(lambda: next(filter(wanted, self.execute(statement)), None))
+
+    def _connection(self) -> sqlite3.Connection:
+        if os.getpid() != self._pid:
+            raise IllegalStateError(
+                f"{self.folder}: opened by the process that this one was forked from; open the folder after the fork"
+            )
+        if self._database is None:
+            raise SpoolError(str(self.folder), f"the {self.kind or 'folder'} is closed")
+        return self._database
+
+    def _mapped(self, error: sqlite3.Error) -> SpoolError:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in _FULL:
+            return SpoolFullError(str(self.folder), "no room on the disk; free some on the file system of this folder")
+        if code in _DAMAGED:
+            reason = f"damaged: {error}; mtosi-jms spool verify {self.folder} rescues what can be read"
+            return JournalDamageError(str(self._path), reason)
+        if code == sqlite3.SQLITE_BUSY:
+            return SpoolInUseError(str(self.folder), f"another process is in a transaction for more than {_BUSY:g} s")
+        return SpoolError(str(self._path), str(error))
+
+    # Messages. What changes something is called within `write`.
+
+    def now_ms(self) -> int:
+        """By the clock, milliseconds since 1970 UTC."""
+        return int(self._clock() * 1000)
+
+    def insert(
+        self, key: str, message: JmsMessage, state: str, *, conflict: bool = False, since_ms: int | None = None
+    ) -> int:
+        """Stores a message; its number.
+
+        Raises:
+            SpoolFullError: a limit is reached.
+        """
+        facts, since = encode_facts(message), self.now_ms() if since_ms is None else since_ms
+        size = len(facts) + len(message.body)
+        if since_ms is None:
+            self._check_limits(size)
+        cursor = self.execute(
+            "INSERT INTO message (key, state, destination, conflict, since_ms, size, content, digest, facts, body)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            *(key, state, str(message.destination), conflict, since, size, content_digest(message.body)),
+            *(_digest(key, since, facts, message.body), facts, message.body),
+        )
+        return cursor.lastrowid or 0
+
+    def message(self, number: int) -> JmsMessage:
+        """A message that is not settled.
+
+        Raises:
+            JournalDamageError: it is not as it was stored.
+            SpoolError: it cannot be read, or is settled.
+        """
+        row = self.read("SELECT key, since_ms, digest, facts, body FROM message WHERE number = ?", number)
+        if not row or row[0][3] is None:
+            raise SpoolError(str(self.folder), "the message is settled")
+        key, since_ms, digest, facts, body = row[0]
+        try:
+            if digest == _digest(key, since_ms, facts, body):
+                return decode_facts(facts, body)
+        except (TypeError, ValueError, AttributeError, LookupError):  # a column with a value of another type
+            pass
+        raise JournalDamageError(str(self._path), f"the message {key!s} is not as it was stored")
+
+    def delete(self, key: str) -> bool:
+        """Removes a message; whether it was there."""
+        return self.execute("DELETE FROM message WHERE key = ?", key).rowcount > 0
+
+    def set_aside(self, number: int, reason: str) -> None:
+        """A message is not to be sent or handed out any more, and stays; not within `write`."""
+        statement = "UPDATE message SET state = 'dead', reason = ?, owner = NULL WHERE number = ?"
+        self.write(lambda: self.execute(statement, reason, number), sync=True)
+
+    def redrive(self, key: str, state: str) -> bool:
+        """A dead message is ready again, in its old place; whether it was dead."""
+        statement = f"UPDATE message SET state = ?, reason = NULL, attempts = 0, next_ms = 0 WHERE key = ? AND state = '{DEAD}'"
+        return self.write(lambda: self.execute(statement, state, key).rowcount > 0, sync=True)
+
+    def read_or_set_aside(self, number: int) -> JmsMessage | None:
+        """A message; None where it is not as it was stored, which is told, and it is set aside."""
+        try:
+            return self.message(number)
+        except JournalDamageError as error:
+            self.set_aside(number, "it is not as it was stored")
+            log.error("a message is damaged and set aside: %s", error)  # noqa: TRY400 - the fault is the disk's
+            return None
+
+    def verify(self) -> list[str]:
+        """Compares all messages with their checksums, and sets aside those that are not as they were stored; their keys."""
+        found = []
+        for one in self.list():
+            if one.state not in _KINDS[self.kind]:
+                self.set_aside(one.number, "it is not as it was stored")
+                log.error("%s: the message %s is damaged and set aside: it is in no state", self._path, one.key)
+            elif one.state == DEAD or self.read_or_set_aside(one.number) is not None:
+                continue
+            found.append(one.key)
+        return found
+
+    def list(self, *states: str) -> list[StoredMessage]:
+        """What is stored in these states, in the order of arrival; no states: all that is not settled."""
+        marks = ", ".join("?" * len(states))
+        where = f"state IN ({marks}) AND {OPEN}" if states else OPEN
+        columns = "number, key, state, since_ms, size, attempts, coalesce(reason, '')"
+        return [StoredMessage(*row) for row in self.read(f"SELECT {columns} FROM message WHERE {where} ORDER BY number", *states)]
+
+    def dead(self) -> list[DeadMessage]:
+        """What was set aside."""
+        found = []
+        for one in self.list(DEAD):
+            try:
+                message: JmsMessage | None = self.message(one.number)
+            except SpoolError:
+                message = None
+            found.append(DeadMessage(one.key, one.reason, message))
+        return found
+
+    def totals(self, *states: str) -> Totals:
+        """How much is in these states."""
+        marks = ", ".join("?" * len(states))
+        ((messages, size),) = self.read(
+            f"SELECT coalesce(sum(messages), 0), coalesce(sum(bytes), 0) FROM total WHERE state IN ({marks})", *states
+        )
+        return Totals(messages, size)
+
+    def _check_limits(self, size: int) -> None:
+        most_bytes, most_messages, most_seconds = self._limits
+        ((messages, taken),) = self.execute(
+            "SELECT sum(messages), sum(bytes) FROM total WHERE state NOT IN ('done', 'parked')"
+        )
+        if most_bytes is not None and taken + size > most_bytes:
+            raise SpoolFullError(str(self.folder), f"the {self.kind} has reached its limit of {most_bytes:,} bytes")
+        if most_messages is not None and messages + 1 > most_messages:
+            raise SpoolFullError(str(self.folder), f"the {self.kind} has reached its limit of {most_messages:,} messages")
+        if most_seconds is not None:
+            self._tell_age(most_seconds)
+        free = os.statvfs(self.folder)
+        if free.f_bavail * free.f_frsize < 2 * size + self._room() // 2:
+            # A message is written twice, to the log and then to the database, and what is settled needs room too.
+            raise SpoolFullError(str(self.folder), "too little room on the disk; free some on the file system of this folder")
+        self._make_reserve()
+
+    def _tell_age(self, most_seconds: float) -> None:
+        oldest = self.execute(f"SELECT key, since_ms FROM message WHERE {OPEN} ORDER BY number LIMIT 1").fetchone()
+        if oldest is not None and oldest[0] != self._aged and self.now_ms() - oldest[1] > most_seconds * 1000:
+            self._aged = oldest[0]
+            log.warning("%s: the message %s has waited for more than %g s", self.folder, oldest[0], most_seconds)
+
+    # The folder.
+
+    def owners_gone(self) -> list[str]:
+        """Owners of messages whose inbox is no longer open."""
+        owners = self.read(f"SELECT DISTINCT owner FROM message WHERE owner IS NOT NULL AND {OPEN}")
+        return [owner for (owner,) in owners if owner != self.me and not self._lives(owner)]
+
+    def _lives(self, owner: str) -> bool:
+        path = self.folder / f"owner-{owner}.lock"
+        try:
+            with FileIO(path, "r+") as file:
+                if not _flock(file):
+                    return True
+                path.unlink(missing_ok=True)
+        except OSError:
+            pass
+        return False
+
+    def _locked(self, name: str, *, wait: bool) -> FileIO:
+        """Holds a file locked until it, or the store, is closed."""
+        path = self.folder / name
+        with reporting(path):
+            self._locks.append(FileIO(path, "a", opener=_open_private))
+        give_up = time.monotonic() + (_BUSY if wait else 0)
+        while not _flock(self._locks[-1]):
+            if time.monotonic() >= give_up:
+                raise SpoolInUseError(str(self.folder), "another process, or object, has it open")
+            time.sleep(0.005)
+        return self._locks[-1]
+
+    def _room(self) -> int:
+        with reporting(self.folder):
+            room = os.statvfs(self.folder)
+        return min(_ROOM, room.f_blocks * room.f_frsize // 8)
+
+    def _make_reserve(self) -> None:
+        path = self.folder / _RESERVE
+        if path.exists():
+            return
+        try:
+            with FileIO(path, "a", opener=_open_private) as file:
+                os.posix_fallocate(file.fileno(), 0, self._room())
+        except OSError as error:
+            path.unlink(missing_ok=True)
+            log.warning("%s: no room for a reserve: %s", self.folder, error.strerror)
+
+    def _give_up_reserve(self) -> bool:
+        path = self.folder / _RESERVE
+        try:
+            path.unlink()
+        except OSError:
+            return False
+        log.warning("%s: the disk is full; the room in reserve is given up so that messages can be settled", self.folder)
+        return True
+
+    def close(self) -> None:
+        """Lets go of the folder; what is not settled stays in it. It may be called again."""
+        with self.lock:
+            if os.getpid() != self._pid:
+                return
+            database, self._database = self._database, None
+            if database is not None:
+                database.close()
+            (self.folder / f"owner-{self.me}.lock").unlink(missing_ok=True)
+            for file in self._locks:
+                file.close()
+
+    def left_by_fork(self) -> None:
+        """In a child process: what its parent has open is not this process's; SQLite must not think so either."""
+        database, self._database = self._database, None
+        if database is not None and not database.in_transaction:
+            database.close()  # which is the parent's only in memory: its locks are those of its process
+        else:
+            _abandoned.append(database)
+        for file in self._locks:
+            file.close()
+
+    def __del__(self) -> None:
+        if self.__dict__.get("_database") is not None and os.getpid() == self._pid:
+            warnings.warn(f"{self.folder}: the {self.kind} was not closed", ResourceWarning, stacklevel=2, source=self)
+            self.close()
+
+
+def content_digest(body: bytes) -> bytes:
+    """What tells one body from another."""
+    return blake2b(body, digest_size=16).digest()
+
+
+def _digest(key: str, since_ms: int, facts: bytes, body: bytes) -> bytes:
+    """A checksum over all of a message."""
+    digest = blake2b(f"{key}\n{since_ms}\n{len(facts)}\n".encode("utf-8", "surrogatepass"), digest_size=16)
+    digest.update(facts)
+    digest.update(body)
+    return digest.digest()
+
+
+def _make_private(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        return
+    sync_folder(folder.parent)
+
+
+def _check_private(folder: Path) -> None:
+    """Refuses a folder that others may read or write, or that leads elsewhere."""
+    with reporting(folder):
+        status = folder.stat()
+        if not stat.S_ISDIR(status.st_mode):
+            raise SpoolError(str(folder), "is no folder")
+        if status.st_uid != os.geteuid() or status.st_mode & 0o077:
+            mode = stat.S_IMODE(status.st_mode)
+            raise SpoolError(str(folder), f"is not its owner's alone (mode {mode:04o}); chmod 700 it, or name a new one")
+        for entry in os.scandir(folder):
+            if entry.is_symlink() or entry.stat(follow_symlinks=False).st_uid != os.geteuid():
+                raise SpoolError(entry.path, "is a symbolic link, or another user's; it must not be in this folder")
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+
+def _flock(file: FileIO) -> bool:
+    import fcntl  # the package imports where there is none
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+_stores: Final[weakref.WeakSet[Store]] = weakref.WeakSet()
+_held: Final[list[Store]] = []
+_abandoned: Final[list[sqlite3.Connection | None]] = []
+"""Connections of a parent process that stand in the middle of a transaction: to close one would undo its parent's."""
+
+
+def _before_fork() -> None:
+    """No fork in the middle of a transaction."""
+    for store in list(_stores):
+        store.lock.acquire()
+        _held.append(store)
+
+
+def _after_fork_in_parent() -> None:
+    while _held:
+        _held.pop().lock.release()
+
+
+def _after_fork_in_child() -> None:
+    for store in _held:
+        store.left_by_fork()
+    _after_fork_in_parent()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
+    )
