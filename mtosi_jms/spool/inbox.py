@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable
 from hashlib import blake2b
@@ -79,11 +80,12 @@ class Inbox:
         self.duplicates = self.handed = 0
         self._window = max(window, 1)
         self._on_doubt = on_doubt
-        self._out: dict[str, InboxEntry] = {}
+        self._out: set[str] = set()
+        self._taking: dict[int, InboxEntry] = {}
         self._store = Store(Path(folder), "inbox", clock=clock, limits=(limit_bytes, limit_messages, limit_age))
-        self._recover()
         for one in self._store.list(_DOUBT):
             self._tell(one.number, one.key)
+        self._recover()
 
     def __len__(self) -> int:
         """How many messages are not done with, those in doubt included."""
@@ -147,14 +149,17 @@ class Inbox:
         Raises:
             SpoolError: it cannot be read.
         """
+        thread = threading.get_ident()
         with self._store.lock:
-            found = self._claim()
-            if found is None and self._recover():
+            if thread not in self._taking:  # else an exception came before it was given to the caller
                 found = self._claim()
-            if found is None:
-                return None
-            self._out.pop(found.key, None)
-            return self._out.setdefault(found.key, found)  # noted and returned in one line: an exception finds neither or both
+                if found is None and self._recover():
+                    found = self._claim()
+                if found is None:
+                    return None
+                self._taking[thread] = found
+            self._out.add(self._taking[thread].key)
+        return self._taking.pop(thread)
 
     def _claim(self) -> InboxEntry | None:
         """A message that nobody has, which is ours from now on."""
@@ -173,7 +178,8 @@ class Inbox:
     def _is_free(self, row: tuple[int, str, str | None, int]) -> bool:
         """Whether nobody has a message; one of ours that was not given to anybody is what an exception left."""
         _, key, owner, _ = row
-        return owner is None or (owner == self._store.me and key not in self._out)
+        being_taken = (entry.key for entry in self._taking.values())
+        return owner is None or (owner == self._store.me and key not in self._out and key not in being_taken)
 
     def hand(self, key: str) -> None:
         """Note that a message is about to be handed out; from now on it is not handed out again by itself.
@@ -212,7 +218,7 @@ class Inbox:
     def _end(self, key: str, outcome: str) -> None:
         with self._store.lock:
             self._store.write(lambda: self._settle(key, outcome), sync=False)
-            self._out.pop(key, None)
+            self._out.discard(key)
 
     def _settle(self, key: str, outcome: str) -> None:
         """Leaves the id and the outcome of a message, and as many ids as are to be remembered."""
@@ -242,7 +248,7 @@ class Inbox:
             " AND (owner IS NULL OR owner = ?)"
         )
         with self._store.lock:
-            self._out.pop(key, None)
+            self._out.discard(key)
             self._store.write(lambda: self._store.execute(statement, key, self._store.me), sync=True)
 
     def retry(self, key: str) -> None:
@@ -266,7 +272,7 @@ class Inbox:
         with self._store.lock:
             if not self._store.write(lambda: self._store.execute(statement, key).rowcount, sync=False):
                 return
-            self._out.pop(key, None)
+            self._out.discard(key)
             ((number,),) = self._store.read("SELECT number FROM message WHERE key = ?", key)
         self._tell(number, key)
 
@@ -279,7 +285,7 @@ class Inbox:
         with self._store.lock:
             for (number,) in self._store.read(f"SELECT number FROM message WHERE key = ? AND {OPEN}", key):
                 self._store.set_aside(number, reason)
-            self._out.pop(key, None)
+            self._out.discard(key)
 
     def _recover(self) -> bool:
         """What others had whose inbox is gone is ready again, or in doubt where it was handed out; whether there was any."""

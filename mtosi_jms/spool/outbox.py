@@ -90,7 +90,7 @@ class Outbox:
         self._attempts = attempts
         self._retry = retry or Backoff()
         self._on_refused = on_refused
-        self._sending = threading.Lock()
+        self._sending = threading.RLock()
         limits = limit_bytes, limit_messages, limit_age
         self._store = Store(Path(folder), "outbox", clock=clock, alone=True, limits=limits)
         ((self._tried,),) = self._store.read("SELECT coalesce(max(number), 0) FROM message")

@@ -176,6 +176,8 @@ class Store:
             self._open(alone)
         except BaseException:
             self.close()
+            for file in self._locks:  # where there was no database yet
+                file.close()
             raise
         _stores.add(self)
 
@@ -328,7 +330,7 @@ class Store:
                 f"{self.folder}: opened by the process that this one was forked from; open the folder after the fork"
             )
         if self._database is None:
-            raise SpoolError(str(self.folder), f"the {self.kind or 'folder'} is closed")
+            raise SpoolError(str(self.folder), f"the {self.kind} is closed")
         return self._database
 
     def _mapped(self, error: sqlite3.Error) -> SpoolError:
@@ -528,14 +530,13 @@ class Store:
     def close(self) -> None:
         """Lets go of the folder; what is not settled stays in it. It may be called again."""
         with self.lock:
-            if os.getpid() != self._pid:
+            if self._database is None or os.getpid() != self._pid:
                 return
-            database, self._database = self._database, None
-            if database is not None:
-                database.close()
+            self._database.close()
             (self.folder / f"owner-{self.me}.lock").unlink(missing_ok=True)
             for file in self._locks:
                 file.close()
+            self._database = None  # last of all, so that who was interrupted may close it once more
 
     def left_by_fork(self) -> None:
         """In a child process: what its parent has open is not this process's; SQLite must not think so either."""
@@ -549,8 +550,8 @@ class Store:
 
     def __del__(self) -> None:
         if self.__dict__.get("_database") is not None and os.getpid() == self._pid:
-            warnings.warn(f"{self.folder}: the {self.kind} was not closed", ResourceWarning, stacklevel=2, source=self)
             self.close()
+            warnings.warn(f"{self.folder}: the {self.kind} was not closed", ResourceWarning, stacklevel=2)
 
 
 def content_digest(body: bytes) -> bytes:
@@ -583,9 +584,9 @@ def _check_private(folder: Path) -> None:
         if status.st_uid != os.geteuid() or status.st_mode & 0o077:
             mode = stat.S_IMODE(status.st_mode)
             raise SpoolError(str(folder), f"is not its owner's alone (mode {mode:04o}); chmod 700 it, or name a new one")
-        for entry in os.scandir(folder):
-            if entry.is_symlink() or entry.stat(follow_symlinks=False).st_uid != os.geteuid():
-                raise SpoolError(entry.path, "is a symbolic link, or another user's; it must not be in this folder")
+        for path in folder.iterdir():
+            if path.is_symlink() or path.lstat().st_uid != os.geteuid():
+                raise SpoolError(str(path), "is a symbolic link, or another user's; it must not be in this folder")
 
 
 def _open_private(path: str, flags: int) -> int:

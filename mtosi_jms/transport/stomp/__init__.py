@@ -17,7 +17,7 @@ def connect(url: str, names: NamingContext, options: Mapping[str, Any]) -> Stomp
     """Serves `connect("stomp://...")`.
 
     Raises:
-        AuthenticationError: the login is refused.
+        LoginRefusedError: the login is refused.
         ConfigError: an address or an option at fault, or the client id is in use.
         MissingExtraError: stomp.py is not installed.
         TransportError: no broker can be reached.

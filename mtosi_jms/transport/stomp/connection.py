@@ -71,7 +71,7 @@ class StompConnection(Connection):
         dialect: of the broker.
 
     Raises:
-        AuthenticationError: the login is refused.
+        LoginRefusedError: the login is refused.
         ConfigError: the client id is in use.
         TransportError: no broker can be reached.
     """

@@ -11,7 +11,15 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiError, TransportError, UnknownOutcomeError
+from mtosi_jms.errors import (
+    AuthenticationError,
+    ConfigError,
+    IllegalStateError,
+    LoginRefusedError,
+    MtosiError,
+    TransportError,
+    UnknownOutcomeError,
+)
 from mtosi_jms.transport.stomp.frames import HEART_BEAT, Frame, Received, encode
 from mtosi_jms.transport.stomp.framewriter import FrameWriter
 from mtosi_jms.transport.stomp.options import Address, StompOptions
@@ -123,7 +131,7 @@ class Link:
         """Connects and logs in, within the connect time-out.
 
         Raises:
-            AuthenticationError: the login is refused.
+            LoginRefusedError: the login is refused.
             ConfigError: the client id is in use.
             UnansweredError: it closed the connection and said nothing.
             TransportError: it cannot be reached, is no STOMP broker, or does not answer.
@@ -138,8 +146,11 @@ class Link:
             if not self._connected.wait(deadline - time.monotonic()):
                 waited = f"{self._options.connect_timeout:g} s"
                 raise TransportError(f"{self.address}: no answer within {waited}; is it a STOMP port?")
-            if self._connected.refused is not None:
-                raise self._connected.refused
+            refused = self._connected.refused
+            if isinstance(refused, AuthenticationError):
+                raise LoginRefusedError(str(refused))
+            if refused is not None:
+                raise refused
             if self._connected.lost:
                 raise UnansweredError(
                     f"{self.address}: it closed the connection unanswered; is it a STOMP port, with or without TLS?"

@@ -10,6 +10,8 @@ from mtosi_jms.errors import (
     ConfigError,
     IllegalStateError,
     InvalidDestinationError,
+    LoginRefusedError,
+    MessageRefusedError,
     MtosiError,
     ResourceLimitError,
     SelectorError,
@@ -30,7 +32,8 @@ class ClientIdInUseError(ConfigError):
 _WORDS: Final[tuple[tuple[tuple[str, ...], type[MtosiError]], ...]] = (
     (("InvalidClientID", "already connected from"), ClientIdInUseError),
     (("InvalidSelector", "Invalid selector"), SelectorError),
-    (("is not authorized", "password is invalid", "Security", "AMQ229031", "AMQ229032"), AuthenticationError),
+    (("password is invalid", "AMQ229031"), LoginRefusedError),
+    (("is not authorized", "Security", "AMQ229032"), AuthenticationError),
     (("DestinationDoesNotExist", "InvalidDestination", "No durable subscription exists"), InvalidDestinationError),
     (("Durable consumer is in use",), IllegalStateError),
     (("ResourceAllocation", "Usage Manager", "is full"), ResourceLimitError),
@@ -48,8 +51,9 @@ def refusal(address: Address, headers: Mapping[str, str], body: bytes, *, secret
     told = body.decode("utf-8", "replace").partition("\n")[0].strip()
     told = told if ": " in told or len(told) > len(headers.get("message", "")) else headers.get("message", told)
     told = told.partition(" CoreMessage[")[0]  # Artemis shows the message, with all that its properties hold
-    kind = next((kind for words, kind in _WORDS if any(word in told for word in words)), TransportError)
+    other = MessageRefusedError if "receipt-id" in headers else TransportError  # it says to which frame it answers
+    kind = next((kind for words, kind in _WORDS if any(word in told for word in words)), other)
     text = f"{address}: {without(told, secret)[:_SHOWN]}"
-    if kind is AuthenticationError:
+    if issubclass(kind, AuthenticationError):
         text = f"{text}; check user and password, and what this user may do"
     return kind(text)
