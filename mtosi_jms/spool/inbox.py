@@ -83,9 +83,13 @@ class Inbox:
         self._out: set[str] = set()
         self._taking: dict[int, InboxEntry] = {}
         self._store = Store(Path(folder), "inbox", clock=clock, limits=(limit_bytes, limit_messages, limit_age))
-        for one in self._store.list(_DOUBT):
-            self._tell(one.number, one.key)
-        self._recover()
+        try:
+            for one in self._store.list(_DOUBT):
+                self._tell(one.number, one.key)
+            self._recover()
+        except BaseException:
+            self.close()
+            raise
 
     def __len__(self) -> int:
         """How many messages are not done with, those in doubt included."""

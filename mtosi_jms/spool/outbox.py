@@ -93,7 +93,11 @@ class Outbox:
         self._sending = threading.RLock()
         limits = limit_bytes, limit_messages, limit_age
         self._store = Store(Path(folder), "outbox", clock=clock, alone=True, limits=limits)
-        ((self._tried,),) = self._store.read("SELECT coalesce(max(number), 0) FROM message")
+        try:
+            ((self._tried,),) = self._store.read("SELECT coalesce(max(number), 0) FROM message")
+        except BaseException:
+            self.close()
+            raise
 
     def __len__(self) -> int:
         """How many messages wait to be confirmed."""
@@ -261,7 +265,7 @@ class Outbox:
             self._store.write(lambda: self._store.execute(statement, attempts, next_ms, number), sync=False)
             log.warning("a stored message for %s is refused, attempt %d: %s", message.destination, attempts, error)
             return False
-        self._store.write(lambda: self._store.set_aside(number, f"{type(error).__name__}: {error}"), sync=True)
+        self._store.set_aside(number, f"{type(error).__name__}: {error}")
         log.error("a stored message for %s is refused and set aside: %s", message.destination, error)
         if self._on_refused is not None:
             try:

@@ -80,7 +80,10 @@ _FORMAT: Final = 1
 _KINDS: Final = {"outbox": ("waits", DEAD), "inbox": ("landed", "handed", "doubt", DEAD, *SETTLED)}
 _APPLICATION_IDS: Final = {"outbox": 0x4D544F42, "inbox": 0x4D544942}
 _FULL: Final = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
-_DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+"""The statements are right: where SQLite says that one is not, the tables are not those that were made."""
+_ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
+"""What the module raises; the latter where a damaged name is in the text of an error."""
 
 
 class StoredMessage(NamedTuple):
@@ -131,7 +134,7 @@ class Store:
 
     Args:
         folder: made, for its owner alone, if it is not there.
-        kind: "outbox" or "inbox".
+        kind: "outbox" or "inbox"; empty: what is there, looked at beside whoever has it open.
         clock: seconds since 1970 UTC.
         alone: whether no other object may have the folder for as long as this one is open.
         limits: bytes, messages and seconds of age of what is not settled; each None: any.
@@ -168,9 +171,10 @@ class Store:
         self._database: sqlite3.Connection | None = None
         self._locks: list[FileIO] = []
         self._path = folder / DATABASE
-        make_folder(folder.parent)
-        with reporting(folder):
-            _make_private(folder)
+        if kind:
+            make_folder(folder.parent)
+            with reporting(folder):
+                _make_private(folder)
         _check_private(folder)
         try:
             self._open(alone)
@@ -183,6 +187,11 @@ class Store:
 
     def _open(self, alone: bool) -> None:
         """Opens the database, makes it where it is new, takes in what 0.1 left, and looks for damage."""
+        if not self.kind:
+            if not self._path.exists():
+                raise SpoolError(str(self.folder), "holds no outbox or inbox")
+            self._reported(self._connect)
+            return
         guard = self._locked(_LOCK, wait=not alone)
         if not self._path.exists():
             with reporting(self._path):
@@ -194,8 +203,8 @@ class Store:
         self._roomy(self._look_over)
         self._make_reserve()
         if self.kind == "inbox":
-            for path in self.folder.glob("owner-*.lock"):
-                self._lives(path.name.removeprefix("owner-").removesuffix(".lock"))
+            for owner in self._owners():
+                self._lives(owner)  # which removes what a dead process has left
             self._locked(f"owner-{self.me}.lock", wait=False)
         if not alone:
             guard.close()
@@ -204,21 +213,18 @@ class Store:
         if self._database is not None:  # at a second attempt
             self._database.close()
         self._database = sqlite3.connect(self._path, _BUSY, isolation_level=None, check_same_thread=False)
+        self._database.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
         pages = self._room() // 2 // _PAGE
         for setting in "journal_mode = WAL", f"wal_autocheckpoint = {pages}", f"journal_size_limit = {pages * _PAGE}":
             self.execute(f"PRAGMA {setting}").fetchall()
         (made,) = self.execute("PRAGMA application_id").fetchone()
         found = next((kind for kind, number in _APPLICATION_IDS.items() if number == made), "")
-        if found != self.kind and (made or not self.kind):
-            raise SpoolError(str(self.folder), f"holds no {self.kind or 'outbox or inbox'}")
+        if made and found != (self.kind or found):
+            raise SpoolError(str(self.folder), f"holds no {self.kind}")
+        self.kind = self.kind or found
 
     def _make(self) -> None:
-        for statement in _SCHEMA:
-            self.execute(statement)
-        for state in _KINDS[self.kind]:
-            self.execute("INSERT INTO total VALUES (?, 0, 0)", state)
-        self.execute(f"PRAGMA application_id = {_APPLICATION_IDS[self.kind]}")
-        self.execute(f"PRAGMA user_version = {_FORMAT}")
+        make_tables(self.execute, self.kind)
         for key, state, since_ms, message in format_0_1.read(self.folder):
             if message is not None and state in _KINDS[self.kind]:
                 self.insert(key, message, state, since_ms=since_ms)
@@ -250,7 +256,12 @@ class Store:
 
     def integrity(self) -> list[str]:
         """What SQLite finds to be wrong with the database, a line each."""
-        lines = [str(line) for (line,) in self.execute("PRAGMA integrity_check")]
+        try:
+            lines = [str(line) for (line,) in self.execute("PRAGMA integrity_check")]
+        except _ERRORS as error:
+            if _code(error) not in _DAMAGED:
+                raise self._mapped(error) from error
+            lines = [str(error)]
         return [] if lines == ["ok"] else lines
 
     # Transactions.
@@ -276,8 +287,8 @@ class Store:
         """Does something, on a full disk with the room that is in reserve."""
         try:
             return work()
-        except sqlite3.Error as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _FULL or not self._give_up_reserve():
+        except _ERRORS as error:
+            if _code(error) not in _FULL or not self._give_up_reserve():
                 raise self._mapped(error) from error
         return self._reported(work)
 
@@ -299,7 +310,7 @@ class Store:
     def _reported(self, work: Callable[[], T]) -> T:
         try:
             return work()
-        except sqlite3.Error as error:
+        except _ERRORS as error:
             raise self._mapped(error) from error
 
     def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
@@ -333,8 +344,8 @@ class Store:
             raise SpoolError(str(self.folder), f"the {self.kind} is closed")
         return self._database
 
-    def _mapped(self, error: sqlite3.Error) -> SpoolError:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    def _mapped(self, error: Exception) -> SpoolError:
+        code = _code(error)
         if code in _FULL:
             return SpoolFullError(str(self.folder), "no room on the disk; free some on the file system of this folder")
         if code in _DAMAGED:
@@ -398,8 +409,11 @@ class Store:
         self.write(lambda: self.execute(statement, reason, number), sync=True)
 
     def redrive(self, key: str, state: str) -> bool:
-        """A dead message is ready again, in its old place; whether it was dead."""
-        statement = f"UPDATE message SET state = ?, reason = NULL, attempts = 0, next_ms = 0 WHERE key = ? AND state = '{DEAD}'"
+        """A message that is dead, or in doubt, is ready again, in its old place; whether it was."""
+        statement = (
+            "UPDATE message SET state = ?, reason = NULL, conflict = 0, attempts = 0, next_ms = 0"
+            f" WHERE key = ? AND state IN ('{DEAD}', 'doubt')"
+        )
         return self.write(lambda: self.execute(statement, state, key).rowcount > 0, sync=True)
 
     def read_or_set_aside(self, number: int) -> JmsMessage | None:
@@ -490,6 +504,19 @@ class Store:
             pass
         return False
 
+    def hold(self) -> None:
+        """Has the folder alone until it is closed.
+
+        Raises:
+            SpoolInUseError: somebody has it open.
+        """
+        self._locked(_LOCK, wait=False)
+        if any(self._lives(owner) for owner in self._owners()):
+            raise SpoolInUseError(str(self.folder), "an inbox has it open")
+
+    def _owners(self) -> list[str]:
+        return [path.name.removeprefix("owner-").removesuffix(".lock") for path in self.folder.glob("owner-*.lock")]
+
     def _locked(self, name: str, *, wait: bool) -> FileIO:
         """Holds a file locked until it, or the store, is closed."""
         path = self.folder / name
@@ -554,6 +581,21 @@ class Store:
             warnings.warn(f"{self.folder}: the {self.kind} was not closed", ResourceWarning, stacklevel=2)
 
 
+def _code(error: Exception) -> int:
+    """Of an error of SQLite; that of damage for any other."""
+    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)) & 0xFF
+
+
+def make_tables(execute: Callable[[str], object], kind: str) -> None:
+    """Makes an empty database an outbox's or inbox's."""
+    for statement in _SCHEMA:
+        execute(statement)
+    for state in _KINDS[kind]:
+        execute(f"INSERT INTO total VALUES ('{state}', 0, 0)")
+    execute(f"PRAGMA application_id = {_APPLICATION_IDS[kind]}")
+    execute(f"PRAGMA user_version = {_FORMAT}")
+
+
 def content_digest(body: bytes) -> bytes:
     """What tells one body from another."""
     return blake2b(body, digest_size=16).digest()
@@ -561,7 +603,7 @@ def content_digest(body: bytes) -> bytes:
 
 def _digest(key: str, since_ms: int, facts: bytes, body: bytes) -> bytes:
     """A checksum over all of a message."""
-    digest = blake2b(f"{key}\n{since_ms}\n{len(facts)}\n".encode("utf-8", "surrogatepass"), digest_size=16)
+    digest = blake2b(f"{key}\n{since_ms}\n{len(facts)}\n".encode("utf-8", "surrogateescape"), digest_size=16)
     digest.update(facts)
     digest.update(body)
     return digest.digest()

@@ -6,15 +6,13 @@ KeyboardInterrupt there, as Ctrl-C or another signal handler raises it. All line
 
 from __future__ import annotations
 
-import itertools
 import multiprocessing
 import os
 import shutil
 import sys
-import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
@@ -84,16 +82,6 @@ class Interrupting:
                 sys.settrace(None)
                 raise KeyboardInterrupt
         return self._line
-
-
-@pytest.fixture
-def folders() -> Iterator[Callable[[], Path]]:
-    """Makes new folders, in memory where there is such a file system: thousands of syncs are waited for otherwise."""
-    memory = Path("/dev/shm")
-    base = Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else None))
-    numbers = itertools.count()
-    yield lambda: base / f"{next(numbers)}"
-    shutil.rmtree(base)
 
 
 def every_line(story: Callable[[Interrupting], None]) -> None:

@@ -1,0 +1,213 @@
+"""Flipped bits in the databases: told, set aside or refused; never another content, and never in silence."""
+
+from __future__ import annotations
+
+import logging
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mtosi_jms.errors import JournalDamageError, SpoolError, SpoolInUseError
+from mtosi_jms.jms import JmsMessage, Queue
+from mtosi_jms.spool import Inbox, Outbox, SpoolFolder
+
+WORK = Queue("WORK")
+ID = "MTOSIX_messageId"
+KEYS = [f"order-{number}" for number in range(6)]
+DATABASE = "messages.db"
+
+
+def marked(key: str) -> JmsMessage:
+    return JmsMessage(body=f"<order>{key}</order>".encode() * 40, properties={ID: key, "state": f"of {key}"})
+
+
+def fill_outbox(folder: Path) -> None:
+    with Outbox(folder) as outbox:
+        for key in KEYS:
+            outbox.put(marked(key), WORK)
+
+
+def fill_inbox(folder: Path) -> None:
+    with Inbox(folder) as inbox:
+        for key in KEYS:
+            inbox.land(marked(key))
+
+
+class Found:
+    """What a folder still gives, and what it tells of the rest."""
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+        self.dead: list[str] = []
+        self.refused = ""
+
+    def send(self, destination: object, message: JmsMessage) -> JmsMessage:
+        key = str(message.properties[ID])
+        assert (message.body, message.properties["state"]) == (marked(key).body, f"of {key}")
+        self.keys.append(key)
+        return message
+
+
+def drain_outbox(folder: Path) -> Found:
+    found = Found()
+    try:
+        with Outbox(folder) as outbox:
+            outbox.resend(found)
+            found.dead = [one.key for one in outbox.dead]
+    except JournalDamageError as error:
+        found.refused = str(error)
+    return found
+
+
+def drain_inbox(folder: Path) -> Found:
+    found = Found()
+    try:
+        with Inbox(folder) as inbox:
+            while (entry := inbox.take()) is not None:
+                inbox.hand(entry.key)
+                found.send(None, entry.message)
+                inbox.done(entry.key)
+            found.dead = [one.key for one in inbox.dead]
+            found.keys += [entry.key for entry in inbox.in_doubt]
+    except JournalDamageError as error:
+        found.refused = str(error)
+    return found
+
+
+ROLES = [pytest.param(fill_outbox, drain_outbox, id="outbox"), pytest.param(fill_inbox, drain_inbox, id="inbox")]
+
+
+def flip(file: Path, bit: int) -> None:
+    data = bytearray(file.read_bytes())
+    data[bit // 8] ^= 1 << bit % 8
+    file.write_bytes(data)
+
+
+def lose_page(database: Path, key: str) -> bytes:
+    """Damages the page where the message of a key is; all that is in the file then."""
+    data = bytearray(database.read_bytes())
+    page = data.index(f"<order>{key}</order>".encode()) // 4096
+    data[page * 4096 : page * 4096 + 8] = b"\xff" * 8
+    with database.open("r+b") as file:
+        file.write(data)
+    return bytes(data)
+
+
+@pytest.fixture
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL)
+
+
+@pytest.mark.parametrize(("fill", "drain"), ROLES)
+@pytest.mark.usefixtures("quiet")
+class TestAnyBit:
+    def test_in_a_message(
+        self, folders: Callable[[], Path], fill: Callable[[Path], None], drain: Callable[[Path], Found]
+    ) -> None:
+        """In body, headers or properties, the last message's too: it is set aside and told, the others go on."""
+        whole = folders()
+        fill(whole)
+        data = (whole / DATABASE).read_bytes()
+        chooser = random.Random(1)
+        for key in KEYS:
+            for part in (f"<order>{key}</order>", f'"of {key}"'):
+                folder = folders()
+                shutil.copytree(whole, folder)
+                start = data.index(part.encode())
+                flip(folder / DATABASE, start * 8 + chooser.randrange(8 * len(part)))
+                found = drain(folder)
+                assert not found.refused
+                assert found.dead == [key]
+                assert found.keys == [one for one in KEYS if one != key]
+
+    def test_anywhere(
+        self, folders: Callable[[], Path], fill: Callable[[Path], None], drain: Callable[[Path], Found]
+    ) -> None:
+        """The folder is refused with the way to rescue it, or each message is there or told; none has another content."""
+        whole = folders()
+        fill(whole)
+        chooser = random.Random(2)
+        size = (whole / DATABASE).stat().st_size
+        for _ in range(200):
+            folder = folders()
+            shutil.copytree(whole, folder, ignore=shutil.ignore_patterns("reserve"))
+            flip(folder / DATABASE, chooser.randrange(8 * size))
+            try:
+                found = drain(folder)
+                assert "spool verify" in found.refused or len(found.keys) + len(found.dead) == len(KEYS)
+            except SpoolError as error:
+                assert str(folder) in str(error)
+            shutil.rmtree(folder)
+
+
+@pytest.mark.usefixtures("quiet")
+class TestVerify:
+    def test_what_is_whole(self, tmp_path: Path) -> None:
+        fill_outbox(tmp_path / "outbox")
+        with SpoolFolder(tmp_path / "outbox") as folder:
+            assert folder.verify() == (len(KEYS), [], [], None)
+
+    def test_a_message(self, tmp_path: Path) -> None:
+        fill_outbox(tmp_path / "outbox")
+        database = tmp_path / "outbox" / DATABASE
+        flip(database, database.read_bytes().index(b"<order>order-3") * 8)
+        with SpoolFolder(tmp_path / "outbox") as folder:
+            assert folder.verify() == (len(KEYS), ["order-3"], [], None)
+        assert drain_outbox(tmp_path / "outbox").dead == ["order-3"]
+
+    @pytest.mark.parametrize(("fill", "drain"), ROLES)
+    def test_a_page_is_lost_and_the_rest_is_rescued(
+        self, tmp_path: Path, fill: Callable[[Path], None], drain: Callable[[Path], Found]
+    ) -> None:
+        fill(tmp_path / "box")
+        data = lose_page(tmp_path / "box" / DATABASE, "order-4")
+        assert "spool verify" in drain(tmp_path / "box").refused
+        with SpoolFolder(tmp_path / "box") as folder:
+            verification = folder.verify()
+        assert verification.problems
+        assert verification.kept is not None
+        assert verification.kept.read_bytes() == data
+        found = drain(tmp_path / "box")
+        assert not found.refused
+        assert 0 < len(found.keys) < len(KEYS)
+        assert len(found.keys) == verification.messages
+
+    def test_not_while_somebody_has_it_open(self, tmp_path: Path) -> None:
+        fill_inbox(tmp_path / "inbox")
+        with Inbox(tmp_path / "inbox"), SpoolFolder(tmp_path / "inbox") as folder:
+            assert folder.verify().problems == []
+            lose_page(tmp_path / "inbox" / DATABASE, "order-4")
+            with SpoolFolder(tmp_path / "inbox") as damaged, pytest.raises(SpoolInUseError):
+                damaged.verify()
+
+
+class TestLanding:
+    def test_any_bit_of_a_sidecar(self, tmp_path: Path) -> None:
+        """A sidecar that is not as it was written says nothing, and that is told."""
+        from mtosi_jms.spool import Spool, open_entry
+
+        entry = Spool(tmp_path / "landing").write(
+            JmsMessage(body=b"<m/>", properties={"MTOSI_batchSequenceNumber": 4, "MTOSI_correlationId": "abc"}), 5
+        )
+        sidecar = entry.path.with_suffix(".json")
+        whole = sidecar.read_bytes()
+        assert open_entry(entry.path).facts == entry.facts
+        for bit in range(8 * len(whole)):
+            flip(sidecar, bit)
+            read = open_entry(entry.path)
+            assert read.facts == entry.facts or (read.facts is None and read.damage()), f"bit {bit}"
+            sidecar.write_bytes(whole)
+
+    def test_one_of_0_1_has_no_checksum_and_is_read(self, tmp_path: Path) -> None:
+        from mtosi_jms.spool import Spool, open_entry
+
+        entry = Spool(tmp_path / "landing").write(JmsMessage(body=b"<m/>", priority=7), 5)
+        sidecar = entry.path.with_suffix(".json")
+        lines = sidecar.read_text("ascii").splitlines()
+        old = [line.replace('"format": 2', '"format": 1') for line in lines if '"checksum"' not in line]
+        old[-2] = old[-2].rstrip(",")
+        sidecar.write_text("\n".join(old), "ascii")
+        assert open_entry(entry.path).facts == entry.facts
