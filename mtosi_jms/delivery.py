@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
-from mtosi_jms.errors import TransportError
+from mtosi_jms.errors import IllegalStateError, TransportError
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.messages import have_again
 from mtosi_jms.transport import Consumer, Delivery, Session
@@ -161,7 +161,7 @@ class InboxReceiver:
             raise
         try:
             delivery.acknowledge()
-        except TransportError as error:  # it comes again, and is known then
+        except (TransportError, IllegalStateError) as error:  # it comes again, and is known then
             log.debug("a message that has landed was not acknowledged: %s", error)
 
 

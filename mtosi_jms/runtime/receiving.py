@@ -204,7 +204,7 @@ class Receiver:
         try:
             link.session.send(link.parking, message)
             task.delivery.acknowledge()
-        except TransportError:
+        except (TransportError, IllegalStateError):
             self._record.went_back(task)
             give_back(task.delivery)
             raise

@@ -10,11 +10,18 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from mtosi_jms.errors import AuthenticationError, ConfigError, IllegalStateError, MtosiError, TransportError
+from mtosi_jms.errors import (
+    AuthenticationError,
+    ClientIdInUseError,
+    ConfigError,
+    IllegalStateError,
+    MtosiError,
+    TransportError,
+    UnansweredError,
+)
 from mtosi_jms.transport.stomp.dialect import Dialect, dialect_of
-from mtosi_jms.transport.stomp.link import Link, UnansweredError
+from mtosi_jms.transport.stomp.link import Link
 from mtosi_jms.transport.stomp.options import Address, StompOptions
-from mtosi_jms.transport.stomp.refusals import ClientIdInUseError
 
 if TYPE_CHECKING:
     from mtosi_jms.transport.stomp.connection import StompConnection
@@ -94,7 +101,7 @@ class Keeper:
             link, trying = self._link, self._trying
             self._changed.notify_all()
         if trying is not None:
-            trying.end(IllegalStateError("the connection is closed"))
+            trying.end(TransportError("the connection is closed"))
         if link is not None and link.lost is None:
             link.close(max(deadline - time.monotonic(), 0.0))
 
@@ -247,7 +254,7 @@ class Keeper:
             closed = self._closed
         log.info("%s: connected again", link.address)
         if closed:
-            link.end(IllegalStateError("the connection is closed"))
+            link.end(TransportError("the connection is closed"))
         return not closed
 
     def _give_up(self, error: MtosiError) -> bool:
