@@ -151,7 +151,7 @@ def _look(connection: Connection, args: argparse.Namespace, queue: Destination, 
         if args.json:
             console.print_json(facts)
         else:
-            console.say(f"{len(found):,}")
+            console.say(str(len(found)))
         return 0
     if args.json:
         for message in found:
@@ -220,6 +220,7 @@ class _Work:
             self._folder = default_record(args.action, queue)
         self._landing: DurableLanding | None = None
         self._batch: list[_Step] = []
+        self._sent: list[Delivery] = []
         self._done = 0
 
     def do(self, steps: Iterator[_Step], stop: Stop) -> bool:
@@ -240,7 +241,8 @@ class _Work:
             self._tell(console.problem, f"; of {len(self._batch):,} more it is not known whether they were")
             raise
         except BaseException:
-            self._tell(console.problem, "; the others are where they were")
+            also = f"; {len(self._sent):,} of them may be where they were as well" if self._sent else ""
+            self._tell(console.problem, f"{also}; the others are where they were")
             raise
         if stopped:
             self._tell(console.problem, "; then it was stopped, and the others are where they were")
@@ -265,12 +267,14 @@ class _Work:
             return
         self._session.commit()
         self._done += len(self._batch)
-        for message, delivery, record in self._batch:
-            if delivery is not None and self._args.action != "copy":
-                delivery.acknowledge()  # in a transacted session the commit has done it
-            if self._args.json:
+        done, self._batch = self._batch, []
+        self._sent = [step.delivery for step in done if step.delivery is not None and self._args.action != "copy"]
+        while self._sent:  # in a transacted session the commit has acknowledged them
+            self._sent[0].acknowledge()
+            del self._sent[0]
+        if self._args.json:
+            for message, _, record in done:
                 console.print_json({**_to_json(message), "record": record})
-        self._batch.clear()
 
     def _tell(self, say: Callable[[str], None], rest: str) -> None:
         told = _told(self._done, self._queue, self._target, _DONE[self._args.action])
