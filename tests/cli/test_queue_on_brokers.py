@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -150,6 +151,28 @@ def test_what_takes_messages_works_and_what_only_looks_says_what_it_can(
     left = {message.body for message in taken(connection, here, 80)}
     assert len(left) == 80
     assert left < {one.body for one in [*numbered(100), *numbered(250)[220:]]}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_told_to_stop_it_says_what_was_done(
+    broker: BrokerProcess, connection: Connection, here: Queue, there: Queue, tmp_path: Path, number: int
+) -> None:
+    fill(connection, here, numbered(900))
+    words = ["queue", "move", str(here), "--to", str(there), "--record", str(tmp_path / "record"), "--json"]
+    command = [sys.executable, "-m", "mtosi_jms", *words, "--url", broker.endpoints.url("stomp")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline()
+        process.send_signal(number)
+        moved = 1 + len(process.stdout.readlines())
+        err = process.stderr.read()
+    assert process.returncode == 130
+    assert err.startswith(f"error: {moved} messages moved from {here} to {there}; then it was stopped")
+    assert 100 <= moved < 900
+    bodies = [message.body for message in numbered(900)]
+    assert [message.body for message in taken(connection, there, moved)] == bodies[:moved]
+    assert sorted(message.body for message in taken(connection, here, 900 - moved)) == sorted(bodies[moved:])
 
 
 def test_a_kill_in_the_middle_loses_nothing(
