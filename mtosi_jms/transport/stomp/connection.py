@@ -245,7 +245,7 @@ class StompConnection(Connection):
             try:
                 sending(link, deadline)
             except WriteError:  # the broker has not got it, so that it may be sent on another link
-                if time.monotonic() >= deadline:
+                if time.monotonic() >= deadline or self._keeper.is_closed:
                     raise
             else:
                 return
