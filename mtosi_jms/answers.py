@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from mtosi_jms.errors import (
     ConfigError,
+    IllegalStateError,
     InvalidDestinationError,
     MtosiError,
     MtosiFault,
@@ -66,9 +67,9 @@ class WithheldError(Exception):
 
 
 class ProviderError(Exception):
-    """The provider failed while a reply was sent; not to be taken for a failure of the handler."""
+    """The provider failed while a reply was sent, or the session was closed: no failure of the handler."""
 
-    def __init__(self, error: TransportError) -> None:
+    def __init__(self, error: TransportError | IllegalStateError) -> None:
         self.error = error
         super().__init__(str(error))
 
@@ -171,7 +172,7 @@ class Replies:
             return
         try:
             self._window.settle()
-        except TransportError as error:
+        except (TransportError, IllegalStateError) as error:
             raise _told_apart(error) from error
 
     def admit(self) -> None:
@@ -345,11 +346,11 @@ class Replies:
                 together = self._rules.together and self._session.send_soon(route.destination, message, can_wait=True)
                 if not together:
                     self._session.send(route.destination, message)
-        except TransportError as error:
+        except (TransportError, IllegalStateError) as error:
             raise _told_apart(error) from error
 
 
-def _told_apart(error: TransportError) -> WithheldError | ProviderError:
+def _told_apart(error: TransportError | IllegalStateError) -> WithheldError | ProviderError:
     """Says of what went wrong with a send whether the requestor is to blame, or the provider."""
     if isinstance(error, InvalidDestinationError):
         return WithheldError("the requestor is gone", error)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple, Protocol
 
-from mtosi_jms.errors import SpoolError, SpoolFullError, TransportError
+from mtosi_jms.errors import IllegalStateError, SpoolError, SpoolFullError, TransportError
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.messages import have_again
 from mtosi_jms.transport import Consumer, Delivery, Session
@@ -221,7 +221,7 @@ class InboxReceiver:
         self._unlanded = None
         try:
             delivery.acknowledge()
-        except TransportError as error:  # it comes again, and is known then
+        except (TransportError, IllegalStateError) as error:  # it comes again, and is known then
             log.debug("a message that has landed was not acknowledged: %s", error)
 
 

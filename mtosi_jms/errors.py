@@ -4,6 +4,7 @@ MtosiError
 ├── ConfigError (ValueError)            we were set up or called wrongly
 │   ├── NamingError (LookupError)       a destination name that the naming context does not know
 │   ├── HeaderError                     a header that must not be sent as it is (R4a, C14, C25)
+│   ├── ClientIdInUseError              another connection has the client id
 │   └── MissingExtraError (ImportError) an optional dependency is not installed
 ├── XmlError (ValueError)               a document at fault: source, line, path
 │   ├── MalformedXmlError               not well-formed, or it ends early
@@ -19,13 +20,15 @@ MtosiError
 ├── SelectorError (ValueError)          a selector that does not parse; position
 ├── TransportError (ConnectionError)    the provider or the way to it
 │   ├── InvalidDestinationError         no such destination, or not ours to use (R2c)
-│   ├── IllegalStateError               closed, or the wrong thread
 │   ├── ResourceLimitError              a bounded destination is full
 │   ├── AuthenticationError             the provider refused what the login may do
 │   │   └── LoginRefusedError               the provider refused the login itself
 │   ├── MessageRefusedError             the provider refused one message for its own sake
+│   ├── UnansweredError                 the provider closed a connection that was being made, and said nothing
+│   ├── WriteError                      what was to be sent was not: the provider has not got it
 │   ├── UnknownOutcomeError             the way was lost before the provider confirmed: it may have the message
 │   └── SendTimeoutError (TimeoutError)     an asynchronous send without an outcome in time
+├── IllegalStateError (RuntimeError)    closed, in use by another thread, or not for this: trying again does not help
 ├── HandlerTimeoutError (TimeoutError)  a handler of the consumer runtime ran past its deadline
 ├── SpoolError (OSError)                a landing or journal that cannot be written or read
 │   ├── ArchiveError                        a packed file that is damaged or may not be unpacked
@@ -35,7 +38,8 @@ MtosiError
 ├── FileLocationError (ValueError)      a fileLocationURI that may not be followed, or leads to nothing (C18)
 └── SchemaError (ValueError)            WSDL or XSD that cannot be used: file, line, rule
 
-Each error carries its facts as attributes and builds its own sentence. No text holds a credential.
+Each error carries its facts as attributes and builds its own sentence. No text holds a credential. An error is a value:
+it can be pickled and copied, and equals another one of its class with the same text and the same facts.
 """
 
 from __future__ import annotations
@@ -48,6 +52,25 @@ from mtosi_jms.masking import without_login
 
 class MtosiError(Exception):
     """Root of all errors of the SDK."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What `__init__` takes is not what it hands to Exception, so a copy is made without it.
+        return _restored, (type(self), self.args), vars(self) or None
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self) or not isinstance(other, MtosiError):
+            return NotImplemented
+        return self is other or (self.args == other.args and vars(self) == vars(other))
+
+    def __hash__(self) -> int:
+        return hash((type(self), str(self.args)))
+
+
+def _restored(cls: type[MtosiError], args: tuple[Any, ...]) -> MtosiError:
+    """An error that was pickled or copied, as yet without its attributes."""
+    error = cls.__new__(cls, *args)
+    error.args = args
+    return error
 
 
 class ConfigError(MtosiError, ValueError):
@@ -82,6 +105,10 @@ class HeaderError(ConfigError):
     def __init__(self, field: str, reason: str) -> None:
         self.field = field
         super().__init__(f"header field {field}: {reason}")
+
+
+class ClientIdInUseError(ConfigError):
+    """Another connection has the client id, or had it until a moment ago."""
 
 
 class MissingExtraError(ConfigError, ImportError):
@@ -292,10 +319,6 @@ class InvalidDestinationError(TransportError):
     """No such destination, or not ours to use (R2c)."""
 
 
-class IllegalStateError(TransportError):
-    """The object is closed, or was used from the wrong thread."""
-
-
 class ResourceLimitError(TransportError):
     """A bounded destination is full."""
 
@@ -310,6 +333,20 @@ class LoginRefusedError(AuthenticationError):
 
 class MessageRefusedError(TransportError):
     """The provider refused one message for its own sake: it is too large, say, or malformed. Others may pass."""
+
+
+class UnansweredError(TransportError):
+    """The provider closed a connection that was being made, and said nothing."""
+
+
+class WriteError(TransportError):
+    """What was to be sent was not, or not to its end: the provider has not got it.
+
+    Attributes:
+        written: bytes that went out before.
+    """
+
+    written = 0
 
 
 class UnknownOutcomeError(TransportError):
@@ -338,6 +375,13 @@ class SendTimeoutError(TransportError, TimeoutError):
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         super().__init__(f"the send was not confirmed within {seconds:g} s; whether the provider has it is unknown")
+
+
+class IllegalStateError(MtosiError, RuntimeError):
+    """The object is closed, in use by another thread, or not made for what it was asked for.
+
+    The caller is at fault and not the provider: trying again does not help, so it is no TransportError.
+    """
 
 
 class HandlerTimeoutError(MtosiError, TimeoutError):

@@ -11,7 +11,7 @@ import time
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from mtosi_jms.errors import MtosiError, TransportError
+from mtosi_jms.errors import IllegalStateError, MtosiError, TransportError
 from mtosi_jms.ids import random_id
 from mtosi_jms.jms import DeliveryMode, Destination, JmsMessage, NamingContext
 from mtosi_jms.jms.binding import from_jms
@@ -140,7 +140,7 @@ def have_again(session: Session) -> None:
     """Have a message that was not acknowledged delivered again, if the session is still open."""
     try:
         session.recover()
-    except TransportError as error:  # closed meanwhile: then the provider delivers it again anyway
+    except (TransportError, IllegalStateError) as error:  # closed meanwhile: then the provider delivers it again anyway
         log.debug("the session cannot be recovered: %s", error)
 
 

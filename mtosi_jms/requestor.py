@@ -169,7 +169,8 @@ class Requestor:
             ProtocolError: the answer is not the operation's response.
             XmlError: the answer cannot be read.
             HeaderError, NamingError, EncodeError: the request cannot be sent; nothing was.
-            TransportError: the provider failed, or the requestor is closed.
+            TransportError: the provider failed.
+            IllegalStateError: the requestor is closed.
         """
         if operation.mep == "one-way":
             self._send_one_way(operation, destination, request, options)

@@ -79,6 +79,7 @@ class Service:
             "pid": self.pid,
             "dir": str(self.folder),
             "urls": {protocol: self.endpoints.url(protocol) for protocol in self.endpoints.ports},
+            "for_other_programs": [one for one in self.endpoints.ports if not one.startswith("stomp")],
         }
 
 

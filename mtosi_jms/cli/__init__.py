@@ -42,6 +42,7 @@ COMMANDS: Final = (
     "publish",
     "subscribe",
     "replay",
+    "queue",
     "broker",
 )
 DONE: Final = 0

@@ -63,5 +63,8 @@ def _tell(broker: service.Service, as_json: bool) -> None:
         return
     console.say(f"{facts['broker']} runs in {facts['dir']}, process {facts['pid']}", "good")
     width = max(len(protocol) for protocol in facts["urls"])
-    for protocol, url in facts["urls"].items():
-        console.say(f"{protocol.ljust(width)}  {url}")
+    others = facts["for_other_programs"]
+    for protocol in sorted(facts["urls"], key=others.__contains__):
+        if protocol in others[:1]:
+            console.say("addresses for other programs:", "dim")
+        console.say(f"{protocol.ljust(width)}  {facts['urls'][protocol]}")

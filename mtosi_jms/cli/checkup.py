@@ -32,34 +32,24 @@ JAVA_MINIMUM: Final = 17
 SPARK_MINIMUM: Final = 4
 CONNECT_SECONDS: Final = 3.0
 
-# Extra -> what it is for, and (module, distribution) of what it brings.
+# Extra -> what it is for, and (module, distribution) of what its code needs.
 EXTRAS: Final[dict[str, tuple[str, tuple[tuple[str, str], ...]]]] = {
     "cli": ("colour, tables and progress bars", (("rich", "rich"),)),
     "codegen": (
         "mtosi-codegen: stubs from WSDL and XSD",
-        (("elementpath", "elementpath"), ("jinja2", "jinja2"), ("xmlschema", "xmlschema"), ("zeep", "zeep")),
+        (("elementpath", "elementpath"),),
     ),
     "stomp": ("brokers over STOMP", (("stomp", "stomp.py"),)),
-    "amqp": ("brokers over AMQP 1.0", (("proton", "python-qpid-proton"),)),
-    "jvm": ("any JMS provider, through its Java client", (("jpype", "JPype1"),)),
     "spark": (
         "ingestion into Spark",
         (("pandas", "pandas"), ("pyarrow", "pyarrow"), ("pyspark", "pyspark")),
     ),
-    "otel": ("traces and metrics", (("opentelemetry", "opentelemetry-api"),)),
     "test": ("the test suite", (("pytest", "pytest"), ("hypothesis", "hypothesis"))),
 }
 
-# URL scheme -> transport (None: built in), default port.
-SCHEMES: Final[dict[str, tuple[str | None, int]]] = {
-    "memory": (None, 0),
-    "stomp": ("stomp", 61613),
-    "stomp+ssl": ("stomp", 61612),
-    "amqp": ("amqp", 5672),
-    "amqps": ("amqp", 5671),
-    "tcp": ("jvm", 61616),
-    "ssl": ("jvm", 61617),
-}
+# URL scheme -> extra of its transport, default port.
+SCHEMES: Final = {"stomp": ("stomp", 61613), "stomp+ssl": ("stomp", 61612)}
+_SERVED: Final = ", ".join(f"{scheme}:" for scheme in ("memory", *SCHEMES))
 _ADDRESS: Final = re.compile(
     r"([a-z][a-z0-9+.-]*)://(?:[^@/\s]*@)?(\[[^\]\s]+\]|[^:/?,;()\s]+)(?::(\d+))?", re.IGNORECASE
 )
@@ -165,7 +155,7 @@ def _version(distribution: str) -> str:
 
 
 def check_java() -> Check:
-    """Java, for Spark, for brokers and for the JVM transport."""
+    """Java, for Spark and for brokers."""
     fix = f"install a JDK {JAVA_MINIMUM} or later and put it on PATH, or set JAVA_HOME"
     java = _find_java()
     if java is None:
@@ -209,13 +199,11 @@ def check_broker(url: str) -> list[Check]:
         return [Check("broker", "ok", "memory: is built in")]
     found = list(_addresses(url))
     if not found:
-        known = ", ".join(f"{scheme}:" for scheme in SCHEMES)
-        return [
-            Check("broker", "fault", "no address in the URL", f"give scheme://host:port; known schemes are {known}")
-        ]
+        fix = f"give scheme://host:port; the schemes are {_SERVED}"
+        return [Check("broker", "fault", "no address in the URL", fix)]
     checks = [check for address in found for check in _check_address(*address)]
     reached = any((check.name, check.status) == ("broker", "ok") for check in checks)
-    if reached and found[0][0] in ("stomp", "stomp+ssl"):
+    if reached and found[0][0] in SCHEMES:
         checks.append(_check_login(url))
     return checks
 
@@ -239,18 +227,15 @@ def _addresses(url: str) -> Iterator[tuple[str, str, str]]:
         yield match.group(1).lower(), match.group(2), match.group(3) or ""
 
 
-def _check_transport(scheme: str, transport: str) -> Check:
-    detail = f"{scheme}: is served by the {transport} transport"
-    if not _importable(f"mtosi_jms.transport.{transport}"):
-        return Check("transport", "fault", f"{detail}, which this version does not have", "use memory:, or upgrade")
-    extra = check_extra(transport)
-    return Check("transport", "ok" if extra.status == "ok" else "fault", detail, extra.fix)
-
-
 def _check_address(scheme: str, host: str, port_text: str) -> Iterator[Check]:
-    transport, default_port = SCHEMES.get(scheme, ("jvm", 0))
-    if transport is not None:
-        yield _check_transport(scheme, transport)
+    if scheme not in SCHEMES:
+        fix = f"use one of {_SERVED}; AMQP and OpenWire addresses of a broker are for other programs"
+        yield Check("transport", "fault", f"{scheme}: is served by no transport", fix)
+        return
+    name, default_port = SCHEMES[scheme]
+    extra = check_extra(name)
+    detail = f"{scheme}: is served by the {name} transport"
+    yield Check("transport", "ok" if extra.status == "ok" else "fault", detail, extra.fix)
     port = int(port_text or default_port)
     address = f"{scheme}://{host}:{port}"
     if not 0 < port < 65536:

@@ -30,6 +30,7 @@ from mtosi_jms.transport import Connection
 
 _PACKED: Final = ".xml.gz"
 _PROVIDERS_OWN: Final = ("JMSX", "JMS_")
+_SENDERS_OWN: Final = ("JMSXGroupID", "JMSXGroupSeq")
 _TOLD: Final = ("MTOSI_msgType", "MTOSI_msgName", "MTOSI_correlationId", "MTOSI_batchSequenceNumber")
 
 
@@ -156,7 +157,11 @@ def _from_envelope(path: Path, names: NamingContext) -> JmsMessage:
 
 def as_new(message: JmsMessage) -> JmsMessage:
     """A received message as it may be sent: without what a provider alone sets, and a reply queue that is gone."""
-    properties = {name: value for name, value in message.properties.items() if not name.startswith(_PROVIDERS_OWN)}
+    properties = {
+        name: value
+        for name, value in message.properties.items()
+        if name in _SENDERS_OWN or not name.startswith(_PROVIDERS_OWN)
+    }
     gone = message.reply_to is not None and message.reply_to.is_temporary
     return dataclasses.replace(message, properties=properties, reply_to=None if gone else message.reply_to)
 

@@ -13,7 +13,7 @@ from mtosi_jms.cli.documents import printable
 from mtosi_jms.cli.plain import plain
 from mtosi_jms.cli.providers import add_provider, open_connection
 from mtosi_jms.cli.stopping import Stop, closing_at, until_signalled
-from mtosi_jms.errors import ConfigError, SelectorError, TransportError
+from mtosi_jms.errors import ConfigError, IllegalStateError, SelectorError, TransportError
 from mtosi_jms.inventory.objects import load_stubs
 from mtosi_jms.jms.events import logical_name
 from mtosi_jms.jms.selector import parse
@@ -112,7 +112,7 @@ def _show_events(subscriber: Subscriber, args: argparse.Namespace, stop: Stop) -
             _show(event, subscriber, as_json=args.json)
             if came == args.count:
                 break
-    except TransportError:
+    except (TransportError, IllegalStateError):
         if not stop.is_set():  # it was closed in the middle: what was not acknowledged comes again
             raise
     return came

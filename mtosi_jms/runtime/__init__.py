@@ -12,7 +12,8 @@ from __future__ import annotations
 from mtosi_jms.runtime.consumer import ConsumerRuntime
 from mtosi_jms.runtime.handlers import Handler, HandlingContext, answering, events
 from mtosi_jms.runtime.health import Health, State
-from mtosi_jms.runtime.rules import Backoff, RuntimeRules
+from mtosi_jms.runtime.rules import RuntimeRules
+from mtosi_jms.transport.backoff import Backoff
 
 __all__ = [
     "Backoff",

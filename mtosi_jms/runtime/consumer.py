@@ -15,7 +15,7 @@ from typing import Any, Self
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, sleep_using_event, stop_when_event_set
 
 from mtosi_jms.delivery import IncomingJournal, give_back
-from mtosi_jms.errors import ConfigError, IllegalStateError, TransportError
+from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiError, TransportError
 from mtosi_jms.jms import Destination
 from mtosi_jms.runtime.handlers import Handler
 from mtosi_jms.runtime.health import Health, State
@@ -206,9 +206,10 @@ class ConsumerRuntime:
                     is_late=self._is_late,
                 )
                 receiver.serve()
-            except TransportError as error:
-                self._lost(workers, error)
-                if isinstance(self._connect, Connection):
+            except (TransportError, IllegalStateError) as error:
+                was_open = self._lost(workers, error)
+                # A connection that somebody closed is opened again; one that may not be opened is not asked for again.
+                if isinstance(self._connect, Connection) or not (was_open or isinstance(error, TransportError)):
                     raise
                 losses = losses + 1 if progress == self._record.settled else 1
                 progress = self._record.settled
@@ -260,11 +261,11 @@ class ConsumerRuntime:
     def _open_session(self) -> tuple[Session, int]:
         link = self._link
         if link is None:
-            raise IllegalStateError("the provider is not reached at the moment")
+            raise TransportError("the provider is not reached at the moment")
         return link.connection.session(), link.generation
 
-    def _lost(self, workers: Workers, error: TransportError) -> None:
-        """What is held belongs to a session that is gone: the provider delivers it again."""
+    def _lost(self, workers: Workers, error: MtosiError) -> bool:
+        """What is held belongs to a session that is gone: the provider delivers it again. Whether there was one."""
         with self._lock:
             link, self._link = self._link, None
             self._generation += 1
@@ -276,6 +277,7 @@ class ConsumerRuntime:
             self._record.lost(error)
             link.close()
             Interruption(str(error)).tell(self._on_interrupted)
+        return link is not None
 
     def _is_late(self) -> bool:
         return self._drain_by is not None and self._clock() >= self._drain_by

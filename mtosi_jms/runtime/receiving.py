@@ -169,20 +169,22 @@ class Receiver:
     def _roomy(self, work: Callable[[], T]) -> T | None:
         """Does what needs room on the disk of the inbox, and waits for it where there is none; None: told to drain."""
         failures = 0
-        while not self._draining.is_set():
+        while True:
             try:
                 return work()
             except SpoolFullError as error:
                 failures += 1
                 self._record.no_room(error)
-                self._draining.wait(self._rules.reconnect.seconds(failures))
-        return None
+                if self._draining.wait(self._rules.reconnect.seconds(failures)):
+                    return None
 
     def _arrived(self, delivery: Delivery) -> None:
         failures, error = self._record.came_again(delivery.message)
         task = Task(delivery, None, self._link.generation, failures, error)
         if isinstance(delivery, InboxDelivery) and delivery.conflict:
-            conflict = ProtocolError("an earlier message has its MTOSIX_messageId, and another body", delivery.message.correlation_id or "")
+            conflict = ProtocolError(
+                "an earlier message has its MTOSIX_messageId, and another body", delivery.message.correlation_id or ""
+            )
             self._record.failed(task, conflict)
             self._park(task, conflict)
             return
@@ -242,7 +244,7 @@ class Receiver:
                 task.delivery.park()
             else:
                 task.delivery.acknowledge()
-        except TransportError:
+        except (TransportError, IllegalStateError):
             self._record.went_back(task)
             give_back(task.delivery)
             raise

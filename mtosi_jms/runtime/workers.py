@@ -60,7 +60,8 @@ class _Worker:
         """Its session at the connection of now.
 
         Raises:
-            TransportError: the provider cannot be reached, or the attempt was cancelled.
+            TransportError: the provider cannot be reached.
+            IllegalStateError: the attempt was cancelled.
         """
         if self._workers.generation() != self._generation:
             self.close_session()

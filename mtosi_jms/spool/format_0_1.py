@@ -66,8 +66,9 @@ def read(folder: Path) -> list[OldMessage]:
                 if key in known:
                     number, one = known[key]
                     is_done = state == "settled"
-                    known[key] = number, (
-                        OldMessage(key, "done", 0, None) if is_done else one._replace(state=_STATES[state])
+                    known[key] = (
+                        number,
+                        (OldMessage(key, "done", 0, None) if is_done else one._replace(state=_STATES[state])),
                     )
             else:
                 for key, number in said:
@@ -149,4 +150,6 @@ def _counted_on(data: bytes, offset: int, salt: int) -> bool:
 
 
 def _damage(path: Path, offset: int) -> JournalDamageError:
-    return JournalDamageError(str(path), f"damaged at byte {offset}: it is not read any further, and nothing is guessed")
+    return JournalDamageError(
+        str(path), f"damaged at byte {offset}: it is not read any further, and nothing is guessed"
+    )

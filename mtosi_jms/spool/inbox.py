@@ -24,7 +24,7 @@ from mtosi_jms.errors import SpoolError
 from mtosi_jms.ids import random_id
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.messages import DUPLICATE_ID
-from mtosi_jms.spool.store import DEAD, LIMIT_BYTES, OPEN, DeadMessage, Store, content_digest
+from mtosi_jms.spool.store import LIMIT_BYTES, OPEN, DeadMessage, Store, content_digest
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class Inbox:
         self._taking: dict[int, InboxEntry] = {}
         self._store = Store(Path(folder), "inbox", clock=clock, limits=(limit_bytes, limit_messages, limit_age))
         try:
-            for one in self._store.list(_DOUBT):
+            for one in self._store.messages(_DOUBT):
                 self._tell(one.number, one.key)
             self._recover()
         except BaseException:
@@ -103,7 +103,7 @@ class Inbox:
             SpoolError: one cannot be read.
         """
         with self._store.lock:
-            doubtful = [(one.key, self._store.read_or_set_aside(one.number)) for one in self._store.list(_DOUBT)]
+            doubtful = [(one.key, self._store.read_or_set_aside(one.number)) for one in self._store.messages(_DOUBT)]
             return [InboxEntry(key, message) for key, message in doubtful if message is not None]
 
     @property

@@ -57,13 +57,13 @@ class SpoolFolder:
         self._store = Store(Path(folder), "")
         self.kind = self._store.kind
 
-    def list(self) -> list[StoredMessage]:
+    def messages(self) -> list[StoredMessage]:
         """All that is not done with, in the order of arrival: waits, landed, handed, doubt, dead.
 
         Raises:
             SpoolError: it cannot be read.
         """
-        return self._store.list()
+        return self._store.messages()
 
     def message(self, key: str) -> JmsMessage:
         """A message.
@@ -111,7 +111,7 @@ class SpoolFolder:
         problems = self._store.integrity()
         kept = self._rescue() if problems else None
         damaged = self._store.verify()
-        return Verification(len(self._store.list()), damaged, problems, kept)
+        return Verification(len(self._store.messages()), damaged, problems, kept)
 
     def _rescue(self) -> Path:
         """Writes what can be read to a new database, and puts it in the place of the damaged one, which is kept."""
@@ -145,7 +145,7 @@ class SpoolFolder:
         self.close()
 
     def _find(self, key: str) -> StoredMessage:
-        found = next((one for one in self._store.list() if one.key == key), None)
+        found = next((one for one in self._store.messages() if one.key == key), None)
         if found is None:
             raise ConfigError(f"{key}: no message of this key is here")
         return found

@@ -1,7 +1,7 @@
 """The outbox: what is sent is stored first, and sent until the provider has confirmed it, always with the same id.
 
-    waits -> confirmed: it is gone
-      |----> dead: the provider refuses it for its own sake, attempt after attempt; it stays, with the reason
+waits -> confirmed: it is gone
+  |----> dead: the provider refuses it for its own sake, attempt after attempt; it stays, with the reason
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mtosi_jms.errors import (
 from mtosi_jms.ids import random_id
 from mtosi_jms.jms import DeliveryMode, Destination, JmsMessage
 from mtosi_jms.messages import DUPLICATE_ID
-from mtosi_jms.spool.store import DEAD, LIMIT_BYTES, OPEN, DeadMessage, Store
+from mtosi_jms.spool.store import LIMIT_BYTES, OPEN, DeadMessage, Store
 from mtosi_jms.transport.backoff import Backoff
 
 log = logging.getLogger(__name__)
@@ -184,7 +184,7 @@ class Outbox:
             SpoolError: one cannot be read.
         """
         with self._store.lock:
-            return [self._store.message(one.number) for one in self._store.list(_WAITS)]
+            return [self._store.message(one.number) for one in self._store.messages(_WAITS)]
 
     def send(self, session: Sender, destination: Destination, message: JmsMessage) -> JmsMessage:
         """Store a message, then send it, after all that wait.

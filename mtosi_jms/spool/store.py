@@ -428,7 +428,7 @@ class Store:
     def verify(self) -> list[str]:
         """Compares all messages with their checksums, and sets aside those that are not as they were stored; their keys."""
         found = []
-        for one in self.list():
+        for one in self.messages():
             if one.state not in _KINDS[self.kind]:
                 self.set_aside(one.number, "it is not as it was stored")
                 log.error("%s: the message %s is damaged and set aside: it is in no state", self._path, one.key)
@@ -437,17 +437,20 @@ class Store:
             found.append(one.key)
         return found
 
-    def list(self, *states: str) -> list[StoredMessage]:
+    def messages(self, *states: str) -> list[StoredMessage]:
         """What is stored in these states, in the order of arrival; no states: all that is not settled."""
         marks = ", ".join("?" * len(states))
         where = f"state IN ({marks}) AND {OPEN}" if states else OPEN
         columns = "number, key, state, since_ms, size, attempts, coalesce(reason, '')"
-        return [StoredMessage(*row) for row in self.read(f"SELECT {columns} FROM message WHERE {where} ORDER BY number", *states)]
+        return [
+            StoredMessage(*row)
+            for row in self.read(f"SELECT {columns} FROM message WHERE {where} ORDER BY number", *states)
+        ]
 
     def dead(self) -> list[DeadMessage]:
         """What was set aside."""
         found = []
-        for one in self.list(DEAD):
+        for one in self.messages(DEAD):
             try:
                 message: JmsMessage | None = self.message(one.number)
             except SpoolError:
@@ -471,13 +474,17 @@ class Store:
         if most_bytes is not None and taken + size > most_bytes:
             raise SpoolFullError(str(self.folder), f"the {self.kind} has reached its limit of {most_bytes:,} bytes")
         if most_messages is not None and messages + 1 > most_messages:
-            raise SpoolFullError(str(self.folder), f"the {self.kind} has reached its limit of {most_messages:,} messages")
+            raise SpoolFullError(
+                str(self.folder), f"the {self.kind} has reached its limit of {most_messages:,} messages"
+            )
         if most_seconds is not None:
             self._tell_age(most_seconds)
         free = os.statvfs(self.folder)
         if free.f_bavail * free.f_frsize < 2 * size + self._room() // 2:
             # A message is written twice, to the log and then to the database, and what is settled needs room too.
-            raise SpoolFullError(str(self.folder), "too little room on the disk; free some on the file system of this folder")
+            raise SpoolFullError(
+                str(self.folder), "too little room on the disk; free some on the file system of this folder"
+            )
         self._make_reserve()
 
     def _tell_age(self, most_seconds: float) -> None:
@@ -551,7 +558,9 @@ class Store:
             path.unlink()
         except OSError:
             return False
-        log.warning("%s: the disk is full; the room in reserve is given up so that messages can be settled", self.folder)
+        log.warning(
+            "%s: the disk is full; the room in reserve is given up so that messages can be settled", self.folder
+        )
         return True
 
     def close(self) -> None:
@@ -625,7 +634,9 @@ def _check_private(folder: Path) -> None:
             raise SpoolError(str(folder), "is no folder")
         if status.st_uid != os.geteuid() or status.st_mode & 0o077:
             mode = stat.S_IMODE(status.st_mode)
-            raise SpoolError(str(folder), f"is not its owner's alone (mode {mode:04o}); chmod 700 it, or name a new one")
+            raise SpoolError(
+                str(folder), f"is not its owner's alone (mode {mode:04o}); chmod 700 it, or name a new one"
+            )
         for path in folder.iterdir():
             if path.is_symlink() or path.lstat().st_uid != os.geteuid():
                 raise SpoolError(str(path), "is a symbolic link, or another user's; it must not be in this folder")
@@ -670,6 +681,4 @@ def _after_fork_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
-    )
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import BindingProfile, Destination, NamingContext
 from mtosi_jms.jms.binding import DEFAULT_PROFILE
 from mtosi_jms.requestor import Requestor
@@ -58,10 +59,10 @@ class Pair:
         """The supplier of a pair without services.
 
         Raises:
-            TypeError: it is a real one.
+            ConfigError: it is a real one.
         """
         if not isinstance(self.supplier, ScriptedSupplier):
-            raise TypeError("this pair has a Supplier; make it without services, or with tamper")
+            raise ConfigError("this pair has a Supplier; make it without services, or with tamper")
         return self.supplier
 
     def stub(self, service: type[S]) -> S:

@@ -184,7 +184,7 @@ class ListenerPump:
         try:
             while (entry := self._next()) is not None:
                 self._serve(entry)
-        except TransportError as error:
+        except (TransportError, IllegalStateError) as error:
             with self._lock:
                 hooks = dict.fromkeys(on_error for _, on_error in self._listeners.values())
                 self.end()
@@ -224,7 +224,7 @@ class ListenerPump:
             _tell(entry.on_error, error, delivery)
         try:
             self._source.settle(delivery, failed=failed)
-        except TransportError as error:
+        except (TransportError, IllegalStateError) as error:
             _tell(entry.on_error, error, delivery)
 
 

@@ -13,6 +13,8 @@ import re
 from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
 
+from mtosi_jms.errors import ConfigError
+
 _ZONE = r"(Z|[+-]\d\d:\d\d)?"
 _DATE = r"(-?\d{4,})-(\d\d)-(\d\d)"
 _TIME = r"(\d\d):(\d\d):(\d\d)(?:\.(\d+))?"
@@ -50,10 +52,10 @@ class Duration:
         """The duration as a timedelta.
 
         Raises:
-            ValueError: it holds months, which have no fixed length.
+            ConfigError: it holds months, which have no fixed length.
         """
         if self.months:
-            raise ValueError("a duration with years or months has no fixed length")
+            raise ConfigError("a duration with years or months has no fixed length")
         return dt.timedelta(microseconds=int(self.seconds * 1_000_000))
 
     def __str__(self) -> str:

@@ -56,6 +56,10 @@ def test_up_status_down(
     assert main(["broker", "status", "--dir", str(folder)]) == 0
     shown = capsys.readouterr().out
     assert facts["urls"]["stomp"] in shown
+    assert facts["for_other_programs"] == sorted(protocols - {"stomp"})
+    mine, others = shown.split("addresses for other programs:")
+    assert facts["urls"]["stomp"] in mine
+    assert all(facts["urls"][protocol] in others for protocol in facts["for_other_programs"])
     assert main(["doctor", "--url", facts["urls"]["stomp"], "--json"]) == 0
     told = capsys.readouterr().out
     assert "ActiveMQ" in told

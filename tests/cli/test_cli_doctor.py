@@ -17,6 +17,7 @@ import pytest
 from mtosi_jms.cli import checkup, main
 from mtosi_jms.cli.checkup import Check
 from mtosi_jms.errors import SchemaError
+from mtosi_jms.transport import PROVIDERS
 
 
 @pytest.fixture
@@ -35,7 +36,12 @@ def test_the_extras_are_those_of_the_distribution(root: Path) -> None:
     }
     known = {extra: {distribution for _, distribution in what} for extra, (_, what) in checkup.EXTRAS.items()}
     assert known.pop("test") <= declared.pop("test")
+    assert known.pop("codegen") == declared.pop("codegen") - {"jinja2", "xmlschema", "zeep"}, "nothing imports these"
     assert known == declared
+
+
+def test_schemes_are_those_that_have_a_transport() -> None:
+    assert {"memory", *checkup.SCHEMES} == set(PROVIDERS)
 
 
 @pytest.mark.usefixtures("healthy")
@@ -158,13 +164,27 @@ def test_every_host_of_a_failover_url_is_tried(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(socket, "create_connection", refuse)
     monkeypatch.setattr(checkup, "_importable", lambda module: False)
-    checks = checkup.check_broker("failover:(tcp://u:p@one:1,ssl://two)?randomize=false")
+    checks = checkup.check_broker("failover:(stomp://u:p@one:1,stomp+ssl://two)?randomize=false")
     assert [check.detail for check in checks if check.name == "broker"] == [
-        "tcp://one:1: Connection refused",
-        "ssl://two:61617: Connection refused",
+        "stomp://one:1: Connection refused",
+        "stomp+ssl://two:61612: Connection refused",
     ]
     assert all(check.status == "fault" and check.fix for check in checks)
-    assert "jvm transport" in checks[0].detail
+    assert "stomp.py" not in checks[0].detail
+    assert "mtosi-jms[stomp]" in checks[0].fix
+
+
+@pytest.mark.parametrize("scheme", ["amqp", "amqps", "tcp", "ssl", "jms", "mqtt", "http"])
+def test_a_scheme_without_transport_is_told_and_not_tried(monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
+    monkeypatch.setattr(socket, "create_connection", None)
+    (check,) = checkup.check_broker(f"{scheme}://oss:secret@broker:5672")
+    assert (check.name, check.status, check.detail) == (
+        "transport",
+        "fault",
+        f"{scheme}: is served by no transport",
+    )
+    assert "stomp+ssl:" in check.fix
+    assert "secret" not in str(check)
 
 
 @pytest.mark.parametrize("url", ["", "broker", "tcp:/broker", "tcp://host:99999", "other://host"])

@@ -204,7 +204,7 @@ def test_a_connection_that_is_closed_ends_supplier_and_callers(
     supplier = Supplier(pair.connection, "queue:OTHER", [small_ems()]).start(threads=2)
     threads = list(supplier._threads)
     pair.connection.close()
-    with pytest.raises(TransportError):
+    with pytest.raises(IllegalStateError):
         call.result(patience)
     for thread in threads:
         thread.join(patience)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms import DurableLanding
-from mtosi_jms.errors import MalformedXmlError, SpoolError
+from mtosi_jms.errors import IllegalStateError, MalformedXmlError, SpoolError
 from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.messages import read_reply
 from mtosi_jms.patterns import Limits
@@ -226,7 +226,7 @@ def test_a_reply_that_was_landed_and_not_acknowledged_stays_in_its_queue(tmp_pat
 
         with exchange([small_ems(1)], landing=Closing()) as pair:
             batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
-            with pytest.raises(ConnectionError):
+            with pytest.raises(IllegalStateError):
                 next(batches)
             pair.supplier.stop()
             assert pair.provider.depth(REPLIES) == 1

@@ -263,6 +263,26 @@ class TestKilling:
             desk.handled.until(lambda: desk.handled.done == ["a"])
             desk.until(lambda: runtime.health.consecutive_failures == 0)
 
+    @pytest.mark.parametrize("mistake", ["a closed connection", "a subscription that is taken"])
+    def test_what_is_our_own_mistake_is_not_tried_again(
+        self, desk: Any, mistake: str, background: Any, patience: float
+    ) -> None:
+        asked: list[Any] = []
+        topic = Topic("EVENTS")
+        desk.connection.session().consumer(topic, durable="noc")
+
+        def connect() -> Any:
+            asked.append(desk.connect())
+            if mistake == "a closed connection":
+                asked[-1].close()
+            return asked[-1]
+
+        runtime = desk.runtime(connect=connect, destination=topic, durable="noc")
+        with pytest.raises(IllegalStateError):
+            background(runtime.run).result(patience)
+        assert len(asked) == 1
+        assert runtime.health.state is State.ENDED
+
     def test_failures_count_on_over_a_lost_connection(self, desk: Any) -> None:
         connections: list[Any] = []
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import mtosi_jms as mtosi
-from mtosi_jms.errors import HandlerTimeoutError, MtosiFault, TransportError, UnknownOutcomeError
+from mtosi_jms.errors import HandlerTimeoutError, IllegalStateError, MtosiFault, TransportError, UnknownOutcomeError
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue
 from mtosi_jms.runtime import Backoff, ConsumerRuntime, RuntimeRules
 from mtosi_jms.spool import Inbox, Outbox
@@ -70,7 +70,7 @@ class TestPublisher:
         with Outbox(tmp_path / "outbox") as outbox:
             publisher = mtosi.Publisher(connection, topics, sender_uri="jms/EmsOS", outbox=outbox)
             connection.close()
-            with pytest.raises(TransportError):
+            with pytest.raises(IllegalStateError):
                 publisher.publish(event(1))
         with (
             mtosi.Subscriber(other, "jms/Topic", timeout=0) as subscriber,
@@ -182,7 +182,7 @@ class TestRequestor:
             assert delivery.message.delivery_mode is DeliveryMode.PERSISTENT
             assert delivery.message.properties[ID]
             requestor._session.close()
-            with pytest.raises(TransportError):
+            with pytest.raises(IllegalStateError):
                 consumer.notify(topic="Fault", message=NotifyMessage(common_event_information=[event(1)]))
             assert len(outbox) == 1
             with other.session() as session:

@@ -342,9 +342,7 @@ class TestFolder:
     @pytest.mark.parametrize("kind", [Outbox, Inbox])
     @pytest.mark.parametrize("name", ["messages.db", "messages.db-wal", "lock", "reserve", "0000000001.journal", "any"])
     @pytest.mark.parametrize("target", ["file", "nothing", "folder"])
-    def test_symbolic_links_are_refused(
-        self, tmp_path: Path, folder: Path, kind: Any, name: str, target: str
-    ) -> None:
+    def test_symbolic_links_are_refused(self, tmp_path: Path, folder: Path, kind: Any, name: str, target: str) -> None:
         (tmp_path / "file").write_bytes(b"precious")
         (tmp_path / "folder").mkdir()
         folder.mkdir(parents=True, mode=0o700)

@@ -414,7 +414,9 @@ class TestFormatOf01:
         folder = old("inbox")
         with Inbox(folder) as inbox:
             assert [entry.key for entry in inbox.in_doubt] == ["id-3"]
-            assert [inbox.land(marked(f"id-{number}", b"<n>%d</n>" % number)) for number in range(4, 11)] == [False] * 6 + [True]
+            assert [inbox.land(marked(f"id-{number}", b"<n>%d</n>" % number)) for number in range(4, 11)] == [
+                False
+            ] * 6 + [True]
             keys = []
             while (entry := inbox.take()) is not None:
                 keys.append(entry.key)

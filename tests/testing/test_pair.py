@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms import testing
-from mtosi_jms.errors import IllegalStateError, IncompleteBatchError, ReplyTimeoutError, TransportError
+from mtosi_jms.errors import ConfigError, IllegalStateError, IncompleteBatchError, ReplyTimeoutError, TransportError
 from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.patterns import Limits
 from mtosi_jms.simulator import ManagedElementEms, Network
@@ -25,10 +25,10 @@ def test_a_pair_of_real_ends() -> None:
         assert len(pair.stub(ManagedElementRetrieval).get_all_managed_elements().me_list.me) == 4
         assert pair.connection is pair.requestor.connection
         assert pair.supplier.connection is not pair.connection
-        with pytest.raises(TypeError):
+        with pytest.raises(ConfigError):
             _ = pair.scripted
         requestor = pair.requestor
-    with pytest.raises(TransportError):
+    with pytest.raises(IllegalStateError):
         requestor.connection.session()
 
 

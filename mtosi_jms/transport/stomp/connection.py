@@ -19,6 +19,7 @@ from mtosi_jms.errors import (
     IllegalStateError,
     InvalidDestinationError,
     MtosiError,
+    WriteError,
 )
 from mtosi_jms.jms.destinations import Destination
 from mtosi_jms.jms.message import JmsMessage
@@ -42,7 +43,6 @@ from mtosi_jms.transport.stomp.subscription import Entry
 from mtosi_jms.transport.stomp.subscriptions import Subscriptions
 from mtosi_jms.transport.stomp.temporary import T, Temporaries
 from mtosi_jms.transport.stomp.transaction import Transaction, transact
-from mtosi_jms.transport.stomp.wire import WriteError
 
 log = logging.getLogger(__name__)
 
@@ -245,7 +245,7 @@ class StompConnection(Connection):
             try:
                 sending(link, deadline)
             except WriteError:  # the broker has not got it, so that it may be sent on another link
-                if time.monotonic() >= deadline:
+                if time.monotonic() >= deadline or self._keeper.is_closed:
                     raise
             else:
                 return

@@ -14,8 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from mtosi_jms.errors import TransportError
-from mtosi_jms.transport.stomp.wire import WriteError
+from mtosi_jms.errors import TransportError, WriteError
 
 _LATEST: Final = 0.005
 """Seconds that an acknowledgement waits at most."""

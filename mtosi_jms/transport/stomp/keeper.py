@@ -10,11 +10,18 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from mtosi_jms.errors import AuthenticationError, ConfigError, IllegalStateError, MtosiError, TransportError
+from mtosi_jms.errors import (
+    AuthenticationError,
+    ClientIdInUseError,
+    ConfigError,
+    IllegalStateError,
+    MtosiError,
+    TransportError,
+    UnansweredError,
+)
 from mtosi_jms.transport.stomp.dialect import Dialect, dialect_of
-from mtosi_jms.transport.stomp.link import Link, UnansweredError
+from mtosi_jms.transport.stomp.link import Link
 from mtosi_jms.transport.stomp.options import Address, StompOptions
-from mtosi_jms.transport.stomp.refusals import ClientIdInUseError
 
 if TYPE_CHECKING:
     from mtosi_jms.transport.stomp.connection import StompConnection
@@ -37,6 +44,7 @@ class Keeper:
 
     Attributes:
         address: of the broker that it is, or was last, connected to.
+        is_closed: whether it was closed.
     """
 
     def __init__(self, addresses: Sequence[Address], options: StompOptions, connection: StompConnection) -> None:
@@ -51,7 +59,7 @@ class Keeper:
         self._since = 0.0
         self._dialect: Dialect | None = None
         self._failed: MtosiError | None = None
-        self._closed = False
+        self.is_closed = False
 
     def open(self) -> Dialect:
         """Connects to the first broker that can be reached.
@@ -71,17 +79,20 @@ class Keeper:
         """The link that is up, waited for where it was lost.
 
         Raises:
-            TransportError: there is none in time; nothing was sent.
+            IllegalStateError: the connection is closed.
+            TransportError: there is none in time, or the connection was closed meanwhile; nothing was sent.
         """
         with self._connection.lock:
-            while True:
-                self.check()
-                if self._link is not None and self._link.is_up:
-                    return self._link
+            self.check()
+            while self._link is None or not self._link.is_up:
                 remaining = deadline - time.monotonic()
                 if remaining <= 0:
                     raise TransportError(f"{self.address}: the connection is lost, and not yet made again; not sent")
                 self._changed.wait(remaining)
+                if self.is_closed:
+                    raise TransportError(f"{self.address}: the connection was closed meanwhile; not sent")
+                self.check()
+            return self._link
 
     def close(self, deadline: float) -> None:
         """Says goodbye and ends, at the deadline without an answer; a connection that is being made is not waited for.
@@ -90,19 +101,19 @@ class Keeper:
             deadline: by the monotonic clock.
         """
         with self._connection.lock:
-            self._closed = True
+            self.is_closed = True
             link, trying = self._link, self._trying
             self._changed.notify_all()
         if trying is not None:
-            trying.end(IllegalStateError("the connection is closed"))
+            trying.end(TransportError("the connection is closed"))
         if link is not None and link.lost is None:
             link.close(max(deadline - time.monotonic(), 0.0))
 
     # What follows holds the connection's lock already.
 
     def check(self) -> None:
-        """Raises TransportError where no broker could be reached again."""
-        if self._closed:
+        """Raises TransportError where no broker could be reached again, IllegalStateError where it was closed."""
+        if self.is_closed:
             raise IllegalStateError("the connection is closed")
         if self._failed is not None:
             kind = type(self._failed) if isinstance(self._failed, TransportError) else TransportError
@@ -132,7 +143,7 @@ class Keeper:
             if link is not None and link.lost is None:
                 pause = link.watch(time.monotonic())
                 with self._connection.lock:
-                    if self._closed:
+                    if self.is_closed:
                         return
                     if link.lost is None:
                         self._changed.wait(pause)
@@ -142,7 +153,7 @@ class Keeper:
     def _renew(self) -> bool:
         """Makes another link; False where that is not to be, or not to be had."""
         lost = self._link.lost if self._link is not None else None
-        if self._is_closed():
+        if self._was_closed():
             return False
         log.warning("%s", lost)
         if not self._options.reconnect:
@@ -169,7 +180,7 @@ class Keeper:
         seconds = min(self._pause * random.uniform(0.5, 1.0), max(deadline - time.monotonic(), 0.0))
         self._pause = min(max(self._pause * 2, _FIRST_PAUSE), _LAST_PAUSE)
         with self._connection.lock:
-            return not self._changed.wait_for(lambda: self._closed, seconds)
+            return not self._changed.wait_for(lambda: self.is_closed, seconds)
 
     def _restored(self) -> Link:
         """A new link with all that the old one had.
@@ -185,9 +196,9 @@ class Keeper:
             raise
         return link
 
-    def _is_closed(self) -> bool:
+    def _was_closed(self) -> bool:
         with self._connection.lock:
-            return self._closed
+            return self.is_closed
 
     def _order(self) -> list[Address]:
         """The brokers, those after the one that was lost first."""
@@ -225,7 +236,7 @@ class Keeper:
         told = self._connection
         link = Link(address, self._options, told.on_messages, told.on_lost, told.leftovers.keep)
         with self._connection.lock:
-            if self._closed:
+            if self.is_closed:
                 raise IllegalStateError("the connection is closed")
             self._trying = link
         try:
@@ -244,10 +255,10 @@ class Keeper:
             self._since = time.monotonic()
             self._changed.notify_all()
             self._connection.wake_all()
-            closed = self._closed
+            closed = self.is_closed
         log.info("%s: connected again", link.address)
         if closed:
-            link.end(IllegalStateError("the connection is closed"))
+            link.end(TransportError("the connection is closed"))
         return not closed
 
     def _give_up(self, error: MtosiError) -> bool:

@@ -14,17 +14,18 @@ from typing import Final, TypeAlias
 from mtosi_jms.errors import (
     AuthenticationError,
     ConfigError,
-    IllegalStateError,
     LoginRefusedError,
     MtosiError,
     TransportError,
+    UnansweredError,
     UnknownOutcomeError,
+    WriteError,
 )
 from mtosi_jms.transport.stomp.frames import HEART_BEAT, Frame, Received, encode
 from mtosi_jms.transport.stomp.framewriter import FrameWriter
 from mtosi_jms.transport.stomp.options import Address, StompOptions
 from mtosi_jms.transport.stomp.refusals import refusal
-from mtosi_jms.transport.stomp.wire import Wire, WriteError
+from mtosi_jms.transport.stomp.wire import Wire
 
 OnMessages: TypeAlias = Callable[["Link", Sequence[Received]], None]
 OnUnsent: TypeAlias = Callable[[Sequence[bytes]], object]
@@ -36,10 +37,6 @@ _EARLY: Final = 3
 """How many times as often as promised a sign of life is given: ActiveMQ waits not a moment longer."""
 _LOOKS: Final = 8
 """Looks during the shortest interval between signs of life."""
-
-
-class UnansweredError(TransportError):
-    """Who was asked for a connection closed it and said nothing."""
 
 
 class Receipt:
@@ -291,7 +288,7 @@ class Link:
         except MtosiError:
             pass
         finally:
-            self.end(IllegalStateError("the connection is closed"))
+            self.end(TransportError("the connection is closed"))
 
     def end(self, reason: TransportError) -> None:
         """Ends it at once; the thread that reads does the rest."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from mtosi_jms.errors import (
     AuthenticationError,
-    ConfigError,
+    ClientIdInUseError,
     IllegalStateError,
     InvalidDestinationError,
     LoginRefusedError,
@@ -22,10 +22,6 @@ from mtosi_jms.transport.stomp.options import Address
 
 _SHOWN: Final = 300
 """Characters of what the broker says that are told."""
-
-
-class ClientIdInUseError(ConfigError):
-    """Another connection has the client id, or had it until a moment ago."""
 
 
 # What brokers say in ERROR frames, most specific first.

@@ -16,11 +16,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from mtosi_jms.errors import MtosiError, TransportError, UnknownOutcomeError
+from mtosi_jms.errors import MtosiError, TransportError, UnknownOutcomeError, WriteError
 from mtosi_jms.transport.stomp.frames import Frame
 from mtosi_jms.transport.stomp.link import Link
 from mtosi_jms.transport.stomp.subscription import Entry
-from mtosi_jms.transport.stomp.wire import WriteError
 
 _LATE: Final = 2.0
 """Seconds that the reason for a COMMIT that failed may come after it."""

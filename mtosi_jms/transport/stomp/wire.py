@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from mtosi_jms.errors import MissingExtraError, TransportError
+from mtosi_jms.errors import MissingExtraError, TransportError, WriteError
 from mtosi_jms.transport.stomp.frames import FrameReader, Received
 from mtosi_jms.transport.stomp.options import Address
 
@@ -39,16 +39,6 @@ _QUICKLY: Final[int | None] = getattr(socket, "TCP_QUICKACK", None)
 """Of Linux; it holds for the next acknowledgements alone."""
 _SHORT: Final = 1.0
 """Seconds that a writer waits at least for one who writes a sign of life, or what it was handed would be gone."""
-
-
-class WriteError(TransportError):
-    """A frame was not written to its end, so that the broker has not got it.
-
-    Attributes:
-        written: bytes that went out before.
-    """
-
-    written = 0
 
 
 class Wire(BaseTransport):  # type: ignore[misc]

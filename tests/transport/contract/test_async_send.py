@@ -38,7 +38,7 @@ class Told:
     def _note(self, what: str, message: JmsMessage, error: Exception | None) -> None:
         try:
             self._action()
-        except TransportError as caught:
+        except IllegalStateError as caught:
             self.raised.append(caught)
         with self._changed:
             self.threads.add(threading.current_thread())

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from mtosi_jms.errors import WriteError
 from mtosi_jms.transport.stomp.framewriter import FrameWriter
-from mtosi_jms.transport.stomp.wire import WriteError
 
 SECONDS = 60
 Written = queue.SimpleQueue[bytes]

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.errors import InvalidDestinationError, TransportError
+from mtosi_jms.errors import InvalidDestinationError, TransportError, WriteError
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue
 from mtosi_jms.transport.descriptor import Capability
 from mtosi_jms.transport.stomp.link import Link
-from mtosi_jms.transport.stomp.wire import WriteError
 
 from .proxy import Proxy
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from mtosi_jms.errors import WriteError
 from mtosi_jms.transport.stomp.options import Address
-from mtosi_jms.transport.stomp.wire import Wire, WriteError
+from mtosi_jms.transport.stomp.wire import Wire
 
 LONG = 60.0
 HUGE = b"x" * 32_000_000  # more than all buffers on the way
