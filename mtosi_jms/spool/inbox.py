@@ -3,8 +3,8 @@
     landed -> handed -> done, parked: only the id and the outcome are left
                 |-----> doubt: nobody knows what became of it
 
-What a crash left landed is handed out by whoever comes next. What it left handed is in doubt: only the application knows
-what became of it, so it is told, and nothing of it is handed out again unless the application says so.
+What a crash left landed is handed out by whoever comes next. What it left handed is in doubt: only the application
+knows what became of it, so it is told, and nothing of it is handed out again unless the application says so.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
@@ -24,7 +25,7 @@ from mtosi_jms.errors import SpoolError
 from mtosi_jms.ids import random_id
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.messages import DUPLICATE_ID
-from mtosi_jms.spool.store import LIMIT_BYTES, OPEN, DeadMessage, Store, content_digest
+from mtosi_jms.spool.store import EMPTY, LIMIT_BYTES, OPEN, DeadMessage, Store, content_digest
 
 log = logging.getLogger(__name__)
 
@@ -41,8 +42,8 @@ class Inbox:
 
     A message is known by its MTOSIX_messageId, so that one which its sender sends again is recognised as the same. One
     without is known by what its provider calls it (JMSMessageID, JMSTimestamp and body), so that one which is delivered
-    again is. The same MTOSIX_messageId with another body is a conflict: it is handed out as such, for the application or
-    the consumer runtime to set aside. A message that was parked is handed out once more when it comes again.
+    again is. The same MTOSIX_messageId with another body is a conflict: it is handed out as such, for the application
+    or the consumer runtime to set aside. A message that was parked is handed out once more when it comes again.
 
     Args:
         folder: for inboxes alone; made if it is not there, for its owner only.
@@ -175,9 +176,12 @@ class Inbox:
             message = self._store.read_or_set_aside(number)
             if message is None:
                 continue
-            if self._store.write(lambda: self._store.execute(claim, me, number, me).rowcount, sync=False):
+            if self._store.write(partial(self._is_changed, claim, me, number, me), sync=False):
                 return InboxEntry(key, message, bool(conflict))
         return None
+
+    def _is_changed(self, statement: str, *values: object) -> bool:
+        return self._store.execute(statement, *values).rowcount > 0
 
     def _is_free(self, row: tuple[int, str, str | None, int]) -> bool:
         """Whether nobody has a message; one of ours that was not given to anybody is what an exception left."""
@@ -197,7 +201,7 @@ class Inbox:
         )
         me = self._store.me
         with self._store.lock:
-            if not self._store.write(lambda: self._store.execute(statement, me, key, me).rowcount, sync=True):
+            if not self._store.write(lambda: self._is_changed(statement, me, key, me), sync=True):
                 raise SpoolError(str(self._store.folder), f"no message {key} waits here to be handed out by this inbox")
             self.handed += 1
 
@@ -230,8 +234,7 @@ class Inbox:
             self._store.delete(key)
             return
         self._store.execute(
-            "UPDATE message SET state = ?, owner = NULL, size = 0, reason = NULL, digest = NULL, facts = NULL, body = NULL"
-            f" WHERE key = ? AND {OPEN}",
+            f"UPDATE message SET state = ?, {EMPTY} WHERE key = ? AND {OPEN}",
             *(outcome, key),
         )
         self._store.execute(
@@ -274,7 +277,7 @@ class Inbox:
         """
         statement = "UPDATE message SET state = 'doubt', owner = NULL WHERE key = ? AND state = 'handed'"
         with self._store.lock:
-            if not self._store.write(lambda: self._store.execute(statement, key).rowcount, sync=False):
+            if not self._store.write(lambda: self._is_changed(statement, key), sync=False):
                 return
             self._out.discard(key)
             ((number,),) = self._store.read("SELECT number FROM message WHERE key = ?", key)
@@ -292,7 +295,7 @@ class Inbox:
             self._out.discard(key)
 
     def _recover(self) -> bool:
-        """What others had whose inbox is gone is ready again, or in doubt where it was handed out; whether there was any."""
+        """What others had whose inbox is gone is ready again, in doubt where it was handed out; whether any was."""
         gone = self._store.owners_gone()
         if not gone:
             return False

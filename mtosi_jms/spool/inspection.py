@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, Self
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.spool.files import reporting, sync_folder
-from mtosi_jms.spool.store import DATABASE, Store, StoredMessage, make_tables
+from mtosi_jms.spool.store import DATABASE, EMPTY, Store, StoredMessage, make_tables
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class SpoolFolder:
             raise ConfigError(f"{key}: a handler has it")
         statement = "DELETE FROM message WHERE number = ? AND state = ?"
         if self.kind == "inbox":
-            statement = "UPDATE message SET state = 'done', owner = NULL, facts = NULL, body = NULL WHERE number = ? AND state = ?"
+            statement = f"UPDATE message SET state = 'done', {EMPTY} WHERE number = ? AND state = ?"
         self._store.write(lambda: self._store.execute(statement, found.number, found.state), sync=True)
 
     def verify(self) -> Verification:
@@ -168,7 +168,7 @@ def _readable(store: Store) -> list[Any]:
 
 
 def _write(path: Path, kind: str, rows: list[Any]) -> None:
-    """A new database with these rows; a row that does not fit, its key damaged, say, is left out with a line in the log."""
+    """A new database with these rows; one that does not fit, with a damaged key, say, is told in the log."""
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute("BEGIN")

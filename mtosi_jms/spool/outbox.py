@@ -45,8 +45,8 @@ class Outbox:
     """Stores what is to be sent; threads, publishers and requestors of one provider may share it.
 
     A message that was stored is sent by the next `send` or `resend`, of this process or a later one, until the provider
-    confirms it; who receives knows a second copy by `MTOSIX_messageId` (`Inbox`). What goes to one destination keeps the
-    order of the calls. What has outlived its time to live is not sent any more.
+    confirms it; who receives knows a second copy by `MTOSIX_messageId` (`Inbox`). What goes to one destination keeps
+    the order of the calls. What has outlived its time to live is not sent any more.
 
     A message that the provider refuses for its own sake is tried again, those for other destinations go on meanwhile,
     and after the last attempt it is dead: kept with the reason, told, and not sent any more (`dead`, `redrive`).
@@ -125,8 +125,8 @@ class Outbox:
         Raises:
             SpoolFullError: a limit is reached, or the disk is full.
             SpoolError: it is not stored.
-            ConfigError: a temporary destination; another message of this id is stored already. The same one is no error:
-                who was interrupted may put it once more.
+            ConfigError: a temporary destination; another message of this id is stored already. The same one is no
+                error: who was interrupted may put it once more.
         """
         if destination.is_temporary:
             raise ConfigError(f"{destination}: a temporary destination does not outlive its connection")

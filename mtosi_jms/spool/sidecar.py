@@ -1,4 +1,4 @@
-"""A message on disk: what JMS knows of it as JSON, each property with its type; and the file beside each landed envelope."""
+"""What JMS knows of a message as JSON, each property with its type; and the file beside each landed envelope."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ exception at any moment, a signal handler's included, leaves nothing behind but 
 
 The folder is its owner's alone (0700) and holds no symbolic link. Beside the database and what SQLite keeps with it
 there is `lock`, held by who has the folder for itself and while it is opened; one `owner-*.lock` for each inbox that is
-open, by which others see whether its process lives; and `reserve`, room that is given up on a full disk so that messages
-can be settled there: in SQLite a deletion writes, too.
+open, by which others see whether its process lives; and `reserve`, room that is given up on a full disk so that
+messages can be settled there: in SQLite a deletion writes, too.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ SETTLED: Final = ("done", "parked")
 """States in which an inbox remembers the id of a message and nothing else; no other state is an end."""
 OPEN: Final = "state NOT IN ('done', 'parked')"
 """Condition of the index over what is not settled; SQLite takes the index for queries that say it word for word."""
+EMPTY: Final = "owner = NULL, size = 0, reason = NULL, digest = NULL, facts = NULL, body = NULL"
+"""What is left of a message when an inbox is done with it: key, state and what tells its body from another."""
 DEAD: Final = "dead"
 
 _LOCK: Final = "lock"
@@ -65,7 +67,8 @@ _SCHEMA: Final = (
     """CREATE TABLE message (
         number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, state TEXT NOT NULL, destination TEXT, owner TEXT,
         conflict INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL DEFAULT 0, next_ms INTEGER NOT NULL DEFAULT 0,
-        since_ms INTEGER NOT NULL, size INTEGER NOT NULL, reason TEXT, content BLOB, digest BLOB, facts BLOB, body BLOB)""",
+        since_ms INTEGER NOT NULL, size INTEGER NOT NULL, reason TEXT, content BLOB, digest BLOB, facts BLOB,
+        body BLOB)""",
     f"CREATE INDEX open ON message (state, number) WHERE {OPEN}",
     "CREATE TABLE total (state TEXT PRIMARY KEY, messages INTEGER NOT NULL, bytes INTEGER NOT NULL)",
     """CREATE TRIGGER added AFTER INSERT ON message BEGIN
@@ -426,7 +429,7 @@ class Store:
             return None
 
     def verify(self) -> list[str]:
-        """Compares all messages with their checksums, and sets aside those that are not as they were stored; their keys."""
+        """Sets aside the messages that are not as they were stored, by their checksums; their keys."""
         found = []
         for one in self.messages():
             if one.state not in _KINDS[self.kind]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import stat
 import tempfile
 import threading
@@ -378,9 +377,10 @@ class TestFolder:
             outbox.put(text(1), WORK)
 
     def test_who_forgets_to_close_is_told(self, folder: Path) -> None:
+        outbox: Outbox | None = Outbox(folder)
+        assert outbox is not None
         with pytest.warns(ResourceWarning, match="outbox was not closed"):
-            Outbox(folder)
-            gc.collect()
+            outbox = None
         Outbox(folder).close()
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -65,7 +65,7 @@ class Interrupting:
         self.at = at
         self.lines = 0
 
-    def __enter__(self) -> Interrupting:
+    def __enter__(self) -> Self:
         sys.settrace(self._called)
         return self
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -309,7 +311,7 @@ def small_disk() -> Iterator[Callable[[int], Path]]:
     yield make
     for folder in made:
         subprocess.run(["umount", folder], check=True)
-        os.rmdir(folder)
+        Path(folder).rmdir()
 
 
 class TestFullDisk:
@@ -321,10 +323,12 @@ class TestFullDisk:
     def test_an_outbox_drains(self, small_disk: Callable[[int], Path], kibibytes: int, size: int, others: bool) -> None:
         disk, wire, stored = small_disk(kibibytes), Wire(), 0
         with Outbox(disk / "outbox") as outbox:
-            with pytest.raises(SpoolFullError, match="free some"):
-                while True:
+            try:
+                for stored in itertools.count():
                     outbox.put(marked(str(stored), b"z" * size), A)
-                    stored += 1
+            except SpoolFullError as error:
+                told = str(error)
+            assert "free some" in told
             if others:
                 fill(disk)
             assert stored > 10 or size > 1_000
@@ -339,10 +343,9 @@ class TestFullDisk:
     def test_an_inbox_drains(self, small_disk: Callable[[int], Path], others: bool) -> None:
         disk, landed, handed = small_disk(2_048), 0, []
         with Inbox(disk / "inbox") as inbox:
-            with pytest.raises(SpoolFullError):
-                while True:
+            with suppress(SpoolFullError):
+                for landed in itertools.count():
                     inbox.land(marked(str(landed), b"z" * 1_000))
-                    landed += 1
             if others:
                 fill(disk)
         with Inbox(disk / "inbox") as inbox:
