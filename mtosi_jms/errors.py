@@ -30,7 +30,7 @@ MtosiError
 │   └── SendTimeoutError (TimeoutError)     an asynchronous send without an outcome in time
 ├── IllegalStateError (RuntimeError)    closed, in use by another thread, or not for this: trying again does not help
 ├── HandlerTimeoutError (TimeoutError)  a handler of the consumer runtime ran past its deadline
-├── SpoolError (OSError)                a landing or journal that cannot be written or read
+├── SpoolError (OSError)                a landing, outbox or inbox that cannot be written or read
 │   ├── ArchiveError                        a packed file that is damaged or may not be unpacked
 │   ├── JournalDamageError                  an outbox or inbox that is not as it was written
 │   ├── SpoolInUseError                     a folder that another process, or object, has open

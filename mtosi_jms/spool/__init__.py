@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from mtosi_jms.delivery import InboxEntry
 from mtosi_jms.spool.acklog import AckLog, Acknowledgement, read_acknowledgements
-from mtosi_jms.spool.duplicates import EntryKey, Group, group_entries
 from mtosi_jms.spool.entry import SpoolEntry
 from mtosi_jms.spool.inbox import Inbox
 from mtosi_jms.spool.inspection import SpoolFolder, Verification
@@ -25,8 +24,6 @@ __all__ = [
     "AckLog",
     "Acknowledgement",
     "DeadMessage",
-    "EntryKey",
-    "Group",
     "Inbox",
     "InboxEntry",
     "Leftover",
@@ -38,7 +35,6 @@ __all__ = [
     "StoredMessage",
     "Verification",
     "entries",
-    "group_entries",
     "open_entry",
     "read_acknowledgements",
     "scan",

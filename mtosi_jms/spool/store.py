@@ -82,7 +82,6 @@ _SCHEMA: Final = (
 _FORMAT: Final = 1
 _KINDS: Final = {"outbox": ("waits", DEAD), "inbox": ("landed", "handed", "doubt", DEAD, *SETTLED)}
 _APPLICATION_IDS: Final = {"outbox": 0x4D544F42, "inbox": 0x4D544942}
-_FULL: Final = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 _DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 """The statements are right: where SQLite says that one is not, the tables are not those that were made."""
 _ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
@@ -291,7 +290,7 @@ class Store:
         try:
             return work()
         except _ERRORS as error:
-            if _code(error) not in _FULL or not self._give_up_reserve():
+            if not self._is_full(error) or not self._give_up_reserve():
                 raise self._mapped(error) from error
         return self._reported(work)
 
@@ -347,9 +346,20 @@ class Store:
             raise SpoolError(str(self.folder), f"the {self.kind} is closed")
         return self._database
 
+    def _is_full(self, error: Exception) -> bool:
+        """Whether the disk is full; of the log's index SQLite says no more than that it cannot be written."""
+        code = _code(error)
+        return code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and self._free() < _ROOM // 8)
+
+    def _free(self) -> int:
+        """Bytes that may be written on the file system of the folder."""
+        with reporting(self.folder):
+            room = os.statvfs(self.folder)
+        return room.f_bavail * room.f_frsize
+
     def _mapped(self, error: Exception) -> SpoolError:
         code = _code(error)
-        if code in _FULL:
+        if self._is_full(error):
             return SpoolFullError(str(self.folder), "no room on the disk; free some on the file system of this folder")
         if code in _DAMAGED:
             reason = f"damaged: {error}; mtosi-jms spool verify {self.folder} rescues what can be read"
@@ -482,8 +492,7 @@ class Store:
             )
         if most_seconds is not None:
             self._tell_age(most_seconds)
-        free = os.statvfs(self.folder)
-        if free.f_bavail * free.f_frsize < 2 * size + self._room() // 2:
+        if self._free() < 2 * size + self._room() // 2:
             # A message is written twice, to the log and then to the database, and what is settled needs room too.
             raise SpoolFullError(
                 str(self.folder), "too little room on the disk; free some on the file system of this folder"
