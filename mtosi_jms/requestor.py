@@ -25,7 +25,7 @@ from mtosi_jms.jms.binding import DEFAULT_PROFILE, to_jms
 from mtosi_jms.jms.forms import HeaderForms, fits
 from mtosi_jms.messages import Target, moment, stamped, target_of
 from mtosi_jms.outcomes import Batches, bulk_reply, heard, only_reply
-from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, Limits, SimpleExchange, Strategy
+from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, Limits, OnConflict, SimpleExchange, Strategy
 from mtosi_jms.replies import ReplyPump
 from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
 from mtosi_jms.shapes import SIMPLE, batch_shape, bulk_shape, has_batches
@@ -60,13 +60,17 @@ class Requestor:
         on_orphan: called with each reply that belongs to no exchange, by a thread that waits for another; once there
             were asynchronous callers, by a thread of its own.
         expect_ack: take a reply without body and batch fields for an acknowledgement, not for the answer (C61).
+        persistent: whether the provider must store requests, where neither the call nor its address says; None: as the
+            profile has it (O6).
+        on_conflict: what a batch number that comes again with another content does, where the call does not say:
+            "error" ends the iteration with a ProtocolError, "keep_first" goes on with the first one (P32).
         outbox: stores each request of a one-way operation before it is sent, PERSISTENT, and until the provider has
             confirmed it. Where there is an answer it is that which confirms, and who waits for it asks again.
         new_id: makes correlation ids.
         clock: seconds, not running backwards.
 
     Raises:
-        ConfigError: both `reply_to` and `temporary_reply`.
+        ConfigError: both `reply_to` and `temporary_reply`; an `on_conflict` that there is not.
         HeaderError: no `sender_uri`.
         NamingError: a reply destination cannot be resolved.
         TransportError: the provider failed.
@@ -85,6 +89,8 @@ class Requestor:
         landing: Landing | None = None,
         on_orphan: Orphans | None = None,
         expect_ack: bool = False,
+        persistent: bool | None = None,
+        on_conflict: OnConflict = "error",
         outbox: OutgoingJournal | None = None,
         new_id: Callable[[], str] = random_id,
         clock: Callable[[], float] = time.monotonic,
@@ -99,7 +105,8 @@ class Requestor:
         self.limits = limits or Limits()
         self._reply_to = reply_to and connection.names.uri_of(reply_to)
         self._failure_reply_to = failure_reply_to and connection.names.uri_of(failure_reply_to)
-        self._expect_ack = expect_ack
+        self._persistent = persistent
+        self._rules = BatchRules(on_conflict=on_conflict, expect_ack=expect_ack)
         self._outbox = outbox
         self._forms = HeaderForms(profile)
         self._new_id = new_id
@@ -238,7 +245,7 @@ class Requestor:
 
         `shape` is what the request's header says of the pattern.
         """
-        target = target_of(self.connection.names, destination, options)
+        target = self._target(destination, options)
         # Where the provider's id will never be known, a peer that sends back this one instead is understood.
         own_id = None if Capability.MESSAGE_IDS in self.connection.capabilities else random_id()
         identifier = self._new_id() if options.correlation_id is None else options.correlation_id
@@ -277,18 +284,28 @@ class Requestor:
             self._pump.sent(opened.ticket, sent.message_id)
         return sent is not None
 
+    def _target(self, destination: Any, options: CallOptions) -> Target:
+        target = target_of(self.connection.names, destination, options)
+        if self._persistent is None or target.options.persistent is not None:
+            return target
+        return target._replace(options=dataclasses.replace(target.options, persistent=self._persistent))
+
     def _exchange(self, identifier: str, now: float, options: CallOptions, *, simple: bool) -> Exchange[Any]:
         limits = self._limits(options)
         if simple:
-            return SimpleExchange(identifier, started=now, limits=limits, expect_ack=self._expect_ack)
-        strict = self.profile.validation == "strict"
-        rules = BatchRules(first=self.profile.first_batch, strict=strict, expect_ack=self._expect_ack)
+            return SimpleExchange(identifier, started=now, limits=limits, expect_ack=self._rules.expect_ack)
+        rules = dataclasses.replace(
+            self._rules,
+            first=self.profile.first_batch,
+            strict=self.profile.validation == "strict",
+            on_conflict=options.on_conflict or self._rules.on_conflict,
+        )
         return BatchAssembler(identifier, started=now, limits=limits, rules=rules)
 
     def _send_one_way(
         self, operation: OperationInfo, destination: Any, request: XmlObject, options: CallOptions
     ) -> None:
-        target = target_of(self.connection.names, destination, options)
+        target = self._target(destination, options)
         header = self._header(operation, target, {}, target.options.correlation_id)
         message = self._message(header, request, target.options, one_way=True)
         if self._outbox is None or target.destination.is_temporary:

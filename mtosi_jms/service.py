@@ -115,6 +115,8 @@ class CallOptions:
         priority: JMSPriority, 0 to 9.
         time_to_live: seconds that a message may live at the provider; 0 for ever (O7).
         persistent: whether the provider must store the request (O6).
+        on_conflict: what a batch number that comes again with another content does: "error" ends the iteration with a
+            ProtocolError, "keep_first" goes on with the first one (P32).
         correlation_id: the header's correlationId instead of a generated one (R3b).
         header: further header fields by Python name (`originator_uri`, `vendor_extensions`, ...).
         on_reply: called with the envelope of each reply before its response is handed out: there stand the header and
@@ -126,6 +128,7 @@ class CallOptions:
     priority: int | None = None
     time_to_live: float | None = None
     persistent: bool | None = None
+    on_conflict: Literal["error", "keep_first"] | None = None
     correlation_id: str | None = None
     header: Mapping[str, Any] = field(default_factory=dict)
     on_reply: Callable[[Any], object] | None = None

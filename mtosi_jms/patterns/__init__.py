@@ -12,7 +12,7 @@ machine has its states in a table that the code runs and docs/patterns.md prints
 from __future__ import annotations
 
 from .batch_table import BatchEvent, BatchState
-from .batches import BatchAssembler, BatchCounts, BatchRules
+from .batches import BatchAssembler, BatchCounts, BatchRules, OnConflict
 from .correlation import HeldReply, Match, Matched, OrphanReason, OrphanReply, PendingExchanges, Strategy
 from .model import (
     Action,
@@ -71,6 +71,7 @@ __all__ = [
     "Limits",
     "Match",
     "Matched",
+    "OnConflict",
     "Orphan",
     "OrphanReason",
     "OrphanReply",

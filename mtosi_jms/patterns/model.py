@@ -40,6 +40,8 @@ class Reply(Generic[P]):
             second reply of a number counts as a duplicate.
         has_body: False for a reply whose SOAP body is empty; only such a reply can be an acknowledgement (C61).
         object_count: managed objects in the reply, None where not counted (only `BatchRules.strict_size` asks).
+        run: the same in all replies of one answer, another one when the supplier answers the request again; empty:
+            unknown, and such replies count as those of one run.
     """
 
     payload: P
@@ -51,6 +53,7 @@ class Reply(Generic[P]):
     body_digest: bytes | str = b""
     has_body: bool = True
     object_count: int | None = None
+    run: str = ""
 
 
 class Clock(StrEnum):
@@ -151,7 +154,8 @@ class Duplicate(Generic[P]):
 
 @dataclass(frozen=True)
 class Conflict(Generic[P]):
-    """A batch number that was already taken, with another body or another end mark: the first one stands."""
+    """A batch number that was already taken, with another body or another end mark; followed by a Fail, or the first
+    one stands."""
 
     reply: Reply[P]
 
