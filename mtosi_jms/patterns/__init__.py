@@ -33,6 +33,7 @@ from .model import (
     ReplyType,
     Stray,
     parse_pattern,
+    rounded,
 )
 from .simple import SimpleEvent, SimpleExchange, SimpleState
 from .supplier import (
@@ -91,4 +92,5 @@ __all__ = [
     "parse_pattern",
     "reply_ids",
     "reply_route",
+    "rounded",
 ]

@@ -47,6 +47,7 @@ from .model import (
     ReplyType,
     Stray,
     earliest,
+    rounded,
 )
 from .sequence import BatchSequence, Known
 from .simple import is_acknowledgement
@@ -119,7 +120,7 @@ class BatchAssembler(Generic[P]):
         counts: what came so far.
     """
 
-    __slots__ = ("_progress", "_sequence", "_started", "correlation_id", "counts", "limits", "rules", "state")
+    __slots__ = ("_asked", "_progress", "_sequence", "_started", "correlation_id", "counts", "limits", "rules", "state")
 
     def __init__(
         self, correlation_id: str, *, started: float, limits: Limits | None = None, rules: BatchRules | None = None
@@ -131,8 +132,7 @@ class BatchAssembler(Generic[P]):
         self.counts = BatchCounts()
         first = self.rules.first
         self._sequence: BatchSequence[P] = BatchSequence(None if first == "auto" else first, self.rules.remember)
-        self._started = started
-        self._progress = started
+        self._started = self._asked = self._progress = started
 
     @property
     def finished(self) -> bool:
@@ -164,10 +164,14 @@ class BatchAssembler(Generic[P]):
             return None
         total = (self._started, self.limits.total, Clock.TOTAL)
         if self.state is BatchState.WAITING:
-            return earliest(total, (self._started, self.limits.first_reply, Clock.FIRST_REPLY))
+            return earliest(total, (self._asked, self.limits.first_reply, Clock.FIRST_REPLY))
         grace = self._progress if self._sequence.only_zero_missing() else None
         gap = (self._progress, self.limits.gap, Clock.GAP)
         return earliest(total, gap, (grace, self.limits.grace, Clock.GRACE))
+
+    def sent(self, now: float) -> None:
+        """The request was sent `now`, in seconds; the first reply is waited for from then on."""
+        self._asked = now
 
     def receive(self, reply: Reply[P], now: float) -> Actions[P]:
         """A reply that correlation gave to this exchange.
@@ -206,13 +210,14 @@ class BatchAssembler(Generic[P]):
         if due is None or now < due[0]:
             return ()
         self._move(BatchEvent.TIMEOUT)
-        return self._give_up(due[1], f"no reply within {now - self._started:g} s, {due[1]} clock")
+        since = self._asked if due[1] is Clock.FIRST_REPLY else self._started
+        return self._give_up(due[1], f" within {rounded(now - since)} s")
 
     def exhaust(self) -> Actions[P]:
         """No reply can come any more (connection lost, folder read to its end): a Fail, unless it has ended."""
         late = self.finished
         self._move(BatchEvent.EXHAUSTED)
-        return () if late else self._give_up("", "the source of replies ended without a reply")
+        return () if late else self._give_up("", "")
 
     def abandon(self) -> None:
         """The caller gave up: what was held is forgotten, replies that still come are orphans."""
@@ -346,12 +351,21 @@ class BatchAssembler(Generic[P]):
         sequence = self._sequence
         return sequence.missing() or sequence.runs.lacking(range(sequence.next - sequence.released, sequence.next))
 
-    def _give_up(self, clock: str, silent: str) -> Actions[P]:
+    def _give_up(self, clock: str, within: str) -> Actions[P]:
+        counts = self.counts
         missing = self._missing()
         held = self._sequence.take_held()
         if self.state is BatchState.UNANSWERED:
-            strays = f"; replies that could not be placed: {self.counts.strays}" if self.counts.strays else ""
-            return (Fail(ReplyTimeoutError(f"{silent}{strays}", self.correlation_id, clock=clock), held),)
+            silent = f"no reply{within}, {clock} clock" if clock else "the source of replies ended without a reply"
+            came = f"replies that could not be placed: {counts.strays}" if counts.strays else "nothing came"
+            if counts.replies > counts.strays:
+                came = "an acknowledgement came, and no answer"
+            return (Fail(ReplyTimeoutError(f"{silent}; {came}", self.correlation_id, clock=clock), held),)
         end_seen = self._sequence.end is not None
-        error = IncompleteBatchError(self.correlation_id, missing, end_seen=end_seen, batches=held, clock=clock)
+        came = f"{counts.released + len(held)} batches came{within}"
+        if self._sequence.whole:
+            came += ", of two answers of the supplier, neither of them whole"
+        error = IncompleteBatchError(
+            self.correlation_id, missing, end_seen=end_seen, batches=held, clock=clock, reason=came
+        )
         return (Fail(error, held),)

@@ -16,6 +16,7 @@ from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 from mtosi_jms.errors import ConfigError, ExchangeError
 
 P = TypeVar("P")
+_COARSE: Final = 9.95
 
 
 class ReplyType(StrEnum):
@@ -70,9 +71,9 @@ class Limits:
     """How long an exchange waits, in seconds; None: without limit (C60).
 
     Attributes:
-        first_reply: from the request to the first reply.
+        first_reply: from when the request was sent to the first reply.
         gap: from one reply that brought something new to the next.
-        total: from the request to the end; replies that keep coming do not move it.
+        total: from the call to the end, sending the request included; replies that keep coming do not move it.
         grace: how long a batch 0 may still come where the peer is known to count from 0 and all others are there
             (C23); replaces `gap` in that one situation when it is shorter.
 
@@ -90,6 +91,11 @@ class Limits:
             value: float | None = getattr(self, name)
             if value is not None and not value > 0:
                 raise ConfigError(f"limit {name} must be more than 0 seconds, not {value!r}")
+
+
+def rounded(seconds: float) -> str:
+    """Seconds for people: whole ones from ten on, below that two digits."""
+    return f"{seconds:.0f}" if seconds >= _COARSE else f"{seconds:.2g}"
 
 
 def earliest(*candidates: tuple[float | None, float | None, Clock]) -> tuple[float, Clock] | None:
@@ -205,6 +211,7 @@ class Exchange(Protocol[P]):
     """What the two machines have in common: all that a requestor needs to pump either."""
 
     correlation_id: str
+    limits: Limits
 
     @property
     def finished(self) -> bool:
@@ -213,6 +220,9 @@ class Exchange(Protocol[P]):
     @property
     def deadline(self) -> tuple[float, Clock] | None:
         """When `tick` will end the exchange, and by which clock; None: never."""
+
+    def sent(self, now: float) -> None:
+        """The request was sent at `now`, in seconds; until it is, it counts as sent at the beginning."""
 
     def receive(self, reply: Reply[P], now: float) -> Actions[P]:
         """A reply of this exchange came at `now`, in seconds."""
