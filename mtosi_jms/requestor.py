@@ -312,11 +312,14 @@ class Requestor:
         since = time.monotonic()
         try:
             if seconds == 0:
-                raise ticket.late(self._clock(), "the request was not sent, for others were before it")
+                raise ticket.late(self._clock(), "the request was not sent: others were before it")
             sent = self._send(opened.destination, opened.message, seconds)
         except BaseException as error:
-            over = isinstance(error, TransportError) and _is_over(since, seconds, error)
-            late = ticket.late(self._clock(), f"the request was not sent, or not confirmed: {error}") if over else None
+            late = None
+            if isinstance(error, TransportError) and _is_over(since, seconds, error):
+                doubtful = isinstance(error, UnknownOutcomeError)
+                became = "whether the request was sent is unknown" if doubtful else "the request was not sent"
+                late = ticket.late(self._clock(), f"{became}: {error}")
             self._pump.close_ticket(ticket)
             if late is not None:
                 raise late from error
@@ -490,7 +493,8 @@ class Requestor:
             soon = self._session.send_soon(target, message, can_wait=True) if self._has_company() else None
             if soon is not None:
                 return soon
-            return self._session.send(target, message, **({} if left is None else {"timeout": left}))
+            send = self._session.send
+            return send(target, message) if left is None else send(target, message, timeout=left)
         finally:
             self._sending.release()
 
