@@ -36,6 +36,7 @@ _SENDER: Final = "mtosi-jms"
 _NAMES: Final = 3
 _GOODBYE: Final = 0.5
 """Seconds that a provider has to answer at least when the connection is closed."""
+_QUICK: Final = 0.25
 _TICK: Final = 0.001
 
 
@@ -87,9 +88,7 @@ def add_parser(subparsers: Any) -> None:
         help="a field of the request, such as meRef=MD=EMS1/ME=NE-7 or filter.location=Delft; may be given again",
     )
     parser.add_argument("--landing", metavar="DIR", help="keep each reply there, before it is acknowledged")
-    parser.add_argument(
-        "--timeout", type=seconds, metavar="S", help="seconds for all of it: connecting, sending, replies"
-    )
+    parser.add_argument("--timeout", type=seconds, metavar="S", help="seconds for it all: to connect, send and receive")
     parser.add_argument("--persistent", action="store_true", help="have the provider store the request")
     parser.add_argument("--stubs", type=words, default=(), metavar="PACKAGE", help="generated packages, asked first")
     shown = parser.add_mutually_exclusive_group()
@@ -188,9 +187,9 @@ def _call(
             landing=landing,
         )
     )
-    # 0 is refused; what the connection took is not there for the replies.
-    left = max(deadline - time.monotonic(), _TICK) if deadline is not None and args.timeout else args.timeout
-    options = CallOptions(timeout=left, persistent=args.persistent or None, on_reply=printer.heard)
+    options = CallOptions(
+        timeout=_time_left(args.timeout, deadline), persistent=args.persistent or None, on_reply=printer.heard
+    )
     try:
         for response in _responses(requestor, args, asked, options):
             printer.show(response)
@@ -198,6 +197,14 @@ def _call(
         printer.show_fault(fault)
         return 1
     return 0
+
+
+def _time_left(seconds: float | None, deadline: float | None) -> float | None:
+    """Seconds for the call; what connecting took is not there for it, where that is worth to be told."""
+    if not seconds or deadline is None:  # 0 is refused by the requestor
+        return seconds
+    left = deadline - time.monotonic()
+    return seconds if seconds - left < _QUICK else max(left, _TICK)
 
 
 def _responses(
