@@ -312,14 +312,14 @@ class Requestor:
         since = time.monotonic()
         try:
             if seconds == 0:
-                raise ticket.late(self._clock(), "the request was not sent: others were before it")
+                raise ticket.late("the request was not sent: others were before it")
             sent = self._send(opened.destination, opened.message, seconds)
         except BaseException as error:
             late = None
             if isinstance(error, TransportError) and _is_over(since, seconds, error):
                 doubtful = isinstance(error, UnknownOutcomeError)
                 became = "whether the request was sent is unknown" if doubtful else "the request was not sent"
-                late = ticket.late(self._clock(), f"{became}: {error}")
+                late = ticket.late(f"{became}: {error}")
             self._pump.close_ticket(ticket)
             if late is not None:
                 raise late from error
@@ -333,7 +333,7 @@ class Requestor:
 
     def too_late(self, opened: OpenedExchange) -> ReplyTimeoutError:
         """The error of an exchange whose time is over while its request stands in line, or is being sent."""
-        return opened.ticket.late(self._clock(), "the request stands in line, or is being sent")
+        return opened.ticket.late("the request stands in line, or is being sent")
 
     def send_request_soon(self, opened: OpenedExchange) -> bool:
         """The same without waiting for anything; False: that cannot be, nothing was sent."""

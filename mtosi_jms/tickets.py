@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from mtosi_jms.errors import ExchangeError, IllegalStateError, IncompleteBatchError, MtosiError, ReplyTimeoutError
 from mtosi_jms.jms import Destination, JmsMessage
-from mtosi_jms.patterns import Clock, Complete, Exchange, Fail, rounded
+from mtosi_jms.patterns import Clock, Complete, Exchange, Fail
 from mtosi_jms.soap import Envelope
 
 log = logging.getLogger(__name__)
@@ -145,15 +145,11 @@ class Ticket:
             log.warning("%s: nobody consumes the destination, a second after the request was sent", self.asked)
         return True
 
-    def late(self, now: float, what: str) -> ReplyTimeoutError:
-        """The error of a request whose time was over before it was sent.
-
-        Args:
-            now: by the requestor's clock.
-            what: what became of it.
-        """
+    def late(self, became: str) -> ReplyTimeoutError:
+        """The error of a request whose time was over before it was sent, and what became of it."""
+        within = self.exchange.limits.of(Clock.TOTAL)
         return ReplyTimeoutError(
-            f"no reply within {rounded(self.time(now) - self._began)} s, {Clock.TOTAL} clock; {what}",
+            f"no reply within {within} s, {Clock.TOTAL} clock; {became}",
             self.correlation_id,
             clock=Clock.TOTAL,
             asked=str(self.asked),

@@ -210,14 +210,13 @@ class BatchAssembler(Generic[P]):
         if due is None or now < due[0]:
             return ()
         self._move(BatchEvent.TIMEOUT)
-        since = self._asked if due[1] is Clock.FIRST_REPLY else self._started
-        return self._give_up(due[1], f" within {rounded(now - since)} s")
+        return self._give_up(due[1], now)
 
     def exhaust(self) -> Actions[P]:
         """No reply can come any more (connection lost, folder read to its end): a Fail, unless it has ended."""
         late = self.finished
         self._move(BatchEvent.EXHAUSTED)
-        return () if late else self._give_up("", "")
+        return () if late else self._give_up(None, 0.0)
 
     def abandon(self) -> None:
         """The caller gave up: what was held is forgotten, replies that still come are orphans."""
@@ -351,17 +350,21 @@ class BatchAssembler(Generic[P]):
         sequence = self._sequence
         return sequence.missing() or sequence.runs.lacking(range(sequence.next - sequence.released, sequence.next))
 
-    def _give_up(self, clock: str, within: str) -> Actions[P]:
+    def _give_up(self, due: Clock | None, now: float) -> Actions[P]:
+        clock = due or ""
         counts = self.counts
         missing = self._missing()
         held = self._sequence.take_held()
         if self.state is BatchState.UNANSWERED:
-            silent = f"no reply{within}, {clock} clock" if clock else "the source of replies ended without a reply"
+            silent = "the source of replies ended without a reply"
+            if due is not None:
+                silent = f"no reply within {self.limits.of(due)} s, {due} clock"
             came = f"replies that could not be placed: {counts.strays}" if counts.strays else "nothing came"
             if counts.replies > counts.strays:
                 came = "an acknowledgement came, and no answer"
             return (Fail(ReplyTimeoutError(f"{silent}; {came}", self.correlation_id, clock=clock), held),)
         end_seen = self._sequence.end is not None
+        within = "" if due is None else f" within {rounded(now - self._started)} s"
         came = f"{counts.released + len(held)} batches came{within}"
         if self._sequence.whole:
             came += ", of two answers of the supplier, neither of them whole"

@@ -86,6 +86,11 @@ class Limits:
     total: float | None = None
     grace: float | None = 5.0
 
+    def of(self, clock: Clock) -> str:
+        """The seconds of one of the clocks, rounded, for people."""
+        seconds: float | None = getattr(self, clock.name.lower())
+        return rounded(seconds or 0.0)
+
     def __post_init__(self) -> None:
         for name in ("first_reply", "gap", "total", "grace"):
             value: float | None = getattr(self, name)

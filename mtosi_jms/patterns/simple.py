@@ -26,7 +26,6 @@ from .model import (
     Reply,
     ReplyType,
     earliest,
-    rounded,
 )
 
 
@@ -147,8 +146,7 @@ class SimpleExchange(Generic[P]):
         if due is None or now < due[0]:
             return ()
         self.state = TABLE[self.state][SimpleEvent.TIMEOUT]
-        since = self._asked if due[1] is Clock.FIRST_REPLY else self._started
-        message = f"no reply within {rounded(now - since)} s, {due[1]} clock; "
+        message = f"no reply within {self.limits.of(due[1])} s, {due[1]} clock; "
         message += "nothing came" if self._acknowledged is None else "an acknowledgement came, and no answer"
         return (Fail(ReplyTimeoutError(message, self.correlation_id, clock=due[1])),)
 
