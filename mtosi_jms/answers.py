@@ -18,7 +18,7 @@ from mtosi_jms.errors import (
     TransportError,
 )
 from mtosi_jms.ids import random_id
-from mtosi_jms.jms import BindingProfile, Destination, JmsMessage, NamingContext
+from mtosi_jms.jms import BindingProfile, Destination, JmsMessage, NamingContext, Properties
 from mtosi_jms.jms.binding import to_jms
 from mtosi_jms.jms.forms import HeaderForms, fits
 from mtosi_jms.jms.table2 import MAX_INTEGER
@@ -338,7 +338,8 @@ class Replies:
         message = stamped(message, None, None)
         if partial:
             self._run = self._run or random_id()
-            message = dataclasses.replace(message, properties={**message.properties, RUN_ID: self._run})
+            properties = Properties.trusted({**message.properties, RUN_ID: self._run})
+            message = dataclasses.replace(message, properties=properties)
         try:
             if partial:
                 if self._window is None:
