@@ -18,11 +18,12 @@ from mtosi_jms.errors import (
     ResourceLimitError,
     TransportError,
 )
-from mtosi_jms.jms import BindingProfile, Destination, JmsMessage, NamingContext
+from mtosi_jms.ids import random_id
+from mtosi_jms.jms import BindingProfile, Destination, JmsMessage, NamingContext, Properties
 from mtosi_jms.jms.binding import to_jms
 from mtosi_jms.jms.forms import HeaderForms, fits
 from mtosi_jms.jms.table2 import MAX_INTEGER
-from mtosi_jms.messages import moment, stamped, whole_number
+from mtosi_jms.messages import RUN_ID, moment, stamped, whole_number
 from mtosi_jms.patterns import (
     Batch,
     BatchPosition,
@@ -159,6 +160,7 @@ class Replies:
         self._session = session
         self._window: SendWindow | None = None
         self._message = message
+        self._run = ""
         self.request = _UNREAD
         self.version = "1.1"
 
@@ -335,6 +337,10 @@ class Replies:
         if route.destination is None:
             return
         message = stamped(message, None, None)
+        if partial:
+            self._run = self._run or random_id()
+            properties = Properties.trusted({**message.properties, RUN_ID: self._run})
+            message = dataclasses.replace(message, properties=properties)
         try:
             if partial:
                 if self._window is None:

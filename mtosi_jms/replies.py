@@ -121,7 +121,7 @@ class ReplyPump(Incoming):
             while True:
                 action = self._turn(ticket, bed)
                 if action is not None:
-                    return reply_of(action)
+                    return reply_of(action, ticket)
                 self._pump(ticket)
                 if self._strays:
                     with self._lock:  # whoever runs the hook cannot be woken to pump

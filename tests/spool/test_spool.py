@@ -29,7 +29,7 @@ from mtosi_jms.jms.message import (
     MessageType,
     is_property_name,
 )
-from mtosi_jms.spool import Spool, SpoolEntry, entries, open_entry, scan
+from mtosi_jms.spool import Spool, entries, open_entry, scan
 from mtosi_jms.spool.sidecar import Sidecar, decode_sidecar, encode_sidecar
 
 NOW = 1_700_000_000_000

@@ -222,24 +222,34 @@ class StompConnection(Connection):
         headers, body = outgoing(self.dialect, self.address_of(destination), sent, reply)
         return sent, ("SEND", headers, body)
 
-    def transmit(self, frame: Frame, *, confirmed: bool) -> None:
-        """Sends a frame; waits for a connection where it was lost, and for the broker's answer if so wanted."""
+    def transmit(self, frame: Frame, *, confirmed: bool, timeout: float | None = None) -> None:
+        """Sends a frame; waits for a connection where it was lost, and for the broker's answer if so wanted.
+
+        Args:
+            frame: what is sent.
+            confirmed: whether the answer is waited for.
+            timeout: seconds that this may take, where that is less than the send time-out.
+        """
         self._send(
             lambda link, deadline: (
                 link.request([frame], deadline - time.monotonic()) if confirmed else link.post([frame], deadline)
-            )
+            ),
+            timeout,
         )
 
     def leave(self, frame: Frame, *, can_wait: bool) -> bool:
         """Has a frame sent soon, also on the next link where this one is lost before; see `Link.leave`."""
         return self.leftovers.leave(encode(*frame), can_wait=can_wait)
 
-    def submit(self, frame: Frame, on_settled: Callable[[MtosiError | None], object]) -> None:
+    def submit(
+        self, frame: Frame, on_settled: Callable[[MtosiError | None], object], timeout: float | None = None
+    ) -> None:
         """Sends a frame, and has it told later what became of it; see `Link.submit`."""
-        self._send(lambda link, deadline: link.submit(frame, on_settled, deadline))
+        self._send(lambda link, deadline: link.submit(frame, on_settled, deadline), timeout)
 
-    def _send(self, sending: Callable[[Link, float], None]) -> None:
-        deadline = time.monotonic() + self.options.send_timeout
+    def _send(self, sending: Callable[[Link, float], None], timeout: float | None) -> None:
+        longest = self.options.send_timeout
+        deadline = time.monotonic() + (longest if timeout is None else min(timeout, longest))
         while True:
             link = self._keeper.link(deadline)
             try:

@@ -215,7 +215,7 @@ class Link:
             for receipt in receipts.values():
                 if not receipt.wait(deadline - time.monotonic()):
                     raise UnknownOutcomeError(
-                        f"{self.address}: no receipt within {seconds:g} s: the outcome is unknown; the broker may be "
+                        f"{self.address}: no receipt within {seconds:.1f} s: the outcome is unknown; the broker may be "
                         "full or busy"
                     )
                 if receipt.refused is not None:
