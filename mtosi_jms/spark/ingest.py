@@ -86,7 +86,7 @@ class IngestResult:
         messages: number of messages by kind, duplicates included.
         vendors: number of objects by manufacturer, the most frequent ones.
         stages: seconds by stage.
-        seconds: in all.
+        seconds: in all, until the tables were made.
         out: where the result lies.
     """
 
@@ -224,10 +224,9 @@ class _Job:
         self._stages[name] = self._stages.get(name, 0.0) + time.perf_counter() - started
 
     def _plan(self, source: SourceOptions) -> Landing:
-        """Look at the landing; where a single fault decides, at every file from end to end."""
-        strict = source.mode is Mode.FAILFAST or source.on_incomplete is OnIncomplete.FAIL
+        """Look at the landing; where a single reject decides, at every file from end to end."""
         with self._stage("plan"):
-            landing = plan_landing(replace(source, verify=Verify.FULL) if strict else source)
+            landing = plan_landing(replace(source, verify=Verify.FULL) if source.mode is Mode.FAILFAST else source)
         if landing.rejects and source.mode is Mode.FAILFAST:
             raise MtosiError("\n".join(str(self._shown_reject(reject)) for reject in landing.rejects))
         if source.on_incomplete is OnIncomplete.FAIL:

@@ -22,6 +22,7 @@ the folder until an ingest has committed all tables.
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import json
 import os
@@ -42,6 +43,8 @@ _JOURNAL: Final = "_swap.json"
 _OLD: Final = "_old"
 _PATIENCE: Final = 60.0
 _PAUSE: Final = 0.02
+_NO_SYNC: Final = (errno.EINVAL, errno.ENOTSUP)
+"""What file systems say that have nothing to sync of a folder, as those over a network."""
 _AT_FDCWD: Final = -100
 _RENAME_EXCHANGE: Final = 2
 
@@ -282,5 +285,8 @@ def _sync(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
+    except OSError as error:
+        if error.errno not in _NO_SYNC:
+            raise
     finally:
         os.close(handle)
