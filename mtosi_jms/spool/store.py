@@ -56,7 +56,7 @@ DEAD: Final = "dead"
 
 _LOCK: Final = "lock"
 _RESERVE: Final = "reserve"
-_ROOM: Final = 1024 * 1024
+_ROOM: Final = 4 * 1024 * 1024
 """Bytes of the reserve, on a file system of eight times as many or more."""
 _BUSY: Final = 30.0
 """Seconds for which another process may be in a transaction."""
