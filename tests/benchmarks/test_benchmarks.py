@@ -40,6 +40,7 @@ def run(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         ("request,batches", (), ["the same XML, no messaging"]),
         ("notifications", (), ["1 subscriber", "10 subscribers", "100 subscribers", "10 subscribers, all get all"]),
         ("send", (), ["send_async, a window of 16", "send with a listener", "send, each waited for"]),
+        ("stored,landed", (), []),
         ("asyncio-1,asyncio-100,asyncio-10000", (), ["asyncio", "threads"]),
         ("selectors", (), ["one comparison", "ten terms", "parse, ten terms", "one comparison in Python"]),
         ("nested", ("pyspark",), ["2,000 objects", "10,000 objects", "lxml's parse alone"]),
