@@ -54,6 +54,6 @@ def clark(namespace: str, local: str) -> str:
 def split_clark(tag: str) -> tuple[str, str]:
     """`{namespace}local` as (namespace, local); the namespace is empty where the tag has none."""
     if tag.startswith("{"):
-        namespace, _, local = tag[1:].partition("}")
+        namespace, _, local = tag[1:].rpartition("}")
         return namespace, local
     return "", tag

@@ -5,8 +5,10 @@ Reading keeps what it cannot place and says so here; `strict=True` turns the fir
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from lxml import etree
 
@@ -35,15 +37,52 @@ class XmlWarning:
         return f"{place}{self.path}: {self.message}".lstrip(": ")
 
 
+class _Children:
+    """The children of one element, counted by name from the first to the last one asked for."""
+
+    __slots__ = ("_coming", "_last", "_parent", "_passed", "_totals", "path")
+
+    def __init__(self, parent: etree._Element, path: str) -> None:
+        self.path = path
+        self._parent = parent
+        self._totals = Counter([child.tag for child in parent])
+        self._restart()
+
+    def _restart(self) -> None:
+        self._coming = iter(self._parent)
+        self._passed = dict.fromkeys(self._totals, 0)
+        self._last: etree._Element | None = None
+
+    def step(self, child: etree._Element) -> str:
+        """The path of a child."""
+        tag = child.tag
+        local = split_clark(str(tag))[1]
+        if self._totals[tag] == 1:
+            return f"{self.path}/{local}"
+        if child is not self._last and not self._count_to(child):
+            self._restart()  # it stands before the last one
+            self._count_to(child)
+        return f"{self.path}/{local}[{self._passed[tag]}]"
+
+    def _count_to(self, child: etree._Element) -> bool:
+        passed = self._passed
+        for sibling in self._coming:
+            passed[sibling.tag] += 1
+            if sibling is child:
+                self._last = child
+                return True
+        return False
+
+
 class ElementPaths:
     """Paths of elements of one document, `/Envelope/Body/notify/message[2]`.
 
-    Positions count on from the last one asked for among the same siblings, so that a warning in each of a hundred
-    thousand siblings does not cost the square of that.
+    What was counted once is remembered: a warning in each of a hundred thousand siblings, of one name or of as many,
+    costs no more than a look at each.
     """
 
     def __init__(self) -> None:
-        self._last: dict[tuple[etree._Element, str], tuple[etree._Element, int]] = {}
+        self._known: dict[etree._Element, _Children] = {}
         self._top: etree._Element | None = None
         self._above = ""
 
@@ -54,43 +93,33 @@ class ElementPaths:
             element: paths below it begin with its own; what was remembered of others is forgotten.
             path: its path.
         """
-        self._last.clear()
+        self._known.clear()
         self._top = element
         self._above = path
 
     def of(self, element: etree._Element) -> str:
         """The path of an element from its root; local names, positions where there are equal siblings."""
-        steps: list[str] = []
-        for node in (element, *element.iterancestors()):
-            if node is self._top:
-                return "/".join([self._above, *reversed(steps)])
-            steps.append(self._step(node))
-        return "/" + "/".join(reversed(steps))
+        children = self._known.get(element.getparent()) if element is not self._top else None
+        if children is not None:
+            return children.step(element)
+        steps = [element]
+        while steps[-1] is not self._top and steps[-1] not in self._known:
+            parent = steps[-1].getparent()
+            if parent is None:
+                break
+            steps.append(parent)
+        node = steps.pop()
+        path = self._known[node].path if node in self._known else self._first(node)
+        while steps:
+            children = self._known.get(node)
+            if children is None:
+                children = self._known[node] = _Children(node, path)
+            node = steps.pop()
+            path = children.step(node)
+        return path
 
-    def _step(self, element: etree._Element) -> str:
-        tag = str(element.tag)
-        local = split_clark(tag)[1]
-        parent = element.getparent()
-        if parent is None:
-            return local
-        number = self._number(element, parent, tag)
-        alone = number == 1 and next(element.itersiblings(tag), None) is None
-        return local if alone else f"{local}[{number}]"
-
-    def _number(self, element: etree._Element, parent: etree._Element, tag: str) -> int:
-        known, number = self._last.get((parent, tag), (None, 0))
-        if known is not element:
-            number = self._count_on(element, known, number, tag)
-            self._last[parent, tag] = element, number
-        return number
-
-    def _count_on(self, element: etree._Element, known: etree._Element | None, number: int, tag: str) -> int:
-        if known is not None:
-            for sibling in known.itersiblings(tag):
-                number += 1
-                if sibling is element:
-                    return number
-        return 1 + sum(1 for _ in element.itersiblings(tag, preceding=True))
+    def _first(self, element: etree._Element) -> str:
+        return self._above if element is self._top else f"/{split_clark(str(element.tag))[1]}"
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from mtosi_jms.namespaces import XSI, split_clark
 from mtosi_jms.xmlbind.plan import OBJECT, STRING, Plan, Slot, Wildcard
 from mtosi_jms.xmlbind.registry import XSI_NIL, find_element
 from mtosi_jms.xmlbind.simpletypes import QNameType, SimpleType
-from mtosi_jms.xmlbind.values import BLANKS, Anchor, Extras, Kept, Leaf, Nil, RawXml
+from mtosi_jms.xmlbind.values import BLANKS, Anchor, Extras, Kept, Leaf, Nil
 
 if TYPE_CHECKING:
     from mtosi_jms.xmlbind.decoder import Reader
@@ -113,7 +113,7 @@ class Keeper:
         first = text = self.element.text or ""
         for child in self.element:
             self._add("unknown-element", f"unknown element {split_clark(str(child.tag))[1]} is kept as XML", child)
-            self.extras.elements.append(Kept(RawXml.from_element(child), None, child.tail or ""))
+            self.extras.elements.append(Kept(self.reader.kept(child), None, child.tail or ""))
             text += child.tail or ""
         value, exact = self._convert(slot.target, text, self.element, "content")
         if value is _MISSING:
@@ -283,7 +283,7 @@ class Keeper:
 
     def _keep(self, child: etree._Element) -> None:
         """Keep a child as XML, after the value that was bound before it."""
-        self.extras.elements.append(Kept(RawXml.from_element(child), self._anchor()))
+        self.extras.elements.append(Kept(self.reader.kept(child), self._anchor()))
 
     def _anchor(self) -> Anchor:
         if not self._before:

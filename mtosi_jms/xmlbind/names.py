@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from mtosi_jms.namespaces import XML, split_clark
+from mtosi_jms.xmlbind.canonical import declaration
 from mtosi_jms.xmlbind.registry import known_prefix
-from mtosi_jms.xmlbind.writeplan import WritePlan, escape_attribute
+from mtosi_jms.xmlbind.writeplan import WritePlan
 
 _MOST_TOLD: Final = 256
 _told: dict[tuple[frozenset[WritePlan], frozenset[str], frozenset[str]], str] = {}
@@ -37,7 +38,7 @@ class Names:
         if told is None:
             needed = self.namespaces.union(*(plan.namespaces for plan in self.plans)) - but - {XML, ""}
             pairs = sorted((self._prefix(namespace), namespace) for namespace in needed)
-            told = "".join(f' xmlns:{prefix}="{escape_attribute(namespace)}"' for prefix, namespace in pairs)
+            told = "".join(declaration(prefix, namespace) for prefix, namespace in pairs)
             if not self._prefixes:
                 if len(_told) >= _MOST_TOLD:
                     _told.clear()

@@ -215,7 +215,7 @@ def plain_octets(data: bytes, limits: Limits) -> tuple[str | None, bool]:
 def _is_within(data: bytes, limits: Limits) -> bool:
     """Whether a document keeps to limits if it is read without a tree."""
     roomy = limits.max_depth >= _DEPTH_OF_PATTERNS and limits.max_attributes >= _CROWD_OF_ISLANDS
-    return roomy and len(data) <= limits.max_bytes
+    return roomy and len(data) <= limits.max_bytes and data.count(b"xmlns") <= limits.max_namespaces
 
 
 def _is_unicode(data: bytes) -> bool:

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from lxml import etree
 
-from mtosi_jms.errors import EncodeError, ForbiddenXmlError, MalformedXmlError
+from mtosi_jms.errors import EncodeError, MalformedXmlError
 from mtosi_jms.namespaces import split_clark
+from mtosi_jms.xmlbind.canonical import canonical
 from mtosi_jms.xmlbind.parser import Limits, make_parser, parse_xml
+from mtosi_jms.xmlbind.scopes import Scopes
 
 if TYPE_CHECKING:
     from mtosi_jms.xmlbind.table import ClassTable
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 BLANKS: Final = " \t\r\n"
 """What XML calls white space; Python knows more of it, which in XML is text."""
 
-_PREFIX = re.compile(r"([^\W\d][\w.\-]*):(?=[^\W\d]|\*)")
 _NO_BOUNDS: Final = Limits(huge=True)
 
 
@@ -67,16 +68,17 @@ class RawXml:
         Raises:
             MalformedXmlError: it is no well-formed element.
         """
-        canonical = RawXml.from_element(parse_xml(xml))
-        self.xml: bytes = canonical.xml
-        self.tag: str = canonical.tag
+        element = parse_xml(xml)
+        self.xml: bytes = canonical(element, Scopes())
+        self.tag: str = str(element.tag)
 
     @classmethod
-    def from_element(cls, element: etree._Element) -> RawXml:
+    def from_element(cls, element: etree._Element, scopes: Scopes | None = None) -> RawXml:
         """Keep an element of a parsed document, with every namespace that it needs.
 
         Args:
             element: an element of any lxml parser; comments and processing instructions in it are left out.
+            scopes: of its document, where more than one element of it is kept.
 
         Raises:
             MalformedXmlError: it is no element but a comment or the like.
@@ -84,17 +86,9 @@ class RawXml:
         """
         if not isinstance(element.tag, str):
             raise MalformedXmlError("not an element", line=element.sourceline)
-        if next(element.iter(etree.Entity, etree.Comment, etree.PI), None) is not None:  # of another parser
-            if next(element.iter(etree.Entity), None) is not None:
-                raise ForbiddenXmlError("entity references are not allowed", line=element.sourceline)
-            element = _again(element)
         raw = cls.__new__(cls)
         raw.tag = str(element.tag)
-        prefixes = _prefixes_in_content(element)
-        try:
-            raw.xml = _canonical(element, prefixes)
-        except etree.C14NError:
-            raw.xml = _with_relative_namespaces(element, prefixes)
+        raw.xml = canonical(element, Scopes() if scopes is None else scopes)
         return raw
 
     def element(self) -> etree._Element:
@@ -123,47 +117,6 @@ class RawXml:
 
     def __setstate__(self, state: tuple[str, bytes]) -> None:
         self.tag, self.xml = state
-
-
-def _again(element: etree._Element) -> etree._Element:
-    """An element as our own parser gives it, alone; a deep copy would lose prefixes that only content uses."""
-    return etree.fromstring(etree.tostring(element, encoding="utf-8", with_tail=False), make_parser(_NO_BOUNDS))
-
-
-def _canonical(element: etree._Element, prefixes: list[str]) -> bytes:
-    xml: bytes = etree.tostring(
-        element,
-        method="c14n",
-        exclusive=True,
-        with_comments=False,
-        with_tail=False,
-        inclusive_ns_prefixes=prefixes or None,
-    )
-    return xml
-
-
-def _with_relative_namespaces(element: etree._Element, prefixes: list[str]) -> bytes:
-    """The XML of an element in whose scope a namespace such as `vendor.v1` is declared: there is no canonical form of
-    relative URIs. Where it is declared and not used, leaving the declaration out helps."""
-    alone = _again(element)
-    etree.cleanup_namespaces(alone, keep_ns_prefixes=prefixes)
-    try:
-        return _canonical(alone, prefixes)
-    except etree.C14NError:
-        plain: bytes = etree.tostring(alone, encoding="utf-8", with_tail=False)
-        return plain
-
-
-def _prefixes_in_content(element: etree._Element) -> list[str]:
-    """Prefixes that content, not names, refers to (`xsi:type="v:T"`, `/me:me[1]`): canonical form would drop their
-    declarations."""
-    used: set[str] = set()
-    for node in element.iter(etree.Element):
-        tail = None if node is element else node.tail  # what follows the element is no part of it
-        for text in (node.text, tail, *node.values()):
-            if text and ":" in text and (prefixes := set(_PREFIX.findall(text)) - used):
-                used.update(prefixes.intersection(key for key in node.nsmap if key))
-    return sorted(used)
 
 
 class XmlEnum(StrEnum):
