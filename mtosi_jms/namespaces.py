@@ -11,6 +11,7 @@ from typing import Final
 XSI: Final = "http://www.w3.org/2001/XMLSchema-instance"
 XSD: Final = "http://www.w3.org/2001/XMLSchema"
 XML: Final = "http://www.w3.org/XML/1998/namespace"
+XMLNS: Final = "http://www.w3.org/2000/xmlns/"
 
 SOAP11: Final = "http://schemas.xmlsoap.org/soap/envelope/"
 SOAP12: Final = "http://www.w3.org/2003/05/soap-envelope"

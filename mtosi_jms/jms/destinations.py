@@ -37,8 +37,10 @@ class Destination:
     def __post_init__(self) -> None:
         if not self.kind:
             raise ConfigError("a destination is a Queue, a Topic, a TemporaryQueue or a TemporaryTopic")
-        if not self.name or not self.name.isprintable():
-            raise ConfigError(f"{self.kind} name {self.name!r}: it must not be empty nor hold control characters")
+        if not isinstance(self.name, str) or not self.name or not self.name.isprintable():
+            raise ConfigError(
+                f"{self.kind} name {self.name!r}: it is text, and must not be empty nor hold control characters"
+            )
 
     @property
     def is_plain(self) -> bool:

@@ -53,9 +53,10 @@ def parse(
         MalformedXmlError, ForbiddenXmlError: not XML that may be read.
         EnvelopeError: no SOAP envelope, or one without a body.
         DecodeError: in strict mode.
+        ConfigError: `data` is neither bytes nor text.
     """
-    data = data if isinstance(data, str) else bytes(data)
-    wire = data if isinstance(data, bytes) else to_bytes(data)
+    wire = to_bytes(data)
+    data = data if isinstance(data, str) else wire
     again = partial(parse, data, package=package, limits=limits)
     parts = frames.read_framed(wire, package, limits)
     if parts is not None:

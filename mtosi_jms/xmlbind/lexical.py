@@ -13,6 +13,8 @@ import re
 from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
 
+from mtosi_jms.errors import ConfigError
+
 _ZONE = r"(Z|[+-]\d\d:\d\d)?"
 _DATE = r"(-?\d{4,})-(\d\d)-(\d\d)"
 _TIME = r"(\d\d):(\d\d):(\d\d)(?:\.(\d+))?"
@@ -50,14 +52,20 @@ class Duration:
         """The duration as a timedelta.
 
         Raises:
-            ValueError: it holds months, which have no fixed length.
+            ConfigError: it holds months, which have no fixed length, or more than Python's timedelta can.
         """
         if self.months:
-            raise ValueError("a duration with years or months has no fixed length")
-        return dt.timedelta(microseconds=int(self.seconds * 1_000_000))
+            raise ConfigError("a duration with years or months has no fixed length")
+        try:
+            return dt.timedelta(microseconds=int(self.seconds * 1_000_000))
+        except (ArithmeticError, TypeError, ValueError):
+            raise ConfigError(f"{self.seconds!r:.60} seconds are more than a timedelta holds, or no number") from None
 
     def __str__(self) -> str:
-        return format_duration(self)
+        try:
+            return format_duration(self)
+        except (ArithmeticError, TypeError, ValueError) as error:
+            raise ConfigError(f"no duration: {error}") from None
 
 
 def parse_boolean(text: str) -> bool:

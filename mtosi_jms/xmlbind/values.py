@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from lxml import etree
 
-from mtosi_jms.errors import EncodeError, MalformedXmlError
+from mtosi_jms.errors import ConfigError, EncodeError, MalformedXmlError
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.xmlbind.canonical import canonical
 from mtosi_jms.xmlbind.parser import Limits, make_parser, parse_xml
@@ -81,9 +81,12 @@ class RawXml:
             scopes: of its document, where more than one element of it is kept.
 
         Raises:
+            ConfigError: it is nothing that lxml parsed.
             MalformedXmlError: it is no element but a comment or the like.
             ForbiddenXmlError: it holds entity references.
         """
+        if not isinstance(element, etree._Element):
+            raise ConfigError(f"an element that lxml parsed is needed, not {type(element).__name__}")
         if not isinstance(element.tag, str):
             raise MalformedXmlError("not an element", line=element.sourceline)
         raw = cls.__new__(cls)

@@ -1,4 +1,4 @@
-"""Kept XML where a namespace is a relative URI, which libxml2 gives no canonical form: official samples declare `vendor.v1`."""
+"""Kept XML where a namespace is a relative URI, which libxml2 gives no canonical form: samples declare `vendor.v1`."""
 
 from __future__ import annotations
 
