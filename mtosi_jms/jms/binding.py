@@ -109,7 +109,7 @@ def map_header(
 
 
 def _check_header(header: object) -> None:
-    if not isinstance(header, XmlObject):
+    if not isinstance(header, XmlObject) or not hasattr(header, "msg_type"):
         raise ConfigError(f"an MTOSI header is needed, not {type(header).__name__}")
 
 

@@ -140,7 +140,7 @@ def _one_of(kind: type[E], value: object) -> E:
     """The member of an enumeration that has a value."""
     try:
         return kind(value)
-    except (TypeError, ValueError):
+    except (ArithmeticError, TypeError, ValueError):
         names = " or ".join(member.name for member in kind)
         raise ConfigError(f"{kind.__name__} {value!r:.60}: {names} is needed") from None
 

@@ -48,7 +48,8 @@ class JmsUri:
     def __post_init__(self) -> None:
         if not isinstance(self.parameters, Mapping):
             raise NamingError(str(self.variant), "parameters are a mapping of names to values")
-        for text in (self.variant, self.name, *self.parameters, *self.parameters.values()):
+        texts: tuple[object, ...] = (self.variant, self.name, *self.parameters, *self.parameters.values())
+        for text in texts:
             if not isinstance(text, str) or _SURROGATE.search(text):
                 raise NamingError(f"jms:{self.variant!r}", "names and values are text, of characters that UTF-8 has")
         if not _VARIANT.fullmatch(self.variant):

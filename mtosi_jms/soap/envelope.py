@@ -147,7 +147,7 @@ class Envelope:
 
     def _check(self) -> None:
         """Look over what anybody may have set, as far as no writer does."""
-        if self.version not in _NAMESPACES.keys():
+        if self.version not in tuple(_NAMESPACES):
             raise EncodeError(f"SOAP has no version {self.version!r:.20}", "version")
         if self.fault is not None and not isinstance(self.fault, MtosiFault):
             raise EncodeError(f"MtosiFault is needed, not {type(self.fault).__name__}", "fault")

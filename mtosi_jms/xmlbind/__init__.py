@@ -137,7 +137,7 @@ def decode(
         DecodeError: in strict mode.
         ConfigError: `data` is neither of these, or `cls` no generated class.
     """
-    if cls is not None and not (isinstance(cls, type) and hasattr(cls, "__xml__")):
+    if cls is not None and not hasattr(cls, "__xml__"):
         raise ConfigError("decode takes a generated class")
     if isinstance(data, etree._Element):
         element = without_comments(data)
