@@ -83,7 +83,7 @@ class Envelope:
     warnings: list[XmlWarning] = field(default_factory=list)
     blocks: list[RawXml] = field(default_factory=list)
     more: list[RawXml] = field(default_factory=list)
-    attributes: dict[str, dict[str, str]] = field(default_factory=dict)
+    attributes: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
     version: str = "1.1"
     source: str | None = None
     origin: Origin | None = field(default=None, repr=False, compare=False)

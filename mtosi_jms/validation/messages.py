@@ -31,8 +31,8 @@ def readable(message: str, element: etree._Element | None) -> str:
         prefixes = {uri: prefix for prefix, uri in element.nsmap.items()}
         # Of several prefixes for one namespace the element's own is the one that the reader sees.
         prefixes[split_clark(str(element.tag))[0]] = element.prefix
-        if is_secret(split_clark(str(element.tag))[1]):
-            place, colon, finding = message.partition("': ")
+        place, colon, finding = message.partition("': ")
+        if is_secret(place) or is_secret(split_clark(str(element.tag))[1]):
             message = place + colon + _VALUE.sub(MASK, finding)
 
     def shorten(match: re.Match[str]) -> str:

@@ -14,7 +14,7 @@ from lxml import etree
 
 from mtosi_jms.errors import DecodeError, ForbiddenXmlError
 from mtosi_jms.xmlbind.fast import NOT_PLAIN, FastPlan, fast_plan, read_fast
-from mtosi_jms.xmlbind.issues import Issues
+from mtosi_jms.xmlbind.issues import Issues, shown
 from mtosi_jms.xmlbind.keeper import Keeper
 from mtosi_jms.xmlbind.plan import KEEP, STRING, Slot, plan_of
 from mtosi_jms.xmlbind.registry import XSI_NIL, XSI_TYPE, find_element, find_type
@@ -224,7 +224,7 @@ class Reader:
     def not_nil(self, element: etree._Element, text: str, *, nillable: bool) -> None:
         """Report an xsi:nil that is not true, where it should not be or is no boolean; it is kept as an attribute."""
         if text.strip() not in _NO:
-            self.issues.add("bad-value", f"xsi:nil {text[:60]!r}: not a boolean", element)
+            self.issues.add("bad-value", f"xsi:nil {shown(text, element)}: not a boolean", element)
         elif not nillable:
             self.issues.add("nil", "xsi:nil on an element that is not nillable", element)
 
@@ -246,18 +246,20 @@ class Reader:
         """
         name = self.qname(text, element)
         if name is None:
-            self.issues.add("xsi-type", f"xsi:type {text!r} has an undeclared prefix", element)
+            self.issues.add("xsi-type", f"xsi:type {shown(text, element)} has an undeclared prefix", element)
             return None
         found = find_type(name, table.module.root)
         declared = table.declared
         if name == declared.type_qname and declared.type_name:
             return None
         if found is None or not hasattr(found, "__xml__"):
-            self.issues.add("xsi-type", f"xsi:type {text!r} names no known type", element)
+            self.issues.add("xsi-type", f"xsi:type {shown(text, element)} names no known type", element)
             return None
         derived: ClassTable = found.__xml__
         if not derived.is_a(declared):
-            self.issues.add("xsi-type", f"xsi:type {text!r} is not derived from {declared.type_qname}", element)
+            self.issues.add(
+                "xsi-type", f"xsi:type {shown(text, element)} is not derived from {declared.type_qname}", element
+            )
             return None
         return derived
 

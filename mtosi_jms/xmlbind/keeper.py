@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lxml import etree
 
-from mtosi_jms.masking import MASK, is_secret
+from mtosi_jms.masking import MASK
 from mtosi_jms.namespaces import XSI, split_clark
+from mtosi_jms.xmlbind.issues import shown
 from mtosi_jms.xmlbind.plan import OBJECT, STRING, Plan, Slot, Wildcard
 from mtosi_jms.xmlbind.registry import XSI_NIL, find_element
 from mtosi_jms.xmlbind.simpletypes import QNameType, SimpleType
@@ -224,10 +225,8 @@ class Keeper:
         return value, False
 
     def _bad_value(self, what: str, text: str, problem: str, element: etree._Element) -> None:
-        if is_secret(split_clark(str(element.tag))[1]):
-            self._add("bad-value", f"{what} {MASK}: it does not fit its type", element)
-        else:
-            self._add("bad-value", f"{what} {text[:60]!r}: {problem}", element)
+        told = shown(text, element, what)
+        self._add("bad-value", f"{what} {told}: {'it does not fit its type' if told == MASK else problem}", element)
 
     def _qname(self, kind: QNameType, text: str, element: etree._Element, what: str) -> tuple[Any, bool]:
         name = self.reader.qname(text, element)
@@ -241,7 +240,7 @@ class Keeper:
 
     def _stray_text(self, text: str, previous: etree._Element | None) -> None:
         """Character data between elements."""
-        self._add("stray-text", f"text {text.strip(BLANKS)[:60]!r} between elements is kept")
+        self._add("stray-text", f"text {shown(text.strip(BLANKS), self.element)} between elements is kept")
         text = text.strip(BLANKS)
         kept = self.extras.elements
         anchor = self._anchor()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from lxml import etree
 
 from mtosi_jms.errors import ConfigError, EncodeError, MalformedXmlError
+from mtosi_jms.masking import MASK, is_secret
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.xmlbind.canonical import canonical
 from mtosi_jms.xmlbind.parser import Limits, make_parser, parse_xml
@@ -43,7 +44,10 @@ class Nil:
         return False
 
     def __repr__(self) -> str:
-        return f"Nil({dict(self.attributes)!r})" if self.attributes else "NIL"
+        if not self.attributes:
+            return "NIL"
+        shown = (f"{name!r}: {MASK if is_secret(name) else repr(text)}" for name, text in self.attributes.items())
+        return f"Nil({{{', '.join(shown)}}})"
 
 
 NIL: Final = Nil()
@@ -168,7 +172,7 @@ class Leaf:
 
     value: Any = field(repr=False)  # it may be a credential
     text: str = field(repr=False)
-    attributes: tuple[tuple[str, str], ...] = ()
+    attributes: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     def holds(self, value: Any) -> bool:
         """Whether the record still speaks of a value; of NaN, which equals nothing, too."""
@@ -193,12 +197,13 @@ class Kept:
 
     xml: RawXml
     after: Anchor = None
-    tail: str = ""
+    tail: str = field(default="", repr=False)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Extras:
-    """What an object carries besides its typed fields, so that nothing read is lost.
+    """What an object carries besides its typed fields, so that nothing read is lost. Its `repr` shows names alone: the
+    values may be those of a credential.
 
     Attributes:
         elements: unknown or unreadable child elements, in document order.
@@ -219,6 +224,13 @@ class Extras:
     texts: dict[Anchor, str] = field(default_factory=dict)
     excused: frozenset[str] = frozenset()
     element: str = ""
+
+    def __repr__(self) -> str:
+        names = {"elements": [kept.xml.tag for kept in self.elements], "attributes": list(self.attributes)}
+        names |= {"leaves": [name for name, _ in self.leaves], "excused": sorted(self.excused)}
+        facts = [f"{name}={held!r}" for name, held in names.items() if held]
+        facts += [f"{len(self.texts)} texts"] if self.texts else []
+        return f"<Extras {', '.join(facts)}>" if facts else "<Extras>"
 
     @property
     def text(self) -> str:
