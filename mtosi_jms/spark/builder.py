@@ -57,6 +57,8 @@ class RowBuilder:
 
     Attributes:
         rows: how many rows wait for the next batch.
+        paths: of the message's elements where all of it is in memory, None where it is read piece by piece; `begin`
+            sets None.
     """
 
     def __init__(self, schema: pa.Schema, object_types: tuple[str, ...], corrupt: str | None = None) -> None:

@@ -45,7 +45,7 @@ def canonical(element: etree._Element, scopes: Scopes) -> bytes:
         return _tree(element, referred, own).encode()
     name, tag, _ = _start(element, {}, own)
     text = element.text
-    return f"{tag}{_escaped(text) if text else ''}</{name}>".encode()
+    return f"{tag}{_escaped(text)}</{name}>".encode() if text else f"{tag}</{name}>".encode()
 
 
 def declaration(prefix: str, namespace: str) -> str:
@@ -108,16 +108,23 @@ def _start(node: etree._Element, in_force: Spaces, own: Spaces) -> tuple[str, st
         if in_force.get(prefix, "") != namespace:
             undo.append((prefix, in_force.get(prefix)))
             in_force[prefix] = namespace
-    if len(undo) > 1:
+    if not undo:
+        return name, f"<{name}{attributes}>", undo
+    if len(undo) == 1:
+        declared = declaration(undo[0][0], in_force[undo[0][0]])
+    else:
         undo.sort()
-    declared = "".join([declaration(prefix, in_force[prefix]) for prefix, _ in undo]) if undo else ""
+        declared = "".join([declaration(prefix, in_force[prefix]) for prefix, _ in undo])
     return name, f"<{name}{declared}{attributes}>", undo
 
 
 def _attributes(node: etree._Element, in_force: Spaces, undo: Undo) -> str:
     """The attributes of an element, by namespace and name."""
+    given = attributes_of(node)
+    if len(given) == 1 and given[0][0][0] != "{":
+        return f' {given[0][0]}="{_attribute_text(given[0][1])}"'
     written: list[tuple[str, str, str]] = []
-    for at, (tag, text) in enumerate(attributes_of(node), start=1):
+    for at, (tag, text) in enumerate(given, start=1):
         if tag[0] != "{":
             written.append(("", tag, f' {tag}="{_attribute_text(text)}"'))
             continue
