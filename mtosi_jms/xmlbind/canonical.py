@@ -142,10 +142,12 @@ def _attributes(node: etree._Element, in_force: Spaces, undo: Undo) -> str:
 @lru_cache(256)
 def _nth_name(at: int) -> Any:
     """What tells the name, prefix included, of an element's attribute; they are numbered from 1."""
-    return etree.XPath(f"name(@*[{at}])")
+    return etree.XPath(f"name(@*[{at}])", smart_strings=False, regexp=False)
 
 
 def _attribute_text(text: str) -> str:
+    if text.isalnum():
+        return text
     if "&" in text:
         text = text.replace("&", "&amp;")
     if "<" in text:

@@ -11,7 +11,7 @@ from mtosi_jms.namespaces import clark
 
 _MOST_KNOWN: Final = 4096
 _FEW: Final = 16
-_ATTRIBUTES: Final = etree.XPath("@*")
+_ATTRIBUTES: Final = etree.XPath("@*", regexp=False)
 _OF_ONE: Final = ("start-ns", "start")
 
 

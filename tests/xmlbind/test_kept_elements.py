@@ -101,8 +101,11 @@ def test_a_hundred_thousand_documents_agree_and_cost_little_more_than_libxml2(ca
     for _ in range(ENDURANCE):
         document = maker.document()
         accepted += agrees(document)
-        if cpu(decoded, document, 1) > WORTH_TIMING and (ours := cpu(decoded, document, 3)) > WORTH_TIMING:
-            ratios.append(ours / cpu(tree, document, 5))
+        if cpu(decoded, document, 3) > WORTH_TIMING:
+            ratio = cpu(decoded, document, 5) / cpu(tree, document, 10)
+            if ratio > MOST_TIMES_LIBXML2:  # the machine did something else meanwhile, or it is so
+                ratio = cpu(decoded, document, 50) / cpu(tree, document, 100)
+            ratios.append(ratio)
     ratios.sort()
     with capsys.disabled():
         print(
