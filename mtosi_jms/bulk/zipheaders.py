@@ -21,6 +21,9 @@ _LOCATOR_64: Final = struct.Struct("<4sIQI")
 _DESCRIPTORS: Final = {form.size: form for form in (struct.Struct("<3I"), struct.Struct("<I2Q"))}
 _DESCRIPTOR_MARK: Final = b"PK\x07\x08"
 _DIRECTORY_ENTRY: Final = 46
+_LENGTHS_AT: Final = 28
+_LENGTHS: Final = struct.Struct("<3H")
+"""Of name, extra fields and comment of a directory's entry."""
 _SIZES_64: Final = struct.Struct("<2H2Q")
 _SIZES_64_ID: Final = 1
 _NOT_HERE: Final = 0xFFFFFFFF
@@ -88,10 +91,10 @@ def _check_member(info: zipfile.ZipInfo, file: IO[bytes], end: int) -> int | Non
     if mark != b"PK\x03\x04" or _Facts(name, flags, method, crc, packed, size) != told or not stored:
         return None
     after: int = info.header_offset + _LOCAL.size + named + more + packed
-    if not flags & _SIZES_FOLLOW or after >= end:
+    if not flags & _SIZES_FOLLOW:
         return after
     file.seek(after)
-    descriptor = file.read(min(end - after, 64)).removeprefix(_DESCRIPTOR_MARK)
+    descriptor = file.read(min(max(end - after, 0), 64)).removeprefix(_DESCRIPTOR_MARK)
     form = _DESCRIPTORS.get(len(descriptor))
     return end if form is not None and form.unpack(descriptor) == told[3:] else None
 
@@ -121,11 +124,14 @@ def _check_end(archive: zipfile.ZipFile, file: IO[bytes], path: str) -> None:
     end = at
     if _NOT_HERE_16 in (here, number) or _NOT_HERE in (size, start):
         end, here, number, size, start = _end_64(file, at, (here, number, size, start))
-    entries = archive.infolist()
-    told: Any = (mark, disk, first_disk, here, number, size, start, comment)
-    length = sum(_DIRECTORY_ENTRY + len(_told(info).name) + len(info.extra) + len(info.comment) for info in entries)
-    found = (b"PK\x05\x06", 0, 0, len(entries), len(entries), length, archive.start_dir, len(archive.comment))
-    if told != found or start + size != end:
+    entries = len(archive.infolist())
+    told: Any = (mark, disk, first_disk, here, number, start, comment)
+    found = (b"PK\x05\x06", 0, 0, entries, entries, archive.start_dir, len(archive.comment))
+    at = start
+    for _ in range(entries if told == found else 0):
+        file.seek(at + _LENGTHS_AT)
+        at += _DIRECTORY_ENTRY + sum(_LENGTHS.unpack(file.read(_LENGTHS.size)))
+    if told != found or not at == start + size == end:
         raise ArchiveError(path, "the end of the archive does not say what its directory has")
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _CLARK: Final = re.compile(r"\{([^{}\s']*)\}(?=[\w*])")
 _MTOP: Final = re.compile(r"http://www\.tmforum\.org/mtop/\w+/xsd/([\w.-]+)/v[\w.-]+$")
 _ROOT_FINDING: Final = "No matching global declaration"
-_VALUE: Final = re.compile(r"(?<=value )'.*'(?= (?:is|has|does))|'.*'(?= is not a valid value)", re.DOTALL)
+_VALUE: Final = re.compile(r"(?<=value )'.*'(?= (?:is|has|does|of))|'.*'(?= is not a valid value)", re.DOTALL)
 
 
 def readable(message: str, element: etree._Element | None) -> str:

@@ -56,9 +56,12 @@ class Duration:
         """
         if self.months:
             raise ConfigError("a duration with years or months has no fixed length")
+        seconds: object = self.seconds
+        if not isinstance(seconds, (int, Decimal)):
+            raise ConfigError(f"a number of seconds is needed, not {type(seconds).__name__}")
         try:
             return dt.timedelta(microseconds=int(self.seconds * 1_000_000))
-        except (ArithmeticError, TypeError, ValueError):
+        except (ArithmeticError, ValueError):
             raise ConfigError(f"{self.seconds!r:.60} seconds are more than a timedelta holds, or no number") from None
 
     def __str__(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import total_ordering
 from math import isnan
@@ -226,11 +226,9 @@ class Extras:
     element: str = ""
 
     def __repr__(self) -> str:
-        names = {"elements": [kept.xml.tag for kept in self.elements], "attributes": list(self.attributes)}
-        names |= {"leaves": [name for name, _ in self.leaves], "excused": sorted(self.excused)}
-        facts = [f"{name}={held!r}" for name, held in names.items() if held]
-        facts += [f"{len(self.texts)} texts"] if self.texts else []
-        return f"<Extras {', '.join(facts)}>" if facts else "<Extras>"
+        held = ((part.name, getattr(self, part.name)) for part in fields(self))
+        shown = (f"{name}={list(value) if isinstance(value, Mapping) else value!r}" for name, value in held if value)
+        return f"Extras({', '.join(shown)})"
 
     @property
     def text(self) -> str:
