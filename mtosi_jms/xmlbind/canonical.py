@@ -7,18 +7,18 @@ among them), and has no form for relative ones. lxml's elements do not tell the 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 from lxml import etree
 
 from mtosi_jms.errors import ForbiddenXmlError
 from mtosi_jms.namespaces import XML
 from mtosi_jms.xmlbind.registry import XSI_TYPE
-from mtosi_jms.xmlbind.scopes import Scopes, attributes_of
+from mtosi_jms.xmlbind.scopes import Scopes, attributes_of, declared_by
 
 _PREFIX = re.compile(r"(?<![\w.\-])[\d.\-]*+([^\W\d][\w.\-]*+):(?=[^\W\d]|\*)")
-_EVENTS: Final = ("start-ns", "start", "end", "comment", "pi")
 
 Spaces = dict[str, str]
 """Namespaces by prefix, the default one's empty."""
@@ -42,6 +42,8 @@ def canonical(element: etree._Element, scopes: Scopes) -> bytes:
     referred = _referred(element)
     own = scopes.of(element).among(referred) if referred else {}
     if len(element):
+        if referred:
+            referred &= {prefix for _, (prefix, _) in etree.iterwalk(element, events=("start-ns",))}
         return _tree(element, referred, own).encode()
     name, tag, _ = _start(element, {}, own)
     text = element.text
@@ -59,33 +61,69 @@ def declaration(prefix: str, namespace: str) -> str:
 
 
 def _tree(apex: etree._Element, referred: set[str], own: Spaces) -> str:
-    """An element with others in it."""
-    parts: list[str] = []
+    """An element with others in it.
+
+    Args:
+        apex: the element.
+        referred: prefixes that are declared in it, and that content refers to.
+        own: what it has to declare beside the namespaces of its names.
+    """
     in_force: Spaces = {}
-    ends: list[tuple[str, Undo]] = []
-    for event, node in etree.iterwalk(apex, events=_EVENTS if referred else _EVENTS[1:]):
-        if event == "start":
-            name, tag, undo = _start(node, in_force, own)
-            own = {}
-            ends.append((name, undo))
-            text = node.text
-            parts.append(tag + _escaped(text) if text else tag)
-        elif event == "start-ns":
-            if node[0] in referred:
-                own[node[0]] = node[1]
+    name, tag, undo = _start(apex, in_force, own)
+    parts = [tag, _escaped(apex.text or "")]
+    put = parts.append
+    above: list[tuple[etree._Element, str, Undo, Iterator[etree._Element]]] = []
+    node, children = apex, iter(apex)
+    names: dict[tuple[str, str | None], tuple[str, str]] = {}
+    while True:
+        for child in children:
+            tag, text = child.tag, child.text
+            if type(tag) is not str:  # a comment or an instruction
+                put(_escaped(child.tail or ""))
+                continue
+            key = (tag, child.prefix)
+            namespace, called = names.get(key) or names.setdefault(key, _name(child))
+            plain = not referred and in_force.get(key[1] or "", "") == namespace and not child.keys()
+            if plain and not len(child):  # most elements are no more than a name and a text
+                put(f"<{called}>{_escaped(text)}</{called}>" if text else f"<{called}></{called}>")
+                if tail := child.tail:
+                    put(_escaped(tail))
+                continue
+            above.append((node, name, undo, children))
+            node, name, undo, children = child, called, [], iter(child)
+            if plain:
+                put(f"<{name}>")
+            else:
+                name, tag, undo = _start(child, in_force, _own(child, referred) if referred else {})
+                put(tag)
+            if text:
+                put(_escaped(text))
+            break
         else:
-            end = ""
-            if event == "end":
-                name, undo = ends.pop()
-                end = f"</{name}>"
-                for prefix, before in undo:
-                    if before is None:
-                        del in_force[prefix]
-                    else:
-                        in_force[prefix] = before
-            tail = node.tail if ends else None  # what follows the element itself is no part of it
-            parts.append(end + _escaped(tail) if tail else end)
-    return "".join(parts)
+            put(f"</{name}>")
+            for prefix, before in undo:
+                if before is None:
+                    del in_force[prefix]
+                else:
+                    in_force[prefix] = before
+            if not above:
+                return "".join(parts)
+            if tail := node.tail:
+                put(_escaped(tail))
+            node, name, undo, children = above.pop()
+
+
+def _own(node: etree._Element, referred: set[str]) -> Spaces:
+    """What an element itself declares of some prefixes."""
+    declared = declared_by(node)
+    return {prefix: space for prefix, space in declared.items() if prefix in referred} if declared else declared
+
+
+def _name(node: etree._Element) -> tuple[str, str]:
+    """The namespace of an element, and its name as it is written."""
+    tag, prefix = str(node.tag), node.prefix
+    namespace, _, local = tag[1:].rpartition("}") if tag[0] == "{" else ("", "", tag)
+    return namespace, f"{prefix}:{local}" if prefix else local
 
 
 def _start(node: etree._Element, in_force: Spaces, own: Spaces) -> tuple[str, str, Undo]:
@@ -96,9 +134,8 @@ def _start(node: etree._Element, in_force: Spaces, own: Spaces) -> tuple[str, st
         in_force: what was declared around it; what it declares is added.
         own: what it has to declare beside the namespaces of its names, if that is not in force.
     """
-    tag, prefix = str(node.tag), node.prefix or ""
-    namespace, _, local = tag[1:].rpartition("}") if tag[0] == "{" else ("", "", tag)
-    name = f"{prefix}:{local}" if prefix else local
+    namespace, name = _name(node)
+    prefix = node.prefix or ""
     undo: Undo = []
     if in_force.get(prefix, "") != namespace:
         undo.append((prefix, in_force.get(prefix)))

@@ -140,9 +140,10 @@ def parse_xml(
     check_tree(root, limits, source)
     # Few documents have so many: the others need no look at the tree.
     is_ascii_based = _ASCII_BASED.match(root.getroottree().docinfo.encoding or "") is not None
-    if not is_ascii_based or raw.count(b"=") > limits.max_attributes:
+    given = raw.count(b"=")
+    if not is_ascii_based or given > limits.max_attributes:
         _refuse_crowds(root, limits, source)
-    if not is_ascii_based or raw.count(b"xmlns") > limits.max_namespaces:
+    if not is_ascii_based or (given > limits.max_namespaces and raw.count(b"xmlns") > limits.max_namespaces):
         _refuse_declarations(root, limits, source)
     return root
 

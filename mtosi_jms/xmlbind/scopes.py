@@ -94,12 +94,18 @@ class Scopes:
 
 def _inside(element: etree._Element, outer: Scope) -> Scope:
     """The scope of an element inside another one."""
+    own = declared_by(element)
+    return Scope(own, outer) if own else outer
+
+
+def declared_by(element: etree._Element) -> dict[str, str]:
+    """The namespaces that an element itself declares, by prefix."""
     own: dict[str, str] = {}
     for event, found in etree.iterwalk(element, events=_OF_ONE):
         if event == "start":
             break
         own[found[0]] = found[1]
-    return Scope(own, outer) if own else outer
+    return own
 
 
 def attributes_of(element: etree._Element) -> list[tuple[str, str]]:
