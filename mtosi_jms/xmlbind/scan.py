@@ -261,8 +261,9 @@ def matched(
     """
     size = end - start
     refers = text.find("&", start, end) >= 0
-    too_long = size > _LONGEST_TEXT and re.search(rf"[^<]{{{_LONGEST_TEXT}}}", text)
-    if too_long or (refers and _refers_oddly(text, start, end)):  # a reader may pass over texts that it needs not
+    if _has_long_text(text) or (
+        refers and _refers_oddly(text, start, end)
+    ):  # a reader may pass over texts that it needs not
         return None
     # The objects of a large document are all young, and alive: a collector that looks for cycles among them time and
     # again, and at last among all there is, takes a quarter of the time and finds nothing.
@@ -279,6 +280,17 @@ def matched(
     finally:
         if paused:
             gc.enable()
+
+
+def _has_long_text(text: str) -> bool:
+    """Whether so much stands between two marks that libxml2 refuses it. Few places of a long document are looked at."""
+    at = 0
+    while at + _LONGEST_TEXT <= len(text):
+        mark = text.rfind("<", at, at + _LONGEST_TEXT)
+        if mark < 0:
+            return True
+        at = mark + 1
+    return False
 
 
 def _refers_oddly(text: str, start: int, end: int) -> bool:

@@ -78,7 +78,7 @@ def test_a_round_trip_is_told_in_its_parts(root: Path, tmp_path: Path) -> None:
         assert f", {flight} in flight" in benchmark["title"]
         (note,) = benchmark["notes"]
         assert note in done.stdout
-        binding, rest = (int(part) for part in re.findall(r"(\d+)%", note))
+        binding, rest = (int(part) for part in re.findall(r"(-?\d+)%", note))
         assert abs(binding + rest - 100) <= 1
         ratios = {line["name"]: line["ours_over_this"] for line in benchmark["lines"]}
         assert abs(ratios["the same XML, no messaging"] * 100 - binding) <= 1

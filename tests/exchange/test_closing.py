@@ -15,7 +15,9 @@ from mtosi_jms.requestor import Requestor
 from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.supplier import Supplier
-from mtosi_jms.testing import SUPPLIER, connect_privately, exchange
+from mtosi_jms.testing import REQUESTOR, SUPPLIER, connect_privately, exchange
+from mtosi_jms.transport.completion import SendRules
+from mtosi_jms.transport.memory import MemoryConnection
 
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
 
@@ -173,12 +175,16 @@ def test_stop_while_a_reply_waits_for_room(patience: float) -> None:
             for _ in range(1_000_000):
                 yield mer.GetAllManagedElementsResponse()
 
-    with exchange([Ems()], provider={"capacity": 1, "send_timeout": None}) as pair:
-        batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
+    with (
+        connect_privately(capacity=1, send_timeout=None) as connection,
+        MemoryConnection(connection.provider, connection.names, send_rules=SendRules(0.2)) as hasty,
+        Supplier(hasty, SUPPLIER, [Ems()]) as supplier,
+        Requestor(connection, sender_uri=REQUESTOR) as requestor,
+    ):
+        batches = ManagedElementRetrieval(requestor, SUPPLIER).get_all_managed_elements.batches(batch_size=1)
         assert second.wait(patience)
-        assert isinstance(pair.supplier, Supplier)
-        pair.supplier.stop()
-        assert (pair.provider.depth(pair.destination), pair.provider.depth(Queue("REQUESTOR.OS"))) == (1, 1)
+        supplier.stop()
+        assert [connection.provider.depth(Queue(f"{name}.OS")) for name in ("SUPPLIER", "REQUESTOR")] == [1, 1]
         batches.close()
 
 
