@@ -15,6 +15,7 @@ from mtosi_jms.errors import (
     AuthenticationError,
     ConfigError,
     LoginRefusedError,
+    MessageRefusedError,
     MtosiError,
     TransportError,
     UnansweredError,
@@ -35,6 +36,8 @@ _SILENCE: Final = 2.0
 
 _EARLY: Final = 3
 """How many times as often as promised a sign of life is given: ActiveMQ waits not a moment longer."""
+_SOON: Final = 5.0
+"""Seconds within which the thread that reads has told who waits why the link ended."""
 _LOOKS: Final = 8
 """Looks during the shortest interval between signs of life."""
 
@@ -211,7 +214,13 @@ class Link:
             self._check()
             self._receipts.update(receipts)
         try:
-            self._writer.send(b"".join(written), deadline)
+            try:
+                self._writer.send(b"".join(written), deadline)
+            except WriteError:
+                for receipt in receipts.values():
+                    if isinstance(self._reason, MessageRefusedError) and receipt.wait(_SOON) and receipt.refused:
+                        raise receipt.refused from None
+                raise
             for receipt in receipts.values():
                 if not receipt.wait(deadline - time.monotonic()):
                     raise UnknownOutcomeError(
@@ -364,8 +373,11 @@ class Link:
             return
         self._refused_last = refused
         self._was_refused.set()
+        reason = refused if isinstance(refused, TransportError) else TransportError(str(refused))
         with self._lock:  # nobody waits for it: should the broker hang up now, this is why
-            self._reason = refused if isinstance(refused, TransportError) else TransportError(str(refused))
+            self._reason = reason
+        if isinstance(reason, MessageRefusedError):  # its frame may still be on its way out
+            self.end(reason)
         if not self.headers:
             self._connected.settle(refused)
 
@@ -380,10 +392,12 @@ class Link:
         self._writer.end()
         with self._lock:
             self.lost = self._reason or TransportError(f"{self.address}: the connection was lost")
+            # Of several frames nobody knows which one was too large; sent again one by one, it is told.
+            refused = self.lost if isinstance(self.lost, MessageRefusedError) and len(self._receipts) == 1 else None
             waiting = [self._connected, *self._receipts.values()]
             self._receipts.clear()
         for receipt in waiting:
-            receipt.settle(receipt.refused, lost=True)
+            receipt.settle(receipt.refused or refused, lost=True)
         self._on_lost(self)
 
 
