@@ -22,8 +22,8 @@ from mtosi_jms.runtime.health import Health, State
 from mtosi_jms.runtime.receiving import KeyFunction, Link, Receiver
 from mtosi_jms.runtime.record import ErrorHook, Record
 from mtosi_jms.runtime.rules import RuntimeRules
-from mtosi_jms.runtime.signals import on_sigterm
 from mtosi_jms.runtime.workers import Workers
+from mtosi_jms.signals import aside, on_signals
 from mtosi_jms.transport import Connection, InterruptionHook, Session
 from mtosi_jms.transport.base import Interruption
 
@@ -94,17 +94,22 @@ class ConsumerRuntime:
         self._thread: threading.Thread | None = None
         self._ready, self._draining, self._over = threading.Event(), threading.Event(), threading.Event()
         self._drain_by: float | None = None
-        self._all_returned = False
+        self._abandoned = 0
         self._failure: BaseException | None = None
 
     @property
     def health(self) -> Health:
         """How it is; for any thread."""
-        workers = self._workers
-        return self._record.health(self._state, workers.counts() if workers is not None else (0, 0, 0))
+        workers, state = self._workers, self._state
+        if workers is None:
+            return self._record.health(state, (0, 0, 0))
+        is_stuck = state is State.RUNNING and workers.is_stuck
+        return self._record.health(State.STUCK if is_stuck else state, workers.counts())
 
     def run(self) -> None:
-        """Handle messages until `drain`; in the main thread, SIGTERM drains too.
+        """Handle messages until `drain`; in the main thread, SIGTERM and SIGINT drain too.
+
+        A second SIGINT does not wait for handlers any more: their messages are handed back.
 
         Raises:
             ConfigError: there is nowhere to park messages, or the destination cannot be consumed from.
@@ -120,12 +125,13 @@ class ConsumerRuntime:
                 self.rules.concurrency,
                 self._handler,
                 deadline=self.rules.deadline,
+                max_stuck=self.rules.most_stuck,
                 clock=self._clock,
                 opener=self._open_session,
                 generation=lambda: self._generation,
                 name="handler",
             )
-        with on_sigterm(self.drain):
+        with aside(lambda again: self._begin_drain(0.0 if again else None)) as drain, on_signals(drain):
             try:
                 self._run(workers)
             finally:
@@ -151,9 +157,19 @@ class ConsumerRuntime:
             seconds: that handlers have for it; then their messages are handed back too. None: what the rules say.
 
         Returns:
-            Whether all handlers came to their end; False also where a handler or `on_error` asks: nothing is waited for
-            then.
+            Whether no handler runs any more, be it one that is past its deadline. False also where a handler or
+            `on_error` asks: nothing is waited for then.
         """
+        self._begin_drain(seconds)
+        workers = self._workers
+        if self._over.is_set():
+            return workers is None or not workers.running
+        if workers is not None and (workers.is_mine() or threading.current_thread() is self._thread):
+            return False
+        self._over.wait()
+        return not self._abandoned
+
+    def _begin_drain(self, seconds: float | None) -> None:
         with self._lock:
             self._drain_by = self._clock() + (self.rules.drain if seconds is None else seconds)
             self._draining.set()
@@ -161,16 +177,12 @@ class ConsumerRuntime:
             if self._state is State.RUNNING:
                 self._state = State.DRAINING
             elif self._state is State.NEW:
-                self._state, self._all_returned = State.ENDED, True
+                self._state = State.ENDED
                 self._over.set()
         if link is not None:
             link.consumer.close()
         if workers is not None:
             workers.pause()
-            if workers.is_mine() or threading.current_thread() is self._thread:
-                return False
-        self._over.wait()
-        return self._all_returned
 
     def __enter__(self) -> Self:
         return self if self._state is not State.NEW else self.start()
@@ -284,9 +296,8 @@ class ConsumerRuntime:
         with self._lock:
             link, self._link = self._link, None
             self._state = State.ENDED
-        running = workers.end()
+        self._abandoned = workers.end()
         if link is not None:
             link.close()
-        self._all_returned = not running
-        self._record.ended(running)
+        self._record.ended(self._abandoned)
         self._over.set()
