@@ -50,7 +50,7 @@ from mtosi_jms.service import OperationInfo, RequestContext, SupplierBase
 from mtosi_jms.signals import aside, on_signals
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
 from mtosi_jms.transport import Connection, Consumer, Delivery, Session
-from mtosi_jms.transport.dropping import dropped
+from mtosi_jms.transport.dropping import dropped, is_open
 
 if TYPE_CHECKING:
     from mtosi_jms.aio.supplier import AsyncSupplier
@@ -313,8 +313,8 @@ class Supplier:
             session.close()
 
     def __del__(self) -> None:
-        if getattr(self, "_sessions", None) and not self._stopped.is_set():
-            dropped(self, self._close)
+        if any(map(is_open, getattr(self, "_sessions", ()))) and not self._stopped.is_set():
+            dropped(f"Supplier({self.destination})", self._close)
 
     def _has_ended(self, failure: MtosiError | None) -> None:
         if failure is not None:

@@ -12,15 +12,26 @@ from collections.abc import Callable
 log = logging.getLogger(__name__)
 
 
-def dropped(what: object, close: Callable[[], object]) -> None:
+def is_open(session: object) -> bool:
+    """Whether a session is open; what stands in for one, in tests, has nothing to be closed."""
+    return not getattr(session, "is_closed", True)
+
+
+def dropped(what: str, close: Callable[[], object]) -> None:
     """Closes an object that nobody refers to any more, and warns with a ResourceWarning; for `__del__`.
 
-    The garbage collector may run in any thread, with any lock held. So this takes no lock, not even that of
-    `threading`, and another thread closes.
-
     Args:
-        what: the object.
-        close: closes it.
+        what: names the object, without a secret.
+        close: closes it, in another thread.
+    """
+    close_aside(close)
+    warnings.warn(f"{what} was dropped without being closed", ResourceWarning, stacklevel=2)
+
+
+def close_aside(close: Callable[[], object]) -> None:
+    """Closes something in another thread.
+
+    The garbage collector may run in any thread, with any lock held: so this takes none, not even that of `threading`.
     """
 
     def start() -> None:
@@ -28,7 +39,6 @@ def dropped(what: object, close: Callable[[], object]) -> None:
 
     with contextlib.suppress(RuntimeError):  # at the end of the process, with which all of it ends
         _thread.start_new_thread(start, ())
-    warnings.warn(f"{what!r} was dropped without being closed", ResourceWarning, stacklevel=2, source=what)
 
 
 def _close(close: Callable[[], object]) -> None:

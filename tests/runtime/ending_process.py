@@ -73,16 +73,14 @@ def run(supplier: Supplier, connection: MemoryConnection) -> None:
     elif ROLE == "aio":
         asyncio.run(supplier.aio.serve(limit=2))
     else:
-        runtime = ConsumerRuntime(
-            connection, SUPPLIER, answering(supplier), parking="jms/FailureOS", rules=RuntimeRules()
-        )
-        begin = runtime._begin_drain
+        runtime = ConsumerRuntime(connection, SUPPLIER, answering(supplier), parking="jms/FailureOS")
+        begin = runtime._work.begin_drain
 
         def begin_drain(seconds: float | None) -> None:
             begin(seconds)
             tell()
 
-        runtime._begin_drain = begin_drain  # type: ignore[method-assign]
+        runtime._work.begin_drain = begin_drain  # type: ignore[method-assign]
         runtime.run()
 
 

@@ -107,7 +107,7 @@ class StompConnection(Connection):
 
     def __del__(self) -> None:
         if hasattr(self, "dialect") and not self._closing:
-            dropped(self, self.close)
+            dropped(repr(self), self.close)
 
     def start(self) -> None:
         """See `Connection.start`."""

@@ -158,9 +158,10 @@ class Link:
             if self._connected.lost:
                 if self._wire.failure is not None:
                     raise self._unreachable(self._wire.failure)
-                asked = " Does it ask for a certificate (cert_file)?" if self.address.tls else ""
+                asked = ", and does it want a certificate (cert_file)" if self.address.tls else ""
                 raise UnansweredError(
-                    f"{self.address}: it closed the connection unanswered; is it a STOMP port, with or without TLS?{asked}"
+                    f"{self.address}: it closed the connection unanswered; is it a STOMP port, with or without TLS"
+                    f"{asked}?"
                 ) from unsent
         except BaseException:
             self._wire.disconnect_socket()
@@ -344,7 +345,7 @@ class Link:
                 "certificate is made out to this host"
             )
         if isinstance(error, ssl.SSLError) and any(word in (error.reason or "") for word in _CERTIFICATE_REFUSED):
-            told = "refuses our certificate" if self._options.has_certificate else "asks for a certificate, and has got none"
+            told = "refuses our certificate" if self._options.has_certificate else "wants a certificate, and got none"
             return AuthenticationError(f"{self.address}: it {told} ({error.reason}); check cert_file and key_file")
         if isinstance(error, ssl.SSLError):
             return TransportError(f"{self.address}: TLS failed ({error.reason}); check port, ca_file and cert_file")

@@ -7,6 +7,7 @@ import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -117,8 +118,7 @@ class StompOptions:
         for name in ("cert_file", "key_file"):
             if file := getattr(self, name):
                 try:
-                    with open(file, "rb"):
-                        pass
+                    Path(file).open("rb").close()
                 except OSError as error:
                     raise _unusable(name, file, error) from error
         key = self.key_file or self.cert_file

@@ -1,4 +1,4 @@
-"""Client certificates that are missing, refused or cannot be read: errors that name the option, on a server of our own."""
+"""Client certificates that are missing, refused or cannot be read: errors that name the option."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
 
     (folder / "san").write_text("subjectAltName=IP:127.0.0.1\n")
-    make = "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj".split()
+    make = ["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj"]
     for name in ("ca", "other"):
         run(*make, f"/CN={name}", "-x509", "-days", "2", "-keyout", f"{name}.key", "-out", f"{name}.pem")
     for name, by in (("broker", "ca"), ("client", "ca"), ("stranger", "other")):
