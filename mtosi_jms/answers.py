@@ -15,6 +15,7 @@ from mtosi_jms.errors import (
     InvalidDestinationError,
     MtosiError,
     MtosiFault,
+    ProtocolError,
     ResourceLimitError,
     TransportError,
 )
@@ -178,11 +179,14 @@ class Replies:
             raise _told_apart(error) from error
 
     def admit(self) -> None:
-        """Look before anything is done for the request whether it may be answered.
+        """Look before anything is done for the request whether it can and may be answered.
 
         Raises:
-            WithheldError: replies to its JMSReplyTo are not allowed.
+            WithheldError: it has no JMSReplyTo, or replies to that are not allowed.
         """
+        if self._message.reply_to is None:
+            what = "it has no JMSReplyTo, so that nobody would get the response"
+            raise WithheldError("a request is not carried out", ProtocolError(what, correlation_id(self.request) or ""))
         self._allowed(self._message.reply_to)
 
     def response(
@@ -430,7 +434,7 @@ def refuse_asynchronous(operations: Iterable[tuple[SupplierBase, OperationInfo]]
             raise ConfigError(f"the handler of {operation.name} is asynchronous: serve it by `supplier.aio`")
 
 
-def internal_error(operation: OperationInfo, error: Exception) -> MtosiFault:
+def internal_error(operation: OperationInfo, error: BaseException) -> MtosiFault:
     """The fault of a handler that failed: what kind of failure, but not what it says."""
     return MtosiFault(f"{operation.name} failed with {type(error).__name__}", kind="internalError")
 

@@ -50,6 +50,7 @@ from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.tickets import Asked, OpenedExchange, Ticket
 from mtosi_jms.transport import Capability, Connection, Session
+from mtosi_jms.transport.dropping import close_aside, is_open
 from mtosi_jms.xmlbind import XmlObject
 
 if TYPE_CHECKING:
@@ -530,6 +531,10 @@ class Requestor:
         if options.gap_timeout is not None:
             changes["gap"] = options.gap_timeout
         return dataclasses.replace(self.limits, **changes) if changes else self.limits
+
+    def __del__(self) -> None:
+        if is_open(getattr(self, "_session", None)):  # what receives may be in use, and ends by itself
+            close_aside(self._session.close)
 
     def close(self) -> None:
         """Ends the sessions; callers that wait get an IllegalStateError. The connection stays open."""

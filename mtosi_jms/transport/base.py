@@ -186,6 +186,12 @@ class Session(_Closeable):
     ack_mode: AckMode
     transacted: bool
     completions: Completions
+    _closed = False
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it is, by itself or with its connection."""
+        return self._closed
 
     @abstractmethod
     def send(

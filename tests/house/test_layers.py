@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # From left to right; units of one cell may know each other, but not in a circle: the commands use the public surface
 # (`__init__`), which the parts that it is made of must not.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "ids", "masking", "namespaces"),
+    ("errors", "ids", "masking", "namespaces", "signals"),
     ("xmlbind",),
     ("bulk",),
     ("service", "awaited", "usages"),

@@ -28,6 +28,7 @@ from mtosi_jms.jms.selector import Selector
 from mtosi_jms.transport.base import AckMode, Connection
 from mtosi_jms.transport.completion import SendRules
 from mtosi_jms.transport.descriptor import Capability, ConnectionMetadata
+from mtosi_jms.transport.dropping import dropped
 from mtosi_jms.transport.listening import in_listener
 from mtosi_jms.transport.stomp.collecting import Collector
 from mtosi_jms.transport.stomp.consumer import StompConsumer
@@ -103,6 +104,10 @@ class StompConnection(Connection):
 
     def __repr__(self) -> str:
         return f"StompConnection({self._keeper.address}, {self.metadata.provider} {self.metadata.provider_version})"
+
+    def __del__(self) -> None:
+        if hasattr(self, "dialect") and not self._closing:
+            dropped(repr(self), self.close)
 
     def start(self) -> None:
         """See `Connection.start`."""

@@ -42,6 +42,10 @@ _LOOKS: Final = 8
 """Looks during the shortest interval between signs of life."""
 
 
+# Of the alerts of TLS that a broker sends for our certificate, or the lack of one.
+_CERTIFICATE_REFUSED: Final = ("CERTIFICATE", "ALERT_UNKNOWN_CA", "ALERT_ACCESS_DENIED", "ALERT_DECRYPT_ERROR")
+
+
 class Receipt:
     """A frame that the broker has to confirm.
 
@@ -142,7 +146,11 @@ class Link:
         except OSError as error:
             raise self._unreachable(error) from error
         try:
-            self._wire.send(encode("CONNECT", self._login()), deadline)
+            unsent: WriteError | None = None
+            try:
+                self._wire.send(encode("CONNECT", self._login()), deadline)
+            except WriteError as error:  # who hung up may have said why before
+                unsent = error
             if not self._connected.wait(deadline - time.monotonic()):
                 waited = f"{self._options.connect_timeout:g} s"
                 raise TransportError(f"{self.address}: no answer within {waited}; is it a STOMP port?")
@@ -152,9 +160,13 @@ class Link:
             if refused is not None:
                 raise refused
             if self._connected.lost:
+                if self._wire.failure is not None:
+                    raise self._unreachable(self._wire.failure)
+                asked = ", and does it want a certificate (cert_file)" if self.address.tls else ""
                 raise UnansweredError(
-                    f"{self.address}: it closed the connection unanswered; is it a STOMP port, with or without TLS?"
-                )
+                    f"{self.address}: it closed the connection unanswered; is it a STOMP port, with or without TLS"
+                    f"{asked}?"
+                ) from unsent
         except BaseException:
             self._wire.disconnect_socket()
             raise
@@ -342,6 +354,9 @@ class Link:
                 f"{self.address}: its certificate is refused ({error.verify_message}); check ca_file, and that the "
                 "certificate is made out to this host"
             )
+        if isinstance(error, ssl.SSLError) and any(word in (error.reason or "") for word in _CERTIFICATE_REFUSED):
+            told = "refuses our certificate" if self._options.has_certificate else "wants a certificate, and got none"
+            return AuthenticationError(f"{self.address}: it {told} ({error.reason}); check cert_file and key_file")
         if isinstance(error, ssl.SSLError):
             return TransportError(f"{self.address}: TLS failed ({error.reason}); check port, ca_file and cert_file")
         reason = error.strerror or str(error) or type(error).__name__
