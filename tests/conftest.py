@@ -25,7 +25,6 @@ SPARK_TOO = ("cli/test_demo.py",)
 """Files elsewhere that share the Spark session."""
 LONG = (*SPARK_ALONE, "transport/stomp", "transport/soak", "transport/contract", "interop", "cli", "benchmarks")
 """Files and folders that begin first: they wait for brokers and processes more than they work."""
-INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 SPARK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Every Java process of Spark's is short: the second compiler would start when it is over."""
 
@@ -129,16 +128,21 @@ def spark_java() -> str:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
-    """A Spark session, one for all tests of a worker.
+def interpreted() -> dict[str, str]:
+    """Settings of Spark that have plans interpreted: for a few rows that takes less than compiling them.
 
-    Plans are interpreted: for a few rows that takes less than compiling them. Commands and examples, which tests run as
-    processes, compile theirs.
+    Commands and examples, which tests run as processes, compile theirs.
     """
+    return {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
+
+@pytest.fixture(scope="session")
+def spark(interpreted: dict[str, str]) -> Iterator[Any]:
+    """A Spark session, one for all tests of a worker."""
     pytest.importorskip("pyspark")
     from mtosi_jms.spark.session import local_session
 
-    with local_session("tests", cores=2, settings=INTERPRETED) as session:
+    with local_session("tests", cores=2, settings=interpreted) as session:
         yield session
 
 

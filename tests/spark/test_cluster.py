@@ -143,13 +143,16 @@ class Cluster:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory, spark_java: str) -> Iterator[Cluster]:
+def cluster(
+    tmp_path_factory: pytest.TempPathFactory, spark_java: str, interpreted: dict[str, str]
+) -> Iterator[Cluster]:
     try:
         check_java()
     except ConfigError as error:
         pytest.skip(str(error))
     folder = tmp_path_factory.mktemp("cluster")
-    defaults = f"spark.executor.extraJavaOptions {spark_java}\nspark.ui.enabled false\n"
+    settings = {**interpreted, "spark.executor.extraJavaOptions": spark_java, "spark.ui.enabled": "false"}
+    defaults = "".join(f"{name} {value}\n" for name, value in settings.items())
     (folder / "spark-defaults.conf").write_text(defaults, encoding="utf-8")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_", "PYTHON"))}
     environment = {
