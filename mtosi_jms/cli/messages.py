@@ -16,7 +16,8 @@ from mtosi_jms.messages import DUPLICATE_ID
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.xmlbind import parse_xml
 
-_NAME, _VALUE: Final = "propName", "propValue"
+_NAME: Final = "propName"
+_VALUE: Final = "propValue"
 
 
 def headers_of(message: JmsMessage) -> dict[str, Any]:
@@ -59,23 +60,42 @@ def moment(milliseconds: int | None) -> str | None:
         return str(milliseconds)
 
 
-def shown_body(body: bytes) -> str | None:
+def shown_body(body: bytes, *, secrets: bool = False) -> str | None:
     """A document as text, what may hold credentials masked; None where it is no XML, so that nobody knows what may."""
+    if secrets:
+        return body.decode("utf-8", "backslashreplace")
     try:
         root = parse_xml(body, odd_prefixes=[])
     except XmlError:
         return None
-    for element in list(root.iter()):
-        _mask(element)
+    _mask(root)
     return str(etree.tostring(root, encoding="unicode"))
 
 
-def _mask(element: etree._Element) -> None:
-    if not isinstance(element.tag, str):  # a comment, or a processing instruction
-        element.text = without_login(element.text or "")
-        return
-    named = next((child.text for child in element if _local(child) == _NAME), None)
-    if is_secret(_local(element)) or (_local(element) == _VALUE and is_secret(_property_of(element))):
-        _empty(element)
-    elif element.text:
-        element.text = without_login(element.text)
+def _mask(root: etree._Element) -> None:
+    """Masks an element and all in it, by the names of elements and attributes, and of the properties in lists."""
+    for element in list(root.iter()):
+        if isinstance(element.tag, str):
+            for name, value in element.items():
+                element.set(name, MASK if is_secret(split_clark(name)[1]) else without_login(value))
+            if is_secret(_name_of(element)):
+                _empty(element)
+        element.text, element.tail = (text and without_login(text) for text in (element.text, element.tail))
+
+
+def _name_of(element: etree._Element) -> str:
+    """The local name of an element; of a property's value the name of the property."""
+    local = split_clark(str(element.tag))[1]
+    around = element.getparent()
+    if local != _VALUE or around is None:
+        return local
+    return " ".join(child.text or "" for child in around if split_clark(str(child.tag))[1] == _NAME)
+
+
+def _empty(element: etree._Element) -> None:
+    """Takes all out of an element but the mask."""
+    if len(element) or (element.text or "").strip():
+        del element[:]
+        element.text = MASK
+    for name in element.attrib:
+        element.set(name, MASK)

@@ -202,7 +202,8 @@ class _Salvage:
             new.execute("COMMIT")
 
     def _take(self, new: sqlite3.Connection, row: tuple[Any, ...]) -> None:
-        number, key, state, since, digest, facts, body = (*row[:3], row[8], *row[12:])
+        number, key, state, since = row[0], row[1], row[2], row[8]
+        digest, facts, body = row[12:]
         self._numbers.add(number)
         self._keys.add(key)
         values = f"VALUES ({', '.join('?' * len(row))})"

@@ -91,12 +91,10 @@ _DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE
 """The statements are right: where SQLite says that one is not, the tables are not those that were made."""
 RESCUED: Final = "rescued.db"
 """What `spool verify` has rescued, whole and synced, until it takes the place of the damaged database."""
-_COLUMNS: Final = ", ".join(
-    (
-        "number, CAST(key AS TEXT), CAST(state AS TEXT), CAST(since_ms AS INTEGER), CAST(size AS INTEGER)",
-        "CAST(attempts AS INTEGER), CAST(coalesce(reason, '') AS TEXT), CAST(coalesce(destination, '') AS TEXT)",
-        "CAST(coalesce(owner, '') AS TEXT)",
-    )
+_COLUMNS: Final = (
+    "number, CAST(key AS TEXT), CAST(state AS TEXT), CAST(since_ms AS INTEGER), CAST(size AS INTEGER),"
+    " CAST(attempts AS INTEGER), CAST(coalesce(reason, '') AS TEXT), CAST(coalesce(destination, '') AS TEXT),"
+    " CAST(coalesce(owner, '') AS TEXT)"
 )
 """Of `StoredMessage`; where a column is damaged its value may be of any type."""
 _ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
@@ -241,7 +239,7 @@ class Store:
             self.execute(f"PRAGMA {setting}").fetchall()
         (made,) = self.execute("PRAGMA application_id").fetchone()
         found = next((kind for kind, number in APPLICATION_IDS.items() if number == made), "")
-        if not found and (made or not self.kind and self.execute("SELECT 1 FROM sqlite_master").fetchone()):
+        if not found and (made or (not self.kind and self.execute("SELECT 1 FROM sqlite_master").fetchone())):
             raise sqlite3.DatabaseError("the database does not say that it is an outbox's or inbox's")
         if made and found != (self.kind or found):
             raise SpoolError(str(self.folder), f"holds no {self.kind}")
@@ -754,10 +752,12 @@ def _check_private(folder: Path) -> None:
 
 
 def open_private(path: str, flags: int) -> int:
+    """Opens a file of the folder for its owner alone."""
     return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 def flock(file: FileIO) -> bool:
+    """Locks a file for as long as it is open; whether nobody else has."""
     import fcntl  # the package imports where there is none
 
     try:
