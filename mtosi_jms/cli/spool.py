@@ -231,6 +231,6 @@ def _tell(folder: Path, found: Verification) -> None:
     elif found.problems:
         lines.append("the database is mended")
     lines += [f"lost: {line}" for line in found.lost]
-    lines += [f"{key}: not as it was stored; it is dead, withdraw it" for key in found.damaged]
+    lines += [f"{key}: not as it was stored; it is dead until it is withdrawn" for key in found.damaged]
     for line in lines:
         console.problem(printable(f"{folder}: {line}"))

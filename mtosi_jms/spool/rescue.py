@@ -245,9 +245,11 @@ class _Salvage:
             self.lost.append(f"{settled} ids of messages that were done with")
         told = sum(number in opened or not are_told for number in gone)
         query = f"SELECT coalesce(sum(messages), 0) FROM total WHERE {OPEN}"
-        counted = next(iter(_until_damage(old, query)), (0,))[0]
+        counted = next(iter(_until_damage(old, query)), (None,))[0]
         ((there,),) = new.execute(f"SELECT count(*) FROM message WHERE {OPEN}").fetchall()
-        if isinstance(counted, int) and counted > there + told:
+        if not isinstance(counted, int):
+            self.lost.append("it cannot be told whether there was more")
+        elif counted > there + told:
             self.lost.append(f"{counted - there - told} messages of which nothing can be read")
 
 
@@ -272,12 +274,13 @@ def _replace_first_page(copy: Path, scratch: Path) -> None:
     """Gives a database the first page of a new one, in which the table of messages begins at the same page."""
     with closing(_opened(scratch)) as database:
         make_tables(database.execute, "inbox")
-        database.execute("PRAGMA application_id = 0")
     page = bytearray(scratch.read_bytes()[:4096])
+    scratch.unlink()
     page[24:28], page[92:96] = b"\0\0\0\1", b"\0\0\0\0"  # differ: the size of the file tells how many pages there are
     page[32:40] = bytes(8)  # no list of free pages
-    scratch.unlink()
     with copy.open("r+b") as file:
+        page[68:72] = file.read(72)[68:]  # which says, maybe, whether it is an outbox or inbox
+        file.seek(0)
         file.write(page)
 
 

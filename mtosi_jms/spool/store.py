@@ -474,11 +474,12 @@ class Store:
         """Whether a message that is still there is not as it was stored; it is dead then."""
         columns = "key, since_ms, digest, facts, body, state"
         row = self.execute(f"SELECT {columns} FROM message WHERE number = ? AND {OPEN}", one.number).fetchone()
-        if row is None or (row[5] in KINDS[self.kind] and is_whole(*row[:5])):
+        if row is None:  # settled meanwhile
             return False
-        if row[5] != DEAD:
-            self.execute(_SET_ASIDE, NOT_AS_STORED, one.number)
-        return True
+        whole, known = is_whole(*row[:5]), row[5] in KINDS[self.kind]
+        if row[5] != DEAD and not (whole and known):
+            self.execute(_SET_ASIDE, "it was in no known state" if whole else NOT_AS_STORED, one.number)
+        return not (whole and known)
 
     def recount(self) -> bool:
         """Counts anew how much is in each state; whether that was not known rightly."""
