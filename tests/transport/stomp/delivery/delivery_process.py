@@ -28,9 +28,11 @@ from mtosi_jms.errors import TransportError, UnknownOutcomeError
 from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.runtime import Backoff, ConsumerRuntime, RuntimeRules
 from mtosi_jms.spool import Inbox, InboxEntry, Outbox
-from mtosi_jms.transport import Connection, connect
+from mtosi_jms.transport import Connection, connect, stomp
 
 ID = "MTOSIX_messageId"
+IMPORTED = stomp
+"""By the first connection, else; Python itself cannot go on with an import that a Ctrl-C broke off."""
 
 
 def tell(*words: object) -> None:
@@ -169,6 +171,7 @@ class Receiver(Party):
         self.inbox.close()
 
     def handle(self, message: JmsMessage, context: Any = None) -> None:
+        pause(random.random() / 50)  # who is killed meanwhile has told nothing of it
         tell("handed", name_of(message))
         tell("removed", self.inbox.duplicates)
 
