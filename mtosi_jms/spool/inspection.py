@@ -156,15 +156,16 @@ def _readable(store: Store) -> list[Any]:
     rows: dict[int, Any] = {}
     for order in "ASC", "DESC":
         with suppress(sqlite3.Error, UnicodeDecodeError):
-            for row in store.execute(f"SELECT * FROM message NOT INDEXED ORDER BY number {order}"):
+            for row in store.execute(f"SELECT rowid, * FROM message NOT INDEXED ORDER BY rowid {order}"):
                 if row[0] in rows:
                     break
                 rows[row[0]] = row
     for number in range(min(rows, default=0), max(rows, default=0)):
         if number not in rows:
             with suppress(sqlite3.Error, UnicodeDecodeError):
-                rows.update((row[0], row) for row in store.execute("SELECT * FROM message WHERE number = ?", number))
-    return [row for _, row in sorted(rows.items())]
+                query = "SELECT rowid, * FROM message WHERE rowid = ?"
+                rows.update((row[0], row) for row in store.execute(query, number))
+    return [(number, *row[2:]) for number, row in sorted(rows.items())]  # the name of a column may be damaged
 
 
 def _write(path: Path, kind: str, rows: list[Any]) -> None:

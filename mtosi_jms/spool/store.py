@@ -261,6 +261,8 @@ class Store:
         """What SQLite finds to be wrong with the database, a line each."""
         try:
             lines = [str(line) for (line,) in self.execute("PRAGMA integrity_check")]
+            if {sql for (sql,) in self.execute("SELECT sql FROM sqlite_master WHERE sql NOT NULL")} != set(_SCHEMA):
+                lines.append("the tables are not those that were made")
         except _ERRORS as error:
             if _code(error) not in _DAMAGED:
                 raise self._mapped(error) from error

@@ -141,6 +141,19 @@ class TestAnyBit:
                 assert "spool verify" in found.refused or len(found.keys) + len(found.dead) == len(KEYS)
             shutil.rmtree(folder)
 
+    def test_in_the_definition_of_the_tables(
+        self, folders: Callable[[], Path], fill: Callable[[Path], None], drain: Callable[[Path], Found]
+    ) -> None:
+        """SQLite takes it for one with another meaning: the folder is refused, and all is rescued."""
+        folder = folders()
+        fill(folder)
+        data = (folder / DATABASE).read_bytes()
+        flip(folder / DATABASE, (data.index(b"INTEGER PRIMARY KEY") + len("INTEGER P")) * 8 + 1)
+        assert "spool verify" in drain(folder).refused
+        with SpoolFolder(folder) as looking:
+            assert looking.verify().messages == len(KEYS)
+        assert drain(folder).keys == list(KEYS)
+
 
 @pytest.mark.usefixtures("quiet")
 class TestVerify:
