@@ -72,7 +72,10 @@ class SpoolFolder:
             JournalDamageError: it is not as it was stored.
             ConfigError: there is none of this key.
         """
-        return self._store.message(self._find(key).number)
+        message = self._store.message(self._find(key).number, key)
+        if message is None:
+            raise ConfigError(f"{key}: it has been settled")
+        return message
 
     def redrive(self, key: str) -> None:
         """Have a dead message, or one in doubt, sent or handed out again, in its old place.
@@ -82,7 +85,7 @@ class SpoolFolder:
             SpoolError: that cannot be noted.
         """
         found = self._find(key)
-        self._store.message(found.number)
+        self._store.message(found.number, key)
         if not self._store.redrive(key, _READY[self.kind]):
             raise ConfigError(f"{key}: neither dead nor in doubt, but {found.state}")
 

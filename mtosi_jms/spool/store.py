@@ -21,6 +21,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from hashlib import blake2b
 from io import FileIO
 from pathlib import Path
@@ -386,17 +387,17 @@ class Store:
         )
         return cursor.lastrowid or 0
 
-    def message(self, number: int) -> JmsMessage:
-        """A message that is not settled.
+    def message(self, number: int, key: str) -> JmsMessage | None:
+        """A message; None where it is settled, which others that have the folder may do at any time.
 
         Raises:
             JournalDamageError: it is not as it was stored.
-            SpoolError: it cannot be read, or is settled.
+            SpoolError: it cannot be read.
         """
-        row = self.read("SELECT key, since_ms, digest, facts, body FROM message WHERE number = ?", number)
-        if not row or row[0][3] is None:
-            raise SpoolError(str(self.folder), "the message is settled")
-        key, since_ms, digest, facts, body = row[0]
+        row = self.read(f"SELECT key, since_ms, digest, facts, body FROM message WHERE number = ? AND {OPEN}", number)
+        if not row or row[0][0] != key:
+            return None
+        _, since_ms, digest, facts, body = row[0]
         try:
             if digest == _digest(key, since_ms, facts, body):
                 return decode_facts(facts, body)
@@ -410,7 +411,7 @@ class Store:
 
     def set_aside(self, number: int, reason: str) -> None:
         """A message is not to be sent or handed out any more, and stays; not within `write`."""
-        statement = "UPDATE message SET state = 'dead', reason = ?, owner = NULL WHERE number = ?"
+        statement = f"UPDATE message SET state = 'dead', reason = ?, owner = NULL WHERE number = ? AND {OPEN}"
         self.write(lambda: self.execute(statement, reason, number), sync=True)
 
     def redrive(self, key: str, state: str) -> bool:
@@ -421,10 +422,10 @@ class Store:
         )
         return self.write(lambda: self.execute(statement, state, key).rowcount > 0, sync=True)
 
-    def read_or_set_aside(self, number: int) -> JmsMessage | None:
-        """A message; None where it is not as it was stored, which is told, and it is set aside."""
+    def read_or_set_aside(self, number: int, key: str) -> JmsMessage | None:
+        """A message; None where it is settled, or not as it was stored, which is told, and it is set aside."""
         try:
-            return self.message(number)
+            return self.message(number, key)
         except JournalDamageError as error:
             self.set_aside(number, "it is not as it was stored")
             log.error("a message is damaged and set aside: %s", error)  # noqa: TRY400 - the fault is the disk's
@@ -432,15 +433,14 @@ class Store:
 
     def verify(self) -> list[str]:
         """Sets aside the messages that are not as they were stored, by their checksums; their keys."""
-        found = []
+        dead_before = {one.number for one in self.messages(DEAD)}
         for one in self.messages():
             if one.state not in _KINDS[self.kind]:
                 self.set_aside(one.number, "it is not as it was stored")
                 log.error("%s: the message %s is damaged and set aside: it is in no state", self._path, one.key)
-            elif one.state == DEAD or self.read_or_set_aside(one.number) is not None:
-                continue
-            found.append(one.key)
-        return found
+            elif one.state != DEAD:
+                self.read_or_set_aside(one.number, one.key)
+        return [one.key for one in self.messages(DEAD) if one.number not in dead_before]
 
     def messages(self, *states: str) -> list[StoredMessage]:
         """What is stored in these states, in the order of arrival; no states: all that is not settled."""
@@ -457,10 +457,11 @@ class Store:
         found = []
         for one in self.messages(DEAD):
             try:
-                message: JmsMessage | None = self.message(one.number)
-            except SpoolError:
-                message = None
-            found.append(DeadMessage(one.key, one.reason, message))
+                message = self.message(one.number, one.key)
+            except JournalDamageError:
+                found.append(DeadMessage(one.key, one.reason, None))
+            else:
+                found += [DeadMessage(one.key, one.reason, message)] if message is not None else []
         return found
 
     def totals(self, *states: str) -> Totals:
@@ -643,8 +644,10 @@ def _check_private(folder: Path) -> None:
                 str(folder), f"is not its owner's alone (mode {mode:04o}); chmod 700 it, or name a new one"
             )
         for path in folder.iterdir():
-            if path.is_symlink() or path.lstat().st_uid != os.geteuid():
-                raise SpoolError(str(path), "is a symbolic link, or another user's; it must not be in this folder")
+            with suppress(FileNotFoundError):  # others that have the folder make files, and remove them
+                status = path.lstat()
+                if stat.S_ISLNK(status.st_mode) or status.st_uid != os.geteuid():
+                    raise SpoolError(str(path), "is a symbolic link, or another user's; it must not be in this folder")
 
 
 def _open_private(path: str, flags: int) -> int:
