@@ -8,8 +8,9 @@ PIP_TOOLS := pip-tools==7.6.2
 ARGS ?=
 URL :=
 
-# The suite on several cores: a file is one worker's, which has brokers and a Spark session of its own; tests/conftest.py
-# says in which order. A few files alone are faster without. What ARGS says comes later and wins: ARGS="-n 0".
+# The suite on several cores: a file is one worker's, which has brokers of its own; tests/conftest.py says how many workers
+# there are, in which order files begin, and which share the Spark session. A few files alone are faster without.
+# What ARGS says comes later and wins: ARGS="-n 0".
 WORKERS = $(if $(findstring .py,$(ARGS)),,-n auto --maxprocesses=4 --dist loadfile --no-loadscope-reorder)
 
 # A Python of the caller's must not leak into the environment; pip asks nothing and names no newer self.

@@ -30,12 +30,13 @@ def generation(*, quick: bool) -> Comparison:
         count = sum(1 for path in tree.rglob("*") if path.suffix.lower() in {".wsdl", ".xsd"})
         sides = [Side("mtosi-codegen", "ours", lambda: _ours(folder, tree, count))]
         sides[0].run()
-        notes = [about, _import_note("mtosi-codegen", folder, SERVICE)]
+        times = 1 if quick else IMPORTS
+        notes = [about, _import_note("mtosi-codegen", folder, SERVICE, times)]
         try:
             _peer(folder, tree, count)
             peers = sorted((folder / PEER).glob(PEER_SERVICE))
             module = f"{PEER}.{peers[0].stem}" if peers else PEER
-            notes.append(_import_note("xsdata", folder, module))
+            notes.append(_import_note("xsdata", folder, module, times))
             sides.append(Side("xsdata, clusters", "peer", lambda: _peer(folder, tree, count)))
         except (subprocess.SubprocessError, OSError) as error:
             notes.append(f"xsdata left out: {_reason(error)}")
@@ -71,19 +72,19 @@ def _peer(folder: Path, tree: Path, count: int) -> int:
     return count
 
 
-def _import_note(name: str, folder: Path, module: str) -> str:
+def _import_note(name: str, folder: Path, module: str, times: int) -> str:
     """How long the import of a generated service takes in a fresh interpreter, what it needs of libraries included."""
     program = (
         "import sys, time; start = time.perf_counter(); before = len(sys.modules); "
         f"import {module}; print(time.perf_counter() - start, len(sys.modules) - before)"
     )
     try:
-        found = [_run(["-c", program], folder).split() for _ in range(IMPORTS)]
+        found = [_run(["-c", program], folder).split() for _ in range(times)]
     except subprocess.SubprocessError as error:
         return f"{name}: import of {module}: {_reason(error)}"
     seconds = statistics.median(float(time) for time, _ in found)
     modules = found[0][1]
-    return f"{name}: import of {module}: {seconds * 1000:,.0f} ms, {modules} modules (median of {IMPORTS})"
+    return f"{name}: import of {module}: {seconds * 1000:,.0f} ms, {modules} modules (median of {times})"
 
 
 def _run(arguments: Sequence[str], folder: Path) -> str:

@@ -30,6 +30,8 @@ BENCHMARKS = {
     "request-100": ("messaging", "request_reply_100"),
     "batches": ("messaging", "batches"),
     "send": ("sending", "asynchronous_send"),
+    "stored": ("storing", "stored_and_confirmed"),
+    "landed": ("storing", "landed_and_done"),
     "asyncio-1": ("concurrency", "in_flight_1"),
     "asyncio-100": ("concurrency", "in_flight_100"),
     "asyncio-10000": ("concurrency", "in_flight_10000"),

@@ -15,14 +15,16 @@ from mtosi_jms.errors import (
     InvalidDestinationError,
     MtosiError,
     MtosiFault,
+    ProtocolError,
     ResourceLimitError,
     TransportError,
 )
-from mtosi_jms.jms import BindingProfile, Destination, JmsMessage, NamingContext
+from mtosi_jms.ids import random_id
+from mtosi_jms.jms import BindingProfile, Destination, JmsMessage, NamingContext, Properties
 from mtosi_jms.jms.binding import to_jms
 from mtosi_jms.jms.forms import HeaderForms, fits
 from mtosi_jms.jms.table2 import MAX_INTEGER
-from mtosi_jms.messages import moment, stamped, whole_number
+from mtosi_jms.messages import RUN_ID, moment, stamped, whole_number
 from mtosi_jms.patterns import (
     Batch,
     BatchPosition,
@@ -159,6 +161,7 @@ class Replies:
         self._session = session
         self._window: SendWindow | None = None
         self._message = message
+        self._run = ""
         self.request = _UNREAD
         self.version = "1.1"
 
@@ -176,11 +179,14 @@ class Replies:
             raise _told_apart(error) from error
 
     def admit(self) -> None:
-        """Look before anything is done for the request whether it may be answered.
+        """Look before anything is done for the request whether it can and may be answered.
 
         Raises:
-            WithheldError: replies to its JMSReplyTo are not allowed.
+            WithheldError: it has no JMSReplyTo, or replies to that are not allowed.
         """
+        if self._message.reply_to is None:
+            what = "it has no JMSReplyTo, so that nobody would get the response"
+            raise WithheldError("a request is not carried out", ProtocolError(what, correlation_id(self.request) or ""))
         self._allowed(self._message.reply_to)
 
     def response(
@@ -335,6 +341,10 @@ class Replies:
         if route.destination is None:
             return
         message = stamped(message, None, None)
+        if partial:
+            self._run = self._run or random_id()
+            properties = Properties.trusted({**message.properties, RUN_ID: self._run})
+            message = dataclasses.replace(message, properties=properties)
         try:
             if partial:
                 if self._window is None:
@@ -424,7 +434,7 @@ def refuse_asynchronous(operations: Iterable[tuple[SupplierBase, OperationInfo]]
             raise ConfigError(f"the handler of {operation.name} is asynchronous: serve it by `supplier.aio`")
 
 
-def internal_error(operation: OperationInfo, error: Exception) -> MtosiFault:
+def internal_error(operation: OperationInfo, error: BaseException) -> MtosiFault:
     """The fault of a handler that failed: what kind of failure, but not what it says."""
     return MtosiFault(f"{operation.name} failed with {type(error).__name__}", kind="internalError")
 

@@ -166,6 +166,7 @@ class AsyncOperation(AsyncCall[Call, Response], Generic[Call, Many, Response]):
         packing: str = "NO_PACKING",
         batch_size: int | None = None,
         options: CallOptions | None = None,
+        timeout: float | None = None,
         **fields: Any,
     ) -> Coroutine[Any, Any, BulkReply[Response]]:
         """Ask for the answer in a file; see `BoundOperation.bulk`. Experimental."""
@@ -176,6 +177,7 @@ class AsyncOperation(AsyncCall[Call, Response], Generic[Call, Many, Response]):
             packing=packing,
             batch_size=batch_size,
             options=options,
+            timeout=timeout,
             **fields,
         )
         return coroutine  # type: ignore[no-any-return]

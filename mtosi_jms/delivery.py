@@ -1,7 +1,7 @@
-"""What the roles know of a sender's and a receiver's journal; `mtosi_jms.spool` has both, `Outbox` and `Inbox`.
+"""What the roles know of a sender's outbox and a receiver's inbox; `mtosi_jms.spool` has both.
 
-A message that came is landed and acknowledged at once: from then on the journal has it, and not the provider. It is
-handed out, which the journal notes before it happens, and done with, which it notes after.
+A message that came is landed and acknowledged at once: from then on the inbox has it, and not the provider. The inbox
+notes that it is handed out before that happens, and that it is done with afterwards.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ MtosiError
 │   └── SendTimeoutError (TimeoutError)     an asynchronous send without an outcome in time
 ├── IllegalStateError (RuntimeError)    closed, in use by another thread, or not for this: trying again does not help
 ├── HandlerTimeoutError (TimeoutError)  a handler of the consumer runtime ran past its deadline
-├── SpoolError (OSError)                a landing or journal that cannot be written or read
+├── SpoolError (OSError)                a landing, outbox or inbox that cannot be written or read
 │   ├── ArchiveError                        a packed file that is damaged or may not be unpacked
 │   ├── JournalDamageError                  an outbox or inbox that is not as it was written
 │   ├── SpoolInUseError                     a folder that another process, or object, has open
@@ -242,15 +242,23 @@ class ExchangeError(MtosiError):
 
 
 class ReplyTimeoutError(ExchangeError, TimeoutError):
-    """No reply in time; whether the supplier got the request is unknown.
+    """No reply in time; whether the supplier got the request is unknown, unless the text says that it was not sent.
 
     Attributes:
+        reason: how long was waited, and what came.
         clock: which time-out fired ("first reply", "gap", "total"); empty where none did: no reply could come any more.
+        asked: operation and destination, empty where unknown.
+        advice: what to look at, empty where nothing is known of that.
     """
 
-    def __init__(self, message: str, correlation_id: str = "", *, clock: str = "") -> None:
+    def __init__(
+        self, reason: str, correlation_id: str = "", *, clock: str = "", asked: str = "", advice: str = ""
+    ) -> None:
+        self.reason = reason
         self.clock = clock
-        super().__init__(message, correlation_id)
+        self.asked = asked
+        self.advice = advice
+        super().__init__(_sentence(asked, reason, advice), correlation_id)
 
 
 class IncompleteBatchError(ExchangeError):
@@ -261,6 +269,9 @@ class IncompleteBatchError(ExchangeError):
         end_seen: whether the batch with the end-of-reply mark arrived.
         batches: what did arrive and was not yet handed out, by sequence number.
         clock: which time-out fired ("gap", "total", "grace"); empty where none did: no reply could come any more.
+        reason: how long was waited, and what came; empty where nothing is known of that.
+        asked: operation and destination, empty where unknown.
+        advice: what to look at, empty where nothing is known of that.
     """
 
     def __init__(
@@ -271,15 +282,28 @@ class IncompleteBatchError(ExchangeError):
         end_seen: bool,
         batches: dict[int, Any] | None = None,
         clock: str = "",
+        reason: str = "",
+        asked: str = "",
+        advice: str = "",
     ) -> None:
         self.missing = tuple(missing)
         self.end_seen = end_seen
         self.batches = dict(batches or {})
         self.clock = clock
+        self.reason = reason
+        self.asked = asked
+        self.advice = advice
         fired = f"the {clock} time-out fired; " if clock else ""
+        came = f"{reason}; " if reason else ""
         numbers = _ranges(self.missing) or "none by number"
         tail = "" if end_seen else "; the end of the reply never came"
-        super().__init__(f"incomplete reply: {fired}missing batches {numbers}{tail}", correlation_id)
+        told = f"incomplete reply: {fired}{came}missing batches {numbers}{tail}"
+        super().__init__(_sentence(asked, told, advice), correlation_id)
+
+
+def _sentence(asked: str, reason: str, advice: str) -> str:
+    told = f"{asked}: {reason}" if asked else reason
+    return f"{told}; {advice}" if advice else told
 
 
 def _ranges(numbers: Sequence[int]) -> str:

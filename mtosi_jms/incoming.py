@@ -17,7 +17,7 @@ from mtosi_jms.messages import have_again, read_reply, warn
 from mtosi_jms.patterns import Complete, Exchange, Fail, Fault, Flag, Matched, PendingExchanges, Release, Reply
 from mtosi_jms.patterns import Orphan as LateReply
 from mtosi_jms.patterns.correlation import OrphanReply, Strategy
-from mtosi_jms.tickets import Ticket
+from mtosi_jms.tickets import Asked, Ticket
 from mtosi_jms.transport import Delivery, Session
 
 log = logging.getLogger(__name__)
@@ -93,11 +93,12 @@ class Incoming:
         """About as many, told without waiting for a thread that receives."""
         return len(self._pending) - len(self._dropped)
 
-    def open(self, exchange: Exchange[Any], package: str, now: float, *, own_id: str | None) -> Ticket:
-        """Enter an exchange before its request is sent.
+    def open(self, exchange: Exchange[Any], asked: Asked, package: str, now: float, *, own_id: str | None) -> Ticket:
+        """Enter an exchange before its request is sent; its time runs until that is done.
 
         Args:
             exchange: the state machine, begun `now`.
+            asked: what the request asks for.
             package: package whose classes the replies are read with.
             now: by the pump's clock.
             own_id: what a reply may have for JMSCorrelationID in place of the request's message id, where that will
@@ -106,7 +107,7 @@ class Incoming:
         Raises:
             ConfigError: its correlationId is in use.
         """
-        ticket = Ticket(exchange, package, now, awaits_id=own_id is None)
+        ticket = Ticket(exchange, asked, package, now, awaits_id=own_id is None)
         with self._lock:
             self._forget_dropped()
             self._pending.open(
@@ -116,7 +117,8 @@ class Incoming:
         return ticket
 
     def sent(self, ticket: Ticket, message_id: str | None) -> None:
-        """The request of an exchange was sent."""
+        """The request of an exchange was sent; its time runs again when somebody waits for a reply."""
+        ticket.sent(self._clock())
         if not ticket.awaits_id:
             return
         with self._lock:
@@ -141,9 +143,12 @@ class Incoming:
         self._tell_orphans()
 
     def _tick(self, ticket: Ticket) -> None:
-        actions = ticket.exchange.tick(ticket.time(self._clock()))
+        now = self._clock()
+        looked = ticket.look(now)
+        actions = ticket.exchange.tick(ticket.time(now))
         if actions:
             self._act(ticket, actions, None)
+        if actions or looked:  # who has looked has another time to wait for
             ticket.wake()
 
     def _handle(self, delivery: Delivery) -> None:

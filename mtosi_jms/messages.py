@@ -27,6 +27,9 @@ log = logging.getLogger(__name__)
 DUPLICATE_ID = "MTOSIX_messageId"
 """Property by which a resent PERSISTENT message can be told from a new one; ours, in no MTOSI header."""
 
+RUN_ID = "MTOSIX_runId"
+"""Property that the partial responses of one answer share; a supplier that is asked again answers with another one."""
+
 _BODY: Final = re.compile(rb"<(?:[\w.-]+:)?Body[\s/>]")
 
 
@@ -119,6 +122,7 @@ def read_reply(message: JmsMessage, *, strict: bool = False, package: str | None
         end_of_reply=end if isinstance(end := getattr(header, "batch_sequence_end_of_reply", None), bool) else None,
         body_digest=b"" if number is None else _body_digest(message.body),  # only numbered ones are compared
         has_body=envelope.body is not None or envelope.fault is not None,
+        run=run if isinstance(run := message.properties.get(RUN_ID), str) else "",
     )
 
 

@@ -11,6 +11,7 @@ from typing import Final
 XSI: Final = "http://www.w3.org/2001/XMLSchema-instance"
 XSD: Final = "http://www.w3.org/2001/XMLSchema"
 XML: Final = "http://www.w3.org/XML/1998/namespace"
+XMLNS: Final = "http://www.w3.org/2000/xmlns/"
 
 SOAP11: Final = "http://schemas.xmlsoap.org/soap/envelope/"
 SOAP12: Final = "http://www.w3.org/2003/05/soap-envelope"
@@ -54,6 +55,6 @@ def clark(namespace: str, local: str) -> str:
 def split_clark(tag: str) -> tuple[str, str]:
     """`{namespace}local` as (namespace, local); the namespace is empty where the tag has none."""
     if tag.startswith("{"):
-        namespace, _, local = tag[1:].partition("}")
+        namespace, _, local = tag[1:].rpartition("}")
         return namespace, local
     return "", tag

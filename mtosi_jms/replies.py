@@ -29,6 +29,7 @@ from mtosi_jms.patterns.correlation import Strategy
 from mtosi_jms.soap import Envelope
 from mtosi_jms.tickets import Broken, Ticket, reply_of
 from mtosi_jms.transport import Delivery, Session
+from mtosi_jms.transport.dropping import dropped, is_open
 
 log = logging.getLogger(__name__)
 
@@ -121,7 +122,7 @@ class ReplyPump(Incoming):
             while True:
                 action = self._turn(ticket, bed)
                 if action is not None:
-                    return reply_of(action)
+                    return reply_of(action, ticket)
                 self._pump(ticket)
                 if self._strays:
                     with self._lock:  # whoever runs the hook cannot be woken to pump
@@ -177,6 +178,10 @@ class ReplyPump(Incoming):
         It waits for no thread that receives: nothing more is put into the ticket.
         """
         return ticket.inbox.popleft() if ticket.exchange.finished and ticket.inbox else None
+
+    def __del__(self) -> None:
+        if hasattr(self, "_idle_since") and is_open(self._session):
+            dropped("a Requestor", self.close)
 
     def close(self) -> None:
         """End the session; callers that wait get an IllegalStateError."""

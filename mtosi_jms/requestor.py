@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.delivery import OutgoingJournal
-from mtosi_jms.errors import ConfigError, HeaderError
+from mtosi_jms.errors import (
+    ConfigError,
+    HeaderError,
+    IllegalStateError,
+    ReplyTimeoutError,
+    ResourceLimitError,
+    TransportError,
+    UnknownOutcomeError,
+)
 from mtosi_jms.ids import random_id
 from mtosi_jms.incoming import Landing, Orphans
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
@@ -25,14 +33,24 @@ from mtosi_jms.jms.binding import DEFAULT_PROFILE, to_jms
 from mtosi_jms.jms.forms import HeaderForms, fits
 from mtosi_jms.messages import Target, moment, stamped, target_of
 from mtosi_jms.outcomes import Batches, bulk_reply, heard, only_reply
-from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, Limits, SimpleExchange, Strategy
+from mtosi_jms.patterns import (
+    BatchAssembler,
+    BatchRules,
+    Exchange,
+    Limits,
+    OnConflict,
+    SimpleExchange,
+    Strategy,
+    rounded,
+)
 from mtosi_jms.replies import ReplyPump
 from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
 from mtosi_jms.shapes import SIMPLE, batch_shape, bulk_shape, has_batches
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
-from mtosi_jms.tickets import OpenedExchange, Ticket
+from mtosi_jms.tickets import Asked, OpenedExchange, Ticket
 from mtosi_jms.transport import Capability, Connection, Session
+from mtosi_jms.transport.dropping import close_aside, is_open
 from mtosi_jms.xmlbind import XmlObject
 
 if TYPE_CHECKING:
@@ -42,7 +60,28 @@ log = logging.getLogger(__name__)
 
 _MANY: Final = 32
 """Exchanges in flight from which on a request need not have a write of its own."""
+_TICK: Final = 0.001
+"""Seconds by which clocks may differ."""
 _STRATEGIES = {"both": Strategy.BOTH, "xml": Strategy.XML, "jms": Strategy.MESSAGE_ID}
+
+
+class _InTime:
+    """Sends by a session, in so many seconds from now altogether."""
+
+    def __init__(self, session: Session, seconds: float) -> None:
+        self._session = session
+        self._end = time.monotonic() + seconds
+
+    def send(self, destination: Destination, message: JmsMessage) -> JmsMessage:
+        """See `Session.send`."""
+        return self._session.send(destination, message, timeout=max(0.0, self._end - time.monotonic()))
+
+
+def _is_over(since: float, seconds: float | None, error: TransportError) -> bool:
+    """Whether an error came because the seconds are over, and not because something is closed."""
+    if seconds is None or isinstance(error, IllegalStateError):
+        return False
+    return time.monotonic() - since >= seconds - _TICK
 
 
 class Requestor:
@@ -60,13 +99,17 @@ class Requestor:
         on_orphan: called with each reply that belongs to no exchange, by a thread that waits for another; once there
             were asynchronous callers, by a thread of its own.
         expect_ack: take a reply without body and batch fields for an acknowledgement, not for the answer (C61).
+        persistent: whether the provider must store requests, where neither the call nor its address says; None: as the
+            profile has it (O6).
+        on_conflict: what a batch number that comes again with another content does, where the call does not say:
+            "error" ends the iteration with a ProtocolError, "keep_first" goes on with the first one (P32).
         outbox: stores each request of a one-way operation before it is sent, PERSISTENT, and until the provider has
             confirmed it. Where there is an answer it is that which confirms, and who waits for it asks again.
         new_id: makes correlation ids.
         clock: seconds, not running backwards.
 
     Raises:
-        ConfigError: both `reply_to` and `temporary_reply`.
+        ConfigError: both `reply_to` and `temporary_reply`; an `on_conflict` that there is not.
         HeaderError: no `sender_uri`.
         NamingError: a reply destination cannot be resolved.
         TransportError: the provider failed.
@@ -85,6 +128,8 @@ class Requestor:
         landing: Landing | None = None,
         on_orphan: Orphans | None = None,
         expect_ack: bool = False,
+        persistent: bool | None = None,
+        on_conflict: OnConflict = "error",
         outbox: OutgoingJournal | None = None,
         new_id: Callable[[], str] = random_id,
         clock: Callable[[], float] = time.monotonic,
@@ -99,7 +144,8 @@ class Requestor:
         self.limits = limits or Limits()
         self._reply_to = reply_to and connection.names.uri_of(reply_to)
         self._failure_reply_to = failure_reply_to and connection.names.uri_of(failure_reply_to)
-        self._expect_ack = expect_ack
+        self._persistent = persistent
+        self._rules = BatchRules(on_conflict=on_conflict, expect_ack=expect_ack)
         self._outbox = outbox
         self._forms = HeaderForms(profile)
         self._new_id = new_id
@@ -116,6 +162,8 @@ class Requestor:
                 self._temporary = receiving.temporary_queue()
                 named = [self._temporary]
             self._receives = [*dict.fromkeys(named + failures)]
+            tells = connection.consumers(self._receives[0]) is not None
+            self._consumers = connection.consumers if tells else None
             self._pump = self._make_pump(receiving, self._receives, landing, on_orphan)
             connection.start()
         except BaseException:
@@ -155,7 +203,7 @@ class Requestor:
 
         with self._making:
             if self._aio is None:
-                self._aio = AsyncRequestor(self._pump, self, self._send_one_way, self.close)
+                self._aio = AsyncRequestor(self._pump, self, self.close)
             return self._aio
 
     def call(
@@ -173,7 +221,7 @@ class Requestor:
             IllegalStateError: the requestor is closed.
         """
         if operation.mep == "one-way":
-            self._send_one_way(operation, destination, request, options)
+            self.send_one_way(operation, destination, request, options)
             return None
         opened = self.open_exchange(service, operation, destination, request, SIMPLE, options)
         envelope = self._only_reply(opened)
@@ -239,7 +287,8 @@ class Requestor:
 
         `shape` is what the request's header says of the pattern.
         """
-        target = target_of(self.connection.names, destination, options)
+        now = self._clock()
+        target = self._target(destination, options)
         # Where the provider's id will never be known, a peer that sends back this one instead is understood.
         own_id = None if Capability.MESSAGE_IDS in self.connection.capabilities else random_id()
         identifier = self._new_id() if options.correlation_id is None else options.correlation_id
@@ -248,20 +297,45 @@ class Requestor:
             header = self._header(operation, target, shape, identifier)
             message = self._message(header, request, target.options, own_id=own_id)
             identifier = correlation_id(header) or ""
-        now = self._clock()
         exchange = self._exchange(identifier, now, options, simple=not has_batches(shape))
-        ticket = self._pump.open(exchange, service.root, now, own_id=own_id)
+        asked = Asked(operation.name, target.destination, self._receives, self._consumers)
+        ticket = self._pump.open(exchange, asked, service.root, now, own_id=own_id)
         return OpenedExchange(ticket, target.destination, message)
 
     def send_request(self, opened: OpenedExchange) -> Ticket:
-        """Send the request of an exchange that was opened; where that fails, the exchange is closed."""
+        """Send the request of an exchange that was opened, in its time; where that fails, the exchange is closed.
+
+        Raises:
+            ReplyTimeoutError: its time is over.
+            TransportError: the provider failed.
+        """
+        ticket = opened.ticket
+        seconds = ticket.time_left(self._clock())
+        since = time.monotonic()
         try:
-            sent = self._send(opened.destination, opened.message)
-        except BaseException:
-            self._pump.close_ticket(opened.ticket)
+            if seconds == 0:
+                raise ticket.late("the request was not sent: others were before it")
+            sent = self._send(opened.destination, opened.message, seconds)
+        except BaseException as error:
+            late = None
+            if isinstance(error, TransportError) and _is_over(since, seconds, error):
+                doubtful = isinstance(error, UnknownOutcomeError)
+                became = "whether the request was sent is unknown" if doubtful else "the request was not sent"
+                late = ticket.late(f"{became}: {error}")
+            self._pump.close_ticket(ticket)
+            if late is not None:
+                raise late from error
             raise
-        self._pump.sent(opened.ticket, sent.message_id)
-        return opened.ticket
+        self._pump.sent(ticket, sent.message_id)
+        return ticket
+
+    def time_left(self, opened: OpenedExchange) -> float | None:
+        """Seconds that sending the request of an exchange may take; None: any number."""
+        return opened.ticket.time_left(self._clock())
+
+    def too_late(self, opened: OpenedExchange) -> ReplyTimeoutError:
+        """The error of an exchange whose time is over while its request stands in line, or is being sent."""
+        return opened.ticket.late("the request stands in line, or is being sent")
 
     def send_request_soon(self, opened: OpenedExchange) -> bool:
         """The same without waiting for anything; False: that cannot be, nothing was sent."""
@@ -278,25 +352,45 @@ class Requestor:
             self._pump.sent(opened.ticket, sent.message_id)
         return sent is not None
 
+    def _target(self, destination: Any, options: CallOptions) -> Target:
+        target = target_of(self.connection.names, destination, options)
+        if self._persistent is None or target.options.persistent is not None:
+            return target
+        return target._replace(options=dataclasses.replace(target.options, persistent=self._persistent))
+
     def _exchange(self, identifier: str, now: float, options: CallOptions, *, simple: bool) -> Exchange[Any]:
         limits = self._limits(options)
         if simple:
-            return SimpleExchange(identifier, started=now, limits=limits, expect_ack=self._expect_ack)
-        strict = self.profile.validation == "strict"
-        rules = BatchRules(first=self.profile.first_batch, strict=strict, expect_ack=self._expect_ack)
+            return SimpleExchange(identifier, started=now, limits=limits, expect_ack=self._rules.expect_ack)
+        rules = dataclasses.replace(
+            self._rules,
+            first=self.profile.first_batch,
+            strict=self.profile.validation == "strict",
+            on_conflict=options.on_conflict or self._rules.on_conflict,
+        )
         return BatchAssembler(identifier, started=now, limits=limits, rules=rules)
 
-    def _send_one_way(
+    def send_one_way(
         self, operation: OperationInfo, destination: Any, request: XmlObject, options: CallOptions
     ) -> None:
-        target = target_of(self.connection.names, destination, options)
+        """Send a request that nobody answers."""
+        target = self._target(destination, options)
         header = self._header(operation, target, {}, target.options.correlation_id)
         message = self._message(header, request, target.options, one_way=True)
-        if self._outbox is None or target.destination.is_temporary:
-            self._send(target.destination, message)
-            return
-        with self._sending:
-            self._outbox.send(self._session, target.destination, message)
+        seconds = self.seconds_of(options)
+        since = time.monotonic()
+        try:
+            if self._outbox is None or target.destination.is_temporary:
+                self._send(target.destination, message, seconds)
+            else:
+                self._store_and_send(self._outbox, target.destination, message, seconds)
+        except TransportError as error:
+            if not _is_over(since, seconds, error):
+                raise
+            text = f"{operation.name} to {target.destination}: not sent within {rounded(seconds or 0)} s: {error}"
+            if isinstance(error, UnknownOutcomeError):
+                raise UnknownOutcomeError(text, error.messages) from error
+            raise (ResourceLimitError if isinstance(error, ResourceLimitError) else TransportError)(text) from error
 
     def _reply_name(self, target: Target) -> str | None:
         """The header's replyToURI: what the call's address says, if replies come in there, else the requestor's own."""
@@ -395,10 +489,40 @@ class Requestor:
         """Whether so many exchanges are in flight that more is about to be sent, and one write does for several."""
         return self._pump.in_flight >= _MANY
 
-    def _send(self, target: Destination, message: JmsMessage) -> JmsMessage:
-        with self._sending:
+    def _send(self, target: Destination, message: JmsMessage, seconds: float | None) -> JmsMessage:
+        left = self._take_turn(seconds)
+        try:
             soon = self._session.send_soon(target, message, can_wait=True) if self._has_company() else None
-            return self._session.send(target, message) if soon is None else soon
+            if soon is not None:
+                return soon
+            send = self._session.send
+            return send(target, message) if left is None else send(target, message, timeout=left)
+        finally:
+            self._sending.release()
+
+    def _store_and_send(
+        self, outbox: OutgoingJournal, target: Destination, message: JmsMessage, seconds: float | None
+    ) -> None:
+        left = self._take_turn(seconds)
+        try:
+            outbox.send(self._session if left is None else _InTime(self._session, left), target, message)
+        finally:
+            self._sending.release()
+
+    def _take_turn(self, seconds: float | None) -> float | None:
+        """Wait until no other request is being sent; how many of the seconds are left.
+
+        Raises:
+            TransportError: they are over.
+        """
+        since = time.monotonic()
+        if not self._sending.acquire(timeout=-1 if seconds is None else min(seconds, threading.TIMEOUT_MAX)):
+            raise TransportError("another request, which came before it, is still being sent")
+        return None if seconds is None else max(0.0, seconds - (time.monotonic() - since))
+
+    def seconds_of(self, options: CallOptions) -> float | None:
+        """Seconds that a whole call may take; None: any number."""
+        return self._limits(options).total
 
     def _limits(self, options: CallOptions) -> Limits:
         changes: dict[str, Any] = {}
@@ -407,6 +531,10 @@ class Requestor:
         if options.gap_timeout is not None:
             changes["gap"] = options.gap_timeout
         return dataclasses.replace(self.limits, **changes) if changes else self.limits
+
+    def __del__(self) -> None:
+        if is_open(getattr(self, "_session", None)):  # what receives may be in use, and ends by itself
+            close_aside(self._session.close)
 
     def close(self) -> None:
         """Ends the sessions; callers that wait get an IllegalStateError. The connection stays open."""

@@ -8,7 +8,7 @@ operation's descriptor, to a `Caller`. Which pattern answers is decided by each 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import TracebackType
 from typing import Any, ClassVar, Final, Generic, Literal, Protocol, Self, TypeVar
@@ -110,11 +110,13 @@ class CallOptions:
     """What one call may set besides the request itself; None leaves a choice to the requestor.
 
     Attributes:
-        timeout: seconds for the whole exchange.
+        timeout: seconds for the whole call: sending, waiting for room or for a connection that was lost, and replies.
         gap_timeout: seconds without any further reply before an exchange of several replies is given up.
         priority: JMSPriority, 0 to 9.
         time_to_live: seconds that a message may live at the provider; 0 for ever (O7).
         persistent: whether the provider must store the request (O6).
+        on_conflict: what a batch number that comes again with another content does: "error" ends the iteration with a
+            ProtocolError, "keep_first" goes on with the first one (P32).
         correlation_id: the header's correlationId instead of a generated one (R3b).
         header: further header fields by Python name (`originator_uri`, `vendor_extensions`, ...).
         on_reply: called with the envelope of each reply before its response is handed out: there stand the header and
@@ -126,9 +128,16 @@ class CallOptions:
     priority: int | None = None
     time_to_live: float | None = None
     persistent: bool | None = None
+    on_conflict: Literal["error", "keep_first"] | None = None
     correlation_id: str | None = None
     header: Mapping[str, Any] = field(default_factory=dict)
     on_reply: Callable[[Any], object] | None = None
+
+    @staticmethod
+    def of(options: CallOptions | None, timeout: float | None) -> CallOptions:
+        """The options of a call that has its `timeout` by itself, too; that one wins."""
+        options = options or _NO_OPTIONS
+        return options if timeout is None else replace(options, timeout=timeout)
 
 
 _NO_OPTIONS: Final = CallOptions()
@@ -260,6 +269,7 @@ class BoundOperation(Generic[Request, Response]):
         packing: str = "NO_PACKING",
         batch_size: int | None = None,
         options: CallOptions | None = None,
+        timeout: float | None = None,
         **fields: Any,
     ) -> BulkReply[Response]:
         """Ask for the answer in a file: the pattern BulkResponse (P2, C18). Experimental.
@@ -270,13 +280,14 @@ class BoundOperation(Generic[Request, Response]):
             compression, packing: values of `Compression` and `Packing`.
             batch_size: objects in one document of a packed file at most; None or 0: all in one.
             options: what this call sets.
+            timeout: seconds for the whole call.
             **fields: of the request.
 
         Raises:
             As `invoke`; ConfigError also for other ways to compress or pack, and for a one-way operation.
         """
         terms = BulkTerms.of(file_location_uri, compression, packing, batch_size)
-        return self._caller.call_bulk(*self._call(request, fields), terms, options or _NO_OPTIONS)
+        return self._caller.call_bulk(*self._call(request, fields), terms, CallOptions.of(options, timeout))
 
 
 class Service:

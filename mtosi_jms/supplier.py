@@ -11,10 +11,11 @@ import copy
 import logging
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from mtosi_jms.answers import (
     ProviderError,
@@ -31,21 +32,36 @@ from mtosi_jms.answers import (
 )
 from mtosi_jms.bulk import Folders
 from mtosi_jms.delivery import InboxReceiver, IncomingJournal, give_back, handed_out
-from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiError, MtosiFault, ProtocolError
+from mtosi_jms.errors import (
+    ConfigError,
+    IllegalStateError,
+    MtosiError,
+    MtosiFault,
+    ProtocolError,
+    SpoolError,
+    TransportError,
+)
 from mtosi_jms.filing import BulkAnswer
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, from_jms
-from mtosi_jms.messages import in_package, whole_number
+from mtosi_jms.messages import have_again, in_package, whole_number
 from mtosi_jms.patterns import CommunicationPattern, cut_batches, parse_pattern
 from mtosi_jms.service import OperationInfo, RequestContext, SupplierBase
+from mtosi_jms.signals import aside, on_signals
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
-from mtosi_jms.transport import Connection, Consumer, Session
+from mtosi_jms.transport import Connection, Consumer, Delivery, Session
+from mtosi_jms.transport.dropping import dropped, is_open
 
 if TYPE_CHECKING:
     from mtosi_jms.aio.supplier import AsyncSupplier
 
 log = logging.getLogger(__name__)
 
+_FIRST_PAUSE: Final = 0.1
+_LAST_PAUSE: Final = 10.0
+"""Seconds that a request waits which the provider failed with: the first time, and at most."""
+_REMEMBERED: Final = 1_000
+"""Requests that the provider failed with, whose number is kept."""
 _NO_REQUEST = ("RESPONSE", "ERROR")
 
 
@@ -86,7 +102,7 @@ class Supplier:
         profile: BindingProfile = DEFAULT_PROFILE,
         reply_policy: ReplyPolicy | None = None,
         eager: bool = False,
-        on_error: Callable[[Exception], object] | None = None,
+        on_error: Callable[[BaseException], object] | None = None,
         bulk_folders: Folders = (),
         send_window: int = 16,
         inbox: IncomingJournal | None = None,
@@ -117,7 +133,9 @@ class Supplier:
         self._sessions: set[Session] = set()
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
-        self._busy: set[Session] = set()
+        self._busy: dict[Session, threading.Thread] = {}
+        self._returned = threading.Condition(self._lock)
+        self._failures: dict[str, int] = {}
         self._stopped = threading.Event()
         self._ended: Callable[[MtosiError | None], object] | None = None
         self._aio: AsyncSupplier | None = None
@@ -144,16 +162,35 @@ class Supplier:
     def run(self) -> None:
         """Answer requests until `stop`; several threads may run one supplier.
 
+        In the main thread SIGTERM and SIGINT end all runs: requests in hand are answered, others are not taken. A
+        second SIGINT interrupts the handler that runs here, and its request is delivered again.
+
         Raises:
             ConfigError: a handler is asynchronous.
-            TransportError: the provider failed.
+            TransportError: the provider failed for good.
         """
-        self._serve(*self._open())
+        signalled = False
+
+        def tell(again: bool) -> None:
+            nonlocal signalled
+            signalled = True
+            if again:
+                raise KeyboardInterrupt
+            drain(again)
+
+        try:
+            with aside(lambda again: self.drain()) as drain, on_signals(tell):
+                _answer_all(weakref.ref(self), *self._open())
+        except (KeyboardInterrupt, IllegalStateError) as error:
+            if not signalled:
+                raise
+            log.warning("%s: ended by a signal: %s", self.destination, type(error).__name__)
 
     def start(self, threads: int = 1) -> Self:
         """Answer requests in background threads, until `stop` or the end of the `with` block.
 
-        The consumers exist when this returns: a request that is sent from now on is received, on a topic too.
+        The consumers exist when this returns: a request that is sent from now on is received, on a topic too. The
+        threads do not keep the supplier: one that nobody refers to any more ends, with a ResourceWarning.
 
         Raises:
             ConfigError: a handler is asynchronous.
@@ -163,7 +200,8 @@ class Supplier:
             with self._lock:
                 number = len(self._threads) + 1
                 name = f"supplier-{self.destination.name}-{number}"
-                thread = threading.Thread(target=self._run_logged, args=(session, consumer), name=name, daemon=True)
+                work = (weakref.ref(self), session, consumer)
+                thread = threading.Thread(target=_answer_in_background, args=work, name=name, daemon=True)
                 self._threads.append(thread)
                 thread.start()
         return self
@@ -184,62 +222,77 @@ class Supplier:
             raise
         return session, consumer if self._inbox is None else InboxReceiver(session, consumer, self._inbox)
 
-    def _serve(self, session: Session, consumer: Consumer | InboxReceiver) -> None:
-        try:
-            while self._serve_one(session, consumer):
-                pass
-        except IllegalStateError:
-            if not self._stopped.is_set():
-                raise
-        finally:
-            self._end(session)
-
-    def _serve_one(self, session: Session, consumer: Consumer | InboxReceiver) -> bool:
-        delivery = consumer.receive()
+    def _serve(self, delivery: Delivery, session: Session) -> bool:
+        """Answer what was received; whether more is to be received."""
         with self._lock:
-            if delivery is None:
-                return False
             if self._stopped.is_set():  # it is delivered again
                 give_back(delivery)
                 return False
-            self._busy.add(session)
+            self._busy[session] = threading.current_thread()
+        try:
+            self._handle(delivery, session)
+        finally:
+            with self._lock:
+                del self._busy[session]
+                self._returned.notify_all()
+        return not self._stopped.is_set()
+
+    def _handle(self, delivery: Delivery, session: Session) -> None:
+        """Answer a request. Where the provider fails meanwhile it is delivered again, and waits before it is answered
+        again: what makes the provider fail must not do so all the time."""
+        identifier = delivery.message.message_id or ""
+        failures = self._failures.get(identifier, 0)
+        if failures and self._stopped.wait(_pause(failures)):
+            give_back(delivery)
+            return
         try:
             with handed_out(delivery):
                 self.answer(delivery.message, session)
-        finally:
-            with self._lock:
-                self._busy.discard(session)
-        return not self._stopped.is_set()
+        except IllegalStateError:
+            raise
+        except TransportError as error:
+            self._failures[identifier] = failures + 1
+            for oldest in list(self._failures)[:-_REMEMBERED]:
+                self._failures.pop(oldest, None)
+            self._failed("the provider failed while a request was answered; it is delivered again", error)
+            have_again(session)
+        else:
+            self._failures.pop(identifier, None)
 
     def _end(self, session: Session) -> None:
         with self._lock:
             self._sessions.discard(session)
         session.close()
 
-    def _run_logged(self, session: Session, consumer: Consumer | InboxReceiver) -> None:
-        failure: MtosiError | None = None
-        try:
-            self._serve(session, consumer)
-        except MtosiError as error:
-            failure = error
-            self._failed("the supplier ends", error)
-        finally:
-            if self._ended is not None:
-                self._ended(failure)
-
     @property
     def is_running(self) -> bool:
-        """Whether a background thread still answers requests; one ends before `stop` when the provider fails."""
+        """Whether a background thread still answers requests; before `stop` they end when the provider is gone for
+        good."""
         return any(thread.is_alive() for thread in tuple(self._threads))
 
     def drain(self, wait: float | None = None) -> bool:
-        """Take no more requests; whether those that are being answered end within `wait` seconds (None: no limit)."""
+        """Take no more requests, and let those that are being answered come to their end.
+
+        Args:
+            wait: seconds that handlers have for it; None: no limit.
+
+        Returns:
+            Whether no handler runs any more; False also where a handler asks: nothing is waited for then.
+        """
+        deadline = None if wait is None else time.monotonic() + wait
         self._stopped.set()
         with self._lock:
-            idle, threads = self._sessions - self._busy, list(self._threads)
+            idle, threads = self._sessions.difference(self._busy), list(self._threads)
         for session in idle:
             session.close()
-        return not _alive(threads, wait)
+        with self._lock:
+            if threading.current_thread() in self._busy.values():
+                return False
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            if not self._returned.wait_for(lambda: not self._busy, left):
+                return False
+        _alive(threads, None if deadline is None else max(0.0, deadline - time.monotonic()))
+        return True
 
     def stop(self, wait: float | None = 10.0) -> None:
         """End all runs; a request that is being answered is delivered again to whoever comes next.
@@ -248,13 +301,26 @@ class Supplier:
             wait: seconds that background threads have to end: a handler in the middle of its work is not interrupted,
                 its next reply is. None: as long as they need.
         """
+        self._close()
+        for thread in _alive(list(self._threads), wait):
+            log.warning("%s still runs a handler", thread.name)
+
+    def _close(self) -> None:
         self._stopped.set()
         with self._lock:
-            sessions, threads = list(self._sessions), list(self._threads)
+            sessions = list(self._sessions)
         for session in sessions:
             session.close()
-        for thread in _alive(threads, wait):
-            log.warning("%s still runs a handler", thread.name)
+
+    def __del__(self) -> None:
+        if any(map(is_open, getattr(self, "_sessions", ()))) and not self._stopped.is_set():
+            dropped(f"Supplier({self.destination})", self._close)
+
+    def _has_ended(self, failure: MtosiError | None) -> None:
+        if failure is not None:
+            self._failed("the supplier ends", failure)
+        if self._ended is not None:
+            self._ended(failure)
 
     def __enter__(self) -> Self:
         return self if self._threads else self.start()
@@ -264,7 +330,7 @@ class Supplier:
     ) -> None:
         self.stop()
 
-    def _failed(self, what: str, error: Exception, *, trace: bool = False) -> None:
+    def _failed(self, what: str, error: BaseException, *, trace: bool = False) -> None:
         log.error("%s: %s", what, error, exc_info=error if trace else None)
         if self._on_error is None:
             return
@@ -333,7 +399,9 @@ class Supplier:
             if operation.mep == "one-way":
                 self._failed(f"{operation.name} is refused", fault)
             self._tell(fault, supplier, operation, replies)
-        except Exception as error:  # noqa: BLE001 - whatever a handler raises is told, but not what it says
+        except BaseException as error:
+            if not isinstance(error, Exception) and threading.current_thread() is threading.main_thread():
+                raise  # a signal's
             self._failed(f"the handler of {operation.name} failed", error, trace=True)
             self._tell(internal_error(operation, error), supplier, operation, replies)
 
@@ -356,7 +424,12 @@ class Supplier:
                 return
 
     def _refuse(self, replies: Replies, why: str) -> None:
-        replies.fault(MtosiFault(why, fault_code="Client"), None, None)
+        try:
+            replies.fault(MtosiFault(why, fault_code="Client"), None, None)
+        except (WithheldError, ProviderError):
+            raise
+        except Exception as error:  # noqa: BLE001 - a request that cannot be refused must not end a thread
+            self._failed("a refusal cannot be sent", error)
 
     def _dispatch(
         self,
@@ -406,6 +479,60 @@ class Supplier:
             close = getattr(objects, "close", None)
             if close is not None:  # a handler that is not run to its end has its own `finally` run now
                 close()
+
+
+def _answer_all(weak: weakref.ref[Supplier], session: Session, consumer: Consumer | InboxReceiver) -> None:
+    """Answer what a consumer receives. While it waits, nothing here keeps the supplier.
+
+    Raises:
+        TransportError: the provider failed for good.
+    """
+    failures = 0
+    try:
+        while True:
+            delivery: Delivery | None = None
+            failure: SpoolError | None = None
+            try:
+                delivery = consumer.receive()
+            except SpoolError as error:  # the provider still has the message, and there may be room again
+                failure, failures = error, failures + 1
+            supplier = weak()
+            if supplier is None:
+                return
+            if failure is not None:
+                supplier._failed("a request cannot be stored; it is delivered again", failure)
+                if supplier._stopped.wait(_pause(failures)):
+                    return
+            elif delivery is None or not supplier._serve(delivery, session):
+                return
+            else:
+                failures = 0
+            del supplier
+    except IllegalStateError:
+        supplier = weak()
+        if supplier is not None and not supplier._stopped.is_set():
+            raise
+    finally:
+        supplier = weak()
+        if supplier is not None:
+            supplier._end(session)
+
+
+def _answer_in_background(weak: weakref.ref[Supplier], session: Session, consumer: Consumer | InboxReceiver) -> None:
+    failure: MtosiError | None = None
+    try:
+        _answer_all(weak, session, consumer)
+    except MtosiError as error:
+        failure = error
+    finally:
+        supplier = weak()
+        if supplier is not None:
+            supplier._has_ended(failure)
+
+
+def _pause(failures: int) -> float:
+    """Seconds to wait after so many failures in a row, 1 or more."""
+    return float(min(_FIRST_PAUSE * 2 ** min(failures - 1, 16), _LAST_PAUSE))
 
 
 def _alive(threads: Sequence[threading.Thread], wait: float | None) -> list[threading.Thread]:

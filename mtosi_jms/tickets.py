@@ -2,15 +2,53 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from mtosi_jms.errors import ExchangeError, IllegalStateError, MtosiError
+from mtosi_jms.errors import ExchangeError, IllegalStateError, IncompleteBatchError, MtosiError, ReplyTimeoutError
 from mtosi_jms.jms import Destination, JmsMessage
-from mtosi_jms.patterns import Complete, Exchange, Fail
+from mtosi_jms.patterns import Clock, Complete, Exchange, Fail
 from mtosi_jms.soap import Envelope
+
+log = logging.getLogger(__name__)
+
+_UNCONSUMED: Final = 1.0
+"""Seconds after which a caller is told that nobody consumes the destination of its request."""
+
+
+class Asked(NamedTuple):
+    """What a request asks for, and whom, as its time-out tells it.
+
+    Attributes:
+        operation: its name.
+        destination: where the request goes.
+        replies: where replies come in.
+        consumers: how many consumers a destination has; None: the provider does not tell.
+    """
+
+    operation: str
+    destination: Destination
+    replies: Sequence[Destination]
+    consumers: Callable[[Destination], int | None] | None
+
+    def __str__(self) -> str:
+        return f"{self.operation} to {self.destination}"
+
+    def advice(self) -> str:
+        """What to look at when no reply comes."""
+        if self.is_unconsumed():
+            return f"nobody consumes {self.destination}: is the supplier running, and is this its destination?"
+        replies = " and ".join(map(str, self.replies))
+        if self.consumers is None:
+            return f"does a supplier consume {self.destination}, and may it reply to {replies}? Its log tells"
+        return f"look at the log of who consumes it, and whether it may reply to {replies}"
+
+    def is_unconsumed(self) -> bool:
+        """Whether surely nobody consumes the destination now."""
+        return self.consumers is not None and self.consumers(self.destination) == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +63,7 @@ class Ticket:
 
     Attributes:
         exchange: the state machine.
+        asked: what its request asks for.
         package: package whose classes the replies are read with.
         inbox: actions for its caller.
         awaits_id: whether the message id of its request is to be told.
@@ -32,16 +71,19 @@ class Ticket:
         closed: it was given up, or its end was seen.
     """
 
-    def __init__(self, exchange: Exchange[Any], package: str, now: float, *, awaits_id: bool) -> None:
+    def __init__(self, exchange: Exchange[Any], asked: Asked, package: str, now: float, *, awaits_id: bool) -> None:
         self.exchange = exchange
+        self.asked = asked
         self.package = package
         self.awaits_id = awaits_id
         self.inbox: deque[Any] = deque()
         self.held: Mapping[int, Any] = {}
         self.closed = False
         self._wake: Callable[[], object] | None = None
-        self._left: float | None = now
+        self._left: float | None = None  # its caller waits from the beginning: for the request to be sent
         self._away = 0.0
+        self._began = now
+        self._look: float | None = None if asked.consumers is None else now + _UNCONSUMED
 
     @property
     def correlation_id(self) -> str:
@@ -49,7 +91,7 @@ class Ticket:
         return self.exchange.correlation_id
 
     def enter(self, now: float, wake: Callable[[], object]) -> None:
-        """Its caller waits from now on.
+        """Its caller waits for a reply from now on.
 
         Args:
             now: by the requestor's clock.
@@ -79,9 +121,58 @@ class Ticket:
         return (now if self._left is None else self._left) - self._away
 
     def patience(self, now: float) -> float | None:
-        """Seconds until one of its clocks runs out; None: never."""
+        """Seconds until one of its clocks runs out, or `look` has something to do; None: never."""
         deadline = self.exchange.deadline
-        return None if deadline is None else max(0.0, deadline[0] - self.time(now))
+        due = [one for one in (deadline and deadline[0], self._look) if one is not None]
+        return max(0.0, min(due) - self.time(now)) if due else None
+
+    def time_left(self, now: float) -> float | None:
+        """Seconds of the whole exchange that are left, for the request to be sent; None: any number."""
+        total = self.exchange.limits.total
+        return None if total is None else max(0.0, self._began + total - self.time(now))
+
+    def sent(self, now: float) -> None:
+        """The request was sent; its caller has other things to do until it waits for a reply."""
+        self.exchange.sent(self.time(now))
+        self.leave(now)
+
+    def look(self, now: float) -> bool:
+        """Tell, once and after a second, where nobody consumes the destination of the request; whether it was time."""
+        if self._look is None or self.time(now) < self._look:
+            return False
+        self._look = None
+        if self.asked.is_unconsumed():
+            log.warning("%s: nobody consumes the destination, a second after the request was sent", self.asked)
+        return True
+
+    def late(self, became: str) -> ReplyTimeoutError:
+        """The error of a request whose time was over before it was sent, and what became of it."""
+        within = self.exchange.limits.of(Clock.TOTAL)
+        return ReplyTimeoutError(
+            f"no reply within {within} s, {Clock.TOTAL} clock; {became}",
+            self.correlation_id,
+            clock=Clock.TOTAL,
+            asked=str(self.asked),
+            advice=self.asked.advice() if self.asked.is_unconsumed() else "is the provider up, and has it room?",
+        )
+
+    def told(self, error: Exception) -> Exception:
+        """What ended the exchange, with what was asked, and what to look at where no reply came in time."""
+        if isinstance(error, IncompleteBatchError):
+            return IncompleteBatchError(
+                error.correlation_id,
+                error.missing,
+                end_seen=error.end_seen,
+                batches=error.batches,
+                clock=error.clock,
+                reason=error.reason,
+                asked=str(self.asked),
+                advice="look at the supplier's log, and whether the provider lost or expired its replies",
+            )
+        if isinstance(error, ReplyTimeoutError):
+            asked, advice = str(self.asked), error.advice or self.asked.advice()
+            return ReplyTimeoutError(error.reason, error.correlation_id, clock=error.clock, asked=asked, advice=advice)
+        return error
 
 
 class OpenedExchange(NamedTuple):
@@ -92,12 +183,12 @@ class OpenedExchange(NamedTuple):
     message: JmsMessage
 
 
-def reply_of(action: Any) -> Envelope | None:
+def reply_of(action: Any, ticket: Ticket) -> Envelope | None:
     """The envelope of an action that is meant for a caller, None at the end of the exchange; raises what is none."""
     if isinstance(action, Complete):
         return None
     if isinstance(action, (Fail, Broken)):
-        raise action.error
+        raise ticket.told(action.error)
     payload = action.payload
     if isinstance(payload, Envelope):
         return payload

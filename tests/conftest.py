@@ -19,20 +19,58 @@ from .java_tools import JavaTools
 from .selector_maker import SelectorMaker
 
 ROOT = Path(__file__).resolve().parent.parent
-PATIENT = ("transport/soak", "transport/stomp", "interop")
-"""Folders of tests that wait for brokers more than they work."""
+SPARK_ALONE = ("spark/test_cluster.py", "spark/test_connect.py", "spark/test_worker_memory.py")
+"""Files there that start what they need as processes of their own."""
+SPARK_TOO = ("cli/test_demo.py",)
+"""Files elsewhere that share the Spark session."""
+LONG = (*SPARK_ALONE, "transport/stomp", "transport/soak", "transport/contract", "interop", "cli", "benchmarks")
+"""Files and folders that begin first: they wait for brokers and processes more than they work."""
+SPARK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Every Java process of Spark's is short: the second compiler would start when it is over."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """The SDK's fixtures: pytest has them where this checkout is installed; elsewhere, and with `-p no:`, from here."""
     if not config.pluginmanager.has_plugin(fixtures.__name__):
         config.pluginmanager.register(fixtures, "fixtures of the checkout")
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", SPARK_JAVA)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One more than there are cores: while one test waits for a broker, others work."""
+    return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Files are dealt out whole, and those that share the Spark session all to one worker: it starts once a run."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = _file(nodeid)
+            return "spark" if _shares_spark(file) else file
+
+    return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What waits begins first, or at the end a few long files would keep one core busy and the others idle."""
-    folders = tuple(str(ROOT / "tests" / folder) for folder in PATIENT)
-    items.sort(key=lambda item: not str(item.path).startswith(folders))
+    """What takes long begins first, or at the end a few long files would keep one core busy and the others idle."""
+
+    def rank(item: pytest.Item) -> int:
+        file = _file(item.nodeid)
+        return 0 if _shares_spark(file) else 1 if file.startswith(LONG) else 2
+
+    items.sort(key=rank)
+
+
+def _file(nodeid: str) -> str:
+    return nodeid.partition("::")[0].removeprefix("tests/")
+
+
+def _shares_spark(file: str) -> bool:
+    return file in SPARK_TOO or (file.startswith("spark/") and file not in SPARK_ALONE)
 
 
 @pytest.fixture(scope="session")
@@ -81,6 +119,31 @@ def activemq(start_session_broker: Brokers) -> BrokerProcess:
 def artemis(start_session_broker: Brokers) -> BrokerProcess:
     """ActiveMQ Artemis, the same way."""
     return start_session_broker("artemis")
+
+
+@pytest.fixture(scope="session")
+def spark_java() -> str:
+    """Options for each Java process of Spark's that a test starts otherwise than by `local_session`."""
+    return SPARK_JAVA
+
+
+@pytest.fixture(scope="session")
+def interpreted() -> dict[str, str]:
+    """Settings of Spark that have plans interpreted: for a few rows that takes less than compiling them.
+
+    Commands and examples, which tests run as processes, compile theirs.
+    """
+    return {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
+
+@pytest.fixture(scope="session")
+def spark(interpreted: dict[str, str]) -> Iterator[Any]:
+    """A Spark session, one for all tests of a worker."""
+    pytest.importorskip("pyspark")
+    from mtosi_jms.spark.session import local_session
+
+    with local_session("tests", cores=2, settings=interpreted) as session:
+        yield session
 
 
 @pytest.fixture(scope="session")

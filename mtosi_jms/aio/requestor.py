@@ -21,8 +21,9 @@ from typing import Any, Final, Protocol, Self
 
 from mtosi_jms.aio.worker import Closing, Worker
 from mtosi_jms.bulk import BulkReply, BulkTerms
-from mtosi_jms.errors import IllegalStateError
+from mtosi_jms.errors import IllegalStateError, ReplyTimeoutError, TransportError
 from mtosi_jms.outcomes import BatchCall, bulk_reply, heard, only_reply
+from mtosi_jms.patterns import rounded
 from mtosi_jms.replies import ReplyPump
 from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
 from mtosi_jms.shapes import SIMPLE, batch_shape, bulk_shape
@@ -30,9 +31,12 @@ from mtosi_jms.soap import Envelope
 from mtosi_jms.tickets import OpenedExchange, Ticket, reply_of
 from mtosi_jms.xmlbind import XmlObject
 
+_GRACE: Final = 0.05
+"""Seconds by which a loop waits longer than the thread that sends for it, which knows more of what keeps it."""
+
 
 class _Sending(Protocol):
-    """What is needed of the blocking requestor to send requests that are answered."""
+    """What is needed of the blocking requestor to send requests."""
 
     def open_exchange(
         self,
@@ -49,8 +53,15 @@ class _Sending(Protocol):
 
     def send_request_soon(self, opened: OpenedExchange, /) -> bool: ...
 
+    def time_left(self, opened: OpenedExchange, /) -> float | None: ...
 
-_OneWay = Callable[[OperationInfo, Any, XmlObject, CallOptions], None]
+    def too_late(self, opened: OpenedExchange, /) -> ReplyTimeoutError: ...
+
+    def send_one_way(
+        self, operation: OperationInfo, destination: Any, request: XmlObject, options: CallOptions, /
+    ) -> None: ...
+
+    def seconds_of(self, options: CallOptions, /) -> float | None: ...
 
 
 class AsyncRequestor(Closing):
@@ -58,16 +69,14 @@ class AsyncRequestor(Closing):
 
     Args:
         pump: of the requestor.
-        sending: opens exchanges and sends their requests.
-        one_way: sends a request that nobody answers; blocks.
+        sending: opens exchanges and sends their requests, and those that nobody answers.
         close: closes the requestor; blocks.
     """
 
-    def __init__(self, pump: ReplyPump, sending: _Sending, one_way: _OneWay, close: Callable[[], None]) -> None:
+    def __init__(self, pump: ReplyPump, sending: _Sending, close: Callable[[], None]) -> None:
         super().__init__(close, "the requestor")
         self._pump = pump
         self._sending = sending
-        self._one_way = one_way
         self._sender = Worker("mtosi-send", "the requestor")
 
     async def call(
@@ -78,7 +87,7 @@ class AsyncRequestor(Closing):
         When it is cancelled before the request is sent, the request is not sent. Otherwise a reply is an orphan.
         """
         if operation.mep == "one-way":
-            await self._sender.run(partial(self._one_way, operation, destination, request, options))
+            await self._send_one_way(operation, destination, request, options)
             return None
         make = partial(self._sending.open_exchange, service, operation, destination, request, SIMPLE, options)
         return heard(await self._only_reply(make), options, service, operation)
@@ -111,11 +120,39 @@ class AsyncRequestor(Closing):
         opened = make()
         try:
             if not (self._sender.is_idle and self._sending.send_request_soon(opened)):
-                await self._sender.run(partial(self._sending.send_request, opened))
+                await self._sent(opened)
         except BaseException:
             self._pump.drop(opened.ticket)
             raise
         return opened.ticket
+
+    async def _send_one_way(
+        self, operation: OperationInfo, destination: Any, request: XmlObject, options: CallOptions
+    ) -> None:
+        seconds = self._sending.seconds_of(options)
+        limit = asyncio.timeout(seconds and seconds + _GRACE)
+        try:
+            async with limit:
+                await self._sender.run(partial(self._sending.send_one_way, operation, destination, request, options))
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            within = f"not sent within {rounded(seconds or 0)} s"
+            raise TransportError(
+                f"{operation.name} to {destination}: {within}: it stands in line, or is being sent"
+            ) from None
+
+    async def _sent(self, opened: OpenedExchange) -> None:
+        """Have a request sent by the thread, after those that wait there, as long as its time is not over."""
+        left = self._sending.time_left(opened)
+        limit = asyncio.timeout(left and left + _GRACE)
+        try:
+            async with limit:
+                await self._sender.run(partial(self._sending.send_request, opened))
+        except TimeoutError as error:
+            if isinstance(error, ReplyTimeoutError) or not limit.expired():
+                raise
+            raise self._sending.too_late(opened) from None
 
     def call_batches(
         self,
@@ -284,4 +321,4 @@ async def _next(pump: ReplyPump, ticket: Ticket, *, only: bool = False) -> Envel
     except BaseException:  # cancelled, closed, or the loop is gone and the garbage collector is here
         pump.drop(ticket)
         raise
-    return reply_of(action)
+    return reply_of(action, ticket)

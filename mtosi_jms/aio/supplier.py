@@ -12,6 +12,7 @@ their requests are handed back to the provider.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
@@ -21,6 +22,7 @@ from mtosi_jms.aio.handlers import LoopHandlers
 from mtosi_jms.aio.worker import Worker
 from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiError
 from mtosi_jms.service import SupplierBase
+from mtosi_jms.signals import on_signals
 
 _PATIENCE: Final = 10.0
 """Seconds that a handler has to end once it is cancelled."""
@@ -55,6 +57,9 @@ class AsyncSupplier:
     async def serve(self, limit: int = 8) -> None:
         """Answer requests until `stop`. When it is cancelled, requests that are being answered are handed back.
 
+        On a loop in the main thread it also ends, as by `stop`, at SIGTERM and SIGINT; at a second SIGINT it hands back
+        at once. Until it has ended no other handler gets these signals.
+
         Args:
             limit: how many requests are answered at the same time; as many threads and sessions there are.
 
@@ -63,10 +68,16 @@ class AsyncSupplier:
             IllegalStateError: it serves already, or was stopped.
             TransportError: the provider failed; all has ended.
         """
-        serving = await self._begin(limit)
-        failure = await serving.task
+        loop = asyncio.get_running_loop()
+        with on_signals(lambda again: loop.call_soon_threadsafe(self._signalled, again)):
+            serving = await self._begin(limit)
+            failure = await serving.task
         if failure is not None:
             raise failure
+
+    def _signalled(self, again: bool) -> None:
+        if self._serving is not None:
+            self._serving.end_soon(0.0 if again else _PATIENCE)
 
     async def start(self, limit: int = 8) -> Self:
         """Answer requests in the background, until `stop`, the end of the `async with` block, or that of the loop.
@@ -127,6 +138,7 @@ class _Serving:
         self._running = limit
         self._failure: MtosiError | None = None
         self._over = asyncio.Event()
+        self._endings: set[asyncio.Task[None]] = set()
         self._controller = Worker("mtosi-supplier", "the supplier")
 
     async def begin(self) -> None:
@@ -166,9 +178,18 @@ class _Serving:
     async def end(self, wait: float | None) -> None:
         """Drain, then hand back."""
         if not self._over.is_set():
-            await self._controller.run(partial(self._supplier.drain, wait))
+            await self._controller.run(partial(self._supplier.drain, 0.0))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._over.wait()
             self._over.set()
         await asyncio.wait([self.task])
+
+    def end_soon(self, wait: float) -> None:
+        """The same, for who cannot wait."""
+        ending = self._loop.create_task(self.end(wait))
+        self._endings.add(ending)
+        ending.add_done_callback(self._endings.discard)
 
     def _thread_ended(self, failure: MtosiError | None) -> None:
         try:

@@ -1,9 +1,9 @@
 """Reading packed files: plain, GZIP, ZIP, TAR, and the latter two inside GZIP. What a file is, its bytes say.
 
 Nothing is ever extracted under a name that the archive gives. An archive is refused whole if any of its members has an
-unsafe name, is a link or a device, is encrypted, or would become too large: a file of which a part is hostile is not to
-be trusted for the rest. Members are read one at a time as streams. A gzip archive cannot be read at any place but its
-beginning, so it is unpacked once into a temporary file without a name.
+unsafe name, is a link or a device, is encrypted, is not what the directory of a ZIP archive says, or would become too
+large: a file of which a part is hostile is not to be trusted for the rest. Members are read one at a time as streams. A
+gzip archive cannot be read at any place but its beginning, so it is unpacked once into a temporary file without a name.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import IO, Final, Self, cast
 
 from mtosi_jms.bulk.bounds import CHUNK, DEFAULT_BOUNDS, BoundedStream, CarefulFile, UnpackBounds, damage
+from mtosi_jms.bulk.zipheaders import check_headers
 from mtosi_jms.errors import ArchiveError, SpoolError
 
 SEPARATOR: Final = "!/"
@@ -181,6 +182,7 @@ class Archive:
             listing.add(info.orig_filename, info.file_size)
             if not info.is_dir() and is_document_name(info.filename):
                 self.members[info.filename] = info.file_size
+        check_headers(archive, self._file, self.path)
 
     def _list_tar(self, archive: tarfile.TarFile) -> None:
         listing = _Listing(self.path, self._bounds, self._packed)

@@ -43,6 +43,7 @@ COMMANDS: Final = (
     "subscribe",
     "replay",
     "queue",
+    "spool",
     "broker",
 )
 DONE: Final = 0

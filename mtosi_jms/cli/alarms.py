@@ -29,6 +29,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--latest", action="store_true", help="write OUT/latest/*.parquet too: each alarm's last state")
     parser.add_argument("--object", metavar="CLASS", help="the class of alarms, for stubs that call it otherwise")
     parser.add_argument("--stubs", default="", metavar="PACKAGE", help="generated packages, joined by commas")
+    parser.add_argument(
+        "--allow-empty", action="store_true", help="make empty tables of a landing without a readable message"
+    )
     parser.add_argument("--cores", type=processors, help="processors to use (all)")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON document")
 
@@ -55,6 +58,7 @@ def run(args: argparse.Namespace) -> int:
         latest=args.latest,
         stubs=args.stubs,
         cores=args.cores,
+        allow_empty=args.allow_empty,
     )
     with console.progress("reading alarms") as advance:
         result = run_alarms(options, progress=lambda stage: advance(1))

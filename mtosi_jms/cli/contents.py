@@ -183,9 +183,12 @@ def field_text(element: etree._Element, *, secrets: bool = False) -> str:
     name = split_clark(str(element.tag))[1]
     if len(element) == 0:
         text = (element.text or "").strip()
-        extra = [f"{split_clark(key)[1]}={value}" for key, value in element.items() if split_clark(key)[0] != XSI]
+        keys = [(*split_clark(key), value) for key, value in element.items()]
+        extra = [
+            f"{key}={_masked(f'{name} {key}', value, secrets=secrets)}" for space, key, value in keys if space != XSI
+        ]
         return " ".join([_masked(name, text, secrets=secrets), *extra]).strip()
-    return "; ".join(_pair(child, secrets=secrets) for child in element)
+    return MASK if is_secret(name) and not secrets else "; ".join(_pair(child, secrets=secrets) for child in element)
 
 
 def _pair(element: etree._Element, *, secrets: bool) -> str:

@@ -28,6 +28,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--out", type=Path, default=Path("out/diff"), help="folder for the result (out/diff)")
     parser.add_argument("--object", type=words, default=(), metavar="TYPE,...", help="object types to compare (all)")
     parser.add_argument("--ignore", type=words, default=(), metavar="COLUMN,...", help="columns that do not count")
+    parser.add_argument(
+        "--allow-empty", action="store_true", help="take a folder without tables as a snapshot without objects"
+    )
     parser.add_argument("--cores", type=processors, help="processors to use (all)")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON document")
 
@@ -41,7 +44,13 @@ def run(args: argparse.Namespace) -> int:
     from mtosi_jms.spark.diff import DiffOptions, run_diff
 
     options = DiffOptions(
-        old=args.old, new=args.new, out=args.out, object_types=args.object, ignore=args.ignore, cores=args.cores
+        old=args.old,
+        new=args.new,
+        out=args.out,
+        object_types=args.object,
+        ignore=args.ignore,
+        cores=args.cores,
+        allow_empty=args.allow_empty,
     )
     with console.progress("comparing") as advance:
         result = run_diff(options, progress=lambda stage: advance(1))

@@ -10,7 +10,7 @@ from typing import Any, Final
 from lxml import etree
 
 from mtosi_jms.errors import EnvelopeError, ForbiddenXmlError, MalformedXmlError, XmlError
-from mtosi_jms.jms.binding import HeaderMapping, map_header
+from mtosi_jms.jms.binding import HeaderMapping, is_notification, map_header
 from mtosi_jms.jms.profile import BindingProfile
 from mtosi_jms.namespaces import HDR, SOAP11, SOAP12, clark, split_clark
 from mtosi_jms.soap import Envelope, Header, header_text, parse
@@ -119,7 +119,7 @@ def mapping_of(document: Document, profile: BindingProfile, filters: tuple[str, 
     first = next(iter(document.body), None)
     if first is not None:
         one_way = any(use.operation.mep == "one-way" for use in find_operations(str(first.tag)))
-        if header_text(header, "msgType") == "NOTIFICATION":
+        if is_notification(header_text(header, "msgType"), header_text(header, "communicationPattern")):
             # As it came: an object that was read leniently need not be fit to be written.
             body = RawXml.from_element(first)
     return map_header(header, profile, body=body, filters=filters, one_way=one_way)

@@ -63,6 +63,9 @@ def add_parser(subparsers: Any) -> None:
         metavar="DIR",
         help="experimental: read files below DIR that replies of BulkResponse name (none); may be given again",
     )
+    parser.add_argument(
+        "--allow-empty", action="store_true", help="make empty tables of a landing without a readable message"
+    )
     parser.add_argument("--cores", type=processors, help="processors to use (all)")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON document")
 
@@ -90,6 +93,7 @@ def run(args: argparse.Namespace) -> int:
         cores=args.cores,
         bulk_files=tuple(args.bulk_files),
         format=args.format,
+        allow_empty=args.allow_empty,
     )
     with console.progress("ingesting", _STAGES) as advance:
         result = ingest(options, progress=_after_first(advance))

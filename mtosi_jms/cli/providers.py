@@ -13,8 +13,9 @@ from typing import Any
 
 import mtosi_jms as mtosi
 from mtosi_jms.cli.titles import mask_in_title
+from mtosi_jms.jms import NamingContext
 from mtosi_jms.masking import passwords_in
-from mtosi_jms.transport import Connection, login
+from mtosi_jms.transport import Connection, login, provider_url
 
 
 def add_provider(parser: argparse.ArgumentParser) -> None:
@@ -56,6 +57,24 @@ def open_connection(args: argparse.Namespace, **options: Any) -> Connection:
     said = {"client_id": args.client_id, "user": args.user, **_password(args.password_file)}
     options.update((name, value) for name, value in said.items() if value is not None)
     return mtosi.connect(args.url, names=args.names, **options)
+
+
+def time_limits(args: argparse.Namespace, seconds: float) -> dict[str, float]:
+    """The options of a connection that is made, and sends, in so many seconds; none where it has none.
+
+    Raises:
+        ConfigError, NamingError: as `open_connection`.
+    """
+    url, scheme = provider_url(args.url, NamingContext.of(args.names))
+    if not scheme.startswith("stomp"):
+        return {}
+    from mtosi_jms.transport.stomp.options import parse_url  # its library may be absent
+
+    addresses, options = parse_url(url, {})
+    return {
+        "connect_timeout": min(options.connect_timeout, seconds / len(addresses)),
+        "send_timeout": min(options.send_timeout, seconds),
+    }
 
 
 def mask_url(url: str) -> None:

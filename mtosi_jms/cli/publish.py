@@ -15,6 +15,7 @@ from lxml import etree
 from mtosi_jms.cli import console
 from mtosi_jms.cli.arguments import known_words
 from mtosi_jms.cli.documents import printable, told
+from mtosi_jms.cli.messages import shown_properties
 from mtosi_jms.cli.providers import add_provider, open_connection
 from mtosi_jms.cli.stopping import log_in_lines
 from mtosi_jms.errors import EnvelopeError, MtosiError
@@ -22,7 +23,6 @@ from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import to_jms
 from mtosi_jms.jms.events import EVENT_NAMES, events_of, logical_name
 from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, PRESETS
-from mtosi_jms.masking import MASK, is_secret
 from mtosi_jms.messages import moment, stamped
 from mtosi_jms.namespaces import NOTMSG, SOAP11, SOAP12, clark, split_clark
 from mtosi_jms.soap import Envelope, Header, header_text, parse
@@ -190,7 +190,7 @@ def _envelope(one: Notification, uri: str, sender: str) -> Envelope:
 
 
 def _show(args: argparse.Namespace, file: str, topic: Destination, sent: JmsMessage, events: list[str]) -> None:
-    properties = {name: MASK if is_secret(name) else value for name, value in sent.properties.items()}
+    properties = shown_properties(sent.properties)
     if args.json:
         facts = {"file": file, "topic": str(topic), "message_id": sent.message_id, "events": events}
         console.print_json({**facts, "properties": properties})

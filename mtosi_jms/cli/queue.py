@@ -25,14 +25,13 @@ from typing import Any, Final, NamedTuple
 from mtosi_jms.cli import console
 from mtosi_jms.cli.arguments import positive, seconds
 from mtosi_jms.cli.documents import printable
+from mtosi_jms.cli.messages import headers_of, moment, shown_properties
 from mtosi_jms.cli.providers import add_provider, open_connection
 from mtosi_jms.cli.replay import as_new
 from mtosi_jms.cli.stopping import Stop, until_signalled
 from mtosi_jms.errors import ConfigError, SelectorError, UnknownOutcomeError
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.jms.selector import parse
-from mtosi_jms.masking import MASK, is_secret
-from mtosi_jms.messages import DUPLICATE_ID
 from mtosi_jms.spool.landing import DurableLanding
 from mtosi_jms.transport import Capability, Connection, Consumer, Delivery, Session
 
@@ -310,31 +309,9 @@ def _row(message: JmsMessage) -> tuple[object, ...]:
     names = ("MTOSI_msgName", "MTOSI_msgType", "MTOSI_correlationId", "MTOSI_batchSequenceNumber")
     cells = [None if (value := said(name)) is None else printable(str(value)) for name in names]
     again = "yes" if message.redelivered else None
-    return _moment(message.timestamp_ms), *cells, message.priority, f"{len(message.body):,}", again, message.message_id
+    return moment(message.timestamp_ms), *cells, message.priority, f"{len(message.body):,}", again, message.message_id
 
 
 def _to_json(message: JmsMessage) -> dict[str, Any]:
-    return {
-        "message_id": message.message_id,
-        "timestamp": _moment(message.timestamp_ms),
-        "expires": _moment(message.expiration_ms or None),
-        "priority": message.priority,
-        "delivery_mode": message.delivery_mode.name,
-        "message_type": message.message_type.value,
-        "reply_to": None if message.reply_to is None else str(message.reply_to),
-        "correlation_id": message.correlation_id,
-        "jms_type": message.jms_type,
-        "redelivered": message.redelivered,
-        DUPLICATE_ID: message.properties.get(DUPLICATE_ID),
-        "properties": {name: MASK if is_secret(name) else value for name, value in message.properties.items()},
-        "bytes": len(message.body),
-    }
-
-
-def _moment(milliseconds: int | None) -> str | None:
-    if milliseconds is None:
-        return None
-    try:
-        return dt.datetime.fromtimestamp(milliseconds / 1000, dt.UTC).isoformat(timespec="milliseconds")
-    except (OverflowError, ValueError, OSError):  # a peer says what it likes
-        return str(milliseconds)
+    properties = shown_properties(message.properties)
+    return {**headers_of(message), "properties": properties, "bytes": len(message.body)}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,7 +20,7 @@ from mtosi_jms.cli.documents import printable, told
 from mtosi_jms.cli.filling import fill
 from mtosi_jms.cli.operations import find_operation
 from mtosi_jms.cli.plain import plain
-from mtosi_jms.cli.providers import add_provider, open_connection
+from mtosi_jms.cli.providers import add_provider, open_connection, time_limits
 from mtosi_jms.cli.stopping import log_in_lines
 from mtosi_jms.errors import ConfigError, MtosiFault, XmlError
 from mtosi_jms.inventory.objects import load_stubs
@@ -32,6 +34,10 @@ from mtosi_jms.xmlbind.parser import read_document
 _BODIES: Final = (clark(SOAP11, "Body"), clark(SOAP12, "Body"))
 _SENDER: Final = "mtosi-jms"
 _NAMES: Final = 3
+_GOODBYE: Final = 0.5
+"""Seconds that a provider has to answer at least when the connection is closed."""
+_QUICK: Final = 0.25
+_TICK: Final = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +88,7 @@ def add_parser(subparsers: Any) -> None:
         help="a field of the request, such as meRef=MD=EMS1/ME=NE-7 or filter.location=Delft; may be given again",
     )
     parser.add_argument("--landing", metavar="DIR", help="keep each reply there, before it is acknowledged")
-    parser.add_argument("--timeout", type=seconds, metavar="S", help="seconds for the whole exchange")
+    parser.add_argument("--timeout", type=seconds, metavar="S", help="seconds for it all: to connect, send and receive")
     parser.add_argument("--persistent", action="store_true", help="have the provider store the request")
     parser.add_argument("--stubs", type=words, default=(), metavar="PACKAGE", help="generated packages, asked first")
     shown = parser.add_mutually_exclusive_group()
@@ -105,8 +111,38 @@ def run(args: argparse.Namespace) -> int:
         except (XmlError, OSError) as error:
             console.problem(told(args.body, error))
             return 1
-    with log_in_lines(), open_connection(args) as connection:
-        return call(connection, args, Call(service, operation, request))
+    deadline = None if args.timeout is None else time.monotonic() + args.timeout
+    limits = time_limits(args, args.timeout) if args.timeout else {}
+    with log_in_lines(), _closed_by(deadline) as stack:
+        connection = stack.enter_context(open_connection(args, **limits))
+        return _call(connection, args, Call(service, operation, request), stack, deadline)
+
+
+@contextmanager
+def _closed_by(deadline: float | None) -> Iterator[ExitStack]:
+    """A stack that is closed at the end; after a deadline, a provider that does not answer is left to itself."""
+    with ExitStack() as stack:
+        try:
+            yield stack
+        finally:
+            if deadline is not None:
+                _close(stack.pop_all(), max(deadline - time.monotonic(), _GOODBYE))
+
+
+def _close(stack: ExitStack, seconds: float) -> None:
+    failed: list[Exception] = []
+
+    def close() -> None:
+        try:
+            stack.close()
+        except Exception as error:  # noqa: BLE001 - raised by who waits
+            failed.append(error)
+
+    closing = threading.Thread(target=close, name="closing", daemon=True)
+    closing.start()
+    closing.join(seconds)
+    if failed:
+        raise failed[0]
 
 
 def _read(file: str, service: ServiceInfo, operation: OperationInfo) -> XmlObject:
@@ -130,7 +166,9 @@ def _read(file: str, service: ServiceInfo, operation: OperationInfo) -> XmlObjec
     return request
 
 
-def call(connection: Connection, args: argparse.Namespace, asked: Call) -> int:
+def _call(
+    connection: Connection, args: argparse.Namespace, asked: Call, stack: ExitStack, deadline: float | None
+) -> int:
     """Carry out a call over a connection and print the replies; 1 for a fault.
 
     Raises:
@@ -139,28 +177,39 @@ def call(connection: Connection, args: argparse.Namespace, asked: Call) -> int:
         ExchangeError, TransportError, SpoolError: the replies did not come, or not whole, or could not be kept.
     """
     printer = _Printer(asked, args)
-    with ExitStack() as stack:
-        landing = stack.enter_context(mtosi.DurableLanding(args.landing)) if args.landing else None
-        requestor = stack.enter_context(
-            mtosi.Requestor(
-                connection,
-                sender_uri=args.sender,
-                reply_to=args.reply_to,
-                temporary_reply=args.reply_to is None,
-                landing=landing,
-            )
+    landing = stack.enter_context(mtosi.DurableLanding(args.landing)) if args.landing else None
+    requestor = stack.enter_context(
+        mtosi.Requestor(
+            connection,
+            sender_uri=args.sender,
+            reply_to=args.reply_to,
+            temporary_reply=args.reply_to is None,
+            landing=landing,
         )
-        try:
-            for response in _responses(requestor, args, asked, printer):
-                printer.show(response)
-        except MtosiFault as fault:
-            printer.show_fault(fault)
-            return 1
+    )
+    options = CallOptions(
+        timeout=_time_left(args.timeout, deadline), persistent=args.persistent or None, on_reply=printer.heard
+    )
+    try:
+        for response in _responses(requestor, args, asked, options):
+            printer.show(response)
+    except MtosiFault as fault:
+        printer.show_fault(fault)
+        return 1
     return 0
 
 
-def _responses(requestor: mtosi.Requestor, args: argparse.Namespace, asked: Call, printer: _Printer) -> Iterator[Any]:
-    options = CallOptions(timeout=args.timeout, persistent=args.persistent or None, on_reply=printer.heard)
+def _time_left(seconds: float | None, deadline: float | None) -> float | None:
+    """Seconds for the call; what connecting took is not there for it, where that is worth to be told."""
+    if not seconds or deadline is None:  # 0 is refused by the requestor
+        return seconds
+    left = deadline - time.monotonic()
+    return seconds if seconds - left < _QUICK else max(left, _TICK)
+
+
+def _responses(
+    requestor: mtosi.Requestor, args: argparse.Namespace, asked: Call, options: CallOptions
+) -> Iterator[Any]:
     what = (asked.service, asked.operation, args.to, asked.request)
     if args.batch_size is None:
         yield requestor.call(*what, options)

@@ -9,16 +9,13 @@ import contextlib
 import logging
 import os
 import select
-import signal
 import threading
 from collections.abc import Callable, Iterator
-from types import FrameType
-from typing import Final, Self
+from typing import Self
 
 from mtosi_jms.cli import console
 from mtosi_jms.cli.documents import printable
-
-_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+from mtosi_jms.signals import on_signals
 
 
 class Stop:
@@ -59,18 +56,20 @@ class Stop:
 
 @contextlib.contextmanager
 def until_signalled() -> Iterator[Stop]:
-    """A stop that SIGTERM and SIGINT set while the block runs; the log of the SDK is told in lines meanwhile."""
+    """A stop that SIGTERM and SIGINT set while the block runs; the log of the SDK is told in lines meanwhile.
+
+    Raises:
+        KeyboardInterrupt: at a second SIGINT.
+    """
     with Stop() as stop, log_in_lines():
 
-        def handle(number: int, frame: FrameType | None) -> None:
+        def tell(again: bool) -> None:
             stop.set()
+            if again:
+                raise KeyboardInterrupt
 
-        before = {number: signal.signal(number, handle) for number in _SIGNALS}
-        try:
+        with on_signals(tell):
             yield stop
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import mtosi_jms as mtosi
 from mtosi_jms.cli import console
 from mtosi_jms.cli.arguments import positive, seconds, words
 from mtosi_jms.cli.documents import printable
+from mtosi_jms.cli.messages import shown_properties
 from mtosi_jms.cli.plain import plain
 from mtosi_jms.cli.providers import add_provider, open_connection
 from mtosi_jms.cli.stopping import Stop, closing_at, until_signalled
@@ -17,7 +18,6 @@ from mtosi_jms.errors import ConfigError, IllegalStateError, SelectorError, Tran
 from mtosi_jms.inventory.objects import load_stubs
 from mtosi_jms.jms.events import logical_name
 from mtosi_jms.jms.selector import parse
-from mtosi_jms.masking import MASK, is_secret
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.notifications import Subscriber
 from mtosi_jms.soap import header_text
@@ -137,7 +137,7 @@ def _to_json(event: Any, subscriber: Subscriber) -> dict[str, Any]:
         found |= {
             "message_id": message.message_id,
             "redelivered": message.redelivered,
-            "properties": {name: MASK if is_secret(name) else value for name, value in message.properties.items()},
+            "properties": shown_properties(message.properties),
         }
     found["sender"] = header_text(header, "senderURI") if header is not None else None
     return {**found, "body": plain(event)}

@@ -23,6 +23,9 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("snapshot", metavar="SNAPSHOT", help="folder of a snapshot, as ingest writes it")
     parser.add_argument("--out", type=Path, default=Path("out/topology"), help="folder for the result (out/topology)")
+    parser.add_argument(
+        "--allow-empty", action="store_true", help="take a folder without tables as a snapshot without objects"
+    )
     parser.add_argument("--cores", type=processors, help="processors to use (all)")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON document")
 
@@ -36,7 +39,13 @@ def run(args: argparse.Namespace) -> int:
     from mtosi_jms.spark.topology import run_topology
 
     with console.progress("connecting", 3) as advance:
-        result = run_topology(args.snapshot, args.out, cores=args.cores, progress=lambda stage: advance(1))
+        result = run_topology(
+            args.snapshot,
+            args.out,
+            cores=args.cores,
+            allow_empty=args.allow_empty,
+            progress=lambda stage: advance(1),
+        )
     if args.json:
         console.print_json(result.summary())
     else:

@@ -24,6 +24,7 @@ from mtosi_jms.inventory.objects import is_object, tables_of_namespace
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.xmlbind.plan import OBJECT, Slot, plan_of
 from mtosi_jms.xmlbind.registry import XSI_TYPE, find_element, find_type
+from mtosi_jms.xmlbind.scopes import Scopes
 from mtosi_jms.xmlbind.table import ClassTable
 from mtosi_jms.xmlbind.values import DistinguishedNameMixin
 
@@ -231,14 +232,19 @@ class Routes:
         return found
 
 
-def actual_table(element: etree._Element, table: ClassTable) -> ClassTable:
-    """The class of an element, which xsi:type may narrow."""
+def actual_table(element: etree._Element, table: ClassTable, scopes: Scopes) -> ClassTable:
+    """The class of an element, which xsi:type may narrow.
+
+    Args:
+        element: the element.
+        table: its declared class.
+        scopes: of its document.
+    """
     text = element.get(XSI_TYPE)
     if text is None:
         return table
-    prefix, _, local = str(text).strip().rpartition(":")
-    namespace = element.nsmap.get(prefix or None) or ""
-    found = find_type(f"{{{namespace}}}{local}" if namespace else local, table.module.root)
+    name = scopes.qname(str(text), element)
+    found = find_type(name, table.module.root) if name is not None else None
     derived = getattr(found, "__xml__", None)
     return derived if isinstance(derived, ClassTable) and derived.is_a(table) else table
 
@@ -246,8 +252,9 @@ def actual_table(element: etree._Element, table: ClassTable) -> ClassTable:
 def find_objects(body: etree._Element, routes: Routes) -> list[Hit]:
     """The objects that are wanted in a SOAP body, in document order, an object before those inside it."""
     found: list[Hit] = []
+    scopes = Scopes()
     for child in body:
-        _visit(child, routes, Above(), found)
+        _visit(child, routes, Above(), found, scopes)
     return found
 
 
@@ -259,20 +266,22 @@ class Above:
     types: tuple[str, ...] = ()
 
 
-def _visit(element: etree._Element, routes: Routes, above: Above, found: list[Hit]) -> None:
+def _visit(element: etree._Element, routes: Routes, above: Above, found: list[Hit], scopes: Scopes) -> None:
     """Search one element that no route of its parent names."""
     table, route = routes.for_tag(str(element.tag))
     if table is not None and routes.wanted(table):
-        found.append(Hit(actual_table(element, table), element, element))
+        found.append(Hit(actual_table(element, table, scopes), element, element))
     elif table is None or not is_object(table):
-        _below(element, route, routes, above, found)
+        _below(element, route, routes, above, found, scopes)
 
 
-def _below(element: etree._Element, route: Route, routes: Routes, above: Above, found: list[Hit]) -> None:
+def _below(
+    element: etree._Element, route: Route, routes: Routes, above: Above, found: list[Hit], scopes: Scopes
+) -> None:
     """Search below an element."""
     node = route.node
     if node is not None:
-        hit = node_hit(element, node, above)
+        hit = node_hit(element, node, above, scopes)
         if routes.wanted(hit.table):
             found.append(hit)
         above = above_of(hit, node, above)
@@ -281,19 +290,19 @@ def _below(element: etree._Element, route: Route, routes: Routes, above: Above, 
         known = route if route.table is not None else routes.guess(tag)
         target = known.targets.get(tag)
         if target is not None:
-            found.append(Hit(actual_table(child, target), child, child))
+            found.append(Hit(actual_table(child, target, scopes), child, child))
             continue
         step = known.steps.get(tag)
         if step is not None:
-            _below(child, step, routes, above, found)
+            _below(child, step, routes, above, found, scopes)
         elif not known.knows(tag):
-            _visit(child, routes, above, found)
+            _visit(child, routes, above, found, scopes)
 
 
-def node_hit(element: etree._Element, node: Node, above: Above) -> Hit:
-    """The object of an inventory node, named."""
+def node_hit(element: etree._Element, node: Node, above: Above, scopes: Scopes) -> Hit:
+    """The object of an inventory node, named; `scopes` are those of the document."""
     attrs = element.find(node.attrs_tag)
-    table = node.attrs if attrs is None else actual_table(attrs, node.attrs)
+    table = node.attrs if attrs is None else actual_table(attrs, node.attrs, scopes)
     name = given_name(attrs, table) if attrs is not None and len(attrs) else ""
     if not name:
         name = composed_name(element.findtext(node.name_tag) if node.name_tag else None, node, above)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
-from mtosi_jms.errors import HeaderError, MtosiFault
+from mtosi_jms.errors import ConfigError, HeaderError, MtosiFault
 from mtosi_jms.jms.destinations import Destination
 from mtosi_jms.jms.events import event_values, events_of, shared_name
 from mtosi_jms.jms.message import JmsMessage, MessageType, Properties, PropertyValue
@@ -90,6 +90,7 @@ def map_header(
     Raises:
         HeaderError: in strict mode, what must not be sent.
     """
+    _check_header(header)
     mapping = HeaderMapping()
     breaches = _Breaches(None if strict else mapping.warnings)
     texts = header_texts(header, _asked(profile.optional_fields))
@@ -99,12 +100,28 @@ def map_header(
     _rules(texts, mapping, breaches, message_type, needs_reply=not (has_reply_to or one_way))
     mapping.priority = _priority(texts.get("priority"), profile, breaches)
     event = ""
-    if message_type == "NOTIFICATION":
+    if is_notification(message_type, texts.get("communicationPattern")):
         events = events_of(body)
         event = shared_name(events)
         mapping.properties.update(event_values(events, filters, profile))
     mapping.time_to_live_ms = profile.time_to_live_ms(message_type, event)
     return mapping
+
+
+def _check_header(header: object) -> None:
+    if not isinstance(header, XmlObject) or not hasattr(header, "msg_type"):
+        raise ConfigError(f"an MTOSI header is needed, not {type(header).__name__}")
+
+
+def is_notification(message_type: str | None, pattern: str | None) -> bool:
+    """Whether a header says that its message is a notification: several of TM Forum's own samples do so in
+    communicationPattern alone, with msgType REQUEST.
+
+    Args:
+        message_type: its msgType.
+        pattern: its communicationPattern.
+    """
+    return message_type == "NOTIFICATION" or pattern == "Notification"
 
 
 def _reply_to(texts: Mapping[str, str], profile: BindingProfile, mapping: HeaderMapping, message_type: str) -> None:
@@ -248,6 +265,7 @@ def to_jms(
         NamingError: the reply URI has no destination (R16c).
         EncodeError: the body cannot become valid XML.
     """
+    _check_header(header)
     envelope = body if isinstance(body, Envelope) else _envelope(header, body)
     mapping = map_header(
         header,

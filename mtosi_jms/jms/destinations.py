@@ -37,8 +37,9 @@ class Destination:
     def __post_init__(self) -> None:
         if not self.kind:
             raise ConfigError("a destination is a Queue, a Topic, a TemporaryQueue or a TemporaryTopic")
-        if not self.name or not self.name.isprintable():
-            raise ConfigError(f"{self.kind} name {self.name!r}: it must not be empty nor hold control characters")
+        name: object = self.name
+        if not isinstance(name, str) or not name or not name.isprintable():
+            raise ConfigError(f"{self.kind} name {name!r}: it must be text, not empty, without control characters")
 
     @property
     def is_plain(self) -> bool:

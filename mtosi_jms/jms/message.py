@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from operator import attrgetter
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.destinations import Destination
@@ -30,6 +30,8 @@ RESERVED_WORDS: Final = frozenset(
 """The words of selectors, in any letter case: no property has such a name."""
 
 _BODY_SHOWN: Final = 24
+
+E = TypeVar("E", bound=enum.Enum)
 
 
 class Long(int):
@@ -116,7 +118,11 @@ class Properties(FrozenMap[str, PropertyValue]):
     __slots__ = ()
 
     def __init__(self, items: Mapping[str, PropertyValue] | Iterable[tuple[str, PropertyValue]] = ()) -> None:
-        self._items = {name: _checked(name, value) for name, value in dict(items).items()}
+        try:
+            given = dict(items)
+        except (TypeError, ValueError):
+            raise ConfigError(f"properties are a mapping of names to values, not {type(items).__name__}") from None
+        self._items = {name: _checked(name, value) for name, value in given.items()}
 
     @classmethod
     def trusted(cls, items: dict[str, PropertyValue]) -> Properties:
@@ -128,6 +134,15 @@ class Properties(FrozenMap[str, PropertyValue]):
     def __repr__(self) -> str:
         shown = (f"{name!r}: {MASK if is_secret(name) else repr(value)}" for name, value in self.items())
         return f"{{{', '.join(shown)}}}"
+
+
+def _one_of(kind: type[E], value: object) -> E:
+    """The member of an enumeration that has a value."""
+    try:
+        return kind(value)
+    except (ArithmeticError, TypeError, ValueError):
+        names = " or ".join(member.name for member in kind)
+        raise ConfigError(f"{kind.__name__} {value!r:.60}: {names} is needed") from None
 
 
 NO_PROPERTIES: Final = Properties()
@@ -181,15 +196,15 @@ class JmsMessage:
             object.__setattr__(self, "body", bytes(self.body))
         if type(self.properties) is not Properties:
             object.__setattr__(self, "properties", Properties(self.properties))
+        if type(self.message_type) is not MessageType:
+            object.__setattr__(self, "message_type", _one_of(MessageType, self.message_type))
         if type(self.priority) is not int or not 0 <= self.priority <= 9:
             raise ConfigError(f"priority {self.priority!r}: JMS has 0 to 9")
         life = self.time_to_live_ms
         if type(life) not in (int, Long) or not 0 <= life <= LONG_MAX:
             raise ConfigError(f"time to live {life!r}: whole milliseconds, not negative, 0 for ever")
         if type(self.delivery_mode) is not DeliveryMode:
-            if self.delivery_mode not in (DeliveryMode.PERSISTENT, DeliveryMode.NON_PERSISTENT):
-                raise ConfigError(f"delivery mode {self.delivery_mode!r}: NON_PERSISTENT or PERSISTENT")
-            object.__setattr__(self, "delivery_mode", DeliveryMode(self.delivery_mode))
+            object.__setattr__(self, "delivery_mode", _one_of(DeliveryMode, self.delivery_mode))
         for destination in (self.destination, self.reply_to):
             if destination is not None and not isinstance(destination, Destination):
                 raise ConfigError(f"{destination!r} is a name, not a destination: look it up first (R15b)")

@@ -155,6 +155,8 @@ class NamingContext:
         """
         if isinstance(name, Destination):
             return name
+        if not isinstance(name, str):
+            raise NamingError(type(name).__name__, "a name is text")
         found = self._names.get(name) or self._registered(name.strip()) or self._by_form(name.strip())
         if found is None:
             raise NamingError(shown(name), near=self.near(name))

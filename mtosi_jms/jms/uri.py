@@ -9,6 +9,7 @@ and `topic` it names a queue, and `topicReplyToName` a topic. Parameters that no
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import quote, unquote
@@ -21,6 +22,7 @@ from mtosi_jms.jms.message import LONG_MAX, DeliveryMode
 _VARIANTS: Final = ("jndi", *ADMINISTERED)
 _NAME_SAFE: Final = "/:@!$&'()*+,;=~"
 _VARIANT: Final = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=@-]+")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
@@ -44,6 +46,12 @@ class JmsUri:
     parameters: FrozenMap[str, str] = field(default=FrozenMap())
 
     def __post_init__(self) -> None:
+        if not isinstance(self.parameters, Mapping):
+            raise NamingError(str(self.variant), "parameters are a mapping of names to values")
+        texts: tuple[object, ...] = (self.variant, self.name, *self.parameters, *self.parameters.values())
+        for text in texts:
+            if not isinstance(text, str) or _SURROGATE.search(text):
+                raise NamingError(f"jms:{self.variant!r}", "names and values are text, of characters that UTF-8 has")
         if not _VARIANT.fullmatch(self.variant):
             raise NamingError(self.address, "a JMS URI reads jms:queue:X, jms:topic:X or jms:jndi:NAME")
         if not self.name:
@@ -71,6 +79,8 @@ class JmsUri:
         Raises:
             NamingError: the text is no JMS URI, or a parameter has a wrong value. It does not show the parameters.
         """
+        if not isinstance(text, str):
+            raise NamingError(type(text).__name__, "a JMS URI is text")
         path, mark, query = text.strip().partition("?")
         scheme, _, rest = path.partition(":")
         variant, colon, name = rest.partition(":")
@@ -160,5 +170,5 @@ def _unescaped(text: str, path: str) -> str:
         raise NamingError(path, "a percent sign that begins no escape; write %25")
     try:
         return unquote(text, errors="strict")
-    except UnicodeDecodeError:
-        raise NamingError(path, "escapes that are not UTF-8") from None
+    except UnicodeError:
+        raise NamingError(path, "characters or escapes that are not UTF-8") from None

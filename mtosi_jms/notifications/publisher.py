@@ -22,6 +22,7 @@ from mtosi_jms.stubs.fmw.elc import EventLossCleared
 from mtosi_jms.stubs.fmw.elo import EventLossOccured
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.transport import Connection
+from mtosi_jms.transport.dropping import dropped, is_open
 from mtosi_jms.xmlbind import XmlObject
 
 if TYPE_CHECKING:
@@ -272,6 +273,10 @@ class Publisher:
         if found not in self._topics:
             raise ConfigError(f"{name}: there is no topic for the category {found.value}")
         return self._topics[found]
+
+    def __del__(self) -> None:
+        if is_open(getattr(self, "_session", None)):
+            dropped("a Publisher", self.close)
 
     def close(self) -> None:
         """End the session."""

@@ -24,6 +24,7 @@ from mtosi_jms.notifications.events import events_in
 from mtosi_jms.notifications.losses import Loss, LossHook, LossWatch
 from mtosi_jms.soap import Envelope, correlation_id
 from mtosi_jms.transport import Connection, Delivery
+from mtosi_jms.transport.dropping import dropped, is_open
 from mtosi_jms.xmlbind import RawXml, XmlObject
 
 if TYPE_CHECKING:
@@ -254,6 +255,10 @@ class Subscriber(Iterator[Any]):
         if durable is not None:
             self._session.unsubscribe(durable)
         self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_source") and is_open(self._session):
+            dropped("a Subscriber", self.close)
 
     def close(self) -> None:
         """End the subscription; a durable one goes on keeping notifications."""

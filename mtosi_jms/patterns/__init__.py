@@ -12,7 +12,7 @@ machine has its states in a table that the code runs and docs/patterns.md prints
 from __future__ import annotations
 
 from .batch_table import BatchEvent, BatchState
-from .batches import BatchAssembler, BatchCounts, BatchRules
+from .batches import BatchAssembler, BatchCounts, BatchRules, OnConflict
 from .correlation import HeldReply, Match, Matched, OrphanReason, OrphanReply, PendingExchanges, Strategy
 from .model import (
     Action,
@@ -33,6 +33,7 @@ from .model import (
     ReplyType,
     Stray,
     parse_pattern,
+    rounded,
 )
 from .simple import SimpleEvent, SimpleExchange, SimpleState
 from .supplier import (
@@ -71,6 +72,7 @@ __all__ = [
     "Limits",
     "Match",
     "Matched",
+    "OnConflict",
     "Orphan",
     "OrphanReason",
     "OrphanReply",
@@ -90,4 +92,5 @@ __all__ = [
     "parse_pattern",
     "reply_ids",
     "reply_route",
+    "rounded",
 ]

@@ -9,9 +9,12 @@ What is read leniently, and what is not:
 * A reply without number and end mark that comes first is the whole answer (C58), flagged; so is one with the mark
   alone.
 * A batch without an end mark counts as not the last, flagged (R5a); if it was the last, the time-out says so.
-* A duplicate with another body, and a reply that has no place (no number among numbered ones, a number below the
-  first), is handed back as Conflict or Stray and the exchange goes on: completeness is proved by numbers, so nothing
-  that is missing can hide behind it.
+* A reply that has no place (no number among numbered ones, a number below the first) is handed back as Stray and the
+  exchange goes on: completeness is proved by numbers, so nothing that is missing can hide behind it.
+* A batch number that comes again with another body or end mark is a Conflict, and a ProtocolError: the supplier has
+  answered twice, from data that changed in between, and what stands in neither answer alone must not be joined. Nor is
+  a reply complete whose batches are of two runs of the supplier, until one of them proves to be whole. `on_conflict`
+  of "keep_first" has the first batch of each number stand, whatever run it is of.
 * Two different ends, a number beyond the end, a batch 0 after batch 1 was released, a number `window` ahead of its
   turn: always ProtocolError. There is no reading of these under which "complete" would be true.
 
@@ -21,7 +24,7 @@ What is read leniently, and what is not:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Generic, Literal
+from typing import Final, Generic, Literal, TypeAlias
 
 from mtosi_jms.errors import ConfigError, IncompleteBatchError, ProtocolError, ReplyTimeoutError
 
@@ -44,10 +47,12 @@ from .model import (
     ReplyType,
     Stray,
     earliest,
+    rounded,
 )
 from .sequence import BatchSequence, Known
 from .simple import is_acknowledgement
 
+OnConflict: TypeAlias = Literal["error", "keep_first"]
 _UNPLACED: Final = (BatchEvent.STRAY, BatchEvent.BREACH, BatchEvent.CONFLICT)
 
 
@@ -60,11 +65,13 @@ class BatchRules:
             "auto" a batch 0 that overtakes nothing is never lost, but one that comes after batch 1 cannot be put in
             order any more (ProtocolError); for such a peer set 0.
         strict: what would be flagged, stray or in conflict is a ProtocolError.
+        on_conflict: what a batch number that comes again with another content does: "error" ends the exchange with a
+            ProtocolError, "keep_first" reports it and goes on with the first one.
         expect_ack: a reply without body and batch fields is an acknowledgement, not the whole answer (C61).
         window: how far ahead of its turn a batch number may be; bounds the batches that are held back and the length
             of the list of missing numbers, whatever a peer sends.
         remember: for how many of the batches last released a digest is kept, at eight bytes each; a duplicate that is
-            older is still dropped, but a conflict that is older counts as a duplicate.
+            older is dropped without a look.
         strict_size: largest allowed number of objects in a reply; None: replies of any size are legal (C24).
 
     Raises:
@@ -73,14 +80,17 @@ class BatchRules:
 
     first: Literal["auto", 0, 1] = "auto"
     strict: bool = False
+    on_conflict: OnConflict = "error"
     expect_ack: bool = False
     window: int = 10_000
-    remember: int = 4096
+    remember: int = 1_000_000
     strict_size: int | None = None
 
     def __post_init__(self) -> None:
         if self.first not in ("auto", 0, 1):
             raise ConfigError(f"first batch must be auto, 0 or 1, not {self.first!r}")
+        if self.on_conflict not in ("error", "keep_first"):
+            raise ConfigError(f"on_conflict must be 'error' or 'keep_first', not {self.on_conflict!r}")
         if self.window < 1 or self.remember < 0:
             raise ConfigError("window must be at least 1 and remember at least 0")
 
@@ -110,7 +120,7 @@ class BatchAssembler(Generic[P]):
         counts: what came so far.
     """
 
-    __slots__ = ("_progress", "_sequence", "_started", "correlation_id", "counts", "limits", "rules", "state")
+    __slots__ = ("_asked", "_progress", "_sequence", "_started", "correlation_id", "counts", "limits", "rules", "state")
 
     def __init__(
         self, correlation_id: str, *, started: float, limits: Limits | None = None, rules: BatchRules | None = None
@@ -122,8 +132,7 @@ class BatchAssembler(Generic[P]):
         self.counts = BatchCounts()
         first = self.rules.first
         self._sequence: BatchSequence[P] = BatchSequence(None if first == "auto" else first, self.rules.remember)
-        self._started = started
-        self._progress = started
+        self._started = self._asked = self._progress = started
 
     @property
     def finished(self) -> bool:
@@ -142,8 +151,11 @@ class BatchAssembler(Generic[P]):
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """The numbers that are known to be missing now; empty once the exchange has ended: the error has them."""
-        return () if self.finished else tuple(self._sequence.missing())
+        """The numbers that are known to be missing now; empty once the exchange has ended: the error has them.
+
+        Where every number came, but of two runs of the supplier: those that the latest run has not sent.
+        """
+        return () if self.finished else tuple(self._missing())
 
     @property
     def deadline(self) -> tuple[float, Clock] | None:
@@ -152,10 +164,14 @@ class BatchAssembler(Generic[P]):
             return None
         total = (self._started, self.limits.total, Clock.TOTAL)
         if self.state is BatchState.WAITING:
-            return earliest(total, (self._started, self.limits.first_reply, Clock.FIRST_REPLY))
+            return earliest(total, (self._asked, self.limits.first_reply, Clock.FIRST_REPLY))
         grace = self._progress if self._sequence.only_zero_missing() else None
         gap = (self._progress, self.limits.gap, Clock.GAP)
         return earliest(total, gap, (grace, self.limits.grace, Clock.GRACE))
+
+    def sent(self, now: float) -> None:
+        """The request was sent `now`, in seconds; the first reply is waited for from then on."""
+        self._asked = now
 
     def receive(self, reply: Reply[P], now: float) -> Actions[P]:
         """A reply that correlation gave to this exchange.
@@ -177,7 +193,8 @@ class BatchAssembler(Generic[P]):
         self._move(event)
         if late:
             return (Orphan(reply),)
-        if event in (BatchEvent.BATCH, BatchEvent.LAST, BatchEvent.ACK):
+        confirmed = event is BatchEvent.DUPLICATE and self._confirms(reply)
+        if confirmed or event in (BatchEvent.BATCH, BatchEvent.LAST, BatchEvent.ACK):
             self._progress = now
         actions: list[Action[P]] = [note] if note and event not in _UNPLACED else []
         actions += self._act(event, reply, note)
@@ -193,13 +210,13 @@ class BatchAssembler(Generic[P]):
         if due is None or now < due[0]:
             return ()
         self._move(BatchEvent.TIMEOUT)
-        return self._give_up(due[1], f"no reply within {now - self._started:g} s, {due[1]} clock")
+        return self._give_up(due[1], now)
 
     def exhaust(self) -> Actions[P]:
         """No reply can come any more (connection lost, folder read to its end): a Fail, unless it has ended."""
         late = self.finished
         self._move(BatchEvent.EXHAUSTED)
-        return () if late else self._give_up("", "the source of replies ended without a reply")
+        return () if late else self._give_up(None, 0.0)
 
     def abandon(self) -> None:
         """The caller gave up: what was held is forgotten, replies that still come are orphans."""
@@ -220,7 +237,7 @@ class BatchAssembler(Generic[P]):
         if self.rules.expect_ack and is_acknowledgement(reply):
             return BatchEvent.ACK, None
         event, note = self._place_of(reply)
-        if note and self.rules.strict and event is not BatchEvent.DUPLICATE:
+        if note and self.rules.strict and event is not BatchEvent.CONFLICT:
             return BatchEvent.BREACH, note
         return event, note
 
@@ -231,10 +248,10 @@ class BatchAssembler(Generic[P]):
         if number < (1 if self.rules.first == 1 else 0):
             return BatchEvent.STRAY, Flag("C23", f"batch number {number} is below the first")
         known = sequence.known(number, reply.end_of_reply, reply.body_digest)
-        if known is Known.SAME:
-            return BatchEvent.DUPLICATE, None
         if known is Known.OTHER:
             return BatchEvent.CONFLICT, Flag("P32", f"batch {number} came twice, and not the same")
+        if known is not Known.NEW:
+            return BatchEvent.DUPLICATE, None
         if breach := self._breach(number, reply):
             return BatchEvent.BREACH, breach
         if reply.end_of_reply is None:
@@ -280,10 +297,13 @@ class BatchAssembler(Generic[P]):
                 return (Release(reply.payload), Complete())
             case BatchEvent.DUPLICATE:
                 self.counts.duplicates += 1
-                return (Duplicate(reply),)
+                return (Duplicate(reply), *self._completed())
             case BatchEvent.CONFLICT:
                 self.counts.conflicts += 1
-                return (Conflict(reply),)
+                if self._keeps_first and not self.rules.strict:
+                    return (Conflict(reply),)
+                advice = "the supplier has answered twice, from data that changed; ask again, or see on_conflict"
+                return (Conflict(reply), self._broken(f"{note.reason if note else ''}: {advice} [P32]"))
             case BatchEvent.ERROR:
                 return (Fault(reply.payload, self._sequence.take_held()),)
             case BatchEvent.ACK:
@@ -293,25 +313,62 @@ class BatchAssembler(Generic[P]):
         stray = Stray(reply, rule, reason)
         if event is BatchEvent.STRAY:
             return (stray,)
-        return (stray, Fail(ProtocolError(f"{reason} [{rule}]", self.correlation_id), self._sequence.take_held()))
+        return (stray, self._broken(f"{reason} [{rule}]"))
 
     def _take(self, number: int, reply: Reply[P], end: bool) -> Actions[P]:
         sequence = self._sequence
-        sequence.add(number, end, reply.payload, reply.body_digest)
+        sequence.add(number, end, reply.payload, reply.body_digest, reply.run)
         turn: list[Action[P]] = [Release(payload, number) for number, payload in sequence.release()]
         self.counts.released += len(turn)
-        if sequence.whole:
-            self._move(BatchEvent.WHOLE)
-            sequence.take_held()
-            turn.append(Complete())
-        return tuple(turn)
+        return (*turn, *self._completed())
 
-    def _give_up(self, clock: str, silent: str) -> Actions[P]:
-        missing = self._sequence.missing()
+    @property
+    def _keeps_first(self) -> bool:
+        return self.rules.on_conflict == "keep_first"
+
+    def _confirms(self, reply: Reply[P]) -> bool:
+        """Whether a duplicate proves that its run of the supplier has sent this batch too."""
+        number, sequence = reply.batch_number, self._sequence
+        if number is None or sequence.known(number, reply.end_of_reply, reply.body_digest) is not Known.SAME:
+            return False
+        return sequence.runs.confirm(number, reply.run)
+
+    def _completed(self) -> Actions[P]:
+        """The end, when everything was handed out and is what one run of the supplier has sent."""
+        sequence = self._sequence
+        if not sequence.whole or not (self._keeps_first or sequence.runs.is_whole(sequence.released)):
+            return ()
+        self._move(BatchEvent.WHOLE)
+        sequence.take_held()
+        return (Complete(),)
+
+    def _broken(self, reason: str) -> Fail[P]:
+        self._move(BatchEvent.BREACH)
+        return Fail(ProtocolError(reason, self.correlation_id), self._sequence.take_held())
+
+    def _missing(self) -> list[int]:
+        sequence = self._sequence
+        return sequence.missing() or sequence.runs.lacking(range(sequence.next - sequence.released, sequence.next))
+
+    def _give_up(self, due: Clock | None, now: float) -> Actions[P]:
+        clock = due or ""
+        counts = self.counts
+        missing = self._missing()
         held = self._sequence.take_held()
         if self.state is BatchState.UNANSWERED:
-            strays = f"; replies that could not be placed: {self.counts.strays}" if self.counts.strays else ""
-            return (Fail(ReplyTimeoutError(f"{silent}{strays}", self.correlation_id, clock=clock), held),)
+            silent = "the source of replies ended without a reply"
+            if due is not None:
+                silent = f"no reply within {self.limits.of(due)} s, {due} clock"
+            came = f"replies that could not be placed: {counts.strays}" if counts.strays else "nothing came"
+            if counts.replies > counts.strays:
+                came = "an acknowledgement came, and no answer"
+            return (Fail(ReplyTimeoutError(f"{silent}; {came}", self.correlation_id, clock=clock), held),)
         end_seen = self._sequence.end is not None
-        error = IncompleteBatchError(self.correlation_id, missing, end_seen=end_seen, batches=held, clock=clock)
+        within = "" if due is None else f" within {rounded(now - self._started)} s"
+        came = f"{counts.released + len(held)} batches came{within}"
+        if self._sequence.whole:
+            came += ", of two answers of the supplier, neither of them whole"
+        error = IncompleteBatchError(
+            self.correlation_id, missing, end_seen=end_seen, batches=held, clock=clock, reason=came
+        )
         return (Fail(error, held),)

@@ -16,6 +16,7 @@ from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 from mtosi_jms.errors import ConfigError, ExchangeError
 
 P = TypeVar("P")
+_COARSE: Final = 9.95
 
 
 class ReplyType(StrEnum):
@@ -40,6 +41,8 @@ class Reply(Generic[P]):
             second reply of a number counts as a duplicate.
         has_body: False for a reply whose SOAP body is empty; only such a reply can be an acknowledgement (C61).
         object_count: managed objects in the reply, None where not counted (only `BatchRules.strict_size` asks).
+        run: the same in all replies of one answer, another one when the supplier answers the request again; empty:
+            unknown, and such replies count as those of one run.
     """
 
     payload: P
@@ -51,6 +54,7 @@ class Reply(Generic[P]):
     body_digest: bytes | str = b""
     has_body: bool = True
     object_count: int | None = None
+    run: str = ""
 
 
 class Clock(StrEnum):
@@ -67,9 +71,9 @@ class Limits:
     """How long an exchange waits, in seconds; None: without limit (C60).
 
     Attributes:
-        first_reply: from the request to the first reply.
+        first_reply: from when the request was sent to the first reply.
         gap: from one reply that brought something new to the next.
-        total: from the request to the end; replies that keep coming do not move it.
+        total: from the call to the end, sending the request included; replies that keep coming do not move it.
         grace: how long a batch 0 may still come where the peer is known to count from 0 and all others are there
             (C23); replaces `gap` in that one situation when it is shorter.
 
@@ -82,11 +86,21 @@ class Limits:
     total: float | None = None
     grace: float | None = 5.0
 
+    def of(self, clock: Clock) -> str:
+        """The seconds of one of the clocks, rounded, for people."""
+        seconds: float | None = getattr(self, clock.name.lower())
+        return rounded(seconds or 0.0)
+
     def __post_init__(self) -> None:
         for name in ("first_reply", "gap", "total", "grace"):
             value: float | None = getattr(self, name)
             if value is not None and not value > 0:
                 raise ConfigError(f"limit {name} must be more than 0 seconds, not {value!r}")
+
+
+def rounded(seconds: float) -> str:
+    """Seconds for people: whole ones from ten on, below that two digits."""
+    return f"{seconds:.0f}" if seconds >= _COARSE else f"{seconds:.2g}"
 
 
 def earliest(*candidates: tuple[float | None, float | None, Clock]) -> tuple[float, Clock] | None:
@@ -151,7 +165,8 @@ class Duplicate(Generic[P]):
 
 @dataclass(frozen=True)
 class Conflict(Generic[P]):
-    """A batch number that was already taken, with another body or another end mark: the first one stands."""
+    """A batch number that was already taken, with another body or another end mark; followed by a Fail, or the first
+    one stands."""
 
     reply: Reply[P]
 
@@ -201,6 +216,7 @@ class Exchange(Protocol[P]):
     """What the two machines have in common: all that a requestor needs to pump either."""
 
     correlation_id: str
+    limits: Limits
 
     @property
     def finished(self) -> bool:
@@ -209,6 +225,9 @@ class Exchange(Protocol[P]):
     @property
     def deadline(self) -> tuple[float, Clock] | None:
         """When `tick` will end the exchange, and by which clock; None: never."""
+
+    def sent(self, now: float) -> None:
+        """The request was sent at `now`, in seconds; until it is, it counts as sent at the beginning."""
 
     def receive(self, reply: Reply[P], now: float) -> Actions[P]:
         """A reply of this exchange came at `now`, in seconds."""

@@ -11,6 +11,7 @@ from hashlib import blake2b
 from typing import Final, Generic
 
 from .model import P
+from .runs import Runs
 
 _CELL: Final = 8
 _UNKNOWN: Final = bytes(_CELL)
@@ -58,6 +59,7 @@ class Known(Enum):
     NEW = "new"
     SAME = "same"
     OTHER = "other"
+    UNPROVEN = "as far as can be told the same"
 
 
 class BatchSequence(Generic[P]):
@@ -73,9 +75,10 @@ class BatchSequence(Generic[P]):
         highest: highest number seen, -1 at first.
         held: batches whose turn has not come, by number, with their digests.
         released: how many were handed out.
+        runs: which answers of the supplier they are of.
     """
 
-    __slots__ = ("_digests", "base", "end", "held", "highest", "released")
+    __slots__ = ("_digests", "base", "end", "held", "highest", "released", "runs")
 
     def __init__(self, base: int | None, remember: int) -> None:
         self.base = base
@@ -83,6 +86,7 @@ class BatchSequence(Generic[P]):
         self.highest = -1
         self.held: dict[int, tuple[P, bytes]] = {}
         self.released = 0
+        self.runs = Runs()
         self._digests = DigestRing(remember)
 
     @property
@@ -103,7 +107,7 @@ class BatchSequence(Generic[P]):
     def known(self, number: int, end: bool | None, digest: bytes | str) -> Known:
         """Whether `number` came before, and if so whether as the same batch: same body and same end mark.
 
-        A digest that is unknown on either side, or an absent end mark, makes no difference.
+        An absent end mark makes no difference; with a digest that is unknown on either side nothing is proved.
         """
         if number in self.held:
             before = self.held[number][1]
@@ -112,11 +116,13 @@ class BatchSequence(Generic[P]):
         else:
             return Known.NEW
         folded = fold(digest)
-        other_body = _UNKNOWN not in (before, folded) and before != folded
+        unproven = _UNKNOWN in (before, folded)
         other_end = end is not None and end != (number == self.end)
-        return Known.OTHER if other_body or other_end else Known.SAME
+        if other_end or (before != folded and not unproven):
+            return Known.OTHER
+        return Known.UNPROVEN if unproven else Known.SAME
 
-    def add(self, number: int, end: bool, payload: P, digest: bytes | str) -> None:
+    def add(self, number: int, end: bool, payload: P, digest: bytes | str, run: str = "") -> None:
         """Take a new batch; the caller has made sure that it fits."""
         if self.base is None and number in (0, 1):
             self.base = number
@@ -124,6 +130,7 @@ class BatchSequence(Generic[P]):
         if end:
             self.end = number
         self.held[number] = (payload, fold(digest))
+        self.runs.add(number, run)
 
     def release(self) -> list[tuple[int, P]]:
         """Everything whose turn has come, in order, forgotten here from now on."""

@@ -84,7 +84,7 @@ class SimpleExchange(Generic[P]):
         expect_ack: take a reply without body and batch fields for an acknowledgement, not for the answer (C61).
     """
 
-    __slots__ = ("_acknowledged", "_started", "correlation_id", "expect_ack", "limits", "state")
+    __slots__ = ("_acknowledged", "_asked", "_started", "correlation_id", "expect_ack", "limits", "state")
 
     def __init__(
         self, correlation_id: str, *, started: float, limits: Limits | None = None, expect_ack: bool = False
@@ -93,7 +93,7 @@ class SimpleExchange(Generic[P]):
         self.limits = limits or Limits()
         self.expect_ack = expect_ack
         self.state = SimpleState.WAITING
-        self._started = started
+        self._started = self._asked = started
         self._acknowledged: float | None = None
 
     @property
@@ -107,10 +107,14 @@ class SimpleExchange(Generic[P]):
         if self.finished:
             return None
         if self._acknowledged is None:
-            waiting = (self._started, self.limits.first_reply, Clock.FIRST_REPLY)
+            waiting = (self._asked, self.limits.first_reply, Clock.FIRST_REPLY)
         else:
             waiting = (self._acknowledged, self.limits.gap, Clock.GAP)
         return earliest((self._started, self.limits.total, Clock.TOTAL), waiting)
+
+    def sent(self, now: float) -> None:
+        """The request was sent `now`, in seconds; the first reply is waited for from then on."""
+        self._asked = now
 
     def receive(self, reply: Reply[P], now: float) -> Actions[P]:
         """A reply that correlation gave to this exchange.
@@ -142,7 +146,8 @@ class SimpleExchange(Generic[P]):
         if due is None or now < due[0]:
             return ()
         self.state = TABLE[self.state][SimpleEvent.TIMEOUT]
-        message = f"no reply within {now - self._started:g} s, {due[1]} clock"
+        message = f"no reply within {self.limits.of(due[1])} s, {due[1]} clock; "
+        message += "nothing came" if self._acknowledged is None else "an acknowledgement came, and no answer"
         return (Fail(ReplyTimeoutError(message, self.correlation_id, clock=due[1])),)
 
     def exhaust(self) -> Actions[P]:

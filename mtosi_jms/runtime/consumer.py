@@ -22,10 +22,11 @@ from mtosi_jms.runtime.health import Health, State
 from mtosi_jms.runtime.receiving import KeyFunction, Link, Receiver
 from mtosi_jms.runtime.record import ErrorHook, Record
 from mtosi_jms.runtime.rules import RuntimeRules
-from mtosi_jms.runtime.signals import on_sigterm
 from mtosi_jms.runtime.workers import Workers
+from mtosi_jms.signals import aside, on_signals
 from mtosi_jms.transport import Connection, InterruptionHook, Session
 from mtosi_jms.transport.base import Interruption
+from mtosi_jms.transport.dropping import dropped, is_open
 
 
 class ConsumerRuntime:
@@ -76,72 +77,46 @@ class ConsumerRuntime:
         if parking is not None and parking == destination:
             raise ConfigError(f"{parking}: messages cannot be parked where they come from")
         self.rules = rules or RuntimeRules()
-        self._connect = connect
-        self._destination = destination
-        self._handler = handler
-        self._subscription: dict[str, Any] = {"selector": selector, "durable": durable}
-        self._on_interrupted = on_interrupted
-        self._key = key
-        self._inbox = inbox
-        self._parking = parking
-        self._clock = clock
-        self._record = Record(str(destination), clock, on_error)
-        self._lock = threading.Lock()
-        self._state = State.NEW
-        self._link: Link | None = None
-        self._generation = 0
-        self._workers: Workers | None = None
-        self._thread: threading.Thread | None = None
-        self._ready, self._draining, self._over = threading.Event(), threading.Event(), threading.Event()
-        self._drain_by: float | None = None
-        self._all_returned = False
-        self._failure: BaseException | None = None
+        self._work = _Work(
+            connect,
+            destination,
+            handler,
+            self.rules,
+            Record(str(destination), clock, on_error),
+            subscription={"selector": selector, "durable": durable},
+            key=key,
+            inbox=inbox,
+            parking=parking,
+            on_interrupted=on_interrupted,
+            clock=clock,
+        )
 
     @property
     def health(self) -> Health:
         """How it is; for any thread."""
-        workers = self._workers
-        return self._record.health(self._state, workers.counts() if workers is not None else (0, 0, 0))
+        return self._work.health
 
     def run(self) -> None:
-        """Handle messages until `drain`; in the main thread, SIGTERM drains too.
+        """Handle messages until `drain`; in the main thread, SIGTERM and SIGINT drain too.
+
+        A second SIGINT does not wait for handlers any more: their messages are handed back.
 
         Raises:
             ConfigError: there is nowhere to park messages, or the destination cannot be consumed from.
             IllegalStateError: it ran before, or was told to drain.
             TransportError: the provider failed, and the connection is not the runtime's own.
         """
-        with self._lock:
-            if self._state is not State.NEW:
-                raise IllegalStateError("a consumer runtime runs once")
-            self._state = State.CONNECTING
-            self._thread = threading.current_thread()
-            self._workers = workers = Workers(
-                self.rules.concurrency,
-                self._handler,
-                deadline=self.rules.deadline,
-                clock=self._clock,
-                opener=self._open_session,
-                generation=lambda: self._generation,
-                name="handler",
-            )
-        with on_sigterm(self.drain):
-            try:
-                self._run(workers)
-            finally:
-                self._end(workers)
+        self._work.run()
 
     def start(self) -> Self:
         """Handle messages in the background; the consumer exists when this returns.
 
+        The threads do not keep the runtime: one that nobody refers to any more ends, with a ResourceWarning.
+
         Raises:
             As `run`, as far as it comes to light before the first message.
         """
-        thread = threading.Thread(target=self._run_kept, name="consumer-runtime", daemon=True)
-        thread.start()
-        self._ready.wait()
-        if self._failure is not None:
-            raise self._failure
+        self._work.start()
         return self
 
     def drain(self, seconds: float | None = None) -> bool:
@@ -151,9 +126,120 @@ class ConsumerRuntime:
             seconds: that handlers have for it; then their messages are handed back too. None: what the rules say.
 
         Returns:
-            Whether all handlers came to their end; False also where a handler or `on_error` asks: nothing is waited for
-            then.
+            Whether no handler runs any more, be it one that is past its deadline. False also where a handler or
+            `on_error` asks: nothing is waited for then.
         """
+        return self._work.drain(seconds)
+
+    def __del__(self) -> None:
+        work = getattr(self, "_work", None)
+        if work is not None and work.is_open:
+            dropped("a ConsumerRuntime", lambda: work.begin_drain(0.0))
+
+    def __enter__(self) -> Self:
+        return self if self._work.health.state is not State.NEW else self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.drain()
+
+
+class _Work:
+    """What the threads of a runtime do and know; they keep this, and not the runtime. See there."""
+
+    def __init__(
+        self,
+        connect: Connection | Callable[[], Connection],
+        destination: str | Destination,
+        handler: Handler,
+        rules: RuntimeRules,
+        record: Record,
+        *,
+        subscription: dict[str, Any],
+        key: KeyFunction | None,
+        inbox: IncomingJournal | None,
+        parking: str | Destination | None,
+        on_interrupted: InterruptionHook | None,
+        clock: Callable[[], float],
+    ) -> None:
+        self.rules = rules
+        self._connect = connect
+        self._destination = destination
+        self._handler = handler
+        self._subscription = subscription
+        self._on_interrupted = on_interrupted
+        self._key = key
+        self._inbox = inbox
+        self._parking = parking
+        self._clock = clock
+        self._record = record
+        self._lock = threading.Lock()
+        self._state = State.NEW
+        self._link: Link | None = None
+        self._generation = 0
+        self._workers: Workers | None = None
+        self._thread: threading.Thread | None = None
+        self._ready, self._draining, self._over = threading.Event(), threading.Event(), threading.Event()
+        self._drain_by: float | None = None
+        self._abandoned = 0
+        self._failure: BaseException | None = None
+
+    @property
+    def health(self) -> Health:
+        workers, state = self._workers, self._state
+        if workers is None:
+            return self._record.health(state, (0, 0, 0))
+        is_stuck = state is State.RUNNING and workers.is_stuck
+        return self._record.health(State.STUCK if is_stuck else state, workers.counts())
+
+    def run(self) -> None:
+        with self._lock:
+            if self._state is not State.NEW:
+                raise IllegalStateError("a consumer runtime runs once")
+            self._state = State.CONNECTING
+            self._thread = threading.current_thread()
+            self._workers = workers = Workers(
+                self.rules.concurrency,
+                self._handler,
+                deadline=self.rules.deadline,
+                max_stuck=self.rules.most_stuck,
+                clock=self._clock,
+                opener=self._open_session,
+                generation=lambda: self._generation,
+                name="handler",
+            )
+        with aside(lambda again: self.begin_drain(0.0 if again else None)) as drain, on_signals(drain):
+            try:
+                self._run(workers)
+            finally:
+                self._end(workers)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it runs, and has not lost for good what it runs on."""
+        link, state = self._link, self._state
+        return state not in (State.NEW, State.ENDED) and (link is None or is_open(link.session))
+
+    def start(self) -> None:
+        thread = threading.Thread(target=self._run_kept, name="consumer-runtime", daemon=True)
+        thread.start()
+        self._ready.wait()
+        if self._failure is not None:
+            raise self._failure
+
+    def drain(self, seconds: float | None) -> bool:
+        self.begin_drain(seconds)
+        workers = self._workers
+        if self._over.is_set():
+            return workers is None or not workers.running
+        if workers is not None and (workers.is_mine() or threading.current_thread() is self._thread):
+            return False
+        self._over.wait()
+        return not self._abandoned
+
+    def begin_drain(self, seconds: float | None) -> None:
+        """Have it end, and do not wait for that."""
         with self._lock:
             self._drain_by = self._clock() + (self.rules.drain if seconds is None else seconds)
             self._draining.set()
@@ -161,24 +247,12 @@ class ConsumerRuntime:
             if self._state is State.RUNNING:
                 self._state = State.DRAINING
             elif self._state is State.NEW:
-                self._state, self._all_returned = State.ENDED, True
+                self._state = State.ENDED
                 self._over.set()
         if link is not None:
             link.consumer.close()
         if workers is not None:
             workers.pause()
-            if workers.is_mine() or threading.current_thread() is self._thread:
-                return False
-        self._over.wait()
-        return self._all_returned
-
-    def __enter__(self) -> Self:
-        return self if self._state is not State.NEW else self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.drain()
 
     def _run_kept(self) -> None:
         try:
@@ -286,9 +360,8 @@ class ConsumerRuntime:
         with self._lock:
             link, self._link = self._link, None
             self._state = State.ENDED
-        running = workers.end()
+        self._abandoned = workers.end()
         if link is not None:
             link.close()
-        self._all_returned = not running
-        self._record.ended(running)
+        self._record.ended(self._abandoned)
         self._over.set()

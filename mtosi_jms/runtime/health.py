@@ -7,11 +7,15 @@ from dataclasses import dataclass
 
 
 class State(enum.Enum):
-    """Where a runtime is in its life; `ENDED` may follow each of the others."""
+    """Where a runtime is in its life; `ENDED` may follow each of the others.
+
+    `STUCK` is a runtime that would run, and takes nothing since `RuntimeRules.max_stuck` handlers hang.
+    """
 
     NEW = "new"
     CONNECTING = "connecting"
     RUNNING = "running"
+    STUCK = "stuck"
     DRAINING = "draining"
     ENDED = "ended"
 

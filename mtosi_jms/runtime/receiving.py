@@ -143,10 +143,10 @@ class Receiver:
             if self._draining.is_set():
                 for task in self._workers.clear():  # unacknowledged, so the provider has them again
                     give_back(task.delivery)
-                if not self._workers.held() or self._is_late():
+                if not (self._workers.held() or self._workers.running) or self._is_late():
                     return
                 self._workers.await_outcome(_LOOK)
-            elif self._workers.held() >= self._rules.most:
+            elif self._workers.held() >= self._rules.most or self._workers.is_stuck:
                 self._workers.await_outcome(_LOOK)
             else:
                 self._receive()

@@ -19,6 +19,8 @@ class RuntimeRules:
             four times the concurrency.
         attempts: how often a message is handled before it is parked.
         deadline: seconds that a handler has for one attempt; None: any time.
+        max_stuck: how many handlers may be past their deadline and hold a thread beside those of `concurrency`. Where
+            there are so many, no more messages are taken until one of them returns; None: four times the concurrency.
         drain: seconds that handlers have to end when the runtime is told to.
         retry: waiting between the attempts for one message.
         reconnect: waiting between attempts to reach the provider.
@@ -31,14 +33,14 @@ class RuntimeRules:
     in_flight: int | None = None
     attempts: int = 5
     deadline: float | None = 300.0
+    max_stuck: int | None = None
     drain: float = 30.0
     retry: Backoff = field(default_factory=Backoff)
     reconnect: Backoff = field(default_factory=Backoff)
 
     def __post_init__(self) -> None:
         counts: dict[str, Any] = {"concurrency": self.concurrency, "attempts": self.attempts}
-        if self.in_flight is not None:
-            counts["in_flight"] = self.in_flight
+        counts |= {name: value for name in ("in_flight", "max_stuck") if (value := getattr(self, name)) is not None}
         for name, value in counts.items():
             if type(value) is not int or value < 1:
                 raise ConfigError(f"{name} {value!r}: a whole number, 1 or more, is wanted")
@@ -51,3 +53,8 @@ class RuntimeRules:
     def most(self) -> int:
         """How many messages are held at most."""
         return self.in_flight if self.in_flight is not None else 4 * self.concurrency
+
+    @property
+    def most_stuck(self) -> int:
+        """How many handlers may be stuck."""
+        return self.max_stuck if self.max_stuck is not None else 4 * self.concurrency

@@ -3,7 +3,8 @@
 A thread cannot be ended from outside. When a handler runs past its deadline its attempt has failed: its context is
 marked cancelled, its session is closed, so that nothing more goes out of it, another thread takes its place, and
 whatever it returns or raises later is of no account. The thread itself stays until the handler returns; `stuck` counts
-these.
+these. Where there are as many as there may be, none is replaced and nothing more is begun until one of them returns: so
+there are never more threads than handlers that may run and handlers that may be stuck.
 """
 
 from __future__ import annotations
@@ -73,10 +74,17 @@ class _Worker:
 
     def fence(self) -> None:
         """Nothing more goes out of it; closing may have to wait for what is under way, so nobody waits for that."""
+        if self._fenced.is_set():
+            return
         self._fenced.set()
         self.context.cancelled.set()
         if self._session is not None:
             threading.Thread(target=self.close_session, name=f"{self.thread.name}-close", daemon=True).start()
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether its attempt is over without it."""
+        return self._fenced.is_set()
 
     def close_session(self) -> None:
         """Ends its session."""
@@ -112,6 +120,7 @@ class Workers:
         count: how many threads.
         handler: what they run.
         deadline: seconds that an attempt has; None: any time.
+        max_stuck: how many threads may be stuck.
         clock: seconds; what deadlines go by.
         opener: makes sessions for handlers.
         generation: which connection is the one of now.
@@ -128,6 +137,7 @@ class Workers:
         handler: Handler,
         *,
         deadline: float | None,
+        max_stuck: int,
         clock: Callable[[], float],
         opener: Opener,
         generation: Callable[[], int],
@@ -139,6 +149,7 @@ class Workers:
         self.generation = generation
         self.name = name
         self._deadline = deadline
+        self._max_stuck = max_stuck
         self._clock = clock
         self._lock = threading.Lock()
         self._work = threading.Condition(self._lock)
@@ -158,6 +169,17 @@ class Workers:
         """How many messages are being handled, how many wait, and how many threads are stuck."""
         with self._lock:
             return len(self._busy) + len(self._outcomes), len(self.lanes), len(self._stuck)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether so many threads are stuck that no more is begun."""
+        return len(self._stuck) >= self._max_stuck
+
+    @property
+    def running(self) -> int:
+        """How many handlers have not come to their end, those that are stuck included."""
+        with self._lock:
+            return len(self._busy) + len(self._stuck)
 
     def held(self) -> int:
         """How many messages are being handled or wait."""
@@ -217,7 +239,7 @@ class Workers:
             self._work.notify_all()
             for worker in self._busy:
                 worker.fence()
-            return len(self._busy)
+            return len(self._busy) + len(self._stuck)
 
     def next(self, worker: _Worker) -> Task | None:
         """What a thread is to handle, waited for; None: it ends."""
@@ -226,7 +248,7 @@ class Workers:
                 if self._ended:
                     self._threads.discard(worker.thread)
                     return None
-                task = None if self._paused else self.lanes.take()
+                task = None if self._paused or self.is_stuck else self.lanes.take()
                 if task is not None:
                     break
                 self._work.wait()
@@ -240,22 +262,36 @@ class Workers:
         with self._lock:
             if worker in self._stuck:
                 self._stuck.discard(worker)
-                self._threads.discard(worker.thread)
-                return False
+                self._work.notify_all()
+                self._over.notify_all()
+                return self._leave(worker)
+            if worker.is_cancelled and not self._ended:  # past its deadline, and not replaced so far
+                self._give_up(worker)
+                return self._leave(worker)
             self._busy.discard(worker)
             if worker.task is not None:
                 self._outcomes.append((worker.task, error))
             self._over.notify_all()
             return True
 
+    def _leave(self, worker: _Worker) -> bool:
+        self._threads.discard(worker.thread)
+        return False
+
     def _replace_overdue(self, now: float) -> None:
         for worker in [one for one in self._busy if one.task is not None and _is_over(one.task, now)]:
-            self._busy.discard(worker)
-            self._stuck.add(worker)
             worker.fence()
-            if worker.task is not None:
-                self._outcomes.append((worker.task, HandlerTimeoutError(self._deadline or 0.0)))
-            self._start()
+            if not self.is_stuck:
+                self._stuck.add(worker)
+                self._give_up(worker)
+
+    def _give_up(self, worker: _Worker) -> None:
+        """Its attempt has failed, and another thread takes its place."""
+        self._busy.discard(worker)
+        if worker.task is not None:
+            self._outcomes.append((worker.task, HandlerTimeoutError(self._deadline or 0.0)))
+        self._over.notify_all()
+        self._start()
 
     def _start(self) -> None:
         self._started += 1

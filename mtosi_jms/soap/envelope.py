@@ -5,11 +5,11 @@ The envelope is opaque to the layers to the right (P37): they get bytes, and the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from mtosi_jms.errors import MtosiFault
+from mtosi_jms.errors import EncodeError, MtosiFault
 from mtosi_jms.namespaces import SOAP11, SOAP12, split_clark
 from mtosi_jms.soap.faults import amended, header_of, soap_prefix, write_fault
 from mtosi_jms.soap.kinds import exception_for
@@ -83,7 +83,7 @@ class Envelope:
     warnings: list[XmlWarning] = field(default_factory=list)
     blocks: list[RawXml] = field(default_factory=list)
     more: list[RawXml] = field(default_factory=list)
-    attributes: dict[str, dict[str, str]] = field(default_factory=dict)
+    attributes: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
     version: str = "1.1"
     source: str | None = None
     origin: Origin | None = field(default=None, repr=False, compare=False)
@@ -125,6 +125,7 @@ class Envelope:
         Raises:
             EncodeError: header or body cannot become valid XML.
         """
+        self._check()
         writer = Writer()
         soap = soap_prefix(self.version)
         blocks: list[Any] = list(self.blocks)
@@ -143,6 +144,18 @@ class Envelope:
         writer.parts.insert(0, DECLARATION + head.encode())
         writer.parts.append(f"</{soap}:Envelope>")
         return writer.content()
+
+    def _check(self) -> None:
+        """Look over what anybody may have set, as far as no writer does."""
+        if self.version not in tuple(_NAMESPACES):
+            raise EncodeError(f"SOAP has no version {self.version!r:.20}", "version")
+        if self.fault is not None and not isinstance(self.fault, MtosiFault):
+            raise EncodeError(f"MtosiFault is needed, not {type(self.fault).__name__}", "fault")
+        if not isinstance(self.attributes, Mapping):
+            raise EncodeError(f"a mapping is needed, not {type(self.attributes).__name__}", "attributes")
+        for name in ("blocks", "more"):
+            if not isinstance(getattr(self, name), (list, tuple)):
+                raise EncodeError("a list is needed", name)
 
     def _attributes(self, writer: Writer, element: str) -> str:
         attributes = self.attributes.get(element)

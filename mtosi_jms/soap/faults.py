@@ -20,7 +20,7 @@ from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import Issues, Nil, RawXml, Writer, XmlObject, to_element
 from mtosi_jms.xmlbind.decoder import decode_root
 from mtosi_jms.xmlbind.registry import find_element
-from mtosi_jms.xmlbind.writeplan import escape_text, forbidden_character
+from mtosi_jms.xmlbind.writeplan import escape_text, forbidden_character, is_text
 
 _HEADER_TAG: Final = clark(HDR, "header")
 _CODES: Final = {"Server": "Receiver", "Client": "Sender"}
@@ -169,6 +169,9 @@ def write_fault(writer: Writer, fault: MtosiFault, body: Any, version: str) -> N
     Raises:
         EncodeError: the exception cannot become valid XML.
     """
+    for name in ("fault_code", "fault_string", "reason", "kind"):
+        if not is_text(getattr(fault, name)):
+            raise EncodeError("text is needed, of characters that XML allows", f"fault.{name}")
     prefix, code = soap_prefix(version), escape_text(_written_code(fault.fault_code, version))
     words = escape_text(fault.fault_string or fault.reason or fault.kind)
     if version == "1.2":

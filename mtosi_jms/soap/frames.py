@@ -91,9 +91,9 @@ class Frame:
         return None if body is None else Parts(header, body, self._version)
 
     def _body(self, name: str, package: str | None) -> Recipe[Scanner] | None:
-        prefix, _, local = name.rpartition(":")
+        prefix, colon, local = name.rpartition(":")
         namespace = self._names.get(prefix or None)
-        if prefix and namespace is None:
+        if colon and not (prefix and namespace):
             return None
         found = find_element(clark(namespace or "", local), package)
         if found is None:

@@ -23,6 +23,7 @@ from mtosi_jms.xmlbind.decoder import decode_root
 from mtosi_jms.xmlbind.fast import Odd
 from mtosi_jms.xmlbind.parser import to_bytes
 from mtosi_jms.xmlbind.scan import Cut, cut_body, parsed_shell
+from mtosi_jms.xmlbind.scopes import Scopes, attributes_of
 from mtosi_jms.xmlbind.values import BLANKS
 
 _HEADER_TAG: Final = clark(HDR, "header")
@@ -52,9 +53,10 @@ def parse(
         MalformedXmlError, ForbiddenXmlError: not XML that may be read.
         EnvelopeError: no SOAP envelope, or one without a body.
         DecodeError: in strict mode.
+        ConfigError: `data` is neither bytes nor text.
     """
-    data = data if isinstance(data, str) else bytes(data)
-    wire = data if isinstance(data, bytes) else to_bytes(data)
+    wire = to_bytes(data)
+    data = data if isinstance(data, str) else wire
     again = partial(parse, data, package=package, limits=limits)
     parts = frames.read_framed(wire, package, limits)
     if parts is not None:
@@ -95,6 +97,7 @@ class _Reader:
         self._root = root
         self._issues = issues
         self._package = package
+        self._scopes = Scopes()
         self._namespace, local = split_clark(str(root.tag))
         if local != "Envelope" or self._namespace not in VERSIONS:
             space = f" of namespace {self._namespace!r}" if local == "Envelope" else ""
@@ -139,9 +142,8 @@ class _Reader:
             self._issues.add("no-header", "there is no MTOSI header", self._root)
 
     def _attributes(self, element: etree._Element) -> None:
-        if element.items():
-            attributes = {str(name): str(text) for name, text in element.items()}
-            self.envelope.attributes[split_clark(str(element.tag))[1]] = attributes
+        if element.keys():
+            self.envelope.attributes[split_clark(str(element.tag))[1]] = dict(attributes_of(element))
         texts = [element.text, *(child.tail for child in element)]
         if any(text and text.strip(BLANKS) for text in texts):
             self._issues.add("stray-text", "text between elements is left out", element)
@@ -151,7 +153,7 @@ class _Reader:
         envelope = self.envelope
         for block in element:
             if block.tag == _HEADER_TAG and envelope.header is None:
-                header = decode_root(block, Header, self._issues)
+                header = decode_root(block, Header, self._issues, scopes=self._scopes)
                 if isinstance(header, Header):
                     envelope.header = header
                     self.header_at = len(envelope.blocks)
@@ -159,7 +161,7 @@ class _Reader:
                     continue
             elif block.tag == _HEADER_TAG:
                 self._issues.add("P36", "more than one MTOSI header: the first counts", block)
-            envelope.blocks.append(RawXml.from_element(block))
+            envelope.blocks.append(RawXml.from_element(block, self._scopes))
 
     def _read_body(self, body: etree._Element) -> None:
         self._attributes(body)
@@ -170,12 +172,12 @@ class _Reader:
         for extra in children[1:]:
             name = split_clark(str(extra.tag))[1]
             self._issues.add("P36", f"a second element in the body, {name}, is kept as XML", extra)
-            self.envelope.more.append(RawXml.from_element(extra))
+            self.envelope.more.append(RawXml.from_element(extra, self._scopes))
         if children[0].tag == clark(self._namespace, "Fault"):
             self._read_fault(children[0])
             return
-        value = decode_root(children[0], None, self._issues, self._package)
-        self.envelope.body = RawXml.from_element(children[0]) if isinstance(value, Nil) else value
+        value = decode_root(children[0], None, self._issues, self._package, self._scopes)
+        self.envelope.body = RawXml.from_element(children[0], self._scopes) if isinstance(value, Nil) else value
 
     def _read_fault(self, element: etree._Element) -> None:
         envelope = self.envelope

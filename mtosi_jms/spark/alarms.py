@@ -30,13 +30,12 @@ from mtosi_jms.spark.output import (
     Progress,
     Stages,
     check_out,
-    move_in,
     session_for,
     spark_errors,
-    staging,
     write_parquet,
-    write_summary,
 )
+from mtosi_jms.spark.readable import check_readable
+from mtosi_jms.spark.swap import staging
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -63,6 +62,7 @@ class AlarmOptions:
         latest: whether to write the last state of each alarm besides.
         stubs: generated packages, joined by commas.
         cores: processors for a session of the job's own, by default all.
+        allow_empty: whether a landing without a readable message makes empty tables; by default it is an error.
     """
 
     landing: str | Path
@@ -71,6 +71,7 @@ class AlarmOptions:
     latest: bool = False
     stubs: str = ""
     cores: int | None = None
+    allow_empty: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +197,8 @@ def run_alarms(
         progress: called with the name of each stage as it begins.
 
     Raises:
-        SpoolError: the landing does not exist or cannot be read, or `out` cannot be written.
+        SpoolError: the landing does not exist, cannot be read or holds no readable message, or `out` cannot be written.
+        SpoolInUseError: another job works on `out`.
         ConfigError: options that do not fit, no PySpark or Java, or an `out` that holds alarms of somebody else.
         MtosiError: Spark fails.
     """
@@ -216,18 +218,20 @@ def run_alarms(
     stages = Stages(progress)
     with stages.stage("plan"):
         landing = plan_landing(source)
-    with session_for(spark, options.cores) as active, spark_errors(), staging(out) as folder:
-        counts = _write(active, source, landing, folder, stages, latest=options.latest)
-        move_in(folder, out, _TABLES)
-    result = AlarmResult(
-        **counts,
-        messages=landing.counts,
-        rejected=tuple(landing.rejects),
-        stages=stages.rounded(),
-        seconds=stages.total,
-        out=out,
-    )
-    write_summary(out, _SUMMARY, result.summary())
+    if not options.allow_empty:
+        check_readable(landing, source)
+    with staging(out) as staged, session_for(spark, options.cores) as active, spark_errors():
+        counts = _write(active, source, landing, staged.folder, stages, latest=options.latest)
+        result = AlarmResult(
+            **counts,
+            messages=landing.counts,
+            rejected=tuple(landing.rejects),
+            stages=stages.rounded(),
+            seconds=stages.total,
+            out=out,
+        )
+        staged.report_json(_SUMMARY, result.summary())
+        staged.swap(_TABLES)
     return result
 
 

@@ -19,8 +19,9 @@ from mtosi_jms.spark.rows import shown_names, struct_name
 from mtosi_jms.spark.textrows import Filler, TextHits
 from mtosi_jms.xmlbind.decoder import decode_root
 from mtosi_jms.xmlbind.fast import NOT_PLAIN
-from mtosi_jms.xmlbind.issues import Issues, XmlWarning
+from mtosi_jms.xmlbind.issues import ElementPaths, Issues, XmlWarning
 from mtosi_jms.xmlbind.plan import plan_of
+from mtosi_jms.xmlbind.scopes import Scopes
 from mtosi_jms.xmlbind.table import ClassTable
 from mtosi_jms.xmlbind.values import XmlObject
 
@@ -56,6 +57,8 @@ class RowBuilder:
 
     Attributes:
         rows: how many rows wait for the next batch.
+        paths: of the message's elements where all of it is in memory, None where it is read piece by piece; `begin`
+            sets None.
     """
 
     def __init__(self, schema: pa.Schema, object_types: tuple[str, ...], corrupt: str | None = None) -> None:
@@ -88,6 +91,8 @@ class RowBuilder:
         self._fillers: dict[int, Filler] = {}
         self._runs: list[tuple[int, Mapping[str, Any]]] = []
         self._current: Mapping[str, Any] = {}
+        self.paths: ElementPaths | None = None
+        self._scopes = Scopes()
         self._run_start = 0
         self._position = 0
 
@@ -98,6 +103,8 @@ class RowBuilder:
             values: columns that are the same in all its rows (`message_values`).
         """
         self._end_run()
+        self.paths = None
+        self._scopes = Scopes()
         self._current = values
         self._position = 0
 
@@ -222,8 +229,8 @@ class RowBuilder:
 
     def _slowly(self, table: ClassTable, element: etree._Element, struct: Struct, row: int) -> None:
         """The general way: decode the object, put it in, and keep what has no column."""
-        issues = Issues()
-        decoded = decode_root(element, table.cls, issues)
+        issues = Issues(paths=self.paths or ElementPaths())
+        decoded = decode_root(element, table.cls, issues, scopes=self._scopes)
         notes: list[str] = []
         struct.put(decoded, row, element, notes)
         issues.found.extend(XmlWarning("column", note, line=element.sourceline) for note in notes)

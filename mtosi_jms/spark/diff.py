@@ -32,14 +32,12 @@ from mtosi_jms.spark.output import (
     Progress,
     Stages,
     check_out,
-    move_in,
     session_for,
     spark_errors,
-    staging,
     write_parquet,
-    write_summary,
 )
 from mtosi_jms.spark.snapshots import PROVENANCE, Snapshot, own_columns
+from mtosi_jms.spark.swap import staging
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -82,6 +80,7 @@ class DiffOptions:
         object_types: the tables to compare, by default all that either snapshot has.
         ignore: further columns that do not count.
         cores: processors for a session of the job's own, by default all.
+        allow_empty: whether a folder without tables is a snapshot without objects; by default it is an error.
     """
 
     old: str | Path
@@ -90,6 +89,7 @@ class DiffOptions:
     object_types: Sequence[str] = ()
     ignore: Sequence[str] = ()
     cores: int | None = None
+    allow_empty: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,15 +200,13 @@ def diff_snapshots(
 
     Raises:
         SpoolError: a folder that does not exist.
-        ConfigError: a folder that is no snapshot, or an object type that neither of them has.
+        ConfigError: a folder without tables, or an object type that neither of them has.
     """
     before, after = Snapshot(old), Snapshot(new)
     tables = [
         diff_tables(*_pair(spark, before, after, name), name, ignore=ignore)
         for name in _types(before, after, object_types)
     ]
-    if not tables:
-        raise ConfigError("neither snapshot has a table")
     return reduce(lambda one, other: one.unionByName(other), tables)
 
 
@@ -224,11 +222,12 @@ def run_diff(
 
     Raises:
         SpoolError: a snapshot does not exist, or `out` cannot be written.
-        ConfigError: a folder that is no snapshot, an object type that neither has, no PySpark or Java, or an `out` that
+        SpoolInUseError: another job works on `out`.
+        ConfigError: a folder without tables, an object type that neither has, no PySpark or Java, or an `out` that
             holds `changes` of somebody else.
-        MtosiError: Spark fails.
+        MtosiError: Spark fails, or a snapshot was replaced while it was read.
     """
-    before, after = Snapshot(options.old), Snapshot(options.new)
+    before, after = (Snapshot(path, allow_empty=options.allow_empty) for path in (options.old, options.new))
     out = Path(options.out)
     names = _types(before, after, options.object_types)
     check_out(out, _TABLES, _SUMMARY)
@@ -236,29 +235,31 @@ def run_diff(
     types: dict[str, dict[str, int]] = {}
     attributes: dict[str, dict[str, int]] = {}
     notes: list[ColumnNote] = []
-    with session_for(spark, options.cores) as active, spark_errors(), staging(out) as folder:
-        (folder / "changes").mkdir()
-        for name in names:
-            with stages.stage(name):
-                old, new = _pair(active, before, after, name)
-                notes.extend(column_notes(old, new, name, ignore=options.ignore))
-                place = folder / "changes" / f"objectType={name}"
-                write_parquet(diff_tables(old, new, name, ignore=options.ignore), place)
-                changes = active.read.parquet(str(place))
-                types[name] = {"old": old.count(), "new": new.count(), **_kinds(changes)}
-                attributes[name] = _attributes(changes)
-        move_in(folder, out, _TABLES)
-    result = DiffResult(
-        types=types,
-        attributes={name: counts for name, counts in attributes.items() if counts},
-        columns=tuple(notes),
-        old_complete=before.complete,
-        new_complete=after.complete,
-        stages=stages.rounded(),
-        seconds=stages.total,
-        out=out,
-    )
-    write_summary(out, _SUMMARY, result.summary())
+    with staging(out) as staged, session_for(spark, options.cores) as active:
+        (staged.folder / "changes").mkdir()
+        with before.unchanged(), after.unchanged(), spark_errors():
+            for name in names:
+                with stages.stage(name):
+                    old, new = _pair(active, before, after, name)
+                    notes.extend(column_notes(old, new, name, ignore=options.ignore))
+                    place = staged.folder / "changes" / f"objectType={name}"
+                    write_parquet(diff_tables(old, new, name, ignore=options.ignore), place)
+                    changes = active.read.parquet(str(place))
+                    types[name] = {"old": old.count(), "new": new.count(), **_kinds(changes)}
+                    attributes[name] = _attributes(changes)
+            complete = before.complete, after.complete
+        result = DiffResult(
+            types=types,
+            attributes={name: counts for name, counts in attributes.items() if counts},
+            columns=tuple(notes),
+            old_complete=complete[0],
+            new_complete=complete[1],
+            stages=stages.rounded(),
+            seconds=stages.total,
+            out=out,
+        )
+        staged.report_json(_SUMMARY, result.summary())
+        staged.swap(_TABLES)
     return result
 
 

@@ -16,6 +16,7 @@ from mtosi_jms.namespaces import XSI, clark
 from mtosi_jms.spark.envelope import soap_body
 from mtosi_jms.spark.landed import CHUNK, feed_target, opened, read_whole
 from mtosi_jms.xmlbind.parser import parse_xml
+from mtosi_jms.xmlbind.scopes import Scopes, attributes_of
 
 _XSI_TYPE: Final = clark(XSI, "type")
 
@@ -54,16 +55,17 @@ def tree_digest(root: etree._Element) -> str:
     writer = _TokenWriter()
     body = soap_body(root)
     if body is not None:
+        scopes = Scopes()
         for child in body:
-            _walk(child, writer.add)
+            _walk(child, writer.add, scopes)
     return writer.digest()
 
 
-def _walk(element: etree._Element, add: Callable[[str], None]) -> None:
+def _walk(element: etree._Element, add: Callable[[str], None], scopes: Scopes) -> None:
     add("<" + str(element.tag))
     if element.keys():
-        for name, value in sorted((str(name), str(value)) for name, value in element.items()):
-            add(f"@{name}={_qualified(value, element.nsmap) if name == _XSI_TYPE else value}")
+        for name, value in sorted(attributes_of(element)):
+            add(f"@{name}={_qualified(value, scopes.of(element).find) if name == _XSI_TYPE else value}")
     text = str(element.text or "")
     if not len(element):
         if text:
@@ -72,16 +74,16 @@ def _walk(element: etree._Element, add: Callable[[str], None]) -> None:
         if text and not text.isspace():
             add("#" + text)
         for child in element:
-            _walk(child, add)
+            _walk(child, add, scopes)
             tail = str(child.tail or "")
             if tail and not tail.isspace():
                 add("#" + tail)
     add(">")
 
 
-def _qualified(text: str, namespaces: Any) -> str:
+def _qualified(text: str, find: Callable[[str], str | None]) -> str:
     prefix, _, local = text.strip().rpartition(":")
-    return clark(str(namespaces.get(prefix or None) or ""), local)
+    return clark(find(prefix) or "", local)
 
 
 class _TokenWriter:
@@ -114,21 +116,25 @@ class _BodyTarget:
         self._path: list[str] = []
         self._text: list[str] = []
         self._leaf = False
-        self._spaces: list[tuple[str | None, str]] = []
+        self._spaces: dict[str, list[str]] = {}
         self._opened: list[int] = []
 
     def start_ns(self, prefix: str | None, uri: str) -> None:
-        self._spaces.append((prefix or None, uri))
+        self._spaces.setdefault(prefix or "", []).append(uri)
 
     def end_ns(self, prefix: str | None) -> None:
-        self._spaces.pop()
+        self._spaces[prefix or ""].pop()
+
+    def _space(self, prefix: str) -> str | None:
+        spaces = self._spaces.get(prefix)
+        return spaces[-1] if spaces else None
 
     def start(self, tag: str, attributes: Any) -> None:
         self._text_ends(leaf=False)
         if self._inside():
             self._writer.add("<" + tag)
             for name, value in sorted((str(name), str(value)) for name, value in attributes.items()):
-                shown = _qualified(value, dict(self._spaces)) if name == _XSI_TYPE else value
+                shown = _qualified(value, self._space) if name == _XSI_TYPE else value
                 self._writer.add(f"@{name}={shown}")
         self._path.append(tag)
         self._leaf = True

@@ -27,14 +27,16 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
+from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.inventory.objects import ALL, MESSAGE
 from mtosi_jms.spark.delta import DELTA, check_format, commit, delta_settings
 from mtosi_jms.spark.discover import Reject
 from mtosi_jms.spark.landing import Landing, check_complete, plan_landing
 from mtosi_jms.spark.options import Mode, OnIncomplete, SourceOptions, Verify
-from mtosi_jms.spark.output import REPORT, check_out, move_in, spark_errors, staging, write_summary
+from mtosi_jms.spark.output import check_out, spark_errors
+from mtosi_jms.spark.readable import check_readable
 from mtosi_jms.spark.sequences import ReplySequence, ledger_row, time_text
+from mtosi_jms.spark.swap import Staging, staging
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,6 +59,7 @@ class IngestOptions:
         cores: processors for a session of the job's own, by default all.
         bulk_files: folders below which files are read that replies of BulkResponse name (C18, experimental).
         format: of the tables, parquet or delta; the latter needs `delta-spark`, and a session that knows Delta.
+        allow_empty: whether a landing without a readable message makes empty tables; by default it is an error.
     """
 
     landing: str | Path
@@ -68,6 +71,7 @@ class IngestOptions:
     cores: int | None = None
     bulk_files: tuple[str, ...] = ()
     format: str = "parquet"
+    allow_empty: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +86,7 @@ class IngestResult:
         messages: number of messages by kind, duplicates included.
         vendors: number of objects by manufacturer, the most frequent ones.
         stages: seconds by stage.
-        seconds: in all.
+        seconds: in all, until the tables were made.
         out: where the result lies.
     """
 
@@ -151,7 +155,8 @@ def ingest(
     Raises:
         ConfigError: options that do not fit, a type that no stub knows, no PySpark or Java, or a folder `out` that
             holds tables of somebody else.
-        SpoolError: the landing does not exist or cannot be read, or `out` cannot be written.
+        SpoolError: the landing does not exist, cannot be read or holds no readable message, or `out` cannot be written.
+        SpoolInUseError: another job works on `out`.
         ExchangeError: `on_incomplete` is fail and some sequence is incomplete.
         MtosiError: `mode` is FAILFAST and something is rejected; one line each.
     """
@@ -164,6 +169,7 @@ class _Job:
     def __init__(self, options: IngestOptions, progress: Callable[[str], None]) -> None:
         self._given = options
         self._progress = progress
+        self._started = time.perf_counter()
         self._out = Path(options.out)
         self._source = SourceOptions.parse(
             {
@@ -183,35 +189,31 @@ class _Job:
         from mtosi_jms.inventory.objects import class_for, load_stubs
         from mtosi_jms.spark.session import check_java, check_pyspark, local_session
 
-        started = time.perf_counter()
         check_pyspark()
         load_stubs(self._source.stubs)
         for name in self._source.object_types:
             if name != ALL:
                 class_for(name)
-        check_out(self._out, _TABLES, _SUMMARY)
+        delta = self._given.format == DELTA
+        check_out(self._out, _TABLES, _SUMMARY, delta=delta)
         check_format(self._given.format, self._out)
         landing = self._plan(self._source)
+        if not self._given.allow_empty:
+            check_readable(landing, self._source, self._shown_reject)
         if spark is None:
             check_java()
-        with ExitStack() as stack:
+        with staging(self._out, delta=delta) as staged, ExitStack() as stack:
             with self._stage("start Spark"):
-                settings = delta_settings() if self._given.format == DELTA else {}
+                settings = delta_settings() if delta else {}
                 active = spark or stack.enter_context(local_session(cores=self._given.cores, settings=settings))
             with spark_errors():
-                landing, rows, rejected, vendors = self._tables(active, landing)
-        result = IngestResult(
-            rows=rows,
-            sequences=tuple(self._shown_sequence(found) for found in landing.sequences),
-            rejected=tuple(self._shown_reject(reject) for reject in rejected),
-            messages=landing.counts,
-            vendors=vendors,
-            stages=self._stages,
-            seconds=time.perf_counter() - started,
-            out=self._out,
-            unfollowed=tuple(self._shown_reject(reply) for reply in landing.unfollowed),
-        )
-        self._report(result)
+                result = self._tables(active, landing, staged.folder)
+                if delta:
+                    with self._stage("commit"):
+                        staged.begin_commits(_TABLES)
+                        commit(active, staged.folder, self._out)
+            self._report(result, staged)
+            staged.swap(() if delta else _TABLES)
         return result
 
     @contextmanager
@@ -222,41 +224,42 @@ class _Job:
         self._stages[name] = self._stages.get(name, 0.0) + time.perf_counter() - started
 
     def _plan(self, source: SourceOptions) -> Landing:
-        """Look at the landing; where a single fault decides, at every file from end to end."""
-        strict = source.mode is Mode.FAILFAST or source.on_incomplete is OnIncomplete.FAIL
+        """Look at the landing; where a single reject decides, at every file from end to end."""
         with self._stage("plan"):
-            landing = plan_landing(replace(source, verify=Verify.FULL) if strict else source)
+            landing = plan_landing(replace(source, verify=Verify.FULL) if source.mode is Mode.FAILFAST else source)
         if landing.rejects and source.mode is Mode.FAILFAST:
             raise MtosiError("\n".join(str(self._shown_reject(reject)) for reject in landing.rejects))
         if source.on_incomplete is OnIncomplete.FAIL:
             check_complete(tuple(self._shown_sequence(found) for found in landing.sequences))
         return landing
 
-    def _tables(
-        self, spark: SparkSession, landing: Landing
-    ) -> tuple[Landing, dict[str, int], tuple[Reject, ...], dict[str, int]]:
-        """Make the tables and move them into place."""
+    def _tables(self, spark: SparkSession, landing: Landing, folder: Path) -> IngestResult:
+        """Make the tables in a folder."""
         from mtosi_jms.spark.tables import TableWriter
 
-        with staging(self._out) as folder:
-            writer = TableWriter(spark, self._source, folder)
+        writer = TableWriter(spark, self._source, folder)
+        with self._stage("read and write"):
+            written = writer.write(landing)
+        if written is None:
+            landing = self._plan(replace(self._source, verify=Verify.FULL))
             with self._stage("read and write"):
                 written = writer.write(landing)
-            if written is None:
-                landing = self._plan(replace(self._source, verify=Verify.FULL))
-                with self._stage("read and write"):
-                    written = writer.write(landing)
-            if written is None:
-                raise MtosiError(f"{self._given.landing}: files change while they are read")
-            with self._stage("count"):
-                vendors = writer.vendors(written.rows)
-            if self._given.format == DELTA:
-                with self._stage("commit"):
-                    commit(spark, folder, self._out)
-            else:
-                move_in(folder, self._out, _TABLES)
+        if written is None:
+            raise MtosiError(f"{self._given.landing}: files change while they are read")
+        with self._stage("count"):
+            vendors = writer.vendors(written.rows)
         rejects = sorted((*landing.rejects, *written.rejects), key=lambda reject: reject.file)
-        return landing, written.rows, tuple(rejects), vendors
+        return IngestResult(
+            rows=written.rows,
+            sequences=tuple(self._shown_sequence(found) for found in landing.sequences),
+            rejected=tuple(self._shown_reject(reject) for reject in rejects),
+            messages=landing.counts,
+            vendors=vendors,
+            stages=self._stages,
+            seconds=time.perf_counter() - self._started,
+            out=self._out,
+            unfollowed=tuple(self._shown_reject(reply) for reply in landing.unfollowed),
+        )
 
     def _shown(self, path: str) -> str:
         """A path as the user would write it: relative where the landing was given so."""
@@ -269,20 +272,16 @@ class _Job:
     def _shown_sequence(self, found: ReplySequence) -> ReplySequence:
         return found if found.source is None else replace(found, source=self._shown(found.source))
 
-    def _report(self, result: IngestResult) -> None:
-        from mtosi_jms.report import write_report
+    def _report(self, result: IngestResult, staged: Staging) -> None:
+        from mtosi_jms.report import render
         from mtosi_jms.spark.summary import report_of
 
-        folder = self._out / REPORT
-        write_summary(self._out, _SUMMARY, result.summary())
-        try:
-            _write_lines(folder / "ledger.jsonl", [_ledger_line(found) for found in result.sequences])
-            _write_lines(folder / "rejects.jsonl", [asdict(reject) for reject in result.rejected])
-            made = dt.datetime.now(dt.UTC)
-            write_report(report_of(result, str(self._given.landing), made), folder / "report.html")
-        except OSError as error:
-            raise SpoolError(str(folder), error.strerror or str(error)) from error
+        staged.report_json(_SUMMARY, result.summary())
+        staged.report("ledger.jsonl", _lines([_ledger_line(found) for found in result.sequences]))
+        staged.report("rejects.jsonl", _lines([asdict(reject) for reject in result.rejected]))
+        made = dt.datetime.now(dt.UTC)
+        staged.report("report.html", render(report_of(result, str(self._given.landing), made)))
 
 
-def _write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+def _lines(rows: list[dict[str, Any]]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)

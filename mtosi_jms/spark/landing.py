@@ -13,7 +13,7 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -120,12 +120,11 @@ def _sequence_json(found: ReplySequence) -> dict[str, object]:
     return {**asdict(found), "first_time": time_text(found.first_time), "last_time": time_text(found.last_time)}
 
 
-def plan_landing(options: SourceOptions, headers: dict[str, Mapping[str, str]] | None = None) -> Landing:
+def plan_landing(options: SourceOptions) -> Landing:
     """Look at a landing.
 
     Args:
         options: what is asked for; with `correlationId` the plan knows of nothing else but rejects.
-        headers: takes the header's fields of each file, by path; a plan file knows none.
 
     Raises:
         SpoolError: the landing does not exist or cannot be read.
@@ -134,13 +133,13 @@ def plan_landing(options: SourceOptions, headers: dict[str, Mapping[str, str]] |
     if options.plan_file:
         return Landing.load(options.plan_file)
     with SHELF.held():
-        return _look(options, headers)
+        return _look(options)
 
 
-def _look(options: SourceOptions, headers: dict[str, Mapping[str, str]] | None) -> Landing:
+def _look(options: SourceOptions) -> Landing:
     found = find_files(options.paths)
     rejects = list(found.rejects)
-    scan = _Scan(options, headers, rejects)
+    scan = _Scan(options, rejects)
     scan.add(found.files)
     named, scan.named = scan.named, []
     more, unfollowed = follow(named, options.bulk_files, rejects)
@@ -166,13 +165,10 @@ class _Scan:
         named: replies of BulkResponse among them, and their fileLocationURI.
     """
 
-    def __init__(
-        self, options: SourceOptions, headers: dict[str, Mapping[str, str]] | None, rejects: list[Reject]
-    ) -> None:
+    def __init__(self, options: SourceOptions, rejects: list[Reject]) -> None:
         self.files: list[PlannedFile] = []
         self.named: list[tuple[str, str]] = []
         self._options = options
-        self._headers = headers
         self._rejects = rejects
 
     def add(self, files: Iterable[tuple[str, int]]) -> None:
@@ -187,8 +183,6 @@ class _Scan:
         options, facts = self._options, scan_head(path)
         if not options.asks_for(facts.correlation_id):
             return
-        if self._headers is not None:
-            self._headers[path] = facts.header
         if options.verify is Verify.FULL or not options.reads(facts.kind):
             verify(path, options.whole_file_bytes)
         self.files.append(_planned(path, size, facts))

@@ -14,8 +14,9 @@
 - `stubs`: generated packages to import, joined by commas; they are asked before the shipped stubs.
 - `numPartitions`: most partitions to make; by default their number follows the size of the landing.
 - `batchRows`: rows in an Arrow batch (10000).
-- `verify`: ends (default), or full: parse every file while planning, so that the marks of complete sequences also know
-  of files that break off in the middle.
+- `verify`: full: parse every file while planning, so that the marks of complete sequences also know of files that break
+  off in the middle; or ends: look at their heads and ends only. The default is full where `onIncomplete` is filter or
+  fail, else ends.
 - `wholeFileBytes`: larger files are streamed instead of being held in memory (8388608).
 - `bulkFiles`: folder, or several as a JSON list, below which files are read that replies of BulkResponse in the landing
   name (C18, experimental); by default none is.
@@ -100,13 +101,15 @@ class SourceOptions:
         Raises:
             ConfigError: an unknown option, a value that does not fit, or no path.
         """
-        given = {name.lower(): value for name, value in options.items()}
+        given = own_options(options)
         unknown = sorted(set(given) - set(_NAMES))
         if unknown:
             near = difflib.get_close_matches(unknown[0], _NAMES, n=1)
             hint = f"; did you mean {_NAMES[near[0]]}?" if near else f"; there are {', '.join(_NAMES.values())}"
             raise ConfigError(f"the source mtosi has no option {unknown[0]!r}{hint}")
         paths = _paths(given)
+        on_incomplete = _choice(OnIncomplete, "onIncomplete", given.get("onincomplete", "warn").lower())
+        verify = Verify.ENDS if on_incomplete is OnIncomplete.WARN else Verify.FULL
         return cls(
             paths=paths,
             object_types=parse_object_types(given.get("objecttype", "ME")),
@@ -114,12 +117,12 @@ class SourceOptions:
             correlation_id=_correlation_id(given),
             mode=_choice(Mode, "mode", given.get("mode", "PERMISSIVE").upper()),
             corrupt_column=given.get("columnnameofcorruptrecord") or None,
-            on_incomplete=_choice(OnIncomplete, "onIncomplete", given.get("onincomplete", "warn").lower()),
+            on_incomplete=on_incomplete,
             message_types=_message_types(given.get("messagetypes", "RESPONSE")),
             stubs=_words(given.get("stubs", "")),
             partitions=_count(given, "numpartitions"),
             batch_rows=_count(given, "batchrows") or 10_000,
-            verify=_choice(Verify, "verify", given.get("verify", "ends").lower()),
+            verify=_choice(Verify, "verify", given.get("verify", verify.value).lower()),
             whole_file_bytes=_count(given, "wholefilebytes") or 8 * 1024 * 1024,
             bulk_files=_several(given, "bulkfiles"),
             plan_file=given.get("planfile") or None,
@@ -148,7 +151,34 @@ _NAMES: Final = {
     )
 }
 
+_PROVIDER: Final = "provider"
+_GIVEN: Final = "option."
+_SPARKS: Final = frozenset({_PROVIDER, "location", "owner", "external", "is_managed_location", "comment", "collation"})
+
 Choice = TypeVar("Choice", bound=Enum)
+
+
+def own_options(options: Mapping[str, str]) -> dict[str, str]:
+    """The options that are meant for the source, their names in small letters.
+
+    Of a table in a catalog Spark hands over the table's properties too, its own and the user's; what was given as an
+    option stands there a second time, behind `option.`. Names with a dot are never ours.
+    """
+    given = {name.lower(): value for name, value in options.items()}
+    if not is_of_catalog(options):
+        return {name: value for name, value in given.items() if "." not in name and name not in _SPARKS}
+    meant = {name.removeprefix(_GIVEN): value for name, value in given.items() if name.startswith(_GIVEN)}
+    return {**{name: value for name, value in given.items() if name in _NAMES}, **meant}
+
+
+def names_landing(own: Mapping[str, str]) -> bool:
+    """Whether options, as `own_options` gives them, say what to read."""
+    return any(own.get(name) for name in ("path", "paths", "planfile"))
+
+
+def is_of_catalog(options: Mapping[str, str]) -> bool:
+    """Whether options are those of a table in a catalog."""
+    return any(name.lower() == _PROVIDER for name in options)
 
 
 def parse_object_types(text: str) -> tuple[str, ...]:
@@ -203,7 +233,10 @@ def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
     else:
         paths = (given["path"],) if given.get("path") else ()
     if not paths and not given.get("planfile"):
-        raise ConfigError("no path: load(LANDING) or option('path', LANDING)")
+        raise ConfigError(
+            "no path: load(LANDING) or option('path', LANDING); of a table in a catalog, create it without columns: "
+            "where they are declared Spark tells the source no options"
+        )
     return paths
 
 

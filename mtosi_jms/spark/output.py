@@ -1,4 +1,4 @@
-"""What the jobs have in common: a folder that is filled all at once at the end, a session, Spark's errors as ours.
+"""What the jobs have in common: whose folder it is, a session, Spark's errors as ours.
 
 Each job owns some folders of tables below its `out`, and a summary in `out/_report/`. Tables without that summary were
 made by somebody else, and such a folder is refused.
@@ -6,22 +6,18 @@ made by somebody else, and such a folder is refused.
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
-from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
+from mtosi_jms.errors import ConfigError, MtosiError
+from mtosi_jms.spark.swap import REPORT, recover
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-REPORT: Final = "_report"
-_STAGING: Final = "_staging"
 
 Progress = Callable[[str], None]
 
@@ -85,22 +81,20 @@ def spark_errors() -> Iterator[None]:
         raise MtosiError(f"Spark: {ours[-1] if ours else first}") from error
 
 
-def check_out(out: Path, tables: Sequence[str], summary: str) -> None:
+def check_out(out: Path, tables: Sequence[str], summary: str, *, delta: bool = False) -> None:
     """See that `out` is a place for the result of a job.
 
     Args:
-        out: the folder; made if need be.
+        out: the folder; it need not exist.
         tables: glob patterns of the folders of tables that the job makes.
         summary: file name of the job's summary in `_report`.
+        delta: whether the job replaces Delta tables.
 
     Raises:
         ConfigError: it holds tables that this job did not make.
-        SpoolError: it cannot be made.
+        SpoolError: the swap of a job that was killed cannot be finished.
     """
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SpoolError(str(out), error.strerror or str(error)) from error
+    recover(out, delta=delta)
     if (out / REPORT / summary).is_file():
         return
     for pattern in tables:
@@ -110,48 +104,8 @@ def check_out(out: Path, tables: Sequence[str], summary: str) -> None:
             raise ConfigError(f"{out} holds {shown} folders that no {kind} of ours made: choose another folder")
 
 
-@contextmanager
-def staging(out: Path) -> Iterator[Path]:
-    """An empty folder inside `out` that is gone after the block."""
-    folder = out.absolute() / _STAGING
-    _remove(folder)
-    folder.mkdir(parents=True)
-    try:
-        yield folder
-    finally:
-        _remove(folder)
-
-
-def move_in(folder: Path, out: Path, tables: Sequence[str]) -> None:
-    """Put new tables in the place of the old ones."""
-    for pattern in tables:
-        for old in out.glob(pattern):
-            _remove(old)
-        for new in folder.glob(pattern):
-            new.rename(out / new.name)
-
-
 def write_parquet(rows: DataFrame, folder: Path) -> None:
     """Write a table, without the check sums that Hadoop leaves beside its files."""
     rows.write.mode("overwrite").parquet(str(folder))
     for checksum in folder.glob(".*.crc"):
         checksum.unlink()
-
-
-def write_summary(out: Path, name: str, document: dict[str, Any]) -> None:
-    """Write the summary of a job.
-
-    Raises:
-        SpoolError: it cannot be written.
-    """
-    folder = out / REPORT
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise SpoolError(str(folder), error.strerror or str(error)) from error
-
-
-def _remove(path: Path) -> None:
-    if path.exists():
-        shutil.rmtree(path)

@@ -25,6 +25,7 @@ from mtosi_jms.spark.packed import SHELF
 from mtosi_jms.spark.rows import message_values
 from mtosi_jms.spark.stream import stream_objects
 from mtosi_jms.spark.textrows import Finder
+from mtosi_jms.xmlbind.issues import ElementPaths
 from mtosi_jms.xmlbind.parser import DEFAULT_LIMITS, parse_xml
 from mtosi_jms.xmlbind.registry import find_element
 from mtosi_jms.xmlbind.scan import Recipes, cut_body, is_shell, matched, parsed_shell
@@ -147,6 +148,7 @@ class ObjectReader:
         with named(path or "message"):
             facts = envelope_facts(root)
         self._begin(facts, file)
+        self._builder.paths = ElementPaths()
         body = soap_body(root)
         if body is not None and self._options.reads(facts.kind):
             yield from enumerate(find_objects(body, self._routes), start=1)

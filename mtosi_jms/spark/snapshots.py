@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
-from mtosi_jms.errors import ConfigError, SpoolError
+from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
 from mtosi_jms.inventory.objects import OBJECT_TYPES
 from mtosi_jms.spark.envelope import HEADER_COLUMNS
-from mtosi_jms.spark.output import REPORT
+from mtosi_jms.spark.swap import REPORT, recover
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,22 +43,53 @@ class Snapshot:
         tables: folders of the tables by object type, those of MTOSI's own types first.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        """Find the tables.
+    def __init__(self, path: str | Path, *, allow_empty: bool = False) -> None:
+        """Find the tables; an ingest that was killed while it replaced them is finished first.
+
+        Args:
+            path: the folder.
+            allow_empty: whether it may be without tables.
 
         Raises:
-            SpoolError: no such folder.
-            ConfigError: it is no snapshot.
+            SpoolError: no such folder, or one whose tables were replaced in part.
+            ConfigError: it holds no table.
         """
         self.path = _local(path)
         if not self.path.is_dir():
             raise SpoolError(str(path), "no such folder; a snapshot is what `mtosi-jms ingest --out` writes")
-        # Java has a working folder of its own, so that Spark is given whole paths only.
-        tables = [table for table in self.path.absolute().glob(f"{_PREFIX}*") if _is_table(table)]
-        found = {table.name.removeprefix(_PREFIX): table for table in tables}
-        if not found and not (self.path / REPORT / _SUMMARY).is_file():
-            raise ConfigError(f"{path}: no {_PREFIX}... folders in it; a snapshot is what `mtosi-jms ingest` writes")
+        recover(self.path)
+        self._inodes = self._found()
+        if not self._inodes and not allow_empty:
+            raise ConfigError(
+                f"{path}: no {_PREFIX}... tables in it; a snapshot is what `mtosi-jms ingest` writes; "
+                "allow_empty (--allow-empty) takes the folder as a snapshot without objects"
+            )
+        found = {table.name.removeprefix(_PREFIX): table for table in self._inodes}
         self.tables: Mapping[str, Path] = dict(sorted(found.items(), key=lambda item: (_rank(item[0]), item[0])))
+
+    def _found(self) -> dict[Path, int]:
+        """The tables as they are now: one that was replaced has another inode."""
+        # Java has a working folder of its own, so that Spark is given whole paths only.
+        tables = self.path.absolute().glob(f"{_PREFIX}*")
+        return {table: table.stat().st_ino for table in tables if _is_table(table)}
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """What reads the tables.
+
+        Raises:
+            MtosiError: they were replaced since they were found, so that what was read is of two states.
+        """
+        try:
+            yield
+        except MtosiError as error:
+            self._check(error)
+            raise
+        self._check(None)
+
+    def _check(self, cause: MtosiError | None) -> None:
+        if self._found() != self._inodes:
+            raise MtosiError(f"{self.path}: the tables were replaced while they were read: try again") from cause
 
     def read(self, spark: SparkSession, object_type: str) -> DataFrame:
         """The table of an object type that is there."""

@@ -10,10 +10,11 @@ has one of them open at a time.
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from mtosi_jms.errors import ConfigError, MissingExtraError, MtosiError
 
@@ -22,26 +23,40 @@ try:
 except ImportError as error:
     raise MissingExtraError("pyspark 4 or later", "spark") from error
 
-from mtosi_jms.spark.filters import FileFilter, file_filter
-from mtosi_jms.spark.options import Mode, SourceOptions, check_columns
+from mtosi_jms.spark.options import (
+    Mode,
+    SourceOptions,
+    check_columns,
+    is_of_catalog,
+    names_landing,
+    own_options,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
     from mtosi_jms.spark.discover import Reject
     from mtosi_jms.spark.landing import PlannedFile
 
 _log = logging.getLogger(__name__)
+_CARRIED: Final = "mtosi.options"
 
 
 class InventorySource(DataSource):
-    """Inventory objects, or messages, out of landed MTOSI envelopes; the options are those of `SourceOptions`."""
+    """Inventory objects, or messages, out of landed MTOSI envelopes; the options are those of `SourceOptions`.
+
+    Of a table in a catalog Spark tells the options when it asks for the columns, and when it reads the table columns
+    only. So the options travel with the first column. A filter of Spark's never narrows what is read: Spark keeps what
+    one DataFrame pushed for all that are made of the same `load`.
+    """
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))
-        self._settings = SourceOptions.parse(options)
+        self._given = own_options(options)
+        self._in_catalog = is_of_catalog(options)
+        if names_landing(self._given):
+            SourceOptions.parse(self._given)
 
     @classmethod
     def name(cls) -> str:
@@ -52,19 +67,24 @@ class InventorySource(DataSource):
         """The columns of the object types asked for, and that of corrupt records where an option names it.
 
         Raises:
-            ConfigError: an object type, a stubs package or one of `columns` that there is not.
+            ConfigError: no path, or an object type, a stubs package or one of `columns` that there is not.
         """
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        return from_arrow_schema(full_schema(self._settings))
+        schema = from_arrow_schema(full_schema(SourceOptions.parse(self._given)))
+        if self._in_catalog:
+            schema[0].metadata[_CARRIED] = json.dumps(self._given)
+        return schema
 
     def reader(self, schema: StructType) -> InventoryReader:
         """A reader for all columns or for those that `.schema(...)` names.
 
         Raises:
-            ConfigError: a column that there is not, or of another type.
+            ConfigError: no path, or a column that there is not, or of another type.
         """
-        return InventoryReader(self._settings, narrowed(full_schema(self._settings), schema))
+        carried = next((field.metadata[_CARRIED] for field in schema if _CARRIED in field.metadata), "{}")
+        settings = SourceOptions.parse({**json.loads(carried), **self._given})
+        return InventoryReader(settings, narrowed(full_schema(settings), schema))
 
 
 def narrowed(full: pa.Schema, schema: StructType) -> pa.Schema:
@@ -131,16 +151,6 @@ class InventoryReader(DataSourceReader):
     def __init__(self, settings: SourceOptions, schema: pa.Schema) -> None:
         self._settings = settings
         self._schema = schema
-        self._filter = FileFilter()
-        if hasattr(DataSourceReader, "pushFilters"):
-            self.pushFilters = _PushFilters(self)  # type: ignore[method-assign]
-
-    def narrow(self, filters: Sequence[Filter]) -> None:
-        """Leave out files of which no row passes these filters, as far as planning can tell."""
-        from mtosi_jms.inventory.objects import load_stubs
-
-        load_stubs(self._settings.stubs)
-        self._filter = file_filter(filters, self._settings, self._schema.names)
 
     def partitions(self) -> list[InputPartition]:
         """The files dealt out.
@@ -152,16 +162,14 @@ class InventoryReader(DataSourceReader):
         from mtosi_jms.spark.landing import partition, plan_landing, readable
 
         settings = self._settings
-        headers: dict[str, Mapping[str, str]] = {}
-        landing = plan_landing(settings, headers if self._filter.wants_headers else None)
+        landing = plan_landing(settings)
         for reject in landing.rejects:
             _log.warning("rejected %s", reject)
         for reply in landing.unfollowed:
             _log.warning("not followed %s", reply)
         if landing.rejects and settings.mode is Mode.FAILFAST:
             raise MtosiError(str(landing.rejects[0]))
-        files = [file for file in readable(landing, settings) if self._filter.needs(file, headers.get(file.path))]
-        dealt = partition(files, settings.partitions)
+        dealt = partition(readable(landing, settings), settings.partitions)
         made: list[InputPartition] = [FilesPartition(files) for files in dealt]
         if landing.rejects and settings.mode is Mode.PERMISSIVE and settings.corrupt_column is not None:
             made.append(FilesPartition((), landing.rejects))
@@ -176,23 +184,3 @@ class InventoryReader(DataSourceReader):
             return
         load_stubs(self._settings.stubs)
         yield from reader_for(self._settings, self._schema).read(partition.files, partition.rejects)
-
-
-class _PushFilters:
-    """What Spark calls as `pushFilters` where `spark.sql.python.filterPushdown.enabled` is on.
-
-    While that setting is off, which it is by default, Spark refuses a reader that overrides the method, and a reader
-    cannot ask for settings. So the class keeps the inherited method, and this stands before it in the instance: to the
-    question whether anything is overridden it answers with the inherited function. Should Spark look elsewhere one day,
-    it finds that one, and nothing is pushed.
-    """
-
-    __func__ = staticmethod(getattr(DataSourceReader, "pushFilters", lambda reader, filters: filters))
-
-    def __init__(self, reader: InventoryReader) -> None:
-        self._reader = reader
-
-    def __call__(self, filters: Sequence[Filter]) -> Iterable[Filter]:
-        """Take what decides about files; Spark asks each row again, for all filters."""
-        self._reader.narrow(filters)
-        return filters

@@ -17,6 +17,7 @@ from mtosi_jms.errors import MalformedXmlError
 from mtosi_jms.inventory.layout import Above, Hit, Route, Routes, above_of, actual_table, node_hit
 from mtosi_jms.inventory.objects import global_elements, is_object
 from mtosi_jms.xmlbind.parser import HARDENED, syntax_error
+from mtosi_jms.xmlbind.scopes import Scopes
 from mtosi_jms.xmlbind.table import ClassTable
 
 
@@ -27,6 +28,7 @@ class _Frame:
     element: etree._Element
     route: Route
     above: Above
+    scopes: Scopes
     number: int = 0
     inner: Above | None = None
 
@@ -35,7 +37,9 @@ class _Frame:
         if self.route.node is None:
             return self.above
         if self.inner is None:
-            self.inner = above_of(node_hit(self.element, self.route.node, self.above), self.route.node, self.above)
+            self.inner = above_of(
+                node_hit(self.element, self.route.node, self.above, self.scopes), self.route.node, self.above
+            )
         return self.inner
 
 
@@ -76,6 +80,7 @@ class _Walker:
         self._object: tuple[int, etree._Element, ClassTable] | None = None
         self._count = 0
         self._done: list[etree._Element] = []
+        self._scopes = Scopes()
 
     def tags(self) -> list[str] | None:
         """The elements that matter; None for all, where the message is of no known class."""
@@ -140,7 +145,7 @@ class _Walker:
         self._object = (self._count, element, table)
 
     def _push(self, element: etree._Element, route: Route, above: Above) -> None:
-        frame = _Frame(element, route, above)
+        frame = _Frame(element, route, above, self._scopes)
         if route.node is not None and self._routes.wanted(route.node.attrs):
             self._count += 1
             frame.number = self._count
@@ -152,13 +157,13 @@ class _Walker:
             number, start, table = self._object
             if element is start:
                 self._object = None
-                yield number, Hit(actual_table(element, table), element, element)
+                yield number, Hit(actual_table(element, table, self._scopes), element, element)
                 self._clear(element)
             return
         if self._frames and self._frames[-1].element is element:
             frame = self._frames.pop()
             if frame.route.node is not None and frame.number:
-                hit = node_hit(element, frame.route.node, frame.above)
+                hit = node_hit(element, frame.route.node, frame.above, self._scopes)
                 if self._routes.wanted(hit.table):
                     yield frame.number, hit
             self._clear(element)

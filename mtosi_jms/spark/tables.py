@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from mtosi_jms.errors import SpoolError, XmlError
 from mtosi_jms.inventory.layout import Routes
 from mtosi_jms.inventory.objects import ALL, MESSAGE, OBJECT_TYPES, class_for, is_object, label_of
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.spark.discover import Reject
+from mtosi_jms.spark.landed import verify
 from mtosi_jms.spark.landing import Landing, PlannedFile, readable
 from mtosi_jms.spark.options import SourceOptions
 from mtosi_jms.spark.rows import row_schema, shown_names, struct_name
@@ -60,7 +62,7 @@ class TableWriter:
         for old in self._folder.glob("objectType=*"):
             shutil.rmtree(old)
         if not types:
-            return Written({}, rejects)
+            return None if any(map(self._damaged, files)) else Written({}, rejects)
         plan = self._save(replace(landing, files=tuple(files), rejects=()))
         rejected = self._one(types[0], plan) if len(types) == 1 else self._several(types, plan)
         if rejected:
@@ -71,6 +73,14 @@ class TableWriter:
                 shutil.rmtree(self._table(name))
                 del rows[name]
         return Written(rows, rejects)
+
+    def _damaged(self, file: PlannedFile) -> bool:
+        """Whether a file that nothing else reads to its end cannot be."""
+        try:
+            verify(file.path, self._options.whole_file_bytes)
+        except (XmlError, SpoolError):
+            return True
+        return False
 
     def _table(self, name: str) -> Path:
         return self._folder / f"objectType={folder_name(name)}"
@@ -119,7 +129,7 @@ class TableWriter:
             return set(), (), False
         plan = self._save(replace(landing, files=tuple(files), rejects=()))
         rows = self._read((MESSAGE,), plan).select("source_file", "objects", _CORRUPT).collect()
-        tags = {file.path: file.body_tag for file in files}
+        known = {file.path: file for file in files}
         labels: set[str] = set()
         rejects: list[Reject] = []
         for row in rows:
@@ -127,9 +137,7 @@ class TableWriter:
                 return set(), (), True
             labels.update(row["objects"])
             if not row["objects"]:
-                namespace, local = split_clark(tags[row["source_file"]])
-                reason = f"wrong kind: no stub knows its body element {local} ({namespace or 'no namespace'})"
-                rejects.append(Reject(row["source_file"], None, f"{reason}, nor any object in it"))
+                rejects.append(unknown_body(known[row["source_file"]]))
         return labels, tuple(rejects), False
 
     def _one(self, name: str, plan: Path) -> int:
@@ -193,6 +201,13 @@ class TableWriter:
                     vendor = row["manufacturer"] or "not given"
                     counts[vendor] = counts.get(vendor, 0) + row["count"]
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def unknown_body(file: PlannedFile) -> Reject:
+    """The reject of a message in which no stub finds anything."""
+    namespace, local = split_clark(file.body_tag)
+    reason = f"wrong kind: no stub knows its body element {local} ({namespace or 'no namespace'})"
+    return Reject(file.path, None, f"{reason}, nor any object in it")
 
 
 def folder_name(name: str) -> str:

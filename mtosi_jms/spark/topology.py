@@ -40,14 +40,12 @@ from mtosi_jms.spark.output import (
     Progress,
     Stages,
     check_out,
-    move_in,
     session_for,
     spark_errors,
-    staging,
     write_parquet,
-    write_summary,
 )
 from mtosi_jms.spark.snapshots import Snapshot, own_columns
+from mtosi_jms.spark.swap import staging
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -154,7 +152,7 @@ def snapshot_topology(spark: SparkSession, snapshot: str | Path) -> Topology:
 
     Raises:
         SpoolError: no such folder.
-        ConfigError: a folder that is no snapshot, or one without tables.
+        ConfigError: a folder without tables.
     """
     held = Snapshot(snapshot)
     return topology_tables({name: held.read(spark, name) for name in held.tables})
@@ -167,6 +165,7 @@ def run_topology(
     spark: SparkSession | None = None,
     cores: int | None = None,
     progress: Progress | None = None,
+    allow_empty: bool = False,
 ) -> TopologyResult:
     """Write `OUT/nodes/*.parquet`, `OUT/edges/*.parquet` and `OUT/_report/topology.json`.
 
@@ -176,26 +175,29 @@ def run_topology(
         spark: a session with this machine's files at hand; by default one is made and stopped again.
         cores: processors for a session of the job's own, by default all.
         progress: called with the name of each stage as it begins.
+        allow_empty: whether a folder without tables makes an empty network; by default it is an error.
 
     Raises:
         SpoolError: the snapshot does not exist, or `out` cannot be written.
-        ConfigError: no snapshot, no PySpark or Java, or an `out` that holds nodes or edges of somebody else.
-        MtosiError: Spark fails.
+        SpoolInUseError: another job works on `out`.
+        ConfigError: a folder without tables, no PySpark or Java, or an `out` with nodes or edges of somebody else.
+        MtosiError: Spark fails, or the snapshot was replaced while it was read.
     """
-    held, place, stages = Snapshot(snapshot), Path(out), Stages(progress)
+    held, place, stages = Snapshot(snapshot, allow_empty=allow_empty), Path(out), Stages(progress)
     check_out(place, _TABLES, _SUMMARY)
-    with session_for(spark, cores) as active, spark_errors(), staging(place) as folder:
-        tables = {name: held.read(active, name) for name in held.tables}
-        topology = topology_tables(tables)
-        for name, table in (("edges", topology.edges), ("nodes", topology.nodes)):
-            with stages.stage(name):
-                write_parquet(table, folder / name)
-        with stages.stage("count"):
-            counts = _counts(active, folder)
-            unnamed = sum(table.count() for table in map(_unnamed, tables.values()))
-        move_in(folder, place, _TABLES)
-    result = TopologyResult(**counts, unnamed=unnamed, stages=stages.rounded(), seconds=stages.total, out=place)
-    write_summary(place, _SUMMARY, result.summary())
+    with staging(place) as staged, session_for(spark, cores) as active:
+        with held.unchanged(), spark_errors():
+            tables = {name: held.read(active, name) for name in held.tables}
+            topology = topology_tables(tables or {"": active.createDataFrame([], "name_text string")})
+            for name, table in (("edges", topology.edges), ("nodes", topology.nodes)):
+                with stages.stage(name):
+                    write_parquet(table, staged.folder / name)
+            with stages.stage("count"):
+                counts = _counts(active, staged.folder)
+                unnamed = sum(table.count() for table in map(_unnamed, tables.values()))
+        result = TopologyResult(**counts, unnamed=unnamed, stages=stages.rounded(), seconds=stages.total, out=place)
+        staged.report_json(_SUMMARY, result.summary())
+        staged.swap(_TABLES)
     return result
 
 

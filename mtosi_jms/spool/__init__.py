@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from mtosi_jms.delivery import InboxEntry
 from mtosi_jms.spool.acklog import AckLog, Acknowledgement, read_acknowledgements
-from mtosi_jms.spool.duplicates import EntryKey, Group, group_entries
 from mtosi_jms.spool.entry import SpoolEntry
 from mtosi_jms.spool.inbox import Inbox
-from mtosi_jms.spool.inspection import SpoolFolder, Verification
+from mtosi_jms.spool.inspection import SpoolFolder
 from mtosi_jms.spool.outbox import Outbox
 from mtosi_jms.spool.reader import Leftover, Listing, entries, open_entry, scan
+from mtosi_jms.spool.rescue import Verification, verify_folder
 from mtosi_jms.spool.store import DeadMessage, StoredMessage
 from mtosi_jms.spool.writer import Spool
 
@@ -25,8 +25,6 @@ __all__ = [
     "AckLog",
     "Acknowledgement",
     "DeadMessage",
-    "EntryKey",
-    "Group",
     "Inbox",
     "InboxEntry",
     "Leftover",
@@ -38,8 +36,8 @@ __all__ = [
     "StoredMessage",
     "Verification",
     "entries",
-    "group_entries",
     "open_entry",
     "read_acknowledgements",
     "scan",
+    "verify_folder",
 ]

@@ -10,7 +10,7 @@ import json
 import re
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -88,6 +88,11 @@ def remove(folder: Path) -> None:
         with reporting(path):
             path.unlink(missing_ok=True)
             sync_folder(folder)
+
+
+def is_there(names: Iterable[str]) -> bool:
+    """Whether files of these names are journals."""
+    return any(map(_NAME.fullmatch, names))
 
 
 def _journals(folder: Path) -> list[Path]:

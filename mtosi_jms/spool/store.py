@@ -22,6 +22,7 @@ import warnings
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from hashlib import blake2b
 from io import FileIO
 from pathlib import Path
@@ -54,10 +55,14 @@ OPEN: Final = "state NOT IN ('done', 'parked')"
 EMPTY: Final = "owner = NULL, size = 0, reason = NULL, digest = NULL, facts = NULL, body = NULL"
 """What is left of a message when an inbox is done with it: key, state and what tells its body from another."""
 DEAD: Final = "dead"
+NOT_AS_STORED: Final = "it is not as it was stored"
+KINDS: Final = {"outbox": ("waits", DEAD), "inbox": ("landed", "handed", "doubt", DEAD, *SETTLED)}
+"""The states of either."""
+APPLICATION_IDS: Final = {"outbox": 0x4D544F42, "inbox": 0x4D544942}
+LOCK: Final = "lock"
 
-_LOCK: Final = "lock"
 _RESERVE: Final = "reserve"
-_ROOM: Final = 1024 * 1024
+_ROOM: Final = 4 * 1024 * 1024
 """Bytes of the reserve, on a file system of eight times as many or more."""
 _BUSY: Final = 30.0
 """Seconds for which another process may be in a transaction."""
@@ -81,11 +86,17 @@ _SCHEMA: Final = (
         UPDATE total SET messages = messages + 1, bytes = bytes + new.size WHERE state = new.state; END""",
 )
 _FORMAT: Final = 1
-_KINDS: Final = {"outbox": ("waits", DEAD), "inbox": ("landed", "handed", "doubt", DEAD, *SETTLED)}
-_APPLICATION_IDS: Final = {"outbox": 0x4D544F42, "inbox": 0x4D544942}
-_FULL: Final = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+_SET_ASIDE: Final = f"UPDATE message SET state = 'dead', reason = ?, owner = NULL WHERE number = ? AND {OPEN}"
 _DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 """The statements are right: where SQLite says that one is not, the tables are not those that were made."""
+RESCUED: Final = "rescued.db"
+"""What `spool verify` has rescued, whole and synced, until it takes the place of the damaged database."""
+_COLUMNS: Final = (
+    "number, CAST(key AS TEXT), CAST(state AS TEXT), CAST(since_ms AS INTEGER), CAST(size AS INTEGER),"
+    " CAST(attempts AS INTEGER), CAST(coalesce(reason, '') AS TEXT), CAST(coalesce(destination, '') AS TEXT),"
+    " CAST(coalesce(owner, '') AS TEXT)"
+)
+"""Of `StoredMessage`; where a column is damaged its value may be of any type."""
 _ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
 """What the module raises; the latter where a damaged name is in the text of an error."""
 
@@ -96,11 +107,13 @@ class StoredMessage(NamedTuple):
     Attributes:
         number: its place in the order of arrival.
         key: by which it is known.
-        state: see `_KINDS`.
+        state: see `KINDS`.
         since_ms: when it was stored, milliseconds since 1970 UTC.
         size: its bytes, headers and properties included.
         attempts: how often the provider has refused it.
         reason: why it is dead; empty where it is not.
+        destination: where it goes to, or came to, as `queue:NAME`; empty where it has none.
+        owner: the inbox that has it; empty where none has.
     """
 
     number: int
@@ -110,6 +123,8 @@ class StoredMessage(NamedTuple):
     size: int
     attempts: int
     reason: str
+    destination: str
+    owner: str
 
 
 class DeadMessage(NamedTuple):
@@ -179,6 +194,8 @@ class Store:
             make_folder(folder.parent)
             with reporting(folder):
                 _make_private(folder)
+        else:
+            _check_kind(folder)
         _check_private(folder)
         try:
             self._open(alone)
@@ -192,11 +209,10 @@ class Store:
     def _open(self, alone: bool) -> None:
         """Opens the database, makes it where it is new, takes in what 0.1 left, and looks for damage."""
         if not self.kind:
-            if not self._path.exists():
-                raise SpoolError(str(self.folder), "holds no outbox or inbox")
             self._reported(self._connect)
             return
-        guard = self._locked(_LOCK, wait=not alone)
+        guard = self._locked(LOCK, wait=not alone)
+        finish_rescue(self.folder)
         if not self._path.exists():
             with reporting(self._path):
                 os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
@@ -208,7 +224,7 @@ class Store:
         self._make_reserve()
         if self.kind == "inbox":
             for owner in self._owners():
-                self._lives(owner)  # which removes what a dead process has left
+                self.lives(owner)  # which removes what a dead process has left
             self._locked(f"owner-{self.me}.lock", wait=False)
         if not alone:
             guard.close()
@@ -222,15 +238,19 @@ class Store:
         for setting in "journal_mode = WAL", f"wal_autocheckpoint = {pages}", f"journal_size_limit = {pages * _PAGE}":
             self.execute(f"PRAGMA {setting}").fetchall()
         (made,) = self.execute("PRAGMA application_id").fetchone()
-        found = next((kind for kind, number in _APPLICATION_IDS.items() if number == made), "")
+        found = next((kind for kind, number in APPLICATION_IDS.items() if number == made), "")
+        if not found and (made or (not self.kind and self.execute("SELECT 1 FROM sqlite_master").fetchone())):
+            raise sqlite3.DatabaseError("the database does not say that it is an outbox's or inbox's")
         if made and found != (self.kind or found):
             raise SpoolError(str(self.folder), f"holds no {self.kind}")
+        if not (made or self.kind):
+            raise SpoolError(str(self.folder), "holds no outbox or inbox yet; who makes one has not ended")
         self.kind = self.kind or found
 
     def _make(self) -> None:
         make_tables(self.execute, self.kind)
         for key, state, since_ms, message in format_0_1.read(self.folder):
-            if message is not None and state in _KINDS[self.kind]:
+            if message is not None and state in KINDS[self.kind]:
                 self.insert(key, message, state, since_ms=since_ms)
             elif message is not None:
                 raise SpoolError(str(self.folder), f"holds no {self.kind}")
@@ -239,13 +259,10 @@ class Store:
 
     def _look_over(self) -> None:
         """Asks SQLite whether the database is as it wrote it; gives back room that it has no use for."""
-        found = self.integrity()
-        if found and all("index" in line or "UNIQUE" in line for line in found):
-            # The pages hang together, and a message is not as it was stored: its checksum tells which one.
-            self.write(lambda: self.execute("REINDEX"), sync=True)
-            found = self.integrity()
-            if not found:
-                self.verify()
+        wrong, found = self.mend()
+        if wrong and not found:
+            for key in self.verify():
+                log.error("%s: the message %s is damaged and set aside", self._path, key)
         if found:
             raise JournalDamageError(
                 str(self._path), f"damaged: {found[0]}; mtosi-jms spool verify {self.folder} rescues what can be read"
@@ -261,14 +278,33 @@ class Store:
     def integrity(self) -> list[str]:
         """What SQLite finds to be wrong with the database, a line each."""
         try:
-            lines = [str(line) for (line,) in self.execute("PRAGMA integrity_check")]
-            if {sql for (sql,) in self.execute("SELECT sql FROM sqlite_master WHERE sql NOT NULL")} != set(_SCHEMA):
+            texts = [str(text) for (text,) in self.execute("PRAGMA integrity_check")]
+            lines = [line for text in texts for line in text.splitlines() if not line.startswith("***")] or texts
+            if not has_tables(self.execute):
                 lines.append("the tables are not those that were made")
         except _ERRORS as error:
             if _code(error) not in _DAMAGED:
                 raise self._mapped(error) from error
             lines = [str(error)]
         return [] if lines == ["ok"] else lines
+
+    def mend(self) -> tuple[list[str], list[str]]:
+        """Makes indexes anew where they do not fit the messages; what was wrong with the database, and what still is.
+
+        Raises:
+            SpoolError: it cannot be read or written.
+        """
+        found = self.integrity()
+        if not found or not all("index" in line or "UNIQUE" in line for line in found):
+            return found, found
+        # The pages hang together, and a message is not as it was stored: its checksum tells which one.
+        try:
+            self.write(lambda: self.execute("REINDEX"), sync=True)
+        except (SpoolFullError, SpoolInUseError):
+            raise
+        except SpoolError:  # two messages of one key
+            return found, found
+        return found, self.integrity()
 
     # Transactions.
 
@@ -294,7 +330,7 @@ class Store:
         try:
             return work()
         except _ERRORS as error:
-            if _code(error) not in _FULL or not self._give_up_reserve():
+            if not self._is_full(error) or not self._give_up_reserve():
                 raise self._mapped(error) from error
         return self._reported(work)
 
@@ -350,9 +386,20 @@ class Store:
             raise SpoolError(str(self.folder), f"the {self.kind} is closed")
         return self._database
 
+    def _is_full(self, error: Exception) -> bool:
+        """Whether the disk is full; of the log's index SQLite says no more than that it cannot be written."""
+        code = _code(error)
+        return code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and self._free() < _ROOM // 8)
+
+    def _free(self) -> int:
+        """Bytes that may be written on the file system of the folder."""
+        with reporting(self.folder):
+            room = os.statvfs(self.folder)
+        return room.f_bavail * room.f_frsize
+
     def _mapped(self, error: Exception) -> SpoolError:
         code = _code(error)
-        if code in _FULL:
+        if self._is_full(error):
             return SpoolFullError(str(self.folder), "no room on the disk; free some on the file system of this folder")
         if code in _DAMAGED:
             reason = f"damaged: {error}; mtosi-jms spool verify {self.folder} rescues what can be read"
@@ -383,7 +430,7 @@ class Store:
             "INSERT INTO message (key, state, destination, conflict, since_ms, size, content, digest, facts, body)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             *(key, state, str(message.destination), conflict, since, size, content_digest(message.body)),
-            *(_digest(key, since, facts, message.body), facts, message.body),
+            *(digest_of(key, since, facts, message.body), facts, message.body),
         )
         return cursor.lastrowid or 0
 
@@ -398,11 +445,8 @@ class Store:
         if not row or row[0][0] != key:
             return None
         _, since_ms, digest, facts, body = row[0]
-        try:
-            if digest == _digest(key, since_ms, facts, body):
-                return decode_facts(facts, body)
-        except (TypeError, ValueError, AttributeError, LookupError):  # a column with a value of another type
-            pass
+        if is_whole(key, since_ms, digest, facts, body):
+            return decode_facts(facts, body)
         raise JournalDamageError(str(self._path), f"the message {key!s} is not as it was stored")
 
     def delete(self, key: str) -> bool:
@@ -411,8 +455,7 @@ class Store:
 
     def set_aside(self, number: int, reason: str) -> None:
         """A message is not to be sent or handed out any more, and stays; not within `write`."""
-        statement = f"UPDATE message SET state = 'dead', reason = ?, owner = NULL WHERE number = ? AND {OPEN}"
-        self.write(lambda: self.execute(statement, reason, number), sync=True)
+        self.write(lambda: self.execute(_SET_ASIDE, reason, number), sync=True)
 
     def redrive(self, key: str, state: str) -> bool:
         """A message that is dead, or in doubt, is ready again, in its old place; whether it was."""
@@ -427,30 +470,61 @@ class Store:
         try:
             return self.message(number, key)
         except JournalDamageError as error:
-            self.set_aside(number, "it is not as it was stored")
+            self.set_aside(number, NOT_AS_STORED)
             log.error("a message is damaged and set aside: %s", error)  # noqa: TRY400 - the fault is the disk's
             return None
 
     def verify(self) -> list[str]:
-        """Sets aside the messages that are not as they were stored, by their checksums; their keys."""
-        dead_before = {one.number for one in self.messages(DEAD)}
-        for one in self.messages():
-            if one.state not in _KINDS[self.kind]:
-                self.set_aside(one.number, "it is not as it was stored")
-                log.error("%s: the message %s is damaged and set aside: it is in no state", self._path, one.key)
-            elif one.state != DEAD:
-                self.read_or_set_aside(one.number, one.key)
-        return [one.key for one in self.messages(DEAD) if one.number not in dead_before]
+        """Sets aside the messages that are not as they were stored, by their checksums; the keys of all that are not.
+
+        Others may be at work meanwhile.
+        """
+        return [one.key for one in self.messages() if self.write(partial(self._is_damaged, one), sync=True)]
+
+    def _is_damaged(self, one: StoredMessage) -> bool:
+        """Whether a message that is still there is not as it was stored; it is dead then."""
+        columns = "key, since_ms, digest, facts, body, state"
+        row = self.execute(f"SELECT {columns} FROM message WHERE number = ? AND {OPEN}", one.number).fetchone()
+        if row is None:  # settled meanwhile
+            return False
+        whole, known = is_whole(*row[:5]), row[5] in KINDS[self.kind]
+        if row[5] != DEAD and not (whole and known):
+            self.execute(_SET_ASIDE, "it was in no known state" if whole else NOT_AS_STORED, one.number)
+        return not (whole and known)
+
+    def recount(self) -> bool:
+        """Counts anew how much is in each state; whether that was not known rightly."""
+
+        def work() -> bool:
+            counted = {
+                state: (number, size)
+                for state, number, size in self.execute("SELECT state, count(*), sum(size) FROM message GROUP BY state")
+            }
+            right = [(state, *counted.get(state, (0, 0))) for state in KINDS[self.kind]]
+            if sorted(right, key=repr) == sorted(self.execute("SELECT * FROM total").fetchall(), key=repr):
+                return False
+            self.execute("DELETE FROM total")
+            for row in right:
+                self.execute("INSERT INTO total VALUES (?, ?, ?)", *row)
+            return True
+
+        return self.write(work, sync=True)
 
     def messages(self, *states: str) -> list[StoredMessage]:
         """What is stored in these states, in the order of arrival; no states: all that is not settled."""
         marks = ", ".join("?" * len(states))
         where = f"state IN ({marks}) AND {OPEN}" if states else OPEN
-        columns = "number, key, state, since_ms, size, attempts, coalesce(reason, '')"
-        return [
-            StoredMessage(*row)
-            for row in self.read(f"SELECT {columns} FROM message WHERE {where} ORDER BY number", *states)
-        ]
+        return self._find(f"{where} ORDER BY number", *states)
+
+    def find(self, key: str) -> StoredMessage | None:
+        """The message of a key that is not settled."""
+        try:
+            return next(iter(self._find(f"key = ? AND {OPEN}", key)), None)
+        except UnicodeEncodeError:  # which no key has but a damaged one
+            return next((one for one in self.messages() if one.key == key), None)
+
+    def _find(self, where: str, *values: str) -> list[StoredMessage]:
+        return [StoredMessage(*row) for row in self.read(f"SELECT {_COLUMNS} FROM message WHERE {where}", *values)]
 
     def dead(self) -> list[DeadMessage]:
         """What was set aside."""
@@ -485,8 +559,7 @@ class Store:
             )
         if most_seconds is not None:
             self._tell_age(most_seconds)
-        free = os.statvfs(self.folder)
-        if free.f_bavail * free.f_frsize < 2 * size + self._room() // 2:
+        if self._free() < 2 * size + self._room() // 2:
             # A message is written twice, to the log and then to the database, and what is settled needs room too.
             raise SpoolFullError(
                 str(self.folder), "too little room on the disk; free some on the file system of this folder"
@@ -504,28 +577,19 @@ class Store:
     def owners_gone(self) -> list[str]:
         """Owners of messages whose inbox is no longer open."""
         owners = self.read(f"SELECT DISTINCT owner FROM message WHERE owner IS NOT NULL AND {OPEN}")
-        return [owner for (owner,) in owners if owner != self.me and not self._lives(owner)]
+        return [owner for (owner,) in owners if owner != self.me and not self.lives(owner)]
 
-    def _lives(self, owner: str) -> bool:
+    def lives(self, owner: str) -> bool:
+        """Whether an inbox is open."""
         path = self.folder / f"owner-{owner}.lock"
         try:
             with FileIO(path, "r+") as file:
-                if not _flock(file):
+                if not flock(file):
                     return True
                 path.unlink(missing_ok=True)
-        except OSError:
+        except (OSError, ValueError):
             pass
         return False
-
-    def hold(self) -> None:
-        """Has the folder alone until it is closed.
-
-        Raises:
-            SpoolInUseError: somebody has it open.
-        """
-        self._locked(_LOCK, wait=False)
-        if any(self._lives(owner) for owner in self._owners()):
-            raise SpoolInUseError(str(self.folder), "an inbox has it open")
 
     def _owners(self) -> list[str]:
         return [path.name.removeprefix("owner-").removesuffix(".lock") for path in self.folder.glob("owner-*.lock")]
@@ -534,9 +598,9 @@ class Store:
         """Holds a file locked until it, or the store, is closed."""
         path = self.folder / name
         with reporting(path):
-            self._locks.append(FileIO(path, "a", opener=_open_private))
+            self._locks.append(FileIO(path, "a", opener=open_private))
         give_up = time.monotonic() + (_BUSY if wait else 0)
-        while not _flock(self._locks[-1]):
+        while not flock(self._locks[-1]):
             if time.monotonic() >= give_up:
                 raise SpoolInUseError(str(self.folder), "another process, or object, has it open")
             time.sleep(0.005)
@@ -552,7 +616,7 @@ class Store:
         if path.exists():
             return
         try:
-            with FileIO(path, "a", opener=_open_private) as file:
+            with FileIO(path, "a", opener=open_private) as file:
                 os.posix_fallocate(file.fileno(), 0, self._room())
         except OSError as error:
             path.unlink(missing_ok=True)
@@ -605,10 +669,16 @@ def make_tables(execute: Callable[[str], object], kind: str) -> None:
     """Makes an empty database an outbox's or inbox's."""
     for statement in _SCHEMA:
         execute(statement)
-    for state in _KINDS[kind]:
+    for state in KINDS[kind]:
         execute(f"INSERT INTO total VALUES ('{state}', 0, 0)")
-    execute(f"PRAGMA application_id = {_APPLICATION_IDS[kind]}")
+    execute(f"PRAGMA application_id = {APPLICATION_IDS[kind]}")
     execute(f"PRAGMA user_version = {_FORMAT}")
+
+
+def has_tables(execute: Callable[[str], sqlite3.Cursor]) -> bool:
+    """Whether a database has the tables that were made, and those alone; SQLite obeys a damaged definition."""
+    made = execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
+    return sorted(str(sql) for (sql,) in made) == sorted(_SCHEMA)
 
 
 def content_digest(body: bytes) -> bytes:
@@ -616,12 +686,55 @@ def content_digest(body: bytes) -> bytes:
     return blake2b(body, digest_size=16).digest()
 
 
-def _digest(key: str, since_ms: int, facts: bytes, body: bytes) -> bytes:
+def digest_of(key: str, since_ms: int, facts: bytes, body: bytes) -> bytes:
     """A checksum over all of a message."""
     digest = blake2b(f"{key}\n{since_ms}\n{len(facts)}\n".encode("utf-8", "surrogateescape"), digest_size=16)
     digest.update(facts)
     digest.update(body)
     return digest.digest()
+
+
+def is_whole(key: Any, since_ms: Any, digest: Any, facts: Any, body: Any) -> bool:
+    """Whether a message is as it was stored."""
+    try:
+        return bool(digest == digest_of(key, since_ms, facts, body))
+    except (TypeError, ValueError, AttributeError):  # a column with a value of another type
+        return False
+
+
+def finish_rescue(folder: Path) -> bool:
+    """Puts a rescued database in the place of the damaged one; whether there was any. Who calls has the folder alone.
+
+    Raises:
+        SpoolError: that cannot be done.
+    """
+    path, rescued = folder / DATABASE, folder / RESCUED
+    with reporting(folder):
+        if not rescued.exists():
+            return False
+        for suffix in "-wal", "-shm":  # of the damaged one: they would be taken for the new one's
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        rescued.replace(path)
+        sync_folder(folder)
+    return True
+
+
+def _check_kind(folder: Path) -> None:
+    """Refuses what is no outbox or inbox, and says what it is."""
+    with reporting(folder):
+        names = {path.name for path in folder.iterdir()}
+    if RESCUED in names:
+        reason = f"a rescue was cut off, or goes on just now; mtosi-jms spool verify {folder} ends it"
+        raise JournalDamageError(str(folder), reason)
+    if DATABASE in names:
+        return
+    if format_0_1.is_there(names):
+        reason = "holds journals of version 0.1; an Outbox or Inbox that opens it takes their messages over"
+        raise SpoolError(str(folder), reason)
+    if any(name.endswith((".xml", ".xml.gz")) for name in names):
+        reason = "holds no outbox or inbox but envelopes, as a landing does; see mtosi-jms inspect and replay"
+        raise SpoolError(str(folder), reason)
+    raise SpoolError(str(folder), "holds no outbox or inbox")
 
 
 def _make_private(folder: Path) -> None:
@@ -638,7 +751,9 @@ def _check_private(folder: Path) -> None:
         status = folder.stat()
         if not stat.S_ISDIR(status.st_mode):
             raise SpoolError(str(folder), "is no folder")
-        if status.st_uid != os.geteuid() or status.st_mode & 0o077:
+        if status.st_uid != os.geteuid():
+            raise SpoolError(str(folder), f"is another user's (uid {status.st_uid}); only its owner may use it")
+        if status.st_mode & 0o077:
             mode = stat.S_IMODE(status.st_mode)
             raise SpoolError(
                 str(folder), f"is not its owner's alone (mode {mode:04o}); chmod 700 it, or name a new one"
@@ -650,11 +765,13 @@ def _check_private(folder: Path) -> None:
                     raise SpoolError(str(path), "is a symbolic link, or another user's; it must not be in this folder")
 
 
-def _open_private(path: str, flags: int) -> int:
+def open_private(path: str, flags: int) -> int:
+    """Opens a file of the folder for its owner alone."""
     return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
-def _flock(file: FileIO) -> bool:
+def flock(file: FileIO) -> bool:
+    """Locks a file for as long as it is open; whether nobody else has."""
     import fcntl  # the package imports where there is none
 
     try:

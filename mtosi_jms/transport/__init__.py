@@ -43,6 +43,7 @@ __all__ = [
     "SendWindow",
     "Session",
     "connect",
+    "provider_url",
 ]
 
 PROVIDERS: Final = MappingProxyType(
@@ -80,17 +81,32 @@ def connect(url: str, *, names: NamesSource = None, **options: object) -> Connec
         TransportError: the provider cannot be reached.
     """
     context = NamingContext.of(names)
-    if (factory := _factory_name(url)) is not None:
-        url = context.factory(factory)
-    scheme, colon, _ = _FAILOVER.sub("", url).partition(":")
-    module = PROVIDERS.get(scheme.lower())
-    if module is None or not colon:
-        shown = f"scheme {scheme!r}" if colon else "a URL without a scheme"  # the rest may hold a password
-        raise ConfigError(f"{shown}: no provider serves it; there are {', '.join(f'{name}:' for name in PROVIDERS)}")
+    url, scheme = provider_url(url, context)
+    module = PROVIDERS[scheme]
     if options.get("jms_version") is not None:
         check_jms_version(options["jms_version"])
     connection: Connection = import_module(module).connect(url, context, options)
     return connection
+
+
+def provider_url(url: str, names: NamingContext) -> tuple[str, str]:
+    """The URL of the provider itself, and its scheme, a key of `PROVIDERS`.
+
+    Args:
+        url: as for `connect`.
+        names: has the connection factory that it may name.
+
+    Raises:
+        ConfigError: no provider serves its scheme.
+        NamingError: no such connection factory.
+    """
+    if (factory := _factory_name(url)) is not None:
+        url = names.factory(factory)
+    scheme, colon, _ = _FAILOVER.sub("", url).partition(":")
+    if scheme.lower() not in PROVIDERS or not colon:
+        shown = f"scheme {scheme!r}" if colon else "a URL without a scheme"  # the rest may hold a password
+        raise ConfigError(f"{shown}: no provider serves it; there are {', '.join(f'{name}:' for name in PROVIDERS)}")
+    return url, scheme.lower()
 
 
 def _factory_name(url: str) -> str | None:

@@ -186,10 +186,21 @@ class Session(_Closeable):
     ack_mode: AckMode
     transacted: bool
     completions: Completions
+    _closed = False
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it is, by itself or with its connection."""
+        return self._closed
 
     @abstractmethod
     def send(
-        self, destination: Destination, message: JmsMessage, listener: CompletionListener | None = None
+        self,
+        destination: Destination,
+        message: JmsMessage,
+        listener: CompletionListener | None = None,
+        *,
+        timeout: float | None = None,
     ) -> JmsMessage:
         """Sends a message, and waits until the provider has it, or not (A1).
 
@@ -197,6 +208,8 @@ class Session(_Closeable):
             destination: where it goes.
             message: what is sent.
             listener: is told the outcome, which is not waited for; None: it is waited for.
+            timeout: seconds that the call may take at most, waiting for room, a connection or the provider included;
+                None: as long as the connection's own rules let it.
 
         Returns:
             The message as sent: destination, message id (`ID:...`), timestamp and expiration are the provider's (C45).
@@ -206,7 +219,7 @@ class Session(_Closeable):
             InvalidDestinationError: the destination is gone.
             IllegalStateError: the session is closed, or another thread is using it; the message was sent
                 asynchronously before and `strict_2012` holds. No listener is told of what is raised.
-            TransportError: the provider failed; whether it has the message may be unknown.
+            TransportError: the provider failed, or the time ran out; whether it has the message may be unknown.
         """
 
     def send_soon(self, destination: Destination, message: JmsMessage, *, can_wait: bool = False) -> JmsMessage | None:
@@ -382,6 +395,11 @@ class Connection(_Closeable):
     @property
     def dead_letter(self) -> Destination | None:
         """The queue where the provider parks what was delivered too often; None: that is not known here."""
+        return None
+
+    def consumers(self, destination: Destination) -> int | None:
+        """How many consumers receive from a destination, those of other connections too; None: the wire does not
+        tell."""
         return None
 
     @abstractmethod

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import weakref
 from collections.abc import Callable
 from types import TracebackType
 from typing import Final, NamedTuple, Protocol
@@ -150,7 +151,8 @@ class ListenerPump:
             raise IllegalStateError("the consumer has a listener")
         self._listeners[consumer] = on_message, on_error
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            work = (weakref.ref(self), self._wake)
+            self._thread = threading.Thread(target=_pump, args=work, name=self._name, daemon=True)
             self._thread.start()
         self.signal()
 
@@ -179,27 +181,23 @@ class ListenerPump:
         while self._running is not None and (consumer is None or self._running is consumer):
             self._idle.wait()
 
-    def _run(self) -> None:
-        _here.runs_listeners = True
+    def _next(self) -> _Entry | TransportError | IllegalStateError | None:
+        """What is to be done, the lock held: a message, or the end because of an error; None: nothing now."""
         try:
-            while (entry := self._next()) is not None:
-                self._serve(entry)
+            found = self._source.poll()
         except (TransportError, IllegalStateError) as error:
-            with self._lock:
-                hooks = dict.fromkeys(on_error for _, on_error in self._listeners.values())
-                self.end()
-            for hook in hooks:
-                _tell(hook, error, None)
-
-    def _next(self) -> _Entry | None:
-        with self._lock:
-            while not self._ended:
-                found = self._source.poll()
-                if found is not None:
-                    self._running = found[0]
-                    return _Entry(*found, *self._listeners[found[0]])
-                self._wake.wait()
+            return error
+        if found is None:
             return None
+        self._running = found[0]
+        return _Entry(*found, *self._listeners[found[0]])
+
+    def _fail(self, error: TransportError | IllegalStateError) -> None:
+        with self._lock:
+            hooks = dict.fromkeys(on_error for _, on_error in self._listeners.values())
+            self.end()
+        for hook in hooks:
+            _tell(hook, error, None)
 
     def _serve(self, entry: _Entry) -> None:
         self._use.wait()
@@ -226,6 +224,26 @@ class ListenerPump:
             self._source.settle(delivery, failed=failed)
         except (TransportError, IllegalStateError) as error:
             _tell(entry.on_error, error, delivery)
+
+
+def _pump(weak: weakref.ref[ListenerPump], wake: threading.Condition) -> None:
+    """Serves listeners until the end; while it waits, nothing here keeps the session, so that one may be dropped."""
+    _here.runs_listeners = True
+    while True:
+        with wake:
+            pump = weak()
+            if pump is None or pump._ended:
+                return
+            entry = pump._next()
+            if entry is None:
+                del pump
+                wake.wait()
+                continue
+        if isinstance(entry, (TransportError, IllegalStateError)):
+            pump._fail(entry)
+            return
+        pump._serve(entry)
+        del pump, entry
 
 
 def _tell(hook: ErrorHook | None, error: BaseException, delivery: Delivery | None) -> None:

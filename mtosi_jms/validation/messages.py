@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _CLARK: Final = re.compile(r"\{([^{}\s']*)\}(?=[\w*])")
 _MTOP: Final = re.compile(r"http://www\.tmforum\.org/mtop/\w+/xsd/([\w.-]+)/v[\w.-]+$")
 _ROOT_FINDING: Final = "No matching global declaration"
-_VALUE: Final = re.compile(r"(?<=value )'.*'(?= (?:is|has|does))|'.*'(?= is not a valid value)", re.DOTALL)
+_VALUE: Final = re.compile(r"(?<=value )'.*'(?= (?:is|has|does|of))|'.*'(?= is not a valid value)", re.DOTALL)
 
 
 def readable(message: str, element: etree._Element | None) -> str:
@@ -31,8 +31,8 @@ def readable(message: str, element: etree._Element | None) -> str:
         prefixes = {uri: prefix for prefix, uri in element.nsmap.items()}
         # Of several prefixes for one namespace the element's own is the one that the reader sees.
         prefixes[split_clark(str(element.tag))[0]] = element.prefix
-        if is_secret(split_clark(str(element.tag))[1]):
-            place, colon, finding = message.partition("': ")
+        place, colon, finding = message.partition("': ")
+        if is_secret(place) or is_secret(split_clark(str(element.tag))[1]):
             message = place + colon + _VALUE.sub(MASK, finding)
 
     def shorten(match: re.Match[str]) -> str:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, overload
 
 from lxml import etree
 
-from mtosi_jms.errors import MtosiFault
+from mtosi_jms.errors import ConfigError, MtosiFault
 from mtosi_jms.xmlbind import simpletypes as _builtins
 from mtosi_jms.xmlbind.decoder import decode_root, without_comments
 from mtosi_jms.xmlbind.encoder import Writer, encode_object
@@ -135,7 +135,10 @@ def decode(
     Raises:
         MalformedXmlError, ForbiddenXmlError: not XML that may be read.
         DecodeError: in strict mode.
+        ConfigError: `data` is neither of these, or `cls` no generated class.
     """
+    if cls is not None and not hasattr(cls, "__xml__"):
+        raise ConfigError("decode takes a generated class")
     if isinstance(data, etree._Element):
         element = without_comments(data)
     else:

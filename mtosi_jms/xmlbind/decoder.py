@@ -13,12 +13,12 @@ from typing import Any, Final
 from lxml import etree
 
 from mtosi_jms.errors import DecodeError, ForbiddenXmlError
-from mtosi_jms.namespaces import clark
 from mtosi_jms.xmlbind.fast import NOT_PLAIN, FastPlan, fast_plan, read_fast
-from mtosi_jms.xmlbind.issues import Issues
+from mtosi_jms.xmlbind.issues import Issues, shown
 from mtosi_jms.xmlbind.keeper import Keeper
 from mtosi_jms.xmlbind.plan import KEEP, STRING, Slot, plan_of
 from mtosi_jms.xmlbind.registry import XSI_NIL, XSI_TYPE, find_element, find_type
+from mtosi_jms.xmlbind.scopes import Scopes, attributes_of
 from mtosi_jms.xmlbind.table import ClassTable
 from mtosi_jms.xmlbind.values import BLANKS, NIL, Extras, Nil, RawXml, XmlObject
 
@@ -30,7 +30,11 @@ _NO: Final = ("false", "0")
 
 
 def decode_root(
-    element: etree._Element, cls: type[XmlObject] | None, issues: Issues, package: str | None = None
+    element: etree._Element,
+    cls: type[XmlObject] | None,
+    issues: Issues,
+    package: str | None = None,
+    scopes: Scopes | None = None,
 ) -> Any:
     """The object of an element that stands for itself.
 
@@ -39,12 +43,13 @@ def decode_root(
         cls: its class; None to find it by the element's name, `RawXml` if no registered package knows it.
         issues: takes the warnings.
         package: package to look in before all others.
+        scopes: of the document, where more than one element of it is read.
 
     Raises:
         DecodeError: in strict mode, at the first warning; always where the nesting is too deep to follow.
     """
     try:
-        return Reader(issues, bool(_HAS_ATTRIBUTES(element))).root(element, cls, package)
+        return Reader(issues, bool(_HAS_ATTRIBUTES(element)), scopes).root(element, cls, package)
     except RecursionError:
         raise DecodeError("nested too deep", source=issues.source, line=element.sourceline) from None
 
@@ -81,13 +86,15 @@ class Reader:
     Attributes:
         issues: takes the warnings.
         attributed: whether any element that is read may have attributes.
+        scopes: the namespaces in scope.
     """
 
-    __slots__ = ("_failures", "attributed", "issues")
+    __slots__ = ("_failures", "attributed", "issues", "scopes")
 
-    def __init__(self, issues: Issues, attributed: bool = True) -> None:
+    def __init__(self, issues: Issues, attributed: bool = True, scopes: Scopes | None = None) -> None:
         self.issues = issues
         self.attributed = attributed
+        self.scopes = Scopes() if scopes is None else scopes
         self._failures: dict[FastPlan, int] = {}
 
     def root(self, element: etree._Element, cls: type[XmlObject] | None, package: str | None = None) -> Any:
@@ -95,10 +102,14 @@ class Reader:
         if cls is None:
             cls = find_element(str(element.tag), package)
             if cls is None:
-                return RawXml.from_element(element)
+                return self.kept(element)
         table: ClassTable = cls.__xml__
         value = self.object(element, table, nillable=False)
         return self._named(value, element) if table.element is not None else value
+
+    def kept(self, element: etree._Element) -> RawXml:
+        """An element that stays XML."""
+        return RawXml.from_element(element, self.scopes)
 
     def _named(self, value: Any, element: etree._Element) -> Any:
         """The object with its element's name beside it, where the class that an xsi:type named does not say it."""
@@ -117,14 +128,14 @@ class Reader:
         """
         cls = None if skip else find_element(str(element.tag), root)
         if cls is None:
-            return RawXml.from_element(element)
+            return self.kept(element)
         value = self.root(element, cls)
-        return RawXml.from_element(element) if isinstance(value, Nil) else value
+        return self.kept(element) if isinstance(value, Nil) else value
 
     def child(self, child: etree._Element, slot: Slot) -> Any:
         """The value of a child that is an object or stays XML; None if it can only be kept as XML."""
         if slot.kind == KEEP:
-            return RawXml.from_element(child)
+            return self.kept(child)
         member = slot.field.head and child.tag != slot.field.tag
         value = self.object(child, slot.target, nillable=slot.field.nillable and not member)
         if isinstance(value, RawXml) or (member and isinstance(value, Nil)):
@@ -178,7 +189,7 @@ class Reader:
 
     def _with_attributes(self, element: etree._Element, table: ClassTable, *, nillable: bool) -> Any:
         """The object of an element with attributes: nil, a type of its own, or plain attributes."""
-        attributes = {str(name): str(text) for name, text in element.items()}
+        attributes = dict(attributes_of(element))
         if XSI_NIL in attributes:
             if attributes[XSI_NIL].strip() in _YES:
                 return self.nil(element, nillable=nillable)
@@ -205,7 +216,7 @@ class Reader:
             self.issues.add("nil", "xsi:nil on an element that is not nillable", element)
         if len(element) or (element.text or "").strip(BLANKS):
             self.issues.add("nil", "a nil element with content: kept as XML", element)
-            return RawXml.from_element(element)
+            return self.kept(element)
         others = dict(self.attributes_of(element, but=XSI_NIL))
         text = str(element.get(XSI_NIL))
         return Nil(others, text) if others or text != "true" else NIL
@@ -213,17 +224,17 @@ class Reader:
     def not_nil(self, element: etree._Element, text: str, *, nillable: bool) -> None:
         """Report an xsi:nil that is not true, where it should not be or is no boolean; it is kept as an attribute."""
         if text.strip() not in _NO:
-            self.issues.add("bad-value", f"xsi:nil {text[:60]!r}: not a boolean", element)
+            self.issues.add("bad-value", f"xsi:nil {shown(text, element)}: not a boolean", element)
         elif not nillable:
             self.issues.add("nil", "xsi:nil on an element that is not nillable", element)
 
     def attributes_of(self, element: etree._Element, but: str = "") -> Iterable[tuple[str, str]]:
         """The attributes of an element, an xsi:type as a Clark name."""
-        for name, text in element.items():
+        for name, text in attributes_of(element):
             if name == XSI_TYPE:
-                yield str(name), self.qname(str(text), element) or str(text)
+                yield name, self.qname(text, element) or text
             elif name != but:
-                yield str(name), str(text)
+                yield name, text
 
     def derived(self, element: etree._Element, text: str, table: ClassTable) -> ClassTable | None:
         """The table that an xsi:type names; None where it cannot be obeyed, or says what is known.
@@ -235,23 +246,23 @@ class Reader:
         """
         name = self.qname(text, element)
         if name is None:
-            self.issues.add("xsi-type", f"xsi:type {text!r} has an undeclared prefix", element)
+            self.issues.add("xsi-type", f"xsi:type {shown(text, element)} has an undeclared prefix", element)
             return None
         found = find_type(name, table.module.root)
         declared = table.declared
         if name == declared.type_qname and declared.type_name:
             return None
         if found is None or not hasattr(found, "__xml__"):
-            self.issues.add("xsi-type", f"xsi:type {text!r} names no known type", element)
+            self.issues.add("xsi-type", f"xsi:type {shown(text, element)} names no known type", element)
             return None
         derived: ClassTable = found.__xml__
         if not derived.is_a(declared):
-            self.issues.add("xsi-type", f"xsi:type {text!r} is not derived from {declared.type_qname}", element)
+            self.issues.add(
+                "xsi-type", f"xsi:type {shown(text, element)} is not derived from {declared.type_qname}", element
+            )
             return None
         return derived
 
     def qname(self, text: str, element: etree._Element) -> str | None:
         """The Clark name that a qualified name means in the scope of an element; None if its prefix is not declared."""
-        prefix, _, local = text.strip().rpartition(":")
-        namespace = element.nsmap.get(prefix or None)
-        return None if prefix and namespace is None else clark(namespace or "", local)
+        return self.scopes.qname(text, element)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 from mtosi_jms.errors import EncodeError
@@ -33,9 +34,11 @@ from mtosi_jms.xmlbind.writeplan import (
     check_list,
     escape_attribute,
     escape_text,
+    extras_of,
     forbidden_character,
     forbidden_place,
     is_excused,
+    is_text,
     write_plan,
 )
 
@@ -43,6 +46,7 @@ DECLARATION: Final = b'<?xml version="1.0" encoding="UTF-8"?>\n'
 
 _TAG = re.compile(rb"<[^\s/>]+")
 _NOTHING: Final = Extras()
+_YES: Final = ("true", "1")
 
 
 class Writer:
@@ -98,10 +102,11 @@ class Writer:
     def _own_tag(self, obj: XmlObject, table: ClassTable) -> tuple[str, str]:
         """The tag of an object that stands for itself, and its xsi:type where its class is that of a derived type."""
         if table.element is None:
-            if obj.extras is None or not obj.extras.element:
+            extras = extras_of(obj)
+            if extras is None or not extras.element:
                 raise EncodeError(f"{table.cls.__name__} is a type: encode an instance of an element's class")
-            return self.names.qualified(obj.extras.element), self._type(table)
-        if table.abstract and not is_excused(obj.extras, "abstract"):
+            return self.names.qualified(extras.element), self._type(table)
+        if table.abstract and not is_excused(obj, "abstract"):
             raise EncodeError(f"element {table.element} is abstract")
         return self.names.qualified(str(table.tag)), ""
 
@@ -116,9 +121,9 @@ class Writer:
                 self.parts += pieces(tag, inner)
                 return
         self.names.plans.add(plan)
-        extras: Extras | None = obj.extras
+        extras = extras_of(obj)
         if plan.attributes or extras is not None:
-            attributes += self._attributes(obj, plan, extras or _NOTHING)
+            attributes += self._attributes(obj, plan, extras or _NOTHING, {"xsi:type"} if attributes else set())
         if plan.text is not None or plan.mixed is not None:
             inner = self._character_content(obj, plan, extras or _NOTHING)
             self.parts.append(f"<{tag}{attributes}>{inner}</{tag}>" if inner else f"<{tag}{attributes}/>")
@@ -173,7 +178,10 @@ class Writer:
     def _nil(self, out: Out, value: Nil, *, excused: bool) -> None:
         if not out.tag or not (out.field.nillable or excused):
             raise EncodeError("nil where the schema does not allow it")
-        attributes = self.attributes({XSI_NIL: value.text, **value.attributes})
+        if not is_text(value.text) or value.text.strip() not in _YES:
+            raise EncodeError("Nil.text: xsi:nil is written true or 1")
+        self.names.namespaces.add(XSI)
+        attributes = f' xsi:nil="{escape_attribute(value.text)}"' + self.attributes(value.attributes, {"xsi:nil"})
         self.parts.append(f"<{out.tag}{attributes}/>")
 
     def _bound(self, out: Out, value: Any) -> None:
@@ -211,9 +219,10 @@ class Writer:
         actual = table.declared
         if not actual.is_a(declared):
             raise EncodeError(f"{target.cls.__name__} is needed, not {table.cls.__name__}")
-        if (table.abstract or actual.abstract) and not is_excused(value.extras, "abstract"):
+        if (table.abstract or actual.abstract) and not is_excused(value, "abstract"):
             raise EncodeError(f"{table.cls.__name__} is abstract: give an instance of a class derived from it")
-        named = value.extras.element if value.extras else ""
+        extras = extras_of(value)
+        named = extras.element if extras is not None else ""
         tag = self.names.qualified(named) if named and out.field.head else out.tag
         if actual is declared:
             return tag, ""
@@ -235,7 +244,7 @@ class Writer:
     def _free(self, value: Any, out: Out | None = None) -> None:
         if not isinstance(value, (RawXml, XmlObject)):
             raise EncodeError(f"RawXml or an element's object is needed, not {type(value).__name__}")
-        tag = value.tag if isinstance(value, RawXml) else value.__xml__.tag or (value.extras or _NOTHING).element
+        tag = value.tag if isinstance(value, RawXml) else value.__xml__.tag or (extras_of(value) or _NOTHING).element
         if out is not None and tag and not out.target.admits(split_clark(tag)[0]):
             raise EncodeError(f"{tag} may not stand here: only elements of {out.target.namespaces}")
         if isinstance(value, RawXml):
@@ -288,7 +297,7 @@ class Writer:
         finally:
             self.parts = outer
 
-    def _attributes(self, obj: Any, plan: WritePlan, extras: Extras) -> str:
+    def _attributes(self, obj: Any, plan: WritePlan, extras: Extras, written: set[str]) -> str:
         text = ""
         for out in plan.attributes:
             value = getattr(obj, out.name)
@@ -297,22 +306,34 @@ class Writer:
                     raise EncodeError("required, but not set", out.name)
                 continue
             leaf = extras.leaves.get((out.name, 0))
-            written = leaf.text if leaf is not None and leaf.holds(value) else self._at(out, value)
-            text += f' {out.tag}="{escape_attribute(written)}"'
-        return text + self.attributes(extras.attributes) if extras.attributes else text
+            value = leaf.text if leaf is not None and leaf.holds(value) else self._at(out, value)
+            text += f' {out.tag}="{escape_attribute(value)}"'
+            written.add(out.tag)
+        return text + self.attributes(extras.attributes, written) if extras.attributes else text
 
-    def attributes(self, attributes: Mapping[str, str]) -> str:
+    def attributes(self, attributes: Mapping[str, str], written: AbstractSet[str] = frozenset()) -> str:
         """Attributes as they are written, a blank before each; their namespaces are noted.
 
         Args:
             attributes: Clark name to text; an xsi:type as a Clark name.
+            written: names of those that the element has besides, as they are written.
+
+        Raises:
+            EncodeError: a name or a value that no parser would take, or one that the element has already.
         """
-        text = ""
+        if not isinstance(attributes, Mapping):
+            raise EncodeError(f"attributes: a mapping is needed, not {type(attributes).__name__}")
+        named: dict[str, str] = {}
         for tag, value in attributes.items():
-            if tag == XSI_TYPE and value.startswith("{"):
-                value = self.names.qualified(value)
-            text += f' {self.names.qualified(tag)}="{escape_attribute(value)}"'
-        return text
+            name = self.names.qualified(tag)
+            if name == "xmlns" or name in named or name in written:
+                raise EncodeError(f"attribute {name} may not be given here, or is there already")
+            if not is_text(value):
+                raise EncodeError(f"attribute {name}: text is needed that XML allows")
+            if tag == XSI_NIL and value.strip() in _YES:
+                raise EncodeError("xsi:nil says that there is nothing here: give Nil as the value")
+            named[name] = self.names.qualified(value) if tag == XSI_TYPE and value.startswith("{") else value
+        return "".join([f' {name}="{escape_attribute(value)}"' for name, value in named.items()])
 
     def _with_order(self, obj: Any, plan: WritePlan, extras: Extras) -> None:
         """Write an object whose content has a model, or that was read with something to keep."""
@@ -359,7 +380,7 @@ class Writer:
         self.parts += between.rest()
 
     def _leaf(self, out: Out, leaf: Leaf) -> None:
-        attributes = self.attributes(dict(leaf.attributes))
+        attributes = self.attributes(dict(leaf.attributes)) if leaf.attributes else ""
         text = leaf.text
         if isinstance(out.target, QNameType):
             text = self.names.qualified(leaf.value)

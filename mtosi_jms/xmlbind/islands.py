@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
-from xml.sax.saxutils import quoteattr
 
 from lxml import etree
 
+from mtosi_jms.xmlbind.canonical import declaration
 from mtosi_jms.xmlbind.decoder import Reader
 from mtosi_jms.xmlbind.fast import Odd
 from mtosi_jms.xmlbind.issues import Issues
@@ -17,6 +18,8 @@ from mtosi_jms.xmlbind.values import BLANKS, Nil
 
 _LARGEST_ISLAND: Final = 4096
 _DEEPEST_ISLAND: Final = 64
+_PREFIX: Final = re.compile(r"(?<![^\s<>/=:\"'&;])([^\s<>/=:\"'&;]++):")
+"""What may be a prefix, in names and in content."""
 _DEEPER: Final = etree.XPath(f"boolean(/*{'/*' * (_DEEPEST_ISLAND + 1)})")
 
 
@@ -27,13 +30,11 @@ class Islands:
         names: the namespaces in scope, by prefix.
     """
 
-    __slots__ = ("_opening", "_parser")
+    __slots__ = ("_declared", "_default", "_parser")
 
     def __init__(self, names: Mapping[str | None, str]) -> None:
-        declared = (
-            f" xmlns{':' if prefix else ''}{prefix or ''}={quoteattr(space)}" for prefix, space in names.items()
-        )
-        self._opening = f"<sea{''.join(declared)}>"
+        self._declared = {prefix: declaration(prefix, space) for prefix, space in names.items() if prefix}
+        self._default = declaration("", names[None]) if None in names else ""
         self._parser = make_parser()
 
     def __call__(self, text: str, slot: Slot) -> list[Any]:
@@ -71,8 +72,11 @@ class Islands:
         """
         if len(text) > _LARGEST_ISLAND:  # and so not too crowded
             raise Odd
+        # To read all declarations again for each island would cost the product of their numbers.
+        prefixes = self._declared.keys() if "&#" in text else self._declared.keys() & set(_PREFIX.findall(text))
+        declared = [self._declared[prefix] for prefix in sorted(prefixes)]
         try:
-            root = etree.fromstring(f"{self._opening}{text}</sea>", self._parser)
+            root = etree.fromstring(f"<sea{self._default}{''.join(declared)}>{text}</sea>", self._parser)
         except etree.XMLSyntaxError:
             raise Odd from None
         if text.count("</") > _DEEPEST_ISLAND and _DEEPER(root):

@@ -5,12 +5,15 @@ Reading keeps what it cannot place and says so here; `strict=True` turns the fir
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any, Final
 
 from lxml import etree
 
 from mtosi_jms.errors import DecodeError
+from mtosi_jms.masking import MASK, is_secret
 from mtosi_jms.namespaces import split_clark
 
 
@@ -35,15 +38,78 @@ class XmlWarning:
         return f"{place}{self.path}: {self.message}".lstrip(": ")
 
 
+_LONGEST_SHOWN: Final = 60
+
+
+def shown(text: str, element: etree._Element, name: str = "") -> str:
+    """A text of a document as a warning shows it: shortened, or masked where it may be a credential (C55).
+
+    Args:
+        text: the text.
+        element: the element that it stands in; its name counts, and those of the elements around it.
+        name: of the attribute that it is the value of.
+    """
+    names = (split_clark(str(node.tag))[1] for node in (element, *element.iterancestors()))
+    if is_secret(name) or any(map(is_secret, names)):
+        return MASK
+    return repr(text[:_LONGEST_SHOWN])
+
+
+class _Children:
+    """The children of one element, counted by name from the first to the last one asked for."""
+
+    __slots__ = ("_coming", "_is_known", "_last", "_parent", "_passed", "_totals", "path")
+
+    def __init__(self, parent: etree._Element, path: str) -> None:
+        self.path = path
+        self._parent = parent
+        self._totals: Counter[Any] | None = None
+        self._passed: Counter[Any] = Counter()
+        self._coming: Iterator[etree._Element] = iter(())
+        self._is_known = False
+        self._last: etree._Element | None = None
+
+    def step(self, child: etree._Element) -> str:
+        """The path of a child."""
+        tag = child.tag
+        number = self._number(child, tag)
+        local = split_clark(str(tag))[1]
+        return f"{self.path}/{local}[{number}]" if number else f"{self.path}/{local}"
+
+    def _number(self, child: etree._Element, tag: Any) -> int:
+        """The position of a child among those of its name; 0 where it is the only one."""
+        if not self._is_known:
+            self._is_known = True
+            number = 1 + sum(1 for _ in child.itersiblings(tag, preceding=True))
+            return 0 if number == 1 and next(child.itersiblings(tag), None) is None else number
+        if self._totals is None:  # asked again: it is worth a look at all of them
+            self._totals = Counter([sibling.tag for sibling in self._parent])
+        if self._totals[tag] == 1:
+            return 0
+        if child is not self._last and not self._count_to(child):
+            self._passed.clear()
+            self._coming = iter(self._parent)  # it stands before the last one, or is the first
+            self._count_to(child)
+        return self._passed[tag]
+
+    def _count_to(self, child: etree._Element) -> bool:
+        for sibling in self._coming:
+            self._passed[sibling.tag] += 1
+            if sibling is child:
+                self._last = child
+                return True
+        return False
+
+
 class ElementPaths:
     """Paths of elements of one document, `/Envelope/Body/notify/message[2]`.
 
-    Positions count on from the last one asked for among the same siblings, so that a warning in each of a hundred
-    thousand siblings does not cost the square of that.
+    What was counted once is remembered: a warning in each of a hundred thousand siblings, of one name or of as many,
+    costs no more than a look at each.
     """
 
     def __init__(self) -> None:
-        self._last: dict[tuple[etree._Element, str], tuple[etree._Element, int]] = {}
+        self._known: dict[etree._Element, _Children] = {}
         self._top: etree._Element | None = None
         self._above = ""
 
@@ -54,43 +120,33 @@ class ElementPaths:
             element: paths below it begin with its own; what was remembered of others is forgotten.
             path: its path.
         """
-        self._last.clear()
+        self._known.clear()
         self._top = element
         self._above = path
 
     def of(self, element: etree._Element) -> str:
         """The path of an element from its root; local names, positions where there are equal siblings."""
-        steps: list[str] = []
-        for node in (element, *element.iterancestors()):
-            if node is self._top:
-                return "/".join([self._above, *reversed(steps)])
-            steps.append(self._step(node))
-        return "/" + "/".join(reversed(steps))
+        children = self._known.get(element.getparent()) if element is not self._top else None
+        if children is not None:
+            return children.step(element)
+        steps = [element]
+        while steps[-1] is not self._top and steps[-1] not in self._known:
+            parent = steps[-1].getparent()
+            if parent is None:
+                break
+            steps.append(parent)
+        node = steps.pop()
+        path = self._known[node].path if node in self._known else self._first(node)
+        while steps:
+            children = self._known.get(node)
+            if children is None:
+                children = self._known[node] = _Children(node, path)
+            node = steps.pop()
+            path = children.step(node)
+        return path
 
-    def _step(self, element: etree._Element) -> str:
-        tag = str(element.tag)
-        local = split_clark(tag)[1]
-        parent = element.getparent()
-        if parent is None:
-            return local
-        number = self._number(element, parent, tag)
-        alone = number == 1 and next(element.itersiblings(tag), None) is None
-        return local if alone else f"{local}[{number}]"
-
-    def _number(self, element: etree._Element, parent: etree._Element, tag: str) -> int:
-        known, number = self._last.get((parent, tag), (None, 0))
-        if known is not element:
-            number = self._count_on(element, known, number, tag)
-            self._last[parent, tag] = element, number
-        return number
-
-    def _count_on(self, element: etree._Element, known: etree._Element | None, number: int, tag: str) -> int:
-        if known is not None:
-            for sibling in known.itersiblings(tag):
-                number += 1
-                if sibling is element:
-                    return number
-        return 1 + sum(1 for _ in element.itersiblings(tag, preceding=True))
+    def _first(self, element: etree._Element) -> str:
+        return self._above if element is self._top else f"/{split_clark(str(element.tag))[1]}"
 
 
 @dataclass(slots=True)
@@ -101,12 +157,13 @@ class Issues:
         strict: whether the first warning is raised as a `DecodeError` instead of being kept.
         found: the warnings, in document order as far as the reading goes.
         source: name of the document for error texts.
+        paths: of its elements; several readings of one document may share them.
     """
 
     strict: bool = False
     found: list[XmlWarning] = field(default_factory=list)
     source: str | None = None
-    _paths: ElementPaths = field(default_factory=ElementPaths)
+    paths: ElementPaths = field(default_factory=ElementPaths)
 
     def add(self, rule: str, message: str, element: etree._Element | None = None) -> None:
         """Keep one warning about an element, or raise it.
@@ -114,7 +171,7 @@ class Issues:
         Raises:
             DecodeError: in strict mode.
         """
-        path = self._paths.of(element) if element is not None else ""
+        path = self.paths.of(element) if element is not None else ""
         self.tell(rule, message, path, element.sourceline if element is not None else None)
 
     def tell(self, rule: str, message: str, path: str, line: int | None) -> None:
@@ -129,7 +186,7 @@ class Issues:
 
     def start_at(self, element: etree._Element, path: str) -> None:
         """Take the path of an element from the caller, as `ElementPaths.start_at`."""
-        self._paths.start_at(element, path)
+        self.paths.start_at(element, path)
 
     def __iter__(self) -> Iterator[XmlWarning]:
         return iter(self.found)

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lxml import etree
 
-from mtosi_jms.masking import MASK, is_secret
+from mtosi_jms.masking import MASK
 from mtosi_jms.namespaces import XSI, split_clark
+from mtosi_jms.xmlbind.issues import shown
 from mtosi_jms.xmlbind.plan import OBJECT, STRING, Plan, Slot, Wildcard
 from mtosi_jms.xmlbind.registry import XSI_NIL, find_element
 from mtosi_jms.xmlbind.simpletypes import QNameType, SimpleType
-from mtosi_jms.xmlbind.values import BLANKS, Anchor, Extras, Kept, Leaf, Nil, RawXml
+from mtosi_jms.xmlbind.values import BLANKS, Anchor, Extras, Kept, Leaf, Nil
 
 if TYPE_CHECKING:
     from mtosi_jms.xmlbind.decoder import Reader
@@ -113,7 +114,7 @@ class Keeper:
         first = text = self.element.text or ""
         for child in self.element:
             self._add("unknown-element", f"unknown element {split_clark(str(child.tag))[1]} is kept as XML", child)
-            self.extras.elements.append(Kept(RawXml.from_element(child), None, child.tail or ""))
+            self.extras.elements.append(Kept(self.reader.kept(child), None, child.tail or ""))
             text += child.tail or ""
         value, exact = self._convert(slot.target, text, self.element, "content")
         if value is _MISSING:
@@ -224,10 +225,8 @@ class Keeper:
         return value, False
 
     def _bad_value(self, what: str, text: str, problem: str, element: etree._Element) -> None:
-        if is_secret(split_clark(str(element.tag))[1]):
-            self._add("bad-value", f"{what} {MASK}: it does not fit its type", element)
-        else:
-            self._add("bad-value", f"{what} {text[:60]!r}: {problem}", element)
+        told = shown(text, element, what)
+        self._add("bad-value", f"{what} {told}: {'it does not fit its type' if told == MASK else problem}", element)
 
     def _qname(self, kind: QNameType, text: str, element: etree._Element, what: str) -> tuple[Any, bool]:
         name = self.reader.qname(text, element)
@@ -241,7 +240,7 @@ class Keeper:
 
     def _stray_text(self, text: str, previous: etree._Element | None) -> None:
         """Character data between elements."""
-        self._add("stray-text", f"text {text.strip(BLANKS)[:60]!r} between elements is kept")
+        self._add("stray-text", f"text {shown(text.strip(BLANKS), self.element)} between elements is kept")
         text = text.strip(BLANKS)
         kept = self.extras.elements
         anchor = self._anchor()
@@ -283,7 +282,7 @@ class Keeper:
 
     def _keep(self, child: etree._Element) -> None:
         """Keep a child as XML, after the value that was bound before it."""
-        self.extras.elements.append(Kept(RawXml.from_element(child), self._anchor()))
+        self.extras.elements.append(Kept(self.reader.kept(child), self._anchor()))
 
     def _anchor(self) -> Anchor:
         if not self._before:

@@ -52,14 +52,23 @@ class Duration:
         """The duration as a timedelta.
 
         Raises:
-            ConfigError: it holds months, which have no fixed length.
+            ConfigError: it holds months, which have no fixed length, or more than Python's timedelta can.
         """
         if self.months:
             raise ConfigError("a duration with years or months has no fixed length")
-        return dt.timedelta(microseconds=int(self.seconds * 1_000_000))
+        seconds: object = self.seconds
+        if not isinstance(seconds, (int, Decimal)):
+            raise ConfigError(f"a number of seconds is needed, not {type(seconds).__name__}")
+        try:
+            return dt.timedelta(microseconds=int(self.seconds * 1_000_000))
+        except (ArithmeticError, ValueError):
+            raise ConfigError(f"{self.seconds!r:.60} seconds are more than a timedelta holds, or no number") from None
 
     def __str__(self) -> str:
-        return format_duration(self)
+        try:
+            return format_duration(self)
+        except (ArithmeticError, TypeError, ValueError) as error:
+            raise ConfigError(f"no duration: {error}") from None
 
 
 def parse_boolean(text: str) -> bool:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
-from mtosi_jms.namespaces import XML, split_clark
+from lxml import etree
+
+from mtosi_jms.errors import EncodeError
+from mtosi_jms.namespaces import XML, XMLNS, split_clark
+from mtosi_jms.xmlbind.canonical import declaration
 from mtosi_jms.xmlbind.registry import known_prefix
-from mtosi_jms.xmlbind.writeplan import WritePlan, escape_attribute
+from mtosi_jms.xmlbind.writeplan import WritePlan
 
 _MOST_TOLD: Final = 256
 _told: dict[tuple[frozenset[WritePlan], frozenset[str], frozenset[str]], str] = {}
@@ -37,7 +42,7 @@ class Names:
         if told is None:
             needed = self.namespaces.union(*(plan.namespaces for plan in self.plans)) - but - {XML, ""}
             pairs = sorted((self._prefix(namespace), namespace) for namespace in needed)
-            told = "".join(f' xmlns:{prefix}="{escape_attribute(namespace)}"' for prefix, namespace in pairs)
+            told = "".join(declaration(prefix, namespace) for prefix, namespace in pairs)
             if not self._prefixes:
                 if len(_told) >= _MOST_TOLD:
                     _told.clear()
@@ -55,9 +60,28 @@ class Names:
         return prefix
 
     def qualified(self, tag: str) -> str:
-        """A Clark name as it is written, its namespace noted."""
-        namespace, local = split_clark(tag)
+        """A Clark name as it is written, its namespace noted.
+
+        Raises:
+            EncodeError: it is no name that a parser would take.
+        """
+        namespace, local = _checked(tag)
         if not namespace:
             return local
         self.namespaces.add(namespace)
         return f"{self._prefix(namespace)}:{local}"
+
+
+@lru_cache(1024)
+def _checked(tag: Any) -> tuple[str, str]:
+    """Namespace and local name of a Clark name."""
+    if not isinstance(tag, str):
+        raise EncodeError(f"a name is text, not {type(tag).__name__}")
+    try:
+        etree.Element(tag)
+    except ValueError:
+        raise EncodeError(f"{tag[:60]!r} is no name of XML, or its namespace is no URI") from None
+    namespace, local = split_clark(tag)
+    if namespace == XMLNS:
+        raise EncodeError("namespaces are declared by the encoder alone")
+    return namespace, local

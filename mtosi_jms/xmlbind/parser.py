@@ -10,7 +10,7 @@ import re
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from lxml import etree
 
@@ -25,12 +25,16 @@ class Limits:
         max_bytes: largest document, bytes.
         max_depth: deepest nesting of elements. libxml2's own bound of 256 holds besides.
         max_attributes: most attributes of one element; reading them costs the square of their number.
+        max_namespaces: most namespace declarations in scope of one element, its own and those of all around it. Each
+            name may have to be looked up among them. A program that declares every namespace of MTOSI has 200; how
+            many there are in the whole document is not bounded, for some declare the same few on each object.
         huge: lift libxml2's bounds on text length (10 MB) and depth; `max_depth` still holds.
     """
 
     max_bytes: int = 256 * 1024 * 1024
     max_depth: int = 200
     max_attributes: int = 1000
+    max_namespaces: int = 4096
     huge: bool = False
 
 
@@ -43,6 +47,8 @@ _ADVICE = re.compile(r",? *(?:use|try|see) (?:XML_PARSE_HUGE(?: option)?|xmlCtxt
 """What libxml2 tells programmers, not users."""
 _ODD_PREFIX = re.compile(r"xmlns:([^\s:]+): '.*' is not a valid URI\Z", re.DOTALL)
 _DECLARATION = re.compile(r"^\ufeff?<\?xml\s[^>]*\?>")
+_ASCII_BASED = re.compile(r"utf-?8|(?:us-)?ascii|iso-?8859|latin|windows-", re.IGNORECASE)
+"""Encodings in which a name's octets are those of ASCII; of others only the tree tells."""
 _PROLOG = re.compile(rb"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*)*(<!DOCTYPE)?", re.DOTALL)
 
 
@@ -66,8 +72,9 @@ def make_parser(limits: Limits = DEFAULT_LIMITS) -> etree.XMLParser:
 
 
 def make_pull_parser(limits: Limits = DEFAULT_LIMITS) -> etree.XMLPullParser:
-    """As `make_parser`, for a document that comes piece by piece: with the events start and end."""
-    return etree.XMLPullParser(events=("start", "end"), huge_tree=limits.huge, **HARDENED)
+    """As `make_parser`, for a document that comes piece by piece: with the events of elements and namespaces."""
+    events = ("start-ns", "start", "end", "end-ns")
+    return etree.XMLPullParser(events=events, huge_tree=limits.huge, **HARDENED)
 
 
 def read_document(path: str | Path, *, limits: Limits = DEFAULT_LIMITS) -> bytes:
@@ -110,7 +117,8 @@ def parse_xml(
 
     Raises:
         MalformedXmlError: not well-formed, empty, or ending early; with the line.
-        ForbiddenXmlError: a document type declaration, or more size, depth or attributes than `limits` allow.
+        ForbiddenXmlError: a document type declaration, or more size, depth, attributes or namespace declarations than
+            `limits` allow.
     """
     raw = to_bytes(data)
     if len(raw) > limits.max_bytes:
@@ -130,8 +138,13 @@ def parse_xml(
     except (ValueError, LookupError, UnicodeError) as error:
         raise MalformedXmlError(str(error), source=source, line=1) from None
     check_tree(root, limits, source)
-    if raw.count(b"=") > limits.max_attributes:  # few documents have so many: the others need no look at the tree
+    # Few documents have so many: the others need no look at the tree.
+    is_ascii_based = _ASCII_BASED.match(root.getroottree().docinfo.encoding or "") is not None
+    given = raw.count(b"=")
+    if not is_ascii_based or given > limits.max_attributes:
         _refuse_crowds(root, limits, source)
+    if not is_ascii_based or (given > limits.max_namespaces and raw.count(b"xmlns") > limits.max_namespaces):
+        _refuse_declarations(root, limits, source)
     return root
 
 
@@ -151,10 +164,12 @@ def _without_odd_prefixes(
     if any(entry.type != etree.ErrorTypes.WAR_NS_URI for entry in parser.error_log):
         return None
     prefixes = list(dict.fromkeys(match[1] for match in told if match))
-    every = {prefix for element in root.iter() for prefix in element.nsmap if prefix is not None}
-    etree.cleanup_namespaces(root, keep_ns_prefixes=sorted(every - set(prefixes)))
-    left = {prefix for element in root.iter() for prefix in element.nsmap}
-    return None if left & set(prefixes) else (root, prefixes)
+    etree.cleanup_namespaces(root, keep_ns_prefixes=sorted(_declared_prefixes(root) - {"", *prefixes}))
+    return None if _declared_prefixes(root) & set(prefixes) else (root, prefixes)
+
+
+def _declared_prefixes(root: etree._Element) -> set[str]:
+    return {prefix for _, (prefix, _) in etree.iterwalk(root, events=("start-ns",))}
 
 
 def to_bytes(data: bytes | bytearray | memoryview | str) -> bytes:
@@ -214,6 +229,43 @@ def _refuse_crowds(root: etree._Element, limits: Limits, source: str | None) -> 
     if crowded:
         message = f"more than {limits.max_attributes} attributes in one element"
         raise ForbiddenXmlError(message, source=source, line=crowded[0].sourceline)
+
+
+def _refuse_declarations(root: etree._Element, limits: Limits, source: str | None) -> None:
+    """Refuse an element with more namespaces declared in its scope than allowed."""
+    declared = Declared(limits, source)
+    for event, found in etree.iterwalk(root, events=("start-ns", "end-ns", "start")):
+        declared.note(event, found)
+
+
+class Declared:
+    """Counts the namespace declarations in scope, by the events of a parser or a walk.
+
+    Args:
+        limits: how many there may be.
+        source: name of the document for errors.
+    """
+
+    __slots__ = ("_limits", "_number", "_source")
+
+    def __init__(self, limits: Limits, source: str | None) -> None:
+        self._limits = limits
+        self._source = source
+        self._number = 0
+
+    def note(self, event: str, element: Any) -> None:
+        """Take an event: start-ns, end-ns, or start, which tells the element that the declarations stand in.
+
+        Raises:
+            ForbiddenXmlError: there are too many.
+        """
+        if event == "start-ns":
+            self._number += 1
+        elif event == "end-ns":
+            self._number -= 1
+        elif self._number > self._limits.max_namespaces:
+            message = f"more than {self._limits.max_namespaces} namespace declarations in scope"
+            raise ForbiddenXmlError(message, source=self._source, line=element.sourceline)
 
 
 def refuse_dtd(element: etree._Element, source: str | None = None) -> None:

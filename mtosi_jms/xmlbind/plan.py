@@ -60,8 +60,12 @@ class Wildcard:
         own = self.target if target is None else target
         if self.namespaces == "##other":
             return namespace not in (own, "")
-        names = {"##local": "", "##targetNamespace": own}
-        return namespace in [names.get(name, name) for name in self.namespaces.split()]
+        named = self.namespaces.split()
+        return (
+            namespace in named
+            or (not namespace and "##local" in named)
+            or (namespace == own and "##targetNamespace" in named)
+        )
 
 
 class Plan:

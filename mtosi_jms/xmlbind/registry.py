@@ -77,10 +77,13 @@ def find_type(tag: str, root: str | None = None) -> type[Any] | None:
     return found
 
 
-def _find(tag: str, table: str, root: str | None) -> Any:
+def _find(tag: Any, table: str, root: str | None) -> Any:
+    if not isinstance(tag, str):
+        raise ConfigError(f"a Clark name is text, not {type(tag).__name__}")
     namespace, local = split_clark(tag)
-    for package in (root, *registered_packages()):
-        module = module_of(namespace, package) if package else None
+    packages = registered_packages()
+    for package in (root, *packages) if root and packages[:1] != (root,) else packages:
+        module = module_of(namespace, package)
         if module is not None and local in (names := getattr(module, table)):
             return getattr(module, names[local])
     return None

@@ -12,6 +12,7 @@ from __future__ import annotations
 import gc
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from lxml import etree
@@ -38,6 +39,8 @@ _TRIFLE: Final = 1024
 _LONGEST_TEXT: Final = 10_000_000
 _DEPTH_OF_PATTERNS: Final = 150
 _CROWD_OF_ISLANDS: Final = 700
+_MOST_DECLARED: Final = 2000
+"""Namespaces that the beginning of an envelope, and an island in it, may declare: bounded by their length."""
 _PIECE: Final = 4096
 _LONGEST_CHARACTER: Final = 4
 _MOST_RECIPES: Final = 64
@@ -166,7 +169,7 @@ def read_root(data: bytes, cls: Any, find: Any, limits: Limits) -> Any:
 def parsed_shell(cut: Cut, limits: Limits) -> etree._Element | None:
     """The root of a shell; None where it is no document that may be read, for the whole one to be reported."""
     try:
-        return parse_xml(cut.shell, limits=limits)
+        return parse_xml(cut.shell, limits=replace(limits, max_namespaces=limits.max_namespaces - _CROWD_OF_ISLANDS))
     except (MalformedXmlError, ForbiddenXmlError):
         return None
 
@@ -215,7 +218,7 @@ def plain_octets(data: bytes, limits: Limits) -> tuple[str | None, bool]:
 def _is_within(data: bytes, limits: Limits) -> bool:
     """Whether a document keeps to limits if it is read without a tree."""
     roomy = limits.max_depth >= _DEPTH_OF_PATTERNS and limits.max_attributes >= _CROWD_OF_ISLANDS
-    return roomy and len(data) <= limits.max_bytes
+    return roomy and limits.max_namespaces >= _MOST_DECLARED and len(data) <= limits.max_bytes
 
 
 def _is_unicode(data: bytes) -> bool:
@@ -258,8 +261,9 @@ def matched(
     """
     size = end - start
     refers = text.find("&", start, end) >= 0
-    too_long = size > _LONGEST_TEXT and re.search(rf"[^<]{{{_LONGEST_TEXT}}}", text)
-    if too_long or (refers and _refers_oddly(text, start, end)):  # a reader may pass over texts that it needs not
+    if _has_long_text(text) or (
+        refers and _refers_oddly(text, start, end)
+    ):  # a reader may pass over texts that it needs not
         return None
     # The objects of a large document are all young, and alive: a collector that looks for cycles among them time and
     # again, and at last among all there is, takes a quarter of the time and finds nothing.
@@ -276,6 +280,17 @@ def matched(
     finally:
         if paused:
             gc.enable()
+
+
+def _has_long_text(text: str) -> bool:
+    """Whether so much stands between two marks that libxml2 refuses it. Few places of a long document are looked at."""
+    at = 0
+    while at + _LONGEST_TEXT <= len(text):
+        mark = text.rfind("<", at, at + _LONGEST_TEXT)
+        if mark < 0:
+            return True
+        at = mark + 1
+    return False
 
 
 def _refers_oddly(text: str, start: int, end: int) -> bool:

@@ -58,7 +58,7 @@ def iter_decode(
     Raises:
         MalformedXmlError, ForbiddenXmlError: when the parser meets the fault; objects before it were yielded.
         DecodeError: in strict mode.
-        ConfigError: the file was opened as text, or no class is given.
+        ConfigError: the file was opened as text, `source` can be no file, or no class is given.
         OSError: the file cannot be read.
     """
     return _read_objects(source, cls, warnings, strict, limits, placed=False)
@@ -120,12 +120,20 @@ def _name(source: Any) -> str | None:
 def _open(source: Source) -> Any:
     if isinstance(source, (bytes, bytearray, memoryview)):
         return io.BytesIO(source)
-    return contextlib.nullcontext(source) if not isinstance(source, str | Path) else _opened(source)
+    if isinstance(source, str | Path):
+        return _opened(source)
+    if not hasattr(source, "read"):
+        raise ConfigError(f"a file name, an open file or bytes are needed, not {type(source).__name__}")
+    return contextlib.nullcontext(source)
 
 
 @contextlib.contextmanager
 def _opened(path: str | Path) -> Iterator[IO[bytes]]:
-    with Path(path).open("rb") as stream:
+    try:
+        file = Path(path).open("rb")  # noqa: SIM115 - closed below
+    except ValueError as error:
+        raise ConfigError(f"{str(path)!r:.60} is no file name: {error}") from None
+    with file as stream:
         if str(path).endswith(".gz") or stream.peek(2).startswith(b"\x1f\x8b"):
             with gzip.GzipFile(fileobj=stream) as unpacked:
                 yield cast("IO[bytes]", unpacked)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import total_ordering
 from math import isnan
@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from lxml import etree
 
-from mtosi_jms.errors import EncodeError, ForbiddenXmlError, MalformedXmlError
+from mtosi_jms.errors import ConfigError, EncodeError, MalformedXmlError
+from mtosi_jms.masking import MASK, is_secret
 from mtosi_jms.namespaces import split_clark
+from mtosi_jms.xmlbind.canonical import canonical
 from mtosi_jms.xmlbind.parser import Limits, make_parser, parse_xml
+from mtosi_jms.xmlbind.scopes import Scopes
 
 if TYPE_CHECKING:
     from mtosi_jms.xmlbind.table import ClassTable
@@ -22,7 +25,6 @@ if TYPE_CHECKING:
 BLANKS: Final = " \t\r\n"
 """What XML calls white space; Python knows more of it, which in XML is text."""
 
-_PREFIX = re.compile(r"([^\W\d][\w.\-]*):(?=[^\W\d]|\*)")
 _NO_BOUNDS: Final = Limits(huge=True)
 
 
@@ -42,7 +44,10 @@ class Nil:
         return False
 
     def __repr__(self) -> str:
-        return f"Nil({dict(self.attributes)!r})" if self.attributes else "NIL"
+        if not self.attributes:
+            return "NIL"
+        shown = (f"{name!r}: {MASK if is_secret(name) else repr(text)}" for name, text in self.attributes.items())
+        return f"Nil({{{', '.join(shown)}}})"
 
 
 NIL: Final = Nil()
@@ -67,34 +72,30 @@ class RawXml:
         Raises:
             MalformedXmlError: it is no well-formed element.
         """
-        canonical = RawXml.from_element(parse_xml(xml))
-        self.xml: bytes = canonical.xml
-        self.tag: str = canonical.tag
+        element = parse_xml(xml)
+        self.xml: bytes = canonical(element, Scopes())
+        self.tag: str = str(element.tag)
 
     @classmethod
-    def from_element(cls, element: etree._Element) -> RawXml:
+    def from_element(cls, element: etree._Element, scopes: Scopes | None = None) -> RawXml:
         """Keep an element of a parsed document, with every namespace that it needs.
 
         Args:
             element: an element of any lxml parser; comments and processing instructions in it are left out.
+            scopes: of its document, where more than one element of it is kept.
 
         Raises:
+            ConfigError: it is nothing that lxml parsed.
             MalformedXmlError: it is no element but a comment or the like.
             ForbiddenXmlError: it holds entity references.
         """
+        if not isinstance(element, etree._Element):
+            raise ConfigError(f"an element that lxml parsed is needed, not {type(element).__name__}")
         if not isinstance(element.tag, str):
             raise MalformedXmlError("not an element", line=element.sourceline)
-        if next(element.iter(etree.Entity, etree.Comment, etree.PI), None) is not None:  # of another parser
-            if next(element.iter(etree.Entity), None) is not None:
-                raise ForbiddenXmlError("entity references are not allowed", line=element.sourceline)
-            element = _again(element)
         raw = cls.__new__(cls)
         raw.tag = str(element.tag)
-        prefixes = _prefixes_in_content(element)
-        try:
-            raw.xml = _canonical(element, prefixes)
-        except etree.C14NError:
-            raw.xml = _with_relative_namespaces(element, prefixes)
+        raw.xml = canonical(element, Scopes() if scopes is None else scopes)
         return raw
 
     def element(self) -> etree._Element:
@@ -123,47 +124,6 @@ class RawXml:
 
     def __setstate__(self, state: tuple[str, bytes]) -> None:
         self.tag, self.xml = state
-
-
-def _again(element: etree._Element) -> etree._Element:
-    """An element as our own parser gives it, alone; a deep copy would lose prefixes that only content uses."""
-    return etree.fromstring(etree.tostring(element, encoding="utf-8", with_tail=False), make_parser(_NO_BOUNDS))
-
-
-def _canonical(element: etree._Element, prefixes: list[str]) -> bytes:
-    xml: bytes = etree.tostring(
-        element,
-        method="c14n",
-        exclusive=True,
-        with_comments=False,
-        with_tail=False,
-        inclusive_ns_prefixes=prefixes or None,
-    )
-    return xml
-
-
-def _with_relative_namespaces(element: etree._Element, prefixes: list[str]) -> bytes:
-    """The XML of an element in whose scope a namespace such as `vendor.v1` is declared: there is no canonical form of
-    relative URIs. Where it is declared and not used, leaving the declaration out helps."""
-    alone = _again(element)
-    etree.cleanup_namespaces(alone, keep_ns_prefixes=prefixes)
-    try:
-        return _canonical(alone, prefixes)
-    except etree.C14NError:
-        plain: bytes = etree.tostring(alone, encoding="utf-8", with_tail=False)
-        return plain
-
-
-def _prefixes_in_content(element: etree._Element) -> list[str]:
-    """Prefixes that content, not names, refers to (`xsi:type="v:T"`, `/me:me[1]`): canonical form would drop their
-    declarations."""
-    used: set[str] = set()
-    for node in element.iter(etree.Element):
-        tail = None if node is element else node.tail  # what follows the element is no part of it
-        for text in (node.text, tail, *node.values()):
-            if text and ":" in text and (prefixes := set(_PREFIX.findall(text)) - used):
-                used.update(prefixes.intersection(key for key in node.nsmap if key))
-    return sorted(used)
 
 
 class XmlEnum(StrEnum):
@@ -212,7 +172,7 @@ class Leaf:
 
     value: Any = field(repr=False)  # it may be a credential
     text: str = field(repr=False)
-    attributes: tuple[tuple[str, str], ...] = ()
+    attributes: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     def holds(self, value: Any) -> bool:
         """Whether the record still speaks of a value; of NaN, which equals nothing, too."""
@@ -237,12 +197,13 @@ class Kept:
 
     xml: RawXml
     after: Anchor = None
-    tail: str = ""
+    tail: str = field(default="", repr=False)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Extras:
-    """What an object carries besides its typed fields, so that nothing read is lost.
+    """What an object carries besides its typed fields, so that nothing read is lost. Its `repr` shows names alone: the
+    values may be those of a credential.
 
     Attributes:
         elements: unknown or unreadable child elements, in document order.
@@ -263,6 +224,11 @@ class Extras:
     texts: dict[Anchor, str] = field(default_factory=dict)
     excused: frozenset[str] = frozenset()
     element: str = ""
+
+    def __repr__(self) -> str:
+        held = ((part.name, getattr(self, part.name)) for part in fields(self))
+        shown = (f"{name}={list(value) if isinstance(value, Mapping) else value!r}" for name, value in held if value)
+        return f"Extras({', '.join(shown)})"
 
     @property
     def text(self) -> str:

@@ -17,7 +17,7 @@ from mtosi_jms.namespaces import SOAP11, SOAP12, split_clark
 from mtosi_jms.xmlbind.decoder import Reader, decode_root
 from mtosi_jms.xmlbind.issues import Issues, Once
 from mtosi_jms.xmlbind.keeper import Keeper
-from mtosi_jms.xmlbind.parser import Limits, refuse_dtd, too_deep
+from mtosi_jms.xmlbind.parser import Declared, Limits, refuse_dtd, too_deep
 from mtosi_jms.xmlbind.placed import Around, Placed
 from mtosi_jms.xmlbind.plan import KEEP, OBJECT, Slot, plan_of
 from mtosi_jms.xmlbind.registry import XSI_NIL, XSI_TYPE, find_element
@@ -103,7 +103,7 @@ class Walker:
     """Gives out the objects asked for.
 
     Args:
-        parser: a pull parser with the events start and end.
+        parser: a pull parser, as `make_pull_parser` gives it.
         classes: what is asked for.
         issues: takes the warnings.
         limits: bounds the depth.
@@ -121,6 +121,8 @@ class Walker:
         self._issues = issues
         self._limits = limits
         self._placed = placed
+        self._declared = Declared(limits, issues.source)
+        self._is_declaring = False
         self._reader = Reader(issues)
         self._frames: list[_Frame] = []
         self._skipping = False  # inside an object in which nothing else is looked for
@@ -135,6 +137,11 @@ class Walker:
         """The objects that became whole since the last call."""
         depth = self._limits.max_depth
         for event, element in self.parser.read_events():
+            if event != "end" and (event != "start" or self._is_declaring):
+                self._is_declaring = event == "start-ns"
+                self._declared.note(event, element)
+                if event != "start":
+                    continue
             if self._skipping:
                 if event == "start":
                     self._below += 1
@@ -186,7 +193,7 @@ class Walker:
                 self._known[table, tag] = known
         if known.table is None or (text := element.get(XSI_TYPE)) is None:
             return known
-        derived = Reader(Issues()).derived(element, text, known.table)
+        derived = Reader(Issues(), scopes=self._reader.scopes).derived(element, text, known.table)
         return known._replace(table=derived) if derived is not None else known
 
     def _end(self) -> Iterator[Any]:
@@ -213,7 +220,7 @@ class Walker:
         if frame.known.nillable and str(frame.element.get(XSI_NIL)).strip() in ("true", "1"):
             return None
         self._issues.start_at(frame.element, frame.path)
-        value = decode_root(frame.element, table.cls, self._issues)
+        value = decode_root(frame.element, table.cls, self._issues, scopes=self._reader.scopes)
         self._issues.read(again=again)
         return value if isinstance(value, frame.begins) else None
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -11,7 +12,7 @@ from mtosi_jms.errors import EncodeError
 from mtosi_jms.xmlbind.plan import Plan, Wildcard, plan_of
 from mtosi_jms.xmlbind.registry import qualified
 from mtosi_jms.xmlbind.table import RAW, ClassTable, Field
-from mtosi_jms.xmlbind.values import Anchor, Extras, Kept, XmlObject
+from mtosi_jms.xmlbind.values import Anchor, Extras, Kept, Leaf, RawXml, XmlObject
 
 if TYPE_CHECKING:
     from mtosi_jms.xmlbind.encoder import Writer
@@ -183,8 +184,65 @@ class Between:
             yield from self.after(anchor)
 
 
-def is_excused(extras: Extras | None, reason: str) -> bool:
+def is_text(value: Any) -> bool:
+    """Whether a value is text of characters that XML allows."""
+    return isinstance(value, str) and _FORBIDDEN.search(value) is None
+
+
+def extras_of(obj: XmlObject) -> Extras | None:
+    """What an object carries besides its fields, looked over: anybody may have filled it.
+
+    Raises:
+        EncodeError: it cannot be written.
+    """
+    extras = obj.extras
+    if extras is None:
+        return None
+    if not isinstance(extras, Extras):
+        raise EncodeError(f"Extras are needed, not {type(extras).__name__}", "extras")
+    for name, fits in _FITTING.items():
+        if not fits(getattr(extras, name)):
+            raise EncodeError(f"not what {name} of Extras may hold, or a character that XML does not allow", "extras")
+    return extras
+
+
+def _is_kept(item: Any) -> bool:
+    if not isinstance(item, Kept):
+        return False
+    xml: Any = item.xml
+    return isinstance(xml, RawXml) and is_text(item.tail) and _is_anchor(item.after)
+
+
+def _is_anchor(anchor: Any) -> bool:
+    return anchor is None or (isinstance(anchor, tuple) and list(map(type, anchor)) == [str, int])
+
+
+def _is_leaf(leaf: Any) -> bool:
+    if not isinstance(leaf, Leaf) or not is_text(leaf.text):
+        return False
+    pairs: Any = leaf.attributes
+    return isinstance(pairs, (list, tuple)) and all(map(_is_pair, pairs))
+
+
+def _is_pair(pair: Any) -> bool:
+    return isinstance(pair, (list, tuple)) and len(pair) == 2 and is_text(pair[0])
+
+
+_FITTING: Final[dict[str, Callable[[Any], bool]]] = {
+    "elements": lambda value: isinstance(value, (list, tuple)) and all(map(_is_kept, value)),
+    "attributes": lambda value: isinstance(value, Mapping),
+    "leaves": lambda value: isinstance(value, Mapping) and all(map(_is_leaf, value.values())),
+    "order": lambda value: isinstance(value, (list, tuple)) and all(map(is_text, value)),
+    "texts": lambda value: isinstance(value, Mapping) and all(map(is_text, value.values())),
+    "excused": lambda value: isinstance(value, AbstractSet),
+    "element": lambda value: isinstance(value, str),
+}
+"""What each part of `Extras` may hold; names and values of attributes are looked at as they are written."""
+
+
+def is_excused(obj: XmlObject, reason: str) -> bool:
     """Whether an object was read with a breach, and so may be written with it."""
+    extras = extras_of(obj)
     return extras is not None and reason in extras.excused
 
 

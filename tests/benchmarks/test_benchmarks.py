@@ -40,6 +40,7 @@ def run(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         ("request,batches", (), ["the same XML, no messaging"]),
         ("notifications", (), ["1 subscriber", "10 subscribers", "100 subscribers", "10 subscribers, all get all"]),
         ("send", (), ["send_async, a window of 16", "send with a listener", "send, each waited for"]),
+        ("stored,landed", (), []),
         ("asyncio-1,asyncio-100,asyncio-10000", (), ["asyncio", "threads"]),
         ("selectors", (), ["one comparison", "ten terms", "parse, ten terms", "one comparison in Python"]),
         ("nested", ("pyspark",), ["2,000 objects", "10,000 objects", "lxml's parse alone"]),
@@ -77,7 +78,7 @@ def test_a_round_trip_is_told_in_its_parts(root: Path, tmp_path: Path) -> None:
         assert f", {flight} in flight" in benchmark["title"]
         (note,) = benchmark["notes"]
         assert note in done.stdout
-        binding, rest = (int(part) for part in re.findall(r"(\d+)%", note))
+        binding, rest = (int(part) for part in re.findall(r"(-?\d+)%", note))
         assert abs(binding + rest - 100) <= 1
         ratios = {line["name"]: line["ours_over_this"] for line in benchmark["lines"]}
         assert abs(ratios["the same XML, no messaging"] * 100 - binding) <= 1

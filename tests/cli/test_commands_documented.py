@@ -15,7 +15,7 @@ from mtosi_jms.cli.serve import SERVICES
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
 LINES = sorted({*re.findall(r"^\$ mtosi-jms (.*)$", PAGE, re.MULTILINE), *re.findall(r"`mtosi-jms ([^`]*)` \|", PAGE)})
-TALKING = ("serve", "request", "publish", "subscribe", "replay", "queue")
+TALKING = ("serve", "request", "publish", "subscribe", "replay", "queue", "spool")
 
 
 def there() -> list[str]:

@@ -8,12 +8,14 @@ import random
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mtosi_jms.cli import main
+from mtosi_jms.spark import session
 from mtosi_jms.spool import entries, read_acknowledgements
 
 COMMAND = [sys.executable, "-m", "mtosi_jms", "demo"]
@@ -37,6 +39,12 @@ def acknowledged(log: Path) -> set[tuple[str, int | None, str]]:
     if not log.exists():
         return set()
     return {(line.entry, line.batch_number, line.sha256) for line in read_acknowledgements(log)}
+
+
+@pytest.fixture
+def in_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands use the session that is there."""
+    monkeypatch.setattr(session, "local_session", lambda *args, **options: nullcontext(spark))
 
 
 @pytest.mark.spark
@@ -64,37 +72,35 @@ def test_the_demo_brings_what_was_asked_for(tmp_path: Path) -> None:
     assert "<svg" in page
     assert "http://" not in page.replace("http://www.w3.org/", "")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["demo"]
-    again = [
-        *COMMAND[:-1],
-        "alarms",
-        str(out / "notifications"),
-        "--out",
-        str(tmp_path / "alarms"),
-        "--latest",
-        "--json",
-    ]
-    alarms = subprocess.run(again, capture_output=True, text=True, cwd=tmp_path)
-    found = json.loads(alarms.stdout)
-    assert (found["rows"], found["latest"], found["active"], found["severities"]) == (1, 1, 1, {"CRITICAL": 1})
 
 
 @pytest.mark.broker
 @pytest.mark.spark
 @pytest.mark.parametrize("kind", [pytest.param("activemq", marks=pytest.mark.endurance), "artemis"])
-def test_the_demo_on_a_broker(tmp_path: Path, request: pytest.FixtureRequest, kind: str) -> None:
+def test_the_demo_on_a_broker_and_the_alarms_that_it_landed(
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    in_session: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: Any,
+    kind: str,
+) -> None:
     endpoints = request.getfixturevalue(kind).endpoints
     out = tmp_path / "demo"
     url = f"stomp://{endpoints.user}@127.0.0.1:{endpoints.ports['stomp']}"
     arguments = ["--elements", "60", "--batch-size", "25", "--url", url, "--out", str(out), "--json"]
-    login = {"MTOSI_JMS_PASSWORD": endpoints.password}
-    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, env={**os.environ, **login})
-    assert done.returncode == 0, done.stderr
-    summary = json.loads(done.stdout)
+    monkeypatch.setenv("MTOSI_JMS_PASSWORD", endpoints.password)
+    assert main(["demo", *arguments]) == 0
+    said, errors = capfd.readouterr()
+    summary = json.loads(said)
     assert (summary["complete"], summary["rows"], summary["batches"], summary["notifications"]) == (True, 60, 3, 3)
     assert url in (out / "report.html").read_text(encoding="utf-8")
     shown = [path for path in out.rglob("*") if path.is_file() and endpoints.password.encode() in path.read_bytes()]
     assert shown == []
-    assert endpoints.password not in done.stdout + done.stderr
+    assert endpoints.password not in said + errors
+    assert main(["alarms", str(out / "notifications"), "--out", str(tmp_path / "alarms"), "--latest", "--json"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert (found["rows"], found["latest"], found["active"], found["severities"]) == (1, 1, 1, {"CRITICAL": 1})
 
 
 @pytest.mark.parametrize("words", [("--url", "stomp://u:w-r-o-n-g@127.0.0.1:1"), ("--url", "nothing:w-r-o-n-g")])

@@ -75,7 +75,7 @@ def test_operations_services_and_fields_of_any_name(
     build: Callable[..., Result], wsdl: Any, ask: dict[str, str], messages: str, package: Callable[[Result], str]
 ) -> None:
     names = ["get1", "get_1", "get-1", "I_N_F_O", "info", "list", "class", "__init__", "Supplier"]
-    fields = ["options", "options_", "self", "request", "batch_size"]
+    fields = ["options", "options_", "self", "request", "batch_size", "timeout"]
     operations = "".join(
         f'<w:operation name="{name}"><w:input message="t:askRequest"/><w:output message="t:askResponse"/></w:operation>'
         for name in names
@@ -97,4 +97,5 @@ def test_operations_services_and_fields_of_any_name(
         assert len({type(call) for call in calls}) == len(names)
         assert [call.info.name for call in calls] == names
         parameters = list(inspect.signature(calls[0]).parameters)
-        assert parameters == ["request", "what", "options__", "options_", "self_", "request_", "batch_size_", "options"]
+        own = ["what", "options__", "options_", "self_", "request_", "batch_size_", "timeout_"]
+        assert parameters == ["request", *own, "options", "timeout"]

@@ -51,6 +51,7 @@ def test_the_example_prints_what_it_promises(name: str, root: Path, tmp_path: Pa
 
 
 def test_no_example_is_forgotten(root: Path) -> None:
+    """That with Spark runs once, where the wheel is tested."""
     names = {path.stem for path in (root / "examples").glob("*.py")}
     assert names == {*EXPECTED, "e03_spark_landing"}
 
@@ -59,17 +60,3 @@ def test_no_example_is_forgotten(root: Path) -> None:
 def test_the_example_says_how_to_run_it(name: str, root: Path) -> None:
     text = (root / "examples" / f"{name}.py").read_text(encoding="utf-8")
     assert f"Run it: python examples/{name}.py" in text
-
-
-@pytest.mark.spark
-def test_the_landing_becomes_a_table(root: Path, tmp_path: Path) -> None:
-    """400 elements in four batches: every vendor with its count, and one complete sequence in the ledger."""
-    said = run(root, "e03_spark_landing", tmp_path)
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in said.splitlines() if line.startswith("|")]
-    vendors = {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
-    assert set(vendors) == {"Kilotel", "Lumen & Sons", "Northwind Optical", "Transvega"}
-    assert sum(vendors.values()) == 400
-    heading = next(row for row in rows if "complete" in row)
-    (sequence,) = [dict(zip(heading, row, strict=True)) for row in rows if len(row) == len(heading) and row != heading]
-    assert sequence["complete"] == "true"
-    assert list(tmp_path.iterdir()) == []

@@ -18,7 +18,7 @@ from mtosi_jms.errors import (
     ProtocolError,
     ReplyTimeoutError,
 )
-from mtosi_jms.jms import BindingProfile, JmsMessage
+from mtosi_jms.jms import BindingProfile, JmsMessage, TemporaryQueue
 from mtosi_jms.patterns import Limits
 from mtosi_jms.service import CallOptions, RequestContext
 from mtosi_jms.simulator import InventoryEms, Network
@@ -521,7 +521,8 @@ def test_a_handler_is_closed_when_its_requestor_stops_caring(mtosi_exchange: Any
     pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
     message = pair.scripted.take().message
     supplier = Supplier(pair.connection, SUPPLIER, [Ems()])
-    supplier.answer(dataclasses.replace(message, reply_to=None), pair.connection.session())
+    gone = TemporaryQueue("of-nobody", "nobody")
+    supplier.answer(dataclasses.replace(message, reply_to=gone), pair.connection.session())
     assert ended == ["yes"]
 
 

@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.errors import IllegalStateError, InvalidDestinationError, TransportError
+from mtosi_jms.errors import IllegalStateError, InvalidDestinationError
 from mtosi_jms.jms import JmsMessage, Queue, Topic
 from mtosi_jms.requestor import Requestor
 from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.supplier import Supplier
-from mtosi_jms.testing import SUPPLIER, connect_privately, exchange
+from mtosi_jms.testing import REQUESTOR, SUPPLIER, connect_privately, exchange
+from mtosi_jms.transport.completion import SendRules
+from mtosi_jms.transport.memory import MemoryConnection
 
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
 
@@ -173,12 +175,16 @@ def test_stop_while_a_reply_waits_for_room(patience: float) -> None:
             for _ in range(1_000_000):
                 yield mer.GetAllManagedElementsResponse()
 
-    with exchange([Ems()], provider={"capacity": 1, "send_timeout": None}) as pair:
-        batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
+    with (
+        connect_privately(capacity=1, send_timeout=None) as connection,
+        MemoryConnection(connection.provider, connection.names, send_rules=SendRules(0.2)) as hasty,
+        Supplier(hasty, SUPPLIER, [Ems()]) as supplier,
+        Requestor(connection, sender_uri=REQUESTOR) as requestor,
+    ):
+        batches = ManagedElementRetrieval(requestor, SUPPLIER).get_all_managed_elements.batches(batch_size=1)
         assert second.wait(patience)
-        assert isinstance(pair.supplier, Supplier)
-        pair.supplier.stop()
-        assert (pair.provider.depth(pair.destination), pair.provider.depth(Queue("REQUESTOR.OS"))) == (1, 1)
+        supplier.stop()
+        assert [connection.provider.depth(Queue(f"{name}.OS")) for name in ("SUPPLIER", "REQUESTOR")] == [1, 1]
         batches.close()
 
 
@@ -263,22 +269,15 @@ def test_start_tells_when_the_provider_is_gone(small_ems: Any) -> None:
     assert supplier._threads == []
 
 
-def test_a_supplier_whose_provider_fails_ends_and_says_so(small_ems: Any, ne1: Any, patience: float) -> None:
-    """A failure of the provider while a reply goes out is no failure of the handler."""
-    reported: list[Exception] = []
+def test_a_supplier_whose_provider_is_gone_for_good_ends_and_says_so(small_ems: Any, patience: float) -> None:
+    ended, reported = threading.Event(), list[Exception]()
     with exchange() as pair:
         supplier = Supplier(pair.connection, "jms/FailureOS", [small_ems()], on_error=reported.append)
-        stub = ManagedElementRetrieval(pair.requestor, "jms/FailureOS")
-        stub.get_managed_element.batches(me_ref=ne1, batch_size=1).close()
-        session, consumer = supplier._open()
-
-        def fail(destination: Any, message: Any, listener: Any = None) -> Any:
-            raise TransportError("the wire is cut")
-
-        session.send = fail  # type: ignore[method-assign]
-        supplier._run_logged(session, consumer)
-        assert [str(error) for error in reported] == ["the wire is cut"]
-        assert pair.provider.depth(Queue("FAILURE.OS")) == 1
+        supplier._ended = lambda failure: ended.set()
+        supplier.start()
+        pair.connection.close()
+        assert ended.wait(patience)
+        assert [type(error) for error in reported] in ([], [IllegalStateError])
 
 
 def test_a_failing_error_hook_does_not_end_the_supplier(

@@ -26,6 +26,7 @@ GZIP TAR elements.tar.gz
 3 documents
 case 4711 []
 first reply
+nobody consumes queue:NOBODY: is the supplier running, and is this its destination?
 entityNotFound - there is no MD=EMS1/ME=NE-99
 [3, 3, 1]
 3 3

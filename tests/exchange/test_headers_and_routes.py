@@ -420,12 +420,6 @@ def asking(mtosi_exchange: Any, small_ems: Any, ne1: Any) -> Asking:
     return Asking(message, lambda **more: Supplier(pair.connection, SUPPLIER, [small_ems()], **more))
 
 
-def test_a_request_without_reply_address(asking: Asking) -> None:
-    """T1.8: the handler may run, no reply is attempted, it is told once and not for each batch."""
-    assert asking.answered(reply_to=None) == []
-    assert [str(error) for error in asking.reported] == ["the request has no JMSReplyTo: no reply is sent"]
-
-
 @pytest.mark.obligation("C16")
 def test_a_fault_without_reply_address_goes_to_the_failure_address(asking: Asking) -> None:
     unknown = asking.message.body.replace(b"getAllManagedElementsRequest", b"getNothingRequest")

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # From left to right; units of one cell may know each other, but not in a circle: the commands use the public surface
 # (`__init__`), which the parts that it is made of must not.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "ids", "masking", "namespaces"),
+    ("errors", "ids", "masking", "namespaces", "signals"),
     ("xmlbind",),
     ("bulk",),
     ("service", "awaited", "usages"),
@@ -90,7 +90,7 @@ OPTIONAL = {
     "pandas": ("mtosi_jms.spark",),
     "delta": ("mtosi_jms.spark.delta",),
     "pytest": ("mtosi_jms.testing",),
-    "tenacity": ("mtosi_jms.runtime",),
+    "tenacity": ("mtosi_jms.runtime", "mtosi_jms.transport.backoff"),
 }
 REQUIRED = frozenset({"lxml"})
 

@@ -228,5 +228,5 @@ def test_ci_ends_with_the_tests_and_is_ready_to_run() -> None:
     assert os.access(path, os.X_OK)
     lines = path.read_text(encoding="utf-8").splitlines()
     assert lines[0] == "#!/usr/bin/env bash"
-    assert lines[-2:] == ["make check", "make test"]
+    assert lines[-2:] == ["make check", "make test ARGS=--durations=25"]
     assert subprocess.run(["bash", "-n", str(path)], capture_output=True).returncode == 0

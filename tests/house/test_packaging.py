@@ -207,4 +207,13 @@ def test_the_examples_run_with_the_wheel_and_what_it_requires_alone(
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_spark_example_runs_with_the_wheel(full: Path, tmp_path: Path) -> None:
-    assert "Northwind Optical" in run_example(full, "e03_spark_landing.py", tmp_path)
+    """400 elements in four batches: every vendor with its count, and one complete sequence in the ledger."""
+    said = run_example(full, "e03_spark_landing.py", tmp_path)
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in said.splitlines() if line.startswith("|")]
+    vendors = {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
+    assert set(vendors) == {"Kilotel", "Lumen & Sons", "Northwind Optical", "Transvega"}
+    assert sum(vendors.values()) == 400
+    heading = next(row for row in rows if "complete" in row)
+    (sequence,) = [dict(zip(heading, row, strict=True)) for row in rows if len(row) == len(heading) and row != heading]
+    assert sequence["complete"] == "true"
+    assert [path.name for path in tmp_path.iterdir()] == ["e03_spark_landing.py"]

@@ -16,7 +16,7 @@ from mtosi_jms.soap import Header
 from mtosi_jms.stubs.fmw import elc, elo, fts, hbt, vdn
 from mtosi_jms.stubs.fmw.cei import CommonEventInformation
 from mtosi_jms.stubs.fmw.gen import AliasNameListType
-from mtosi_jms.stubs.fmw.hdr import MessageTypeType
+from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, MessageTypeType
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.fmw.notmsg import Notify, NotifyMessage
 from mtosi_jms.stubs.nra.alm import Alarm
@@ -303,3 +303,25 @@ def test_discovery_has_no_object_name() -> None:
         "MTOSI_osTime": "2024-05-06T07:08:09.25Z",
         "MTOSI_isEdgePointRelated": True,
     }, "C32: discoveredName is no objectName"
+
+
+@pytest.mark.parametrize("message_type", [MessageTypeType.NOTIFICATION, MessageTypeType.REQUEST, None])
+@pytest.mark.parametrize("pattern", ["Notification", "SimpleResponse"])
+def test_a_header_says_by_type_or_pattern_that_it_is_a_notification(
+    message_type: MessageTypeType | None, pattern: str
+) -> None:
+    header = Header(
+        msg_type=message_type, communication_pattern=CommunicationPatternType(pattern), sender_uri="queue:a"
+    )
+    found = map_header(header, body=notify(Alarm(object_type="ME")), filters=["objectType"]).properties
+    is_notification = message_type is MessageTypeType.NOTIFICATION or pattern == "Notification"
+    assert ("MTOSI_objectType" in found) == is_notification
+
+
+def test_what_was_not_asked_for_is_not_mapped_whatever_the_pattern() -> None:
+    header = Header(
+        msg_type=MessageTypeType.REQUEST,
+        communication_pattern=CommunicationPatternType.Notification,
+        sender_uri="queue:a",
+    )
+    assert "MTOSI_objectType" not in map_header(header, body=notify(Alarm(object_type="ME"))).properties

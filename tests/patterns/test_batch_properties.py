@@ -147,7 +147,7 @@ def test_an_error_ends_it_wherever_it_comes(delivery: tuple[int, int, list[int]]
 
 @settings(max_examples=200, deadline=None)
 @given(deliveries(bases=(1,)), st.lists(st.tuples(st.integers(1, 25), st.integers(0, 60)), max_size=6))
-def test_conflicts_change_nothing_of_what_is_released(
+def test_conflicts_change_nothing_where_the_first_batch_is_kept(
     delivery: tuple[int, int, list[int]], inserted: list[tuple[int, int]]
 ) -> None:
     _, last, order = delivery
@@ -156,7 +156,7 @@ def test_conflicts_change_nothing_of_what_is_released(
         first = next((i for i, reply in enumerate(replies) if reply.batch_number == number), None)
         if first is not None:
             replies.insert(max(at % (len(replies) + 1), first + 1), batch(number, last, body="other"))
-    machine: BatchAssembler[str] = BatchAssembler("c", started=0.0)
+    machine: BatchAssembler[str] = BatchAssembler("c", started=0.0, rules=BatchRules(on_conflict="keep_first"))
     actions = [action for reply in replies for action in machine.receive(reply, 0.0)]
     assert numbers_of(actions) == prefix(1, set(order))
     assert all(a.payload == f"b{a.number}" for a in actions if isinstance(a, Release))
@@ -171,6 +171,7 @@ REPLIES = st.builds(
     end_of_reply=st.sampled_from([None, False, False, False, True]),
     body_digest=st.sampled_from(["", "x", "y"]),
     has_body=st.booleans(),
+    run=st.sampled_from(["", "", "one", "two"]),
     object_count=st.none() | st.integers(0, 9),
 )
 
@@ -182,6 +183,7 @@ REPLIES = st.builds(
         {
             "first": st.sampled_from(["auto", 0, 1]),
             "strict": st.booleans(),
+            "on_conflict": st.sampled_from(["error", "keep_first"]),
             "expect_ack": st.booleans(),
             "window": st.integers(1, 10),
             "remember": st.integers(0, 4),

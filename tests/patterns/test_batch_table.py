@@ -82,7 +82,8 @@ SAID: dict[BatchEvent, list[type]] = {
 
 
 def assembler_in(state: BatchState) -> BatchAssembler[str]:
-    assembler: BatchAssembler[str] = BatchAssembler("c-1", started=0.0, rules=BatchRules(expect_ack=True))
+    rules = BatchRules(expect_ack=True, on_conflict="keep_first")
+    assembler: BatchAssembler[str] = BatchAssembler("c-1", started=0.0, rules=rules)
     for step in WAY[state]:
         perform(assembler, step)
     assert assembler.state is state

@@ -87,8 +87,8 @@ class TestDuplicates:
         assert released(feed(machine, batch(2, digest="b"))) == [2, 3]
 
     @pytest.mark.parametrize("number", [1, 3])
-    def test_another_body_is_a_conflict_and_the_first_one_stands(self, number: int) -> None:
-        machine = assembler()
+    def test_another_body_is_a_conflict_and_the_first_one_stands_where_that_is_wanted(self, number: int) -> None:
+        machine = assembler(on_conflict="keep_first")
         feed(machine, batch(1, digest=b"a"), batch(3, digest=b"a"))
         other = Reply(payload="other", batch_number=number, end_of_reply=False, body_digest=b"b")
         assert feed(machine, other) == [Conflict(other)]
@@ -97,7 +97,7 @@ class TestDuplicates:
         assert machine.state is BatchState.COMPLETE
 
     def test_another_end_mark_is_a_conflict(self) -> None:
-        machine = assembler()
+        machine = assembler(on_conflict="keep_first")
         feed(machine, batch(1, digest="a"))
         assert feed(machine, batch(1, end=True, digest="a")) == [Conflict(batch(1, end=True, digest="a"))]
         assert machine.end is None
@@ -109,19 +109,39 @@ class TestDuplicates:
             assert feed(machine, again) == [Duplicate(again)]
 
     def test_text_and_bytes_digests_are_told_by_content(self) -> None:
-        machine = assembler()
+        machine = assembler(on_conflict="keep_first")
         feed(machine, batch(1, digest="\udc80é"))
         assert feed(machine, batch(1, digest="\udc80é")) == [Duplicate(batch(1, digest="\udc80é"))]
         assert isinstance(feed(machine, batch(1, digest="e"))[0], Conflict)
 
     def test_an_old_conflict_counts_as_a_duplicate_once_its_digest_is_forgotten(self) -> None:
-        machine = assembler(remember=2)
+        machine = assembler(remember=2, on_conflict="keep_first")
         feed(machine, *(batch(n, digest=f"d{n}") for n in (1, 2, 3)))
         assert isinstance(feed(machine, batch(1, digest="x"))[0], Duplicate)
         assert isinstance(feed(machine, batch(2, digest="x"))[0], Conflict)
         machine = assembler(remember=0)
         feed(machine, batch(1, digest="a"))
         assert isinstance(feed(machine, batch(1, digest="x"))[0], Duplicate)
+
+
+@pytest.mark.obligation("P32")
+@pytest.mark.parametrize("rules", [{}, {"strict": True, "on_conflict": "keep_first"}])
+@pytest.mark.parametrize("number", [1, 3])
+def test_a_batch_that_comes_again_with_another_content_ends_the_sequence(number: int, rules: dict[str, Any]) -> None:
+    machine = assembler(**rules)
+    feed(machine, batch(1, digest="a"), batch(3, digest="a"))
+    other = batch(number, digest="b")
+    conflict, fail = feed(machine, other)
+    assert conflict == Conflict(other)
+    assert isinstance(fail, Fail)
+    assert isinstance(fail.error, ProtocolError)
+    assert f"batch {number} came twice" in str(fail.error)
+    assert (machine.state, machine.counts.conflicts, fail.held) == (BatchState.BROKEN, 1, {3: "b3"})
+
+
+def test_there_are_two_things_to_do_about_a_conflict() -> None:
+    with pytest.raises(ConfigError, match="on_conflict must be 'error' or 'keep_first'"):
+        BatchRules(on_conflict="ignore")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("size", [0, 1, 3, 16])
@@ -241,7 +261,6 @@ class TestBatchFields:
         [
             [batch(None, end=None)],
             [batch(1, end=None)],
-            [batch(1, digest="a"), batch(1, digest="b")],
             [batch(1), batch(None, end=None)],
             [batch(-1)],
         ],
@@ -364,7 +383,7 @@ class TestClocks:
         assert machine.receive(batch(1, end=True), 1000.0) == (Release("b1", 1), Complete())
 
     def test_only_what_brings_something_new_restarts_the_gap(self) -> None:
-        machine = self.machine()
+        machine = self.machine(on_conflict="keep_first")
         machine.receive(batch(1, digest="a"), 105.0)
         for reply in (batch(1, digest="a"), batch(1, digest="b"), batch(None, end=None)):
             machine.receive(reply, 120.0)
@@ -410,7 +429,7 @@ def test_the_end_of_the_source_is_an_incomplete_reply_without_a_clock() -> None:
 
 
 def test_the_counts_add_up() -> None:
-    machine = assembler()
+    machine = assembler(on_conflict="keep_first")
     feed(machine, batch(1, digest="a"), batch(1, digest="a"), batch(1, digest="b"), batch(None), batch(2, end=True))
     counts = machine.counts
     assert (counts.replies, counts.released, counts.duplicates, counts.conflicts, counts.strays) == (5, 2, 1, 1, 1)

@@ -116,5 +116,6 @@ def _no_thread_is_left() -> Iterator[None]:
     yield
     left = [thread for thread in threading.enumerate() if thread not in before]
     for thread in left:
+        thread._started.wait(PATIENCE)  # type: ignore[attr-defined]
         thread.join(PATIENCE)
     assert [thread.name for thread in left if thread.is_alive()] == []

@@ -228,6 +228,68 @@ class TestHanging:
         assert parked.properties["MTOSIX_parkedReason"] == "HandlerTimeoutError"
 
 
+class TestStuck:
+    """Handlers that hang hold a bounded number of threads; then no more is taken, until one of them returns."""
+
+    @pytest.mark.parametrize(("concurrency", "most"), [(1, 1), (2, 3), (4, 2), (3, None)])
+    def test_there_are_never_more_than_allowed(
+        self, desk: Any, patience: float, concurrency: int, most: int | None
+    ) -> None:
+        bound = most or 4 * concurrency
+        go, names = threading.Event(), [f"{number}" for number in range(40)]
+        for name in names:
+            desk.handled.acts[name] = lambda context: go.wait(patience)
+        desk.send(*names)
+        rules = {"concurrency": concurrency, "max_stuck": most, "deadline": 10.0, "attempts": 1}
+        with desk.runtime(rules=rules) as runtime:
+            desk.until(lambda: desk.clock.advance(11) or runtime.health.state is State.STUCK)
+            for _ in range(10):
+                desk.clock.advance(11)
+            assert runtime.health.stuck == bound
+            assert not runtime.health.is_alive(1e9)
+            assert len(desk.handled.begun) <= bound + concurrency
+            assert sum(one.name.startswith("handler-") for one in threading.enumerate()) <= bound + concurrency
+            assert desk.provider.depth(WORK) >= len(names) - bound - 5 * concurrency
+            go.set()
+            desk.until(lambda: runtime.health.handled + runtime.health.parked == len(names))
+            assert (runtime.health.state, runtime.health.stuck) == (State.RUNNING, 0)
+        assert desk.provider.depth(WORK) == 0
+
+    def test_cooperative_handlers_are_told_although_none_is_replaced(self, desk: Any, patience: float) -> None:
+        go = threading.Event()
+        desk.handled.acts["hangs"] = lambda context: go.wait(patience)
+        desk.handled.acts["looks"] = lambda context: context.cancelled.wait(patience)
+        desk.send("hangs")
+        with desk.runtime(rules={"concurrency": 2, "max_stuck": 1, "deadline": 10.0, "attempts": 1}) as runtime:
+            desk.handled.until(lambda: desk.handled.begun == ["hangs"])
+            desk.clock.advance(5)
+            desk.send("looks")
+            desk.handled.until(lambda: "looks" in desk.handled.begun)
+            desk.clock.advance(6)
+            desk.until(lambda: runtime.health.state is State.STUCK)
+            desk.clock.advance(5)
+            desk.until(lambda: runtime.health.parked == 2)
+            go.set()
+        assert [type(error) for error in desk.errors] == [HandlerTimeoutError] * 2
+
+    @pytest.mark.parametrize("returns", [False, True])
+    def test_draining_counts_them(self, desk: Any, patience: float, returns: bool) -> None:
+        go = threading.Event()
+        desk.handled.acts["a"] = lambda context: go.wait(patience)
+        desk.send("a")
+        runtime = desk.runtime(rules={"deadline": 10.0, "attempts": 1}).start()
+        desk.handled.until(lambda: desk.handled.begun == ["a"])
+        desk.clock.advance(11)
+        desk.until(lambda: runtime.health.stuck == 1)
+        if returns:
+            go.set()
+        assert runtime.drain(patience if returns else 0) is returns
+        assert runtime.drain(0) is returns
+        go.set()
+        desk.until(lambda: runtime.health.stuck == 0)
+        assert runtime.drain(0)
+
+
 class TestKilling:
     def test_a_lost_connection_is_opened_again_and_nothing_is_lost(self, desk: Any, patience: float) -> None:
         connections: list[Any] = []

@@ -6,9 +6,10 @@ import random
 from typing import Any
 
 import pytest
+from lxml import etree
 
 from mtosi_jms import soap
-from mtosi_jms.errors import MtosiError
+from mtosi_jms.errors import ForbiddenXmlError, MalformedXmlError, MtosiError
 from mtosi_jms.soap import Envelope, Header, frames, reading
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.stubs.fmw.nam import name
@@ -115,6 +116,49 @@ def test_damaged_envelopes_are_read_as_from_the_tree(data: bytes, seed: int, mon
         length = chance.choice((0, 0, 1, 3, 20))
         damaged = data[:start] + chance.choice((b"", *PIECES, *MORE)) + data[start + length :]
         assert _seen(damaged) == _from_tree(damaged, monkeypatch)
+
+
+def _default_namespace(number: int) -> bytes:
+    """A response whose body is in the default namespace; each number has a beginning of its own."""
+    data = DOCUMENTS["response"].replace(b"mer:", b"").replace(b"xmlns:mer", b"xmlns")
+    return data.replace(b" xmlns:hdr", b' xmlns:n%d="urn:n" xmlns:hdr' % number)
+
+
+def _odd_names() -> list[bytes]:
+    chance = random.Random(5)
+    name = b"getManagedElementResponse"
+    pieces = [b":", b"::", b"-", b".", b"1", b"mer:", b"hdr:", b" ", b"\t", b"/", b"&amp;", b"\xc2\xb7", b"'"]
+    places = (0, 0, 0, len(name), chance.randrange(len(name)))
+    return [name[:at] + piece + name[at:] for piece in pieces for at in places]
+
+
+def test_whether_an_envelope_is_accepted_does_not_depend_on_those_before() -> None:
+    known = _default_namespace(0)
+    soap.parse(known)
+    for number, odd in enumerate(_odd_names(), start=1):
+        for old, new in ((b"<getM", b"<"), (b"</getM", b"</"), (b"getM", b"")):
+            warm, cold = (
+                _default_namespace(at).replace(old + b"anagedElementResponse", new + odd) for at in (0, number)
+            )
+            assert frames.read_framed(cold, None, DEFAULT_LIMITS) is None
+            first, again = _seen(cold), _seen(warm)
+            assert type(first[0]) is type(again[0])
+            try:
+                etree.fromstring(warm)
+            except etree.XMLSyntaxError:
+                assert again[0] is MalformedXmlError
+            else:
+                assert again[0] is not MalformedXmlError
+
+
+def test_a_known_beginning_is_no_way_round_the_limits() -> None:
+    data = _default_namespace(1).replace(
+        b" xmlns:n1", b"".join(b' xmlns:p%d="urn:p"' % at for at in range(50)) + b" xmlns:n1"
+    )
+    soap.parse(data)
+    assert soap.parse(data).warnings == []
+    with pytest.raises(ForbiddenXmlError, match="more than 20 namespace declarations"):
+        soap.parse(data, limits=Limits(max_namespaces=20))
 
 
 @pytest.mark.parametrize(

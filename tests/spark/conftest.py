@@ -1,9 +1,9 @@
-"""One Spark session for all tests here, and envelopes made to order."""
+"""What the tests of Spark share: envelopes made to order, and a landing for them."""
 
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -156,12 +156,3 @@ def stubs() -> None:
     from mtosi_jms.inventory.objects import load_stubs
 
     load_stubs(())
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
-    pytest.importorskip("pyspark")
-    from mtosi_jms.spark.session import local_session
-
-    with local_session("tests", cores=2) as session:
-        yield session

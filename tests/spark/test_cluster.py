@@ -143,12 +143,17 @@ class Cluster:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(
+    tmp_path_factory: pytest.TempPathFactory, spark_java: str, interpreted: dict[str, str]
+) -> Iterator[Cluster]:
     try:
         check_java()
     except ConfigError as error:
         pytest.skip(str(error))
     folder = tmp_path_factory.mktemp("cluster")
+    settings = {**interpreted, "spark.executor.extraJavaOptions": spark_java, "spark.ui.enabled": "false"}
+    defaults = "".join(f"{name} {value}\n" for name, value in settings.items())
+    (folder / "spark-defaults.conf").write_text(defaults, encoding="utf-8")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_", "PYTHON"))}
     environment = {
         **kept,
@@ -158,6 +163,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         "SPARK_CONF_DIR": str(folder),
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
+        "SPARK_DAEMON_JAVA_OPTS": spark_java,
+        "SPARK_SUBMIT_OPTS": spark_java,
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }

@@ -63,12 +63,13 @@ print(json.dumps(found))
 
 
 @pytest.fixture
-def quiet_spark(tmp_path: Path) -> dict[str, str]:
+def quiet_spark(tmp_path: Path, spark_java: str, interpreted: dict[str, str]) -> dict[str, str]:
     """The environment of a server on loopback that leaves nothing behind and chooses its own port."""
     conf = tmp_path / "conf"
     conf.mkdir()
-    java = f"-Djava.io.tmpdir={tmp_path} -Dderby.system.home={tmp_path}"
+    java = f"{spark_java} -Djava.io.tmpdir={tmp_path} -Dderby.system.home={tmp_path}"
     settings = {
+        **interpreted,
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

@@ -259,11 +259,12 @@ def alter(rows: Rows, changes: int, dice: random.Random) -> tuple[Rows, dict[tup
     return later, known
 
 
-@pytest.mark.slow
-def test_known_changes_of_a_network_of_100000_objects(spark: Any, tmp_path: Path) -> None:
-    before = network(100_000)
-    after, known = alter(before, 1_000, random.Random(7))
-    assert len(known) == 1_000
+@pytest.mark.parametrize("objects", [5_000, pytest.param(100_000, marks=pytest.mark.endurance)])
+def test_known_changes_of_a_network(spark: Any, tmp_path: Path, objects: int) -> None:
+    changes = objects // 100
+    before = network(objects)
+    after, known = alter(before, changes, random.Random(7))
+    assert len(known) == changes
     write(tmp_path / "old", before, files=3)
     write(tmp_path / "new", after, files=4)
     result = run_diff(DiffOptions(old=tmp_path / "old", new=tmp_path / "new", out=tmp_path / "out"), spark=spark)
@@ -273,5 +274,5 @@ def test_known_changes_of_a_network_of_100000_objects(spark: Any, tmp_path: Path
         assert len(names) == (row["change"] == "changed")
         found[row["object_type"], row["name_text"]] = (row["change"], names[0] if names else None)
     assert found == known
-    assert sum(counts["old"] for counts in result.types.values()) == 100_000
-    assert sum(result.count(kind) for kind in ("created", "deleted", "changed")) == 1_000
+    assert sum(counts["old"] for counts in result.types.values()) == objects
+    assert sum(result.count(kind) for kind in ("created", "deleted", "changed")) == changes

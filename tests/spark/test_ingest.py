@@ -141,11 +141,6 @@ def test_named_types_have_tables_even_without_rows(run: Any, put: Put, envelopes
     assert "direction" in pq.read_schema(file).names
 
 
-def test_empty_landing(run: Any, landing: Path) -> None:
-    assert run(object_type="ALL").rows == {}
-    assert run().rows == {"ME": 0}
-
-
 def test_a_file_broken_in_the_middle_makes_its_sequence_incomplete(run: Any, put: Put, envelopes: Any) -> None:
     text = envelopes.batch("c", 1, False, "".join(envelopes.me(f"n{index}") for index in range(300)))
     middle = text.index("<me:me>", len(text) // 2)
@@ -158,6 +153,17 @@ def test_a_file_broken_in_the_middle_makes_its_sequence_incomplete(run: Any, put
         (sequence,) = result.sequences
         assert (sequence.missing, sequence.complete) == ((1,), False)
         assert result.rejected[0].reason.startswith("not well-formed")
+
+
+def test_a_reply_that_holds_no_objects_is_complete_only_if_it_is_whole(run: Any, put: Put, envelopes: Any) -> None:
+    header = envelopes.header(msgType="RESPONSE", correlationId="c", batchSequenceNumber=1, batchSequenceEndOfReply=1)
+    count = '<a:getActiveAlarmsCountResponse xmlns:a="http://www.tmforum.org/mtop/rtm/xsd/ar/v1">{}'
+    put("0.xml", envelopes.request())
+    for inner, complete in (("<a:count>1</a:count>", [True]), ("<v:x></v:y>" * 999, [])):
+        put("1.xml", envelopes.envelope(header, f"{count.format(inner)}</a:getActiveAlarmsCountResponse>"))
+        result = run(object_type="ALL")
+        assert [found.complete for found in result.sequences] == complete
+        assert len(result.rejected) == 1 - len(complete)
 
 
 def test_strict_modes_fail_before_anything_is_written(run: Any, put: Put, envelopes: Any) -> None:

@@ -66,6 +66,34 @@ def test_refusals_say_what_there_is(given: dict[str, str], words: str) -> None:
         SourceOptions.parse(given)
 
 
+CATALOG = {"provider": "mtosi", "location": "file:/x", "owner": "me", "path": "file:/x", "serialization.format": "1"}
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (CATALOG, {"path": "file:/x"}),
+        (CATALOG | {"external": "true", "comment": "c", "k": "v", "a.b": "c"}, {"path": "file:/x"}),
+        (CATALOG | {"option.objectType": "EQ", "objectType": "EQ"}, {"path": "file:/x", "objectType": "EQ"}),
+        (CATALOG | {"option.path": "/y", "option.MODE": "FAILFAST"}, {"path": "/y", "mode": "FAILFAST"}),
+        ({"path": "x", "serialization.format": "1", "spark.sql.sources.schema": "{}"}, {"path": "x"}),
+    ],
+)
+def test_properties_of_a_table_are_no_options(given: dict[str, str], meant: dict[str, str]) -> None:
+    assert SourceOptions.parse(given) == SourceOptions.parse(meant)
+
+
+def test_an_option_of_a_table_that_there_is_not_is_refused() -> None:
+    with pytest.raises(ConfigError, match="no option 'objcttype'; did you mean objectType"):
+        SourceOptions.parse(CATALOG | {"option.objctType": "EQ", "objctType": "EQ"})
+
+
+@pytest.mark.parametrize(("given", "verify"), [("warn", Verify.ENDS), ("filter", Verify.FULL), ("fail", Verify.FULL)])
+def test_what_decides_is_verified(given: str, verify: Verify) -> None:
+    assert SourceOptions.parse({"path": "x", "onIncomplete": given}).verify is verify
+    assert SourceOptions.parse({"path": "x", "onIncomplete": given, "verify": "ends"}).verify is Verify.ENDS
+
+
 def test_object_types_are_each_once() -> None:
     assert parse_object_types("ME, me ,EQ") == ("ME", "EQ")
 

@@ -94,7 +94,7 @@ def test_the_code_on_the_page_runs(
     assert len(found) >= 3
     for number, block in enumerate(found, 1):
         # Planning takes place where Spark was started, not where this test is.
-        block = block.replace('"landing/"', repr(str(landing)))
+        block = re.sub("""["']landing/["']""", repr(str(landing)), block)
         exec(compile(block, f"spark.md block {number}", "exec"), space)
     printed = capsys.readouterr().out
     assert re.search(r"\|\s*Acme\|\s*5\|", printed), "complete managed elements by manufacturer"

@@ -29,7 +29,7 @@ from mtosi_jms.jms.message import (
     MessageType,
     is_property_name,
 )
-from mtosi_jms.spool import EntryKey, Spool, SpoolEntry, entries, group_entries, open_entry, scan
+from mtosi_jms.spool import Spool, entries, open_entry, scan
 from mtosi_jms.spool.sidecar import Sidecar, decode_sidecar, encode_sidecar
 
 NOW = 1_700_000_000_000
@@ -263,7 +263,7 @@ class TestDamage:
         "change",
         [
             lambda document: document.clear(),
-            lambda document: document.update(format=2),
+            lambda document: document.update(format=3),
             lambda document: document.update(received_ms="5"),
             lambda document: document.update(message_type="MapMessage"),
             lambda document: document.update(headers=[]),
@@ -429,50 +429,3 @@ class TestFailures:
             entry = Spool(folder).write(FULL, NOW)
         assert exact(entry.message()) == exact(FULL)
         assert open_entry(entry.path) == entry
-
-
-class TestDuplicates:
-    def group(self, *keys: tuple[str | None, int | None, str]) -> list[tuple[int, list[int], bool]]:
-        found = group_entries(range(len(keys)), lambda number: EntryKey(*keys[number]))
-        return [(group.first, group.duplicates, group.conflict) for group in found]
-
-    def test_the_same_key_and_body_is_a_duplicate(self) -> None:
-        keys = [("c", 1, "a"), ("c", 2, "b"), ("c", 1, "a"), ("d", 1, "a"), ("c", 1, "a")]
-        assert self.group(*keys) == [(0, [2, 4], False), (1, [], False), (3, [], False)]
-
-    def test_another_body_is_a_conflict_and_both_are_kept(self) -> None:
-        keys = [("c", 1, "a"), ("c", 1, "b"), ("c", 1, "a"), ("c", 2, "a")]
-        assert self.group(*keys) == [(0, [2], True), (1, [], True), (3, [], False)]
-
-    def test_without_correlation_every_entry_is_its_own(self) -> None:
-        assert self.group((None, 1, "a"), (None, 1, "a")) == [(0, [], False), (1, [], False)]
-
-    def test_blanks_count(self) -> None:
-        assert self.group(("c", 1, "a"), (" c", 1, "a")) == [(0, [], False), (1, [], False)]
-
-    def test_a_single_response_has_no_number(self) -> None:
-        assert self.group(("c", None, "a"), ("c", None, "a")) == [(0, [1], False)]
-
-    @given(st.lists(st.tuples(st.sampled_from(["c", "d", None]), st.sampled_from([None, 1, 2]), st.sampled_from("ab"))))
-    def test_every_entry_is_in_one_group(self, keys: list[tuple[str | None, int | None, str]]) -> None:
-        found = self.group(*keys)
-        assert sorted(number for first, others, _ in found for number in (first, *others)) == list(range(len(keys)))
-        assert [first for first, _, _ in found] == sorted(first for first, _, _ in found)
-        named = [keys[first] for first, _, _ in found if keys[first][0] is not None]
-        assert len(named) == len(set(named))
-
-    def test_entries_of_a_spool(self, folder: Path) -> None:
-        spool = Spool(folder)
-        for body in (b"a", b"b", b"a"):
-            spool.write(JmsMessage(body=body, correlation_id="c"), NOW)
-
-        def key_of(entry: SpoolEntry) -> EntryKey:
-            assert entry.facts is not None
-            assert entry.sha256 is not None
-            return EntryKey(entry.facts.correlation_id, None, entry.sha256)
-
-        found = group_entries(entries(folder), key_of)
-        assert [(group.first.read_body(), len(group.duplicates), group.conflict) for group in found] == [
-            (b"a", 1, True),
-            (b"b", 0, True),
-        ]

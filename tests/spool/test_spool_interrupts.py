@@ -1,6 +1,6 @@
 """An exception between any two lines of the spool's code, and forks: what was stored is sent with its own content.
 
-Each test runs a story once to count the lines of `mtosi_jms.spool` that it runs, then once for each of them with a
+Each test runs a story once to note the lines of `mtosi_jms.spool` that it runs, then once for each of them with a
 KeyboardInterrupt there, as Ctrl-C or another signal handler raises it. All lines are taken, not a sample.
 """
 
@@ -59,11 +59,15 @@ class Down:
 
 
 class Interrupting:
-    """Counts lines of the spool that are run in its block; raises at one of them."""
+    """Notes the lines of the spool that are run in its block; raises at one of them.
+
+    Args:
+        at: which one, counted from 0 over the whole block; None: none.
+    """
 
     def __init__(self, at: int | None = None) -> None:
-        self.at = at
-        self.lines = 0
+        self._at = at
+        self.lines: list[tuple[str, int]] = []
 
     def __enter__(self) -> Self:
         sys.settrace(self._called)
@@ -77,23 +81,38 @@ class Interrupting:
 
     def _line(self, frame: FrameType, event: str, argument: object) -> Any:
         if event == "line":
-            self.lines += 1
-            if self.lines == self.at:
+            self.lines.append((frame.f_code.co_filename, frame.f_lineno))
+            if len(self.lines) - 1 == self._at:
                 sys.settrace(None)
                 raise KeyboardInterrupt
         return self._line
 
 
-def every_line(story: Callable[[Interrupting], None]) -> None:
-    """Runs a story without an exception, then with one at each line."""
+def every_line(story: Callable[[Interrupting], None], times: int | None = None) -> None:
+    """Runs a story without an exception, then with one at each line that it runs.
+
+    Args:
+        story: what is run.
+        times: a line that is run more often is interrupted so many times from the first on, and the last time; None:
+            every time.
+    """
     counting = Interrupting()
     story(counting)
-    assert counting.lines > 20
-    for line in range(1, counting.lines + 1):
-        story(Interrupting(line))
+    assert len(counting.lines) > 20
+    places: dict[tuple[str, int], list[int]] = {}
+    for place, line in enumerate(counting.lines):
+        places.setdefault(line, []).append(place)
+    for of_line in places.values():
+        for place in of_line if times is None else dict.fromkeys([*of_line[:times], of_line[-1]]):
+            story(Interrupting(place))
 
 
-def test_outbox(folders: Callable[[], Path]) -> None:
+LENGTHS = [pytest.param(2, id="short"), pytest.param(None, id="long", marks=pytest.mark.endurance)]
+"""How often a line is interrupted: in two places and the last one, or wherever it is run."""
+
+
+@pytest.mark.parametrize("times", LENGTHS)
+def test_outbox(folders: Callable[[], Path], times: int | None) -> None:
     def story(interrupting: Interrupting) -> None:
         folder, wire, reported = folders(), Wire(), []
         with Outbox(folder) as outbox:
@@ -119,10 +138,11 @@ def test_outbox(folders: Callable[[], Path]) -> None:
         assert sum(times == 2 for times in wire.keys.values()) <= 1, "one may have been sent and not yet confirmed"
         assert all(is_whole(message) for message in wire.sent)
 
-    every_line(story)
+    every_line(story, times)
 
 
-def test_inbox(folders: Callable[[], Path]) -> None:
+@pytest.mark.parametrize("times", LENGTHS)
+def test_inbox(folders: Callable[[], Path], times: int | None) -> None:
     def story(interrupting: Interrupting) -> None:
         folder, landed, handed, told = folders(), ["before"], Counter[str](), []
         with Inbox(folder) as inbox:
@@ -154,7 +174,7 @@ def test_inbox(folders: Callable[[], Path]) -> None:
         assert not [key for key in landed if not handed[key] and key not in told]
         assert max(handed.values()) == 1
 
-    every_line(story)
+    every_line(story, times)
 
 
 def test_an_interrupted_take_costs_the_process_nothing(folders: Callable[[], Path]) -> None:
@@ -175,7 +195,8 @@ def test_an_interrupted_take_costs_the_process_nothing(folders: Callable[[], Pat
 
 
 @pytest.mark.parametrize("kind", [Outbox, Inbox])
-def test_opening_and_closing(folders: Callable[[], Path], kind: Any) -> None:
+@pytest.mark.parametrize("times", LENGTHS)
+def test_opening_and_closing(folders: Callable[[], Path], kind: Any, times: int | None) -> None:
     folder = folders()
     old = Path(__file__).with_name("format_0_1") / kind.__name__.lower()
 
@@ -188,7 +209,7 @@ def test_opening_and_closing(folders: Callable[[], Path], kind: Any) -> None:
         with kind(folder) as again:
             assert len(again) == {Outbox: 3, Inbox: 5}[kind]
 
-    every_line(story)
+    every_line(story, times)
 
 
 def fork(child: Callable[[], object]) -> int:

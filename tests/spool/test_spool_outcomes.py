@@ -216,7 +216,7 @@ class TestRedrive:
 
     def test_another_body_with_the_same_id_is_parked_and_told(self, connection: Any, inbox: Inbox) -> None:
         session = connection.session()
-        for body in b"<one/>", b"<two/>", b"<one/>":
+        for body in b"<one/>", b"<two/>":
             session.send(WORK, marked("1", body))
         handled = Handled(connection, inbox)
         with handled.runtime:
@@ -224,7 +224,7 @@ class TestRedrive:
             handled.until(1)
         assert (handled.bodies, parked.body) == ([b"<one/>"], b"<two/>")
         assert [type(error) for error in handled.errors] == [ProtocolError]
-        assert (inbox.duplicates, len(inbox), handled.runtime.health.parked) == (1, 0, 1)
+        assert (len(inbox), handled.runtime.health.parked) == (0, 1)
         session.send(WORK, parked)
         again = Handled(connection, inbox)
         with again.runtime:

@@ -20,7 +20,7 @@ import pytest
 
 import mtosi_jms.spool
 from mtosi_jms.jms import JmsMessage, Queue
-from mtosi_jms.spool import Inbox, Outbox, SpoolFolder
+from mtosi_jms.spool import Inbox, Outbox, SpoolFolder, verify_folder
 
 WORK = Queue("WORK")
 SPOOL = str(Path(mtosi_jms.spool.__file__).parent)
@@ -164,7 +164,7 @@ def test_an_outbox_that_is_looked_at(folders: Callable[[], Path]) -> None:
                         outbox.confirm(message)
 
                 with turn.of(folder, confirm):
-                    assert looking.verify().damaged == []
+                    assert verify_folder(folder).damaged == []
 
                 def withdraw() -> None:
                     for one in looking.messages():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import random
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -454,3 +455,18 @@ def test_the_collector_is_as_it_was(enabled: bool, doc: Doc, package: str) -> No
             assert gc.isenabled() is enabled
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("length", [100, 10_000, 1_000_000])
+def test_the_time_does_not_depend_on_how_long_texts_are(length: int, doc: Doc) -> None:
+    """Twelve megabytes: from ten on it is asked whether one text is too long for libxml2."""
+    one = f"<me:me><me:location>{'x' * length}</me:location></me:me>"
+    mer = "mer:getAllManagedElementsResponse"
+    data = doc(f"<{mer}><mer:meList>@<me:me/></mer:meList></{mer}>").replace(
+        b"@", one.encode() * (12_000_000 // length)
+    )
+    begun = time.process_time()
+    parse_xml(data)
+    parsed = time.process_time()
+    assert len(xmlbind.decode(data).me_list.me) == 12_000_000 // length + 1
+    assert time.process_time() - parsed < 20 * (parsed - begun)

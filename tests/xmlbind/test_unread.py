@@ -438,7 +438,7 @@ def test_an_object_keeps_its_own_text_alone_and_only_until_it_is_read(monkeypatc
 
 
 def test_an_unread_batch_is_smaller_than_one_that_is_read() -> None:
-    data = document(300)
+    data = document(100)
     xmlbind.decode(data)
 
     def size(look: Look) -> int:

@@ -23,7 +23,8 @@ from mtosi_codegen.text import camel
 from mtosi_codegen.wsdl.model import Operation, Service
 from mtosi_jms.errors import SchemaError
 
-_OWN_PARAMETERS: Final = frozenset({"self", "request", "options", "batch_size"})
+_OWN_PARAMETERS: Final = frozenset({"self", "request", "options", "timeout", "batch_size"})
+_OPTIONS: Final = "_s.CallOptions.of(options, timeout)"
 _LIST_DEPTH: Final = 3
 _ITERATOR: Final = "Deprecated over JMS: an iterator stays open at the supplier. Ask for batches instead (C41)."
 
@@ -152,7 +153,7 @@ class _ServiceFile:
         ]
         items = (
             "self", f"request: {request} | None = None", "/", "*", *own, *parameters,
-            "options: _s.CallOptions | None = None",
+            "options: _s.CallOptions | None = None", "timeout: float | None = None",
         )  # fmt: skip
         yield from lines(Brackets(f"def {name}(", items), suffix=f" -> {result}:", indent=INDENT)
 
@@ -164,7 +165,7 @@ class _ServiceFile:
         documented = ((name, field.doc) for _, name, field in self._parameters(operation))
         yield from docstring(doc, INDENT * 2, documented, "Args")
         given = [f"{keyword}={name}" for keyword, name, _ in self._parameters(operation)]
-        call = Brackets("self.invoke(", ("request", "options", *given))
+        call = Brackets("self.invoke(", ("request", _OPTIONS, *given))
         yield from lines(call, prefix="return ", indent=INDENT * 2)
 
     def _batched(self, operation: Operation, request: str, response: str) -> Iterator[str]:
@@ -173,7 +174,7 @@ class _ServiceFile:
             "The same as several responses, in order, each with `batch_size` objects at most.", INDENT * 2
         )
         given = [f"{keyword}={name}" for keyword, name, _ in self._parameters(operation)]
-        call = Brackets("self.invoke_batches(", ("request", "batch_size", "options", *given))
+        call = Brackets("self.invoke_batches(", ("request", "batch_size", _OPTIONS, *given))
         yield from lines(call, prefix="return ", indent=INDENT * 2)
 
     def _view_class(self) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from mtosi_jms.errors import SelectorError
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage, Long
 from mtosi_jms.jms.selector.evaluate import compile_condition
 from mtosi_jms.jms.selector.nodes import (
@@ -102,6 +103,8 @@ def parse(text: str) -> Selector:
     Raises:
         SelectorError: the text is none; `position` tells where.
     """
+    if not isinstance(text, str):
+        raise SelectorError(f"a selector is text, not {type(text).__name__}")
     return Selector(text, parse_tree(text) if text.strip(_BLANKS) else None)
 
 

@@ -40,6 +40,7 @@ class _Notify(_s.BoundOperation["_fmw_notmsg.Notify", "None"]):
         topic: str | None = None,
         message: _fmw_notmsg.NotifyMessage | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> None:
         """Hands over notifications of a topic; nothing comes back.
 
@@ -47,7 +48,7 @@ class _Notify(_s.BoundOperation["_fmw_notmsg.Notify", "None"]):
             topic: The topic.
             message: What there is to tell.
         """
-        return self.invoke(request, options, topic=topic, message=message)
+        return self.invoke(request, _s.CallOptions.of(options, timeout), topic=topic, message=message)
 
 
 class _Aio(_a.AsyncView):

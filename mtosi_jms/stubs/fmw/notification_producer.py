@@ -57,6 +57,7 @@ class _Subscribe(_s.BoundOperation["_fmw_notmsg.SubscribeRequest", "_fmw_notmsg.
         topic: str | None = None,
         selector: _fmw_gen.QueryExpressionType | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _fmw_notmsg.SubscribeResponse:
         """Asks for the notifications of a topic that meet a condition.
 
@@ -65,7 +66,9 @@ class _Subscribe(_s.BoundOperation["_fmw_notmsg.SubscribeRequest", "_fmw_notmsg.
             topic: The topic; all of them when absent.
             selector: The condition that a notification must meet; none when absent.
         """
-        return self.invoke(request, options, consumer_epr=consumer_epr, topic=topic, selector=selector)
+        return self.invoke(
+            request, _s.CallOptions.of(options, timeout), consumer_epr=consumer_epr, topic=topic, selector=selector
+        )
 
     def batches(
         self,
@@ -77,10 +80,16 @@ class _Subscribe(_s.BoundOperation["_fmw_notmsg.SubscribeRequest", "_fmw_notmsg.
         topic: str | None = None,
         selector: _fmw_gen.QueryExpressionType | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _s.Batches[_fmw_notmsg.SubscribeResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
         return self.invoke_batches(
-            request, batch_size, options, consumer_epr=consumer_epr, topic=topic, selector=selector
+            request,
+            batch_size,
+            _s.CallOptions.of(options, timeout),
+            consumer_epr=consumer_epr,
+            topic=topic,
+            selector=selector,
         )
 
 
@@ -95,6 +104,7 @@ class _Unsubscribe(_s.BoundOperation["_fmw_notmsg.UnsubscribeRequest", "_fmw_not
         subscription_id: str | None = None,
         topic: str | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _fmw_notmsg.UnsubscribeResponse:
         """Ends a subscription.
 
@@ -102,7 +112,7 @@ class _Unsubscribe(_s.BoundOperation["_fmw_notmsg.UnsubscribeRequest", "_fmw_not
             subscription_id: The subscription.
             topic: The topic that is no longer wanted; all of them when absent.
         """
-        return self.invoke(request, options, subscription_id=subscription_id, topic=topic)
+        return self.invoke(request, _s.CallOptions.of(options, timeout), subscription_id=subscription_id, topic=topic)
 
     def batches(
         self,
@@ -113,9 +123,12 @@ class _Unsubscribe(_s.BoundOperation["_fmw_notmsg.UnsubscribeRequest", "_fmw_not
         subscription_id: str | None = None,
         topic: str | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _s.Batches[_fmw_notmsg.UnsubscribeResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
-        return self.invoke_batches(request, batch_size, options, subscription_id=subscription_id, topic=topic)
+        return self.invoke_batches(
+            request, batch_size, _s.CallOptions.of(options, timeout), subscription_id=subscription_id, topic=topic
+        )
 
 
 class _Aio(_a.AsyncView):

@@ -117,13 +117,14 @@ class _GetAllEquipment(_s.BoundOperation["_mri_eir.GetAllEquipmentRequest", "_mr
         *,
         me_or_eh_ref: _fmw_nam.NamingAttributeType | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _mri_eir.GetAllEquipmentResponse:
         """All equipment and holders below a managed element or a holder.
 
         Args:
             me_or_eh_ref: The managed element or the holder to look in.
         """
-        return self.invoke(request, options, me_or_eh_ref=me_or_eh_ref)
+        return self.invoke(request, _s.CallOptions.of(options, timeout), me_or_eh_ref=me_or_eh_ref)
 
     def batches(
         self,
@@ -133,9 +134,10 @@ class _GetAllEquipment(_s.BoundOperation["_mri_eir.GetAllEquipmentRequest", "_mr
         batch_size: int,
         me_or_eh_ref: _fmw_nam.NamingAttributeType | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _s.Batches[_mri_eir.GetAllEquipmentResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
-        return self.invoke_batches(request, batch_size, options, me_or_eh_ref=me_or_eh_ref)
+        return self.invoke_batches(request, batch_size, _s.CallOptions.of(options, timeout), me_or_eh_ref=me_or_eh_ref)
 
 
 class _GetAllSupportingEquipment(
@@ -150,13 +152,14 @@ class _GetAllSupportingEquipment(
         *,
         ptp_ref: _fmw_nam.NamingAttributeType | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _mri_eir.GetAllSupportingEquipmentResponse:
         """The equipment that a physical termination point rests on.
 
         Args:
             ptp_ref: The physical termination point.
         """
-        return self.invoke(request, options, ptp_ref=ptp_ref)
+        return self.invoke(request, _s.CallOptions.of(options, timeout), ptp_ref=ptp_ref)
 
     def batches(
         self,
@@ -166,9 +169,10 @@ class _GetAllSupportingEquipment(
         batch_size: int,
         ptp_ref: _fmw_nam.NamingAttributeType | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _s.Batches[_mri_eir.GetAllSupportingEquipmentResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
-        return self.invoke_batches(request, batch_size, options, ptp_ref=ptp_ref)
+        return self.invoke_batches(request, batch_size, _s.CallOptions.of(options, timeout), ptp_ref=ptp_ref)
 
 
 class _GetContainedEquipment(
@@ -183,13 +187,14 @@ class _GetContainedEquipment(
         *,
         eh_ref: _fmw_nam.NamingAttributeType | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _mri_eir.GetContainedEquipmentResponse:
         """The equipment and holders directly inside a holder.
 
         Args:
             eh_ref: The equipment holder.
         """
-        return self.invoke(request, options, eh_ref=eh_ref)
+        return self.invoke(request, _s.CallOptions.of(options, timeout), eh_ref=eh_ref)
 
     def batches(
         self,
@@ -199,9 +204,10 @@ class _GetContainedEquipment(
         batch_size: int,
         eh_ref: _fmw_nam.NamingAttributeType | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _s.Batches[_mri_eir.GetContainedEquipmentResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
-        return self.invoke_batches(request, batch_size, options, eh_ref=eh_ref)
+        return self.invoke_batches(request, batch_size, _s.CallOptions.of(options, timeout), eh_ref=eh_ref)
 
 
 class _GetEquipment(_s.BoundOperation["_mri_eir.GetEquipmentRequest", "_mri_eir.GetEquipmentResponse"]):
@@ -214,13 +220,14 @@ class _GetEquipment(_s.BoundOperation["_mri_eir.GetEquipmentRequest", "_mri_eir.
         *,
         equipment_or_eh_ref: _fmw_nam.NamingAttributeType | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _mri_eir.GetEquipmentResponse:
         """One piece of equipment or one holder, by its name.
 
         Args:
             equipment_or_eh_ref: Its name.
         """
-        return self.invoke(request, options, equipment_or_eh_ref=equipment_or_eh_ref)
+        return self.invoke(request, _s.CallOptions.of(options, timeout), equipment_or_eh_ref=equipment_or_eh_ref)
 
     def batches(
         self,
@@ -230,9 +237,12 @@ class _GetEquipment(_s.BoundOperation["_mri_eir.GetEquipmentRequest", "_mri_eir.
         batch_size: int,
         equipment_or_eh_ref: _fmw_nam.NamingAttributeType | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _s.Batches[_mri_eir.GetEquipmentResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
-        return self.invoke_batches(request, batch_size, options, equipment_or_eh_ref=equipment_or_eh_ref)
+        return self.invoke_batches(
+            request, batch_size, _s.CallOptions.of(options, timeout), equipment_or_eh_ref=equipment_or_eh_ref
+        )
 
 
 class _GetSupportedEquipment(
@@ -247,13 +257,14 @@ class _GetSupportedEquipment(
         *,
         equipment_name: _fmw_nam.NamingAttributeType | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _mri_eir.GetSupportedEquipmentResponse:
         """The equipment that rests on a piece of equipment.
 
         Args:
             equipment_name: The piece of equipment.
         """
-        return self.invoke(request, options, equipment_name=equipment_name)
+        return self.invoke(request, _s.CallOptions.of(options, timeout), equipment_name=equipment_name)
 
     def batches(
         self,
@@ -263,9 +274,12 @@ class _GetSupportedEquipment(
         batch_size: int,
         equipment_name: _fmw_nam.NamingAttributeType | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _s.Batches[_mri_eir.GetSupportedEquipmentResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
-        return self.invoke_batches(request, batch_size, options, equipment_name=equipment_name)
+        return self.invoke_batches(
+            request, batch_size, _s.CallOptions.of(options, timeout), equipment_name=equipment_name
+        )
 
 
 class _GetSupportingEquipment(
@@ -280,13 +294,14 @@ class _GetSupportingEquipment(
         *,
         equipment_name: _fmw_nam.NamingAttributeType | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _mri_eir.GetSupportingEquipmentResponse:
         """The equipment that a piece of equipment rests on.
 
         Args:
             equipment_name: The piece of equipment.
         """
-        return self.invoke(request, options, equipment_name=equipment_name)
+        return self.invoke(request, _s.CallOptions.of(options, timeout), equipment_name=equipment_name)
 
     def batches(
         self,
@@ -296,9 +311,12 @@ class _GetSupportingEquipment(
         batch_size: int,
         equipment_name: _fmw_nam.NamingAttributeType | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _s.Batches[_mri_eir.GetSupportingEquipmentResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
-        return self.invoke_batches(request, batch_size, options, equipment_name=equipment_name)
+        return self.invoke_batches(
+            request, batch_size, _s.CallOptions.of(options, timeout), equipment_name=equipment_name
+        )
 
 
 class _GetEquipmentIterator(
@@ -307,13 +325,18 @@ class _GetEquipmentIterator(
     """Operation getEquipmentIterator."""
 
     def __call__(
-        self, request: _mri_eir.GetEquipmentIteratorRequest | None = None, /, *, options: _s.CallOptions | None = None
+        self,
+        request: _mri_eir.GetEquipmentIteratorRequest | None = None,
+        /,
+        *,
+        options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _mri_eir.GetEquipmentIteratorResponse:
         """The next objects of an iterator. Over JMS answers come in batches instead and nobody needs this.
 
         Deprecated over JMS: an iterator stays open at the supplier. Ask for batches instead (C41).
         """
-        return self.invoke(request, options)
+        return self.invoke(request, _s.CallOptions.of(options, timeout))
 
     def batches(
         self,
@@ -322,9 +345,10 @@ class _GetEquipmentIterator(
         *,
         batch_size: int,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _s.Batches[_mri_eir.GetEquipmentIteratorResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
-        return self.invoke_batches(request, batch_size, options)
+        return self.invoke_batches(request, batch_size, _s.CallOptions.of(options, timeout))
 
 
 class _Aio(_a.AsyncView):

@@ -83,13 +83,14 @@ class _GetAllManagedElements(
         *,
         md_or_mlsn_ref: _fmw_nam.NamingAttributeType | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _mri_mer.GetAllManagedElementsResponse:
         """All managed elements, or those of one management domain or multi-layer subnetwork.
 
         Args:
             md_or_mlsn_ref: The management domain or multi-layer subnetwork to look in; all when absent.
         """
-        return self.invoke(request, options, md_or_mlsn_ref=md_or_mlsn_ref)
+        return self.invoke(request, _s.CallOptions.of(options, timeout), md_or_mlsn_ref=md_or_mlsn_ref)
 
     def batches(
         self,
@@ -99,9 +100,12 @@ class _GetAllManagedElements(
         batch_size: int,
         md_or_mlsn_ref: _fmw_nam.NamingAttributeType | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _s.Batches[_mri_mer.GetAllManagedElementsResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
-        return self.invoke_batches(request, batch_size, options, md_or_mlsn_ref=md_or_mlsn_ref)
+        return self.invoke_batches(
+            request, batch_size, _s.CallOptions.of(options, timeout), md_or_mlsn_ref=md_or_mlsn_ref
+        )
 
 
 class _GetAllManagedElementsPassingFilter(
@@ -119,6 +123,7 @@ class _GetAllManagedElementsPassingFilter(
         md_ref: _fmw_nam.NamingAttributeType | None = None,
         filter: _mri_mer.FilterType | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _mri_mer.GetAllManagedElementsPassingFilterResponse:
         """The managed elements that meet a condition on place, maker, product or life cycle stage.
 
@@ -126,7 +131,7 @@ class _GetAllManagedElementsPassingFilter(
             md_ref: The management domain to look in; all when absent.
             filter: The condition.
         """
-        return self.invoke(request, options, md_ref=md_ref, filter=filter)
+        return self.invoke(request, _s.CallOptions.of(options, timeout), md_ref=md_ref, filter=filter)
 
     def batches(
         self,
@@ -137,9 +142,12 @@ class _GetAllManagedElementsPassingFilter(
         md_ref: _fmw_nam.NamingAttributeType | None = None,
         filter: _mri_mer.FilterType | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _s.Batches[_mri_mer.GetAllManagedElementsPassingFilterResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
-        return self.invoke_batches(request, batch_size, options, md_ref=md_ref, filter=filter)
+        return self.invoke_batches(
+            request, batch_size, _s.CallOptions.of(options, timeout), md_ref=md_ref, filter=filter
+        )
 
 
 class _GetAllManagedElementsWrtOs(
@@ -155,6 +163,7 @@ class _GetAllManagedElementsWrtOs(
         os_ref: _fmw_nam.NamingAttributeType | None = None,
         md_ref: _fmw_nam.NamingAttributeType | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _mri_mer.GetAllManagedElementsWrtOsResponse:
         """The managed elements that one operations system manages.
 
@@ -162,7 +171,7 @@ class _GetAllManagedElementsWrtOs(
             os_ref: The operations system.
             md_ref: The management domain to look in; all when absent.
         """
-        return self.invoke(request, options, os_ref=os_ref, md_ref=md_ref)
+        return self.invoke(request, _s.CallOptions.of(options, timeout), os_ref=os_ref, md_ref=md_ref)
 
     def batches(
         self,
@@ -173,9 +182,12 @@ class _GetAllManagedElementsWrtOs(
         os_ref: _fmw_nam.NamingAttributeType | None = None,
         md_ref: _fmw_nam.NamingAttributeType | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _s.Batches[_mri_mer.GetAllManagedElementsWrtOsResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
-        return self.invoke_batches(request, batch_size, options, os_ref=os_ref, md_ref=md_ref)
+        return self.invoke_batches(
+            request, batch_size, _s.CallOptions.of(options, timeout), os_ref=os_ref, md_ref=md_ref
+        )
 
 
 class _GetManagedElement(_s.BoundOperation["_mri_mer.GetManagedElementRequest", "_mri_mer.GetManagedElementResponse"]):
@@ -188,13 +200,14 @@ class _GetManagedElement(_s.BoundOperation["_mri_mer.GetManagedElementRequest", 
         *,
         me_ref: _fmw_nam.NamingAttributeType | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _mri_mer.GetManagedElementResponse:
         """One managed element, by its name.
 
         Args:
             me_ref: Its name.
         """
-        return self.invoke(request, options, me_ref=me_ref)
+        return self.invoke(request, _s.CallOptions.of(options, timeout), me_ref=me_ref)
 
     def batches(
         self,
@@ -204,9 +217,10 @@ class _GetManagedElement(_s.BoundOperation["_mri_mer.GetManagedElementRequest", 
         batch_size: int,
         me_ref: _fmw_nam.NamingAttributeType | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _s.Batches[_mri_mer.GetManagedElementResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
-        return self.invoke_batches(request, batch_size, options, me_ref=me_ref)
+        return self.invoke_batches(request, batch_size, _s.CallOptions.of(options, timeout), me_ref=me_ref)
 
 
 class _Aio(_a.AsyncView):

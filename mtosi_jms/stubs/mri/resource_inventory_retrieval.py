@@ -46,6 +46,7 @@ class _GetInventory(_s.BoundOperation["_mri_rir.GetInventoryRequest", "_mri_rir.
         filter: _mri_rir.SimpleFilterType | None = None,
         diff_date_and_time: _dt.datetime | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _mri_rir.GetInventoryResponse:
         """The part of the inventory that a filter names, or what changed in it since a moment.
 
@@ -53,7 +54,9 @@ class _GetInventory(_s.BoundOperation["_mri_rir.GetInventoryRequest", "_mri_rir.
             filter: Which part; all of it when absent.
             diff_date_and_time: Asks only for what has changed since that moment.
         """
-        return self.invoke(request, options, filter=filter, diff_date_and_time=diff_date_and_time)
+        return self.invoke(
+            request, _s.CallOptions.of(options, timeout), filter=filter, diff_date_and_time=diff_date_and_time
+        )
 
     def batches(
         self,
@@ -64,9 +67,16 @@ class _GetInventory(_s.BoundOperation["_mri_rir.GetInventoryRequest", "_mri_rir.
         filter: _mri_rir.SimpleFilterType | None = None,
         diff_date_and_time: _dt.datetime | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _s.Batches[_mri_rir.GetInventoryResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
-        return self.invoke_batches(request, batch_size, options, filter=filter, diff_date_and_time=diff_date_and_time)
+        return self.invoke_batches(
+            request,
+            batch_size,
+            _s.CallOptions.of(options, timeout),
+            filter=filter,
+            diff_date_and_time=diff_date_and_time,
+        )
 
 
 class _Aio(_a.AsyncView):

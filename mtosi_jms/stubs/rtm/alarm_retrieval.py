@@ -56,13 +56,14 @@ class _GetActiveAlarms(_s.BoundOperation["_rtm_ar.GetActiveAlarmsRequest", "_rtm
         *,
         filter: _rtm_ar.ActiveAlarmFilterType | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _rtm_ar.GetActiveAlarmsResponse:
         """The active alarms that meet a condition.
 
         Args:
             filter: Which of them; all when absent.
         """
-        return self.invoke(request, options, filter=filter)
+        return self.invoke(request, _s.CallOptions.of(options, timeout), filter=filter)
 
     def batches(
         self,
@@ -72,9 +73,10 @@ class _GetActiveAlarms(_s.BoundOperation["_rtm_ar.GetActiveAlarmsRequest", "_rtm
         batch_size: int,
         filter: _rtm_ar.ActiveAlarmFilterType | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _s.Batches[_rtm_ar.GetActiveAlarmsResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
-        return self.invoke_batches(request, batch_size, options, filter=filter)
+        return self.invoke_batches(request, batch_size, _s.CallOptions.of(options, timeout), filter=filter)
 
 
 class _GetActiveAlarmsCount(
@@ -89,13 +91,14 @@ class _GetActiveAlarmsCount(
         *,
         filter: _rtm_ar.ActiveAlarmFilterType | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _rtm_ar.GetActiveAlarmsCountResponse:
         """How many active alarms meet a condition.
 
         Args:
             filter: Which of them to count; all when absent.
         """
-        return self.invoke(request, options, filter=filter)
+        return self.invoke(request, _s.CallOptions.of(options, timeout), filter=filter)
 
     def batches(
         self,
@@ -105,9 +108,10 @@ class _GetActiveAlarmsCount(
         batch_size: int,
         filter: _rtm_ar.ActiveAlarmFilterType | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _s.Batches[_rtm_ar.GetActiveAlarmsCountResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
-        return self.invoke_batches(request, batch_size, options, filter=filter)
+        return self.invoke_batches(request, batch_size, _s.CallOptions.of(options, timeout), filter=filter)
 
 
 class _Aio(_a.AsyncView):

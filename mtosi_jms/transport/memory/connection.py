@@ -61,6 +61,11 @@ class MemoryConnection(Connection):
         """The provider's, be `max_deliveries` set or not."""
         return self.provider.limits.dead_letter
 
+    def consumers(self, destination: Destination) -> int:
+        """See `Connection.consumers`."""
+        with self.provider.lock:
+            return self.provider.readers(destination)
+
     def start(self) -> None:
         """See `Connection.start`."""
         with self.provider.lock:

@@ -175,6 +175,13 @@ class MemoryProvider:
         """A queue, if anybody uses it."""
         return self._queues.get(destination)
 
+    def readers(self, destination: Destination) -> int:
+        """How many consumers a destination has."""
+        if destination.is_topic:
+            return sum(one.readers for one in self._subscriptions.get(destination, ()))
+        queue = self._queues.get(destination)
+        return queue.readers if queue is not None else 0
+
     def subscribe(self, subscription: Subscription) -> Subscription:
         """Enters a subscription; a durable one that is there already is taken up again, or replaced.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import threading
 import time
 from collections import deque
@@ -18,15 +20,24 @@ from mtosi_jms.transport.memory.queue import MessageQueue
 if TYPE_CHECKING:
     from mtosi_jms.transport.memory.session import MemorySession
 
+log = logging.getLogger(__name__)
+
+_UNREAD_FOR: Final = 1.0
+"""Seconds that a sender waits for room before it is told of a destination that nobody consumes."""
 _EXPIRY_LOOK: Final = 1.0
 """Seconds after which a sender that waits for room looks again: expiry makes room without telling anybody."""
 
 Coming: TypeAlias = Sequence[tuple[Destination, JmsMessage]]
 
 
-def send_deadline(provider: MemoryProvider) -> float | None:
-    """When a send of now is refused for want of room, by `time.monotonic`; None: never."""
-    patience = provider.limits.send_timeout
+def send_deadline(provider: MemoryProvider, timeout: float | None = None) -> float | None:
+    """When a send of now is refused for want of room, by `time.monotonic`; None: never.
+
+    Args:
+        provider: which has a limit of its own.
+        timeout: seconds that the sender has at most.
+    """
+    patience = min((one for one in (provider.limits.send_timeout, timeout) if one is not None), default=None)
     return None if patience is None else time.monotonic() + patience
 
 
@@ -53,7 +64,11 @@ def await_room(
         ResourceLimitError: the deadline has passed.
         InvalidDestinationError: a destination went meanwhile.
     """
+    tell_at = time.monotonic() + _UNREAD_FOR
     while (crowded := provider.crowded(coming, connection_id)) is not None:
+        if time.monotonic() >= tell_at and not crowded.readers:
+            log.warning("%s: full with %d messages, and nobody consumes it", crowded.destination, len(crowded))
+            tell_at = math.inf
         left = _EXPIRY_LOOK if deadline is None else min(deadline - time.monotonic(), _EXPIRY_LOOK)
         if left <= 0:
             raise ResourceLimitError(f"{crowded.destination}: full with {len(crowded)} messages")
@@ -101,10 +116,17 @@ class DeferredSends:
             self._thread = threading.Thread(target=self._run, name=name, daemon=True)
             self._thread.start()
 
-    def await_sent(self) -> None:
-        """Waits until all are sent, or have failed: what is sent now comes after them (A11)."""
+    def await_sent(self, deadline: float | None) -> None:
+        """Waits until all are sent, or have failed: what is sent now comes after them (A11).
+
+        Raises:
+            ResourceLimitError: the deadline has passed; see `send_deadline`.
+        """
         while self._items:
-            self._sent.wait()
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                raise ResourceLimitError(f"{self._items[0].destination}: full, and what was sent before waits for room")
+            self._sent.wait(None if left is None else min(left, threading.TIMEOUT_MAX))
 
     def _run(self) -> None:
         with self._session.provider.lock:

@@ -54,12 +54,17 @@ class MemorySession(Session):
         self._crowded: MessageQueue | None = None
 
     def send(
-        self, destination: Destination, message: JmsMessage, listener: CompletionListener | None = None
+        self,
+        destination: Destination,
+        message: JmsMessage,
+        listener: CompletionListener | None = None,
+        *,
+        timeout: float | None = None,
     ) -> JmsMessage:
         """See `Session.send`.
 
         Raises:
-            ResourceLimitError: the destination is full, and had no room within the provider's send timeout.
+            ResourceLimitError: the destination is full, and had no room in time, the provider's or the call's.
         """
         self.completions.check(message)
         with self.use, self.provider.lock:
@@ -69,7 +74,7 @@ class MemorySession(Session):
                 self._send_async(destination, message, listener)
                 return message
             if not self.transacted:
-                self._await_room([(destination, message)])
+                self._await_room([(destination, message)], timeout)
             return self.put(destination, message)
 
     def send_soon(self, destination: Destination, message: JmsMessage, *, can_wait: bool = False) -> JmsMessage | None:
@@ -305,13 +310,16 @@ class MemorySession(Session):
         else:
             self.confirm(self.completions.begin(message, listener), self.put(destination, message))
 
-    def _await_room(self, coming: Coming) -> None:
+    def _await_room(self, coming: Coming, timeout: float | None = None) -> None:
         """Waits, the lock released meanwhile, until bounded destinations have room."""
+        deadline = send_deadline(self.provider, timeout)
         if self._deferred:
             self.blocked = True
-            self._deferred.await_sent()
-            self.blocked = False
-        if not await_room(self.provider, coming, self.connection.id, send_deadline(self.provider), self._waits_at):
+            try:
+                self._deferred.await_sent(None if timeout is None else deadline)
+            finally:
+                self.blocked = False
+        if not await_room(self.provider, coming, self.connection.id, deadline, self._waits_at):
             raise IllegalStateError("the session is closed")
 
     def _waits_at(self, queue: MessageQueue | None) -> bool:

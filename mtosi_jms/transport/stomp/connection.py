@@ -28,6 +28,7 @@ from mtosi_jms.jms.selector import Selector
 from mtosi_jms.transport.base import AckMode, Connection
 from mtosi_jms.transport.completion import SendRules
 from mtosi_jms.transport.descriptor import Capability, ConnectionMetadata
+from mtosi_jms.transport.dropping import dropped
 from mtosi_jms.transport.listening import in_listener
 from mtosi_jms.transport.stomp.collecting import Collector
 from mtosi_jms.transport.stomp.consumer import StompConsumer
@@ -103,6 +104,10 @@ class StompConnection(Connection):
 
     def __repr__(self) -> str:
         return f"StompConnection({self._keeper.address}, {self.metadata.provider} {self.metadata.provider_version})"
+
+    def __del__(self) -> None:
+        if hasattr(self, "dialect") and not self._closing:
+            dropped(repr(self), self.close)
 
     def start(self) -> None:
         """See `Connection.start`."""
@@ -222,24 +227,34 @@ class StompConnection(Connection):
         headers, body = outgoing(self.dialect, self.address_of(destination), sent, reply)
         return sent, ("SEND", headers, body)
 
-    def transmit(self, frame: Frame, *, confirmed: bool) -> None:
-        """Sends a frame; waits for a connection where it was lost, and for the broker's answer if so wanted."""
+    def transmit(self, frame: Frame, *, confirmed: bool, timeout: float | None = None) -> None:
+        """Sends a frame; waits for a connection where it was lost, and for the broker's answer if so wanted.
+
+        Args:
+            frame: what is sent.
+            confirmed: whether the answer is waited for.
+            timeout: seconds that this may take, where that is less than the send time-out.
+        """
         self._send(
             lambda link, deadline: (
                 link.request([frame], deadline - time.monotonic()) if confirmed else link.post([frame], deadline)
-            )
+            ),
+            timeout,
         )
 
     def leave(self, frame: Frame, *, can_wait: bool) -> bool:
         """Has a frame sent soon, also on the next link where this one is lost before; see `Link.leave`."""
         return self.leftovers.leave(encode(*frame), can_wait=can_wait)
 
-    def submit(self, frame: Frame, on_settled: Callable[[MtosiError | None], object]) -> None:
+    def submit(
+        self, frame: Frame, on_settled: Callable[[MtosiError | None], object], timeout: float | None = None
+    ) -> None:
         """Sends a frame, and has it told later what became of it; see `Link.submit`."""
-        self._send(lambda link, deadline: link.submit(frame, on_settled, deadline))
+        self._send(lambda link, deadline: link.submit(frame, on_settled, deadline), timeout)
 
-    def _send(self, sending: Callable[[Link, float], None]) -> None:
-        deadline = time.monotonic() + self.options.send_timeout
+    def _send(self, sending: Callable[[Link, float], None], timeout: float | None) -> None:
+        longest = self.options.send_timeout
+        deadline = time.monotonic() + (longest if timeout is None else min(timeout, longest))
         while True:
             link = self._keeper.link(deadline)
             try:

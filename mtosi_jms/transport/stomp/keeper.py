@@ -7,7 +7,8 @@ import math
 import random
 import threading
 import time
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from mtosi_jms.errors import (
@@ -44,7 +45,6 @@ class Keeper:
 
     Attributes:
         address: of the broker that it is, or was last, connected to.
-        is_closed: whether it was closed.
     """
 
     def __init__(self, addresses: Sequence[Address], options: StompOptions, connection: StompConnection) -> None:
@@ -59,7 +59,13 @@ class Keeper:
         self._since = 0.0
         self._dialect: Dialect | None = None
         self._failed: MtosiError | None = None
-        self.is_closed = False
+        self._closed = threading.Event()
+        self._deadline: float | None = None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed."""
+        return self._closed.is_set()
 
     def open(self) -> Dialect:
         """Connects to the first broker that can be reached.
@@ -72,7 +78,8 @@ class Keeper:
         with self._connection.lock:
             self._link, self._trying = link, None
             self._since = time.monotonic()
-        threading.Thread(target=self._run, name=f"keeper-{self._connection.id}", daemon=True).start()
+        work = (weakref.ref(self), self._changed, self._closed)
+        threading.Thread(target=_look_after, args=work, name=f"keeper-{self._connection.id}", daemon=True).start()
         return self._dialect
 
     def link(self, deadline: float) -> Link:
@@ -101,7 +108,7 @@ class Keeper:
             deadline: by the monotonic clock.
         """
         with self._connection.lock:
-            self.is_closed = True
+            self._closed.set()
             link, trying = self._link, self._trying
             self._changed.notify_all()
         if trying is not None:
@@ -113,7 +120,7 @@ class Keeper:
 
     def check(self) -> None:
         """Raises TransportError where no broker could be reached again, IllegalStateError where it was closed."""
-        if self.is_closed:
+        if self._closed.is_set():
             raise IllegalStateError("the connection is closed")
         if self._failed is not None:
             kind = type(self._failed) if isinstance(self._failed, TransportError) else TransportError
@@ -130,57 +137,52 @@ class Keeper:
 
     # What follows runs in a thread of its own.
 
-    def _run(self) -> None:
+    def _look(self) -> tuple[float, Link | None] | None:
+        """Looks after the link. Gives the seconds until the next look, and the link whose loss ends them sooner; None:
+        nothing is to be looked after any more."""
+        if self._closed.is_set():
+            return None
         try:
-            self._keep()
+            return self._keep()
         except Exception as error:  # nobody else could tell those who wait that no connection will come
             log.exception("the connection cannot be looked after any more")
             self._give_up(TransportError(f"{self.address}: the connection was lost: {type(error).__name__}"))
+            return None
 
-    def _keep(self) -> None:
-        while True:
-            link = self._link
-            if link is not None and link.lost is None:
-                pause = link.watch(time.monotonic())
-                with self._connection.lock:
-                    if self.is_closed:
-                        return
-                    if link.lost is None:
-                        self._changed.wait(pause)
-            elif not self._renew():
-                return
-
-    def _renew(self) -> bool:
-        """Makes another link; False where that is not to be, or not to be had."""
-        lost = self._link.lost if self._link is not None else None
-        if self._was_closed():
-            return False
+    def _keep(self) -> tuple[float, Link | None] | None:
+        link = self._link
+        if link is not None and link.lost is None:
+            return link.watch(time.monotonic()), link
+        if self._deadline is not None:
+            return self._renew(self._deadline)
+        lost = link.lost if link is not None else None
         log.warning("%s", lost)
         if not self._options.reconnect:
-            return self._give_up(lost or TransportError("the connection was lost"))
+            self._give_up(lost or TransportError("the connection was lost"))
+            return None
         patience = self._options.reconnect_timeout
-        deadline = math.inf if patience is None else time.monotonic() + patience
+        self._deadline = math.inf if patience is None else time.monotonic() + patience
         if time.monotonic() - self._since >= self._pause:
             self._pause = 0.0  # else a broker that takes and drops us again and again would be hammered
-        while self._rest(deadline):
-            try:
-                link = self._restored()
-            except (AuthenticationError, ConfigError) as error:
-                return self._give_up(error)
-            except MtosiError as error:
-                log.info("not yet connected again: %s", error)
-                if time.monotonic() >= deadline:
-                    return self._give_up(error)
-            else:
-                return self._take(link)
-        return False
+        return self._rest(self._deadline)
 
-    def _rest(self, deadline: float) -> bool:
-        """Waits before an attempt: not at all before the first, then longer and longer; False where it was closed."""
+    def _renew(self, deadline: float) -> tuple[float, Link | None] | None:
+        """Makes one attempt at another link."""
+        try:
+            link = self._restored()
+        except MtosiError as error:
+            if isinstance(error, AuthenticationError | ConfigError) or time.monotonic() >= deadline:
+                self._give_up(error)
+                return None
+            log.info("not yet connected again: %s", error)
+            return self._rest(deadline)
+        return (0.0, link) if self._take(link) else None
+
+    def _rest(self, deadline: float) -> tuple[float, None]:
+        """The wait before an attempt: none at all before the first, then longer and longer."""
         seconds = min(self._pause * random.uniform(0.5, 1.0), max(deadline - time.monotonic(), 0.0))
         self._pause = min(max(self._pause * 2, _FIRST_PAUSE), _LAST_PAUSE)
-        with self._connection.lock:
-            return not self._changed.wait_for(lambda: self.is_closed, seconds)
+        return seconds, None
 
     def _restored(self) -> Link:
         """A new link with all that the old one had.
@@ -195,10 +197,6 @@ class Keeper:
             link.end(TransportError(f"{link.address}: not all of the connection could be made again: {error}"))
             raise
         return link
-
-    def _was_closed(self) -> bool:
-        with self._connection.lock:
-            return self.is_closed
 
     def _order(self) -> list[Address]:
         """The brokers, those after the one that was lost first."""
@@ -234,9 +232,10 @@ class Keeper:
 
     def _open(self, address: Address) -> Link:
         told = self._connection
-        link = Link(address, self._options, told.on_messages, told.on_lost, told.leftovers.keep)
+        hooks = _weakly(told.on_messages), _weakly(told.on_lost), _weakly(told.leftovers.keep)
+        link = Link(address, self._options, *hooks)
         with self._connection.lock:
-            if self.is_closed:
+            if self._closed.is_set():
                 raise IllegalStateError("the connection is closed")
             self._trying = link
         try:
@@ -252,19 +251,39 @@ class Keeper:
     def _take(self, link: Link) -> bool:
         with self._connection.lock:
             self._link, self._trying = link, None
-            self._since = time.monotonic()
+            self._since, self._deadline = time.monotonic(), None
             self._changed.notify_all()
             self._connection.wake_all()
-            closed = self.is_closed
+            closed = self._closed.is_set()
         log.info("%s: connected again", link.address)
         if closed:
             link.end(TransportError("the connection is closed"))
         return not closed
 
-    def _give_up(self, error: MtosiError) -> bool:
+    def _give_up(self, error: MtosiError) -> None:
         with self._connection.lock:
             self._failed = error
             self._trying = None
             self._changed.notify_all()
             self._connection.wake_all()
-        return False
+
+
+def _look_after(keeper: weakref.ref[Keeper], changed: threading.Condition, closed: threading.Event) -> None:
+    """Looks after a link, and keeps its connection while it looks alone: one that was dropped ends."""
+    while (alive := keeper()) is not None and (look := alive._look()) is not None:
+        del alive
+        seconds, link = look
+        with changed:
+            changed.wait_for(lambda link=link: closed.is_set() or (link is not None and link.lost), seconds)  # type: ignore[misc]
+
+
+def _weakly(method: Callable[..., object]) -> Callable[..., None]:
+    """Calls a method as long as there is its object, and does not keep that."""
+    known = weakref.WeakMethod(method)
+
+    def call(*args: object) -> None:
+        alive = known()
+        if alive is not None:
+            alive(*args)
+
+    return call

@@ -15,6 +15,7 @@ from mtosi_jms.errors import (
     AuthenticationError,
     ConfigError,
     LoginRefusedError,
+    MessageRefusedError,
     MtosiError,
     TransportError,
     UnansweredError,
@@ -35,8 +36,14 @@ _SILENCE: Final = 2.0
 
 _EARLY: Final = 3
 """How many times as often as promised a sign of life is given: ActiveMQ waits not a moment longer."""
+_SOON: Final = 5.0
+"""Seconds within which the thread that reads has told who waits why the link ended."""
 _LOOKS: Final = 8
 """Looks during the shortest interval between signs of life."""
+
+
+# Of the alerts of TLS that a broker sends for our certificate, or the lack of one.
+_CERTIFICATE_REFUSED: Final = ("CERTIFICATE", "ALERT_UNKNOWN_CA", "ALERT_ACCESS_DENIED", "ALERT_DECRYPT_ERROR")
 
 
 class Receipt:
@@ -139,7 +146,11 @@ class Link:
         except OSError as error:
             raise self._unreachable(error) from error
         try:
-            self._wire.send(encode("CONNECT", self._login()), deadline)
+            unsent: WriteError | None = None
+            try:
+                self._wire.send(encode("CONNECT", self._login()), deadline)
+            except WriteError as error:  # who hung up may have said why before
+                unsent = error
             if not self._connected.wait(deadline - time.monotonic()):
                 waited = f"{self._options.connect_timeout:g} s"
                 raise TransportError(f"{self.address}: no answer within {waited}; is it a STOMP port?")
@@ -149,9 +160,13 @@ class Link:
             if refused is not None:
                 raise refused
             if self._connected.lost:
+                if self._wire.failure is not None:
+                    raise self._unreachable(self._wire.failure)
+                asked = ", and does it want a certificate (cert_file)" if self.address.tls else ""
                 raise UnansweredError(
-                    f"{self.address}: it closed the connection unanswered; is it a STOMP port, with or without TLS?"
-                )
+                    f"{self.address}: it closed the connection unanswered; is it a STOMP port, with or without TLS"
+                    f"{asked}?"
+                ) from unsent
         except BaseException:
             self._wire.disconnect_socket()
             raise
@@ -211,11 +226,17 @@ class Link:
             self._check()
             self._receipts.update(receipts)
         try:
-            self._writer.send(b"".join(written), deadline)
+            try:
+                self._writer.send(b"".join(written), deadline)
+            except WriteError:
+                for receipt in receipts.values():
+                    if isinstance(self._reason, MessageRefusedError) and receipt.wait(_SOON) and receipt.refused:
+                        raise receipt.refused from None
+                raise
             for receipt in receipts.values():
                 if not receipt.wait(deadline - time.monotonic()):
                     raise UnknownOutcomeError(
-                        f"{self.address}: no receipt within {seconds:g} s: the outcome is unknown; the broker may be "
+                        f"{self.address}: no receipt within {seconds:.1f} s: the outcome is unknown; the broker may be "
                         "full or busy"
                     )
                 if receipt.refused is not None:
@@ -333,6 +354,9 @@ class Link:
                 f"{self.address}: its certificate is refused ({error.verify_message}); check ca_file, and that the "
                 "certificate is made out to this host"
             )
+        if isinstance(error, ssl.SSLError) and any(word in (error.reason or "") for word in _CERTIFICATE_REFUSED):
+            told = "refuses our certificate" if self._options.has_certificate else "wants a certificate, and got none"
+            return AuthenticationError(f"{self.address}: it {told} ({error.reason}); check cert_file and key_file")
         if isinstance(error, ssl.SSLError):
             return TransportError(f"{self.address}: TLS failed ({error.reason}); check port, ca_file and cert_file")
         reason = error.strerror or str(error) or type(error).__name__
@@ -364,8 +388,11 @@ class Link:
             return
         self._refused_last = refused
         self._was_refused.set()
+        reason = refused if isinstance(refused, TransportError) else TransportError(str(refused))
         with self._lock:  # nobody waits for it: should the broker hang up now, this is why
-            self._reason = refused if isinstance(refused, TransportError) else TransportError(str(refused))
+            self._reason = reason
+        if isinstance(reason, MessageRefusedError):  # its frame may still be on its way out
+            self.end(reason)
         if not self.headers:
             self._connected.settle(refused)
 
@@ -380,10 +407,12 @@ class Link:
         self._writer.end()
         with self._lock:
             self.lost = self._reason or TransportError(f"{self.address}: the connection was lost")
+            # Of several frames nobody knows which one was too large; sent again one by one, it is told.
+            refused = self.lost if isinstance(self.lost, MessageRefusedError) and len(self._receipts) == 1 else None
             waiting = [self._connected, *self._receipts.values()]
             self._receipts.clear()
         for receipt in waiting:
-            receipt.settle(receipt.refused, lost=True)
+            receipt.settle(receipt.refused or refused, lost=True)
         self._on_lost(self)
 
 

@@ -7,6 +7,7 @@ import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -86,19 +87,55 @@ class StompOptions:
         """The context for TLS connections: certificate and name of the broker are always checked.
 
         Raises:
-            ConfigError: a file that cannot be read, or is no certificate.
+            ConfigError: an option whose file cannot be read or holds something else, or whose password is missing or
+                wrong.
         """
         if self.ssl_context is not None:
             return self.ssl_context
+        if (self.key_file or self.key_password) and not self.cert_file:
+            raise ConfigError(f"option {'key_file' if self.key_file else 'key_password'}: it needs cert_file")
         try:
             context = ssl.create_default_context(cafile=self.ca_file or None)
-            if self.cert_file:
-                context.load_cert_chain(self.cert_file, self.key_file or None, lambda: self.key_password)
-        except (OSError, ssl.SSLError) as error:
-            named = ", ".join(name for name in (self.ca_file, self.cert_file, self.key_file) if name)
-            reason = error.strerror or type(error).__name__
-            raise ConfigError(f"TLS: {named}: {reason}; PEM files are wanted") from error
+        except (OSError, ValueError) as error:
+            raise _unusable("ca_file", self.ca_file, error) from error
+        if self.cert_file:
+            self._load_certificate(context)
         return context
+
+    @property
+    def has_certificate(self) -> bool:
+        """Whether we have one to show, as far as is known."""
+        return bool(self.cert_file) or self.ssl_context is not None
+
+    def _load_certificate(self, context: ssl.SSLContext) -> None:
+        asked = False
+
+        def password() -> str:
+            nonlocal asked
+            asked = True
+            return self.key_password
+
+        for name in ("cert_file", "key_file"):
+            if file := getattr(self, name):
+                try:
+                    Path(file).open("rb").close()
+                except OSError as error:
+                    raise _unusable(name, file, error) from error
+        key = self.key_file or self.cert_file
+        try:
+            context.load_cert_chain(self.cert_file, self.key_file or None, password)
+        except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+            if asked:
+                how = "it does not open" if self.key_password else "it is missing, and wanted for"
+                raise ConfigError(f"option key_password: {how} the key in {key}, which is encrypted") from None
+            if getattr(error, "reason", None) == "KEY_VALUES_MISMATCH":
+                raise ConfigError(f"option key_file: the key in {key} is not that of {self.cert_file}") from error
+            raise _unusable("cert_file and key_file" if self.key_file else "cert_file", key, error) from error
+
+
+def _unusable(option: str, file: str, error: OSError | ValueError) -> ConfigError:
+    reason = getattr(error, "strerror", None) or type(error).__name__
+    return ConfigError(f"option {option}: {file}: {reason}; a PEM file is wanted")
 
 
 def parse_url(url: str, given: Mapping[str, Any]) -> tuple[tuple[Address, ...], StompOptions]:

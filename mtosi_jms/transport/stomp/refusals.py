@@ -32,6 +32,7 @@ _WORDS: Final[tuple[tuple[tuple[str, ...], type[MtosiError]], ...]] = (
     (("is not authorized", "Security", "AMQ229032"), AuthenticationError),
     (("DestinationDoesNotExist", "InvalidDestination", "No durable subscription exists"), InvalidDestinationError),
     (("Durable consumer is in use",), IllegalStateError),
+    (("maximum data length", "maximum header size", "maximum number of headers"), MessageRefusedError),
     (("ResourceAllocation", "Usage Manager", "is full"), ResourceLimitError),
 )
 

@@ -37,7 +37,13 @@ class Sender:
         waiting, self._waiting = self._waiting, []
         return waiting
 
-    def send(self, destination: Destination, message: JmsMessage, listener: CompletionListener | None) -> JmsMessage:
+    def send(
+        self,
+        destination: Destination,
+        message: JmsMessage,
+        listener: CompletionListener | None,
+        timeout: float | None = None,
+    ) -> JmsMessage:
         """See `Session.send`. What is PERSISTENT, or goes to a temporary destination, is confirmed by the broker."""
         if listener is not None:
             self._completions.check_open()
@@ -46,10 +52,10 @@ class Sender:
         if self._transacted:
             self._waiting.append((frame, sent))
         elif listener is not None and confirmed:
-            self._submit(frame, message, sent, listener)
+            self._submit(frame, message, sent, listener, timeout)
             return message
         else:
-            self._transmit(frame, sent, confirmed=confirmed)
+            self._transmit(frame, sent, confirmed=confirmed, timeout=timeout)
         if listener is None:
             return sent
         self._completions.completed(message, sent, listener)
@@ -63,14 +69,21 @@ class Sender:
         sent, frame = self._connection.prepare(destination, message)
         return sent if self._connection.leave(frame, can_wait=can_wait) else None
 
-    def _transmit(self, frame: Frame, sent: JmsMessage, *, confirmed: bool) -> None:
+    def _transmit(self, frame: Frame, sent: JmsMessage, *, confirmed: bool, timeout: float | None) -> None:
         try:
-            self._connection.transmit(frame, confirmed=confirmed)
+            self._connection.transmit(frame, confirmed=confirmed, timeout=timeout)
         except UnknownOutcomeError as error:
             error.messages = (sent,)
             raise
 
-    def _submit(self, frame: Frame, message: JmsMessage, sent: JmsMessage, listener: CompletionListener) -> None:
+    def _submit(
+        self,
+        frame: Frame,
+        message: JmsMessage,
+        sent: JmsMessage,
+        listener: CompletionListener,
+        timeout: float | None,
+    ) -> None:
         pending = self._completions.begin(message, listener)
 
         def settled(error: MtosiError | None) -> None:
@@ -82,7 +95,7 @@ class Sender:
                 pending.fail(error)
 
         try:
-            self._connection.submit(frame, settled)
+            self._connection.submit(frame, settled, timeout)
         except BaseException:
             self._completions.withdraw(pending)
             raise

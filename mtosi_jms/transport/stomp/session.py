@@ -62,7 +62,12 @@ class StompSession(Session):
         self._sender = Sender(connection, self.completions, transacted=transacted)
 
     def send(
-        self, destination: Destination, message: JmsMessage, listener: CompletionListener | None = None
+        self,
+        destination: Destination,
+        message: JmsMessage,
+        listener: CompletionListener | None = None,
+        *,
+        timeout: float | None = None,
     ) -> JmsMessage:
         """See `Session.send`. What is PERSISTENT, or goes to a temporary destination, is confirmed by the broker.
 
@@ -75,7 +80,7 @@ class StompSession(Session):
         with self.use:
             with self.connection.lock:
                 self.check_open()
-            return self._sender.send(destination, message, listener)
+            return self._sender.send(destination, message, listener, timeout)
 
     def send_soon(self, destination: Destination, message: JmsMessage, *, can_wait: bool = False) -> JmsMessage | None:
         """See `Session.send_soon`. What is lost with its connection, and was not written, goes out on the next one."""

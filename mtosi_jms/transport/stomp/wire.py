@@ -56,7 +56,10 @@ class Wire(BaseTransport):  # type: ignore[misc]
     Attributes:
         heard: when something was received last, by the monotonic clock.
         said: when something was sent last.
+        failure: what TLS failed with after the handshake, where TLS 1.3 tells what it thinks of a certificate.
     """
+
+    failure: ssl.SSLError | None = None
 
     def __init__(
         self,
@@ -180,7 +183,9 @@ class Wire(BaseTransport):  # type: ignore[misc]
                 self._readable.select()
             except ssl.SSLWantWriteError:
                 self._writable.select()
-            except (OSError, ValueError):
+            except (OSError, ValueError) as error:
+                if isinstance(error, ssl.SSLError):
+                    self.failure = error
                 break
         return 0
 

@@ -178,7 +178,7 @@ def check(found: dict[str, Any]) -> None:
 
 @pytest.mark.slow
 def test_a_short_soak(children: list[Child], proxy: Any) -> None:
-    found = soak(children, proxy, seconds=12, period=4)
+    found = soak(children, proxy, seconds=6, period=2)
     assert found["cuts"] >= 2
     check(found)
 

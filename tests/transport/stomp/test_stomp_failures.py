@@ -208,25 +208,24 @@ class TestSignsOfLife:
         with pytest.raises(TransportError, match="no sign of life"):  # a slow machine makes it silent earlier
             wait_on()
 
-    def test_a_quiet_connection_lives(self, by_proxy: Any, queue: Queue) -> None:
-        connection = by_proxy(heart_beat=2.0, reconnect=False)
-        consumer = connection.session().consumer(queue)
-        assert consumer.receive(4.5) is None
-        connection.session().send(queue, persistent(1))
-        assert everything(consumer, 1) == [b"<n>1</n>"]
-
-    def test_a_slow_listener_does_not_cost_the_connection(self, by_proxy: Any, queue: Queue) -> None:
-        connection = by_proxy(heart_beat=2.0, reconnect=False)
-        done = threading.Event()
+    def test_a_quiet_connection_lives_and_one_with_a_slow_listener_too(self, by_proxy: Any, queue: Queue) -> None:
+        busy, quiet = (by_proxy(heart_beat=2.0, reconnect=False) for _ in range(2))
+        begun, done = threading.Event(), threading.Event()
 
         def on_message(delivery: Any) -> None:
-            assert not done.wait(4.5)
-            done.set()
+            begun.set()
+            assert done.wait(60)
 
-        connection.session(AckMode.AUTO).consumer(queue).listen(on_message)
-        connection.session().send(queue, persistent(1))
-        assert done.wait(60)
-        connection.session().send(queue, persistent(2))
+        busy.session(AckMode.AUTO).consumer(queue).listen(on_message)
+        busy.session().send(queue, persistent(1))
+        assert begun.wait(60)
+        other = Queue(f"{queue.name}.quiet")
+        consumer = quiet.session().consumer(other)
+        assert consumer.receive(4.5) is None
+        done.set()
+        for connection in (busy, quiet):
+            connection.session().send(other, persistent(2))
+        assert everything(consumer, 2) == [b"<n>2</n>"] * 2
 
 
 class TestConnecting:

@@ -58,6 +58,7 @@ class _ListOrders(
         from_: _dt.date | None = None,
         list: list[str] | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _com_example_shop_messages.ListOrdersResponse:
         """Orders that meet all conditions.
 
@@ -66,7 +67,9 @@ class _ListOrders(
         Args:
             customer_id: Whose orders.
         """
-        return self.invoke(request, options, customer_id=customer_id, from_=from_, list=list)
+        return self.invoke(
+            request, _s.CallOptions.of(options, timeout), customer_id=customer_id, from_=from_, list=list
+        )
 
     def batches(
         self,
@@ -78,9 +81,12 @@ class _ListOrders(
         from_: _dt.date | None = None,
         list: list[str] | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> _s.Batches[_com_example_shop_messages.ListOrdersResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
-        return self.invoke_batches(request, batch_size, options, customer_id=customer_id, from_=from_, list=list)
+        return self.invoke_batches(
+            request, batch_size, _s.CallOptions.of(options, timeout), customer_id=customer_id, from_=from_, list=list
+        )
 
 
 class _Notify(_s.BoundOperation["_com_example_shop_messages.Notify", "None"]):
@@ -93,9 +99,10 @@ class _Notify(_s.BoundOperation["_com_example_shop_messages.Notify", "None"]):
         *,
         event: list[_com_example_shop_messages.EventType] | None = None,
         options: _s.CallOptions | None = None,
+        timeout: float | None = None,
     ) -> None:
         """Tell the shop what happened."""
-        return self.invoke(request, options, event=event)
+        return self.invoke(request, _s.CallOptions.of(options, timeout), event=event)
 
 
 class _Aio(_a.AsyncView):

@@ -1,0 +1,48 @@
+"""What becomes of objects that hold sockets and threads, and are dropped without `close`: they are closed, and told."""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import logging
+import threading
+import warnings
+from collections.abc import Callable
+
+log = logging.getLogger(__name__)
+
+
+def is_open(session: object) -> bool:
+    """Whether a session is open; what stands in for one, in tests, has nothing to be closed."""
+    return not getattr(session, "is_closed", True)
+
+
+def dropped(what: str, close: Callable[[], object]) -> None:
+    """Closes an object that nobody refers to any more, and warns with a ResourceWarning; for `__del__`.
+
+    Args:
+        what: names the object, without a secret.
+        close: closes it, in another thread.
+    """
+    close_aside(close)
+    warnings.warn(f"{what} was dropped without being closed", ResourceWarning, stacklevel=2)
+
+
+def close_aside(close: Callable[[], object]) -> None:
+    """Closes something in another thread.
+
+    The garbage collector may run in any thread, with any lock held: so this takes none, not even that of `threading`.
+    """
+
+    def start() -> None:
+        threading.Thread(target=_close, args=(close,), name="closes-dropped", daemon=True).start()
+
+    with contextlib.suppress(RuntimeError):  # at the end of the process, with which all of it ends
+        _thread.start_new_thread(start, ())
+
+
+def _close(close: Callable[[], object]) -> None:
+    try:
+        close()
+    except Exception as error:  # noqa: BLE001 - nobody is left to be told
+        log.debug("what was dropped did not close: %s", type(error).__name__)

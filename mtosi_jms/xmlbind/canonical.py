@@ -1,0 +1,233 @@
+"""The exclusive canonical form of an element, which is how unknown elements are kept.
+
+libxml2 can write it, but copies all namespaces in scope for each element, writes namespace names as they are (a `&`
+among them), and has no form for relative ones. lxml's elements do not tell the prefixes of attributes: XPath does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from lxml import etree
+
+from mtosi_jms.errors import ForbiddenXmlError
+from mtosi_jms.namespaces import XML
+from mtosi_jms.xmlbind.registry import XSI_TYPE
+from mtosi_jms.xmlbind.scopes import Scopes, attributes_of, declared_by
+
+_PREFIX = re.compile(r"(?<![\w.\-])[\d.\-]*+([^\W\d][\w.\-]*+):(?=[^\W\d]|\*)")
+
+Spaces = dict[str, str]
+"""Namespaces by prefix, the default one's empty."""
+Undo = list[tuple[str, str | None]]
+"""Prefixes that a start tag declares, with what they stood for before."""
+
+
+def canonical(element: etree._Element, scopes: Scopes) -> bytes:
+    """An element with every namespace that it needs, in UTF-8; comments and processing instructions are left out.
+
+    Needed are the namespaces of its names, and of the prefixes that its content refers to (`xsi:type="v:T"`,
+    `/me:me[1]`) as far as they are declared.
+
+    Args:
+        element: an element of any lxml parser.
+        scopes: of its document.
+
+    Raises:
+        ForbiddenXmlError: it holds entity references.
+    """
+    referred = _referred(element)
+    own = scopes.of(element).among(referred) if referred else {}
+    if len(element):
+        if referred:
+            referred &= {prefix for _, (prefix, _) in etree.iterwalk(element, events=("start-ns",))}
+        return _tree(element, referred, own).encode()
+    name, tag, _ = _start(element, {}, own)
+    text = element.text
+    return f"{tag}{_escaped(text)}</{name}>".encode() if text else f"{tag}</{name}>".encode()
+
+
+def declaration(prefix: str, namespace: str) -> str:
+    """A namespace declaration as an attribute, a blank before it.
+
+    Args:
+        prefix: empty for the default namespace.
+        namespace: its name, any text.
+    """
+    return f' xmlns{":" if prefix else ""}{prefix}="{_attribute_text(namespace)}"'
+
+
+def _tree(apex: etree._Element, referred: set[str], own: Spaces) -> str:
+    """An element with others in it.
+
+    Args:
+        apex: the element.
+        referred: prefixes that are declared in it, and that content refers to.
+        own: what it has to declare beside the namespaces of its names.
+    """
+    in_force: Spaces = {}
+    name, tag, undo = _start(apex, in_force, own)
+    parts = [tag, _escaped(apex.text or "")]
+    put = parts.append
+    above: list[tuple[etree._Element, str, Undo, Iterator[etree._Element]]] = []
+    node, children = apex, iter(apex)
+    names: dict[tuple[str, str | None], tuple[str, str]] = {}
+    while True:
+        for child in children:
+            tag, text = child.tag, child.text
+            if type(tag) is not str:  # a comment or an instruction
+                put(_escaped(child.tail or ""))
+                continue
+            key = (tag, child.prefix)
+            namespace, called = names.get(key) or names.setdefault(key, _name(child))
+            plain = not referred and in_force.get(key[1] or "", "") == namespace and not child.keys()
+            if plain and not len(child):  # most elements are no more than a name and a text
+                put(f"<{called}>{_escaped(text)}</{called}>" if text else f"<{called}></{called}>")
+                if tail := child.tail:
+                    put(_escaped(tail))
+                continue
+            above.append((node, name, undo, children))
+            node, name, undo, children = child, called, [], iter(child)
+            if plain:
+                put(f"<{name}>")
+            else:
+                name, tag, undo = _start(child, in_force, _own(child, referred) if referred else {})
+                put(tag)
+            if text:
+                put(_escaped(text))
+            break
+        else:
+            put(f"</{name}>")
+            for prefix, before in undo:
+                if before is None:
+                    del in_force[prefix]
+                else:
+                    in_force[prefix] = before
+            if not above:
+                return "".join(parts)
+            if tail := node.tail:
+                put(_escaped(tail))
+            node, name, undo, children = above.pop()
+
+
+def _own(node: etree._Element, referred: set[str]) -> Spaces:
+    """What an element itself declares of some prefixes."""
+    declared = declared_by(node)
+    return {prefix: space for prefix, space in declared.items() if prefix in referred} if declared else declared
+
+
+def _name(node: etree._Element) -> tuple[str, str]:
+    """The namespace of an element, and its name as it is written."""
+    tag, prefix = str(node.tag), node.prefix
+    namespace, _, local = tag[1:].rpartition("}") if tag[0] == "{" else ("", "", tag)
+    return namespace, f"{prefix}:{local}" if prefix else local
+
+
+def _start(node: etree._Element, in_force: Spaces, own: Spaces) -> tuple[str, str, Undo]:
+    """The name of an element, its start tag, and what that declares.
+
+    Args:
+        node: the element.
+        in_force: what was declared around it; what it declares is added.
+        own: what it has to declare beside the namespaces of its names, if that is not in force.
+    """
+    namespace, name = _name(node)
+    prefix = node.prefix or ""
+    undo: Undo = []
+    if in_force.get(prefix, "") != namespace:
+        undo.append((prefix, in_force.get(prefix)))
+        in_force[prefix] = namespace
+    attributes = _attributes(node, in_force, undo) if node.keys() else ""
+    for prefix, namespace in own.items():
+        if in_force.get(prefix, "") != namespace:
+            undo.append((prefix, in_force.get(prefix)))
+            in_force[prefix] = namespace
+    if not undo:
+        return name, f"<{name}{attributes}>", undo
+    if len(undo) == 1:
+        declared = declaration(undo[0][0], in_force[undo[0][0]])
+    else:
+        undo.sort()
+        declared = "".join([declaration(prefix, in_force[prefix]) for prefix, _ in undo])
+    return name, f"<{name}{declared}{attributes}>", undo
+
+
+def _attributes(node: etree._Element, in_force: Spaces, undo: Undo) -> str:
+    """The attributes of an element, by namespace and name."""
+    given = attributes_of(node)
+    if len(given) == 1 and given[0][0][0] != "{":
+        return f' {given[0][0]}="{_attribute_text(given[0][1])}"'
+    written: list[tuple[str, str, str]] = []
+    for at, (tag, text) in enumerate(given, start=1):
+        if tag[0] != "{":
+            written.append(("", tag, f' {tag}="{_attribute_text(text)}"'))
+            continue
+        namespace, _, local = tag[1:].rpartition("}")
+        prefix = "xml" if namespace == XML else _nth_name(at)(node).partition(":")[0]
+        if namespace != XML and in_force.get(prefix) != namespace:
+            undo.append((prefix, in_force.get(prefix)))
+            in_force[prefix] = namespace
+        written.append((namespace, local, f' {prefix}:{local}="{_attribute_text(text)}"'))
+    if len(written) > 1:
+        written.sort()
+    return "".join([attribute for _, _, attribute in written])
+
+
+@lru_cache(256)
+def _nth_name(at: int) -> Any:
+    """What tells the name, prefix included, of an element's attribute; they are numbered from 1."""
+    return etree.XPath(f"name(@*[{at}])", smart_strings=False, regexp=False)
+
+
+def _attribute_text(text: str) -> str:
+    if text.isalnum():
+        return text
+    if "&" in text:
+        text = text.replace("&", "&amp;")
+    if "<" in text:
+        text = text.replace("<", "&lt;")
+    if '"' in text:
+        text = text.replace('"', "&quot;")
+    if text.isprintable():
+        return text
+    return text.replace("\t", "&#x9;").replace("\n", "&#xA;").replace("\r", "&#xD;")
+
+
+def _escaped(text: str) -> str:
+    if "&" in text:
+        text = text.replace("&", "&amp;")
+    if "<" in text:
+        text = text.replace("<", "&lt;")
+    if ">" in text:
+        text = text.replace(">", "&gt;")
+    return text.replace("\r", "&#xD;") if "\r" in text else text
+
+
+def _referred(apex: etree._Element) -> set[str]:
+    """Prefixes that content, not names, may refer to; the empty one where an xsi:type refers to the default namespace.
+
+    Raises:
+        ForbiddenXmlError: there are entity references.
+    """
+    found: set[str] = set()
+    for node in apex.iter() if len(apex) else (apex,):
+        if node.tag is etree.Entity:
+            raise ForbiddenXmlError("entity references are not allowed", line=apex.sourceline)
+        if isinstance(node.tag, str):
+            text = node.text
+            if text and ":" in text:
+                found.update(_PREFIX.findall(text))
+            if node.keys():
+                for name, text in attributes_of(node):
+                    if ":" in text:
+                        found.update(_PREFIX.findall(text))
+                    elif name == XSI_TYPE:
+                        found.add("")
+        tail = node.tail
+        if tail and ":" in tail and node is not apex:
+            found.update(_PREFIX.findall(tail))
+    found.discard("xml")
+    return found

@@ -1,0 +1,116 @@
+"""Namespaces in scope: looked up in time that grows with what an element declares, not with all that is in scope."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+from lxml import etree
+
+from mtosi_jms.namespaces import clark
+
+_MOST_KNOWN: Final = 4096
+_FEW: Final = 16
+_ATTRIBUTES: Final = etree.XPath("@*", regexp=False)
+_OF_ONE: Final = ("start-ns", "start")
+
+
+class Scope:
+    """The namespaces in scope of an element, by prefix, the default one's empty.
+
+    Args:
+        own: what the element declares; an empty namespace takes the default one away.
+        outer: what is in scope around it.
+    """
+
+    __slots__ = ("_known", "_outer", "_own")
+
+    def __init__(self, own: dict[str, str], outer: Scope | None) -> None:
+        self._own = own
+        self._outer = outer
+        self._known: dict[str, str | None] = dict(own)
+
+    def find(self, prefix: str) -> str | None:
+        """The namespace of a prefix; None where it is not declared."""
+        known = self._known
+        if prefix not in known:
+            scope = self._outer
+            while scope is not None and prefix not in scope._known:
+                scope = scope._outer
+            known[prefix] = scope._known[prefix] if scope is not None else None
+        return known[prefix]
+
+    def among(self, prefixes: AbstractSet[str]) -> dict[str, str]:
+        """Those of some prefixes that are declared, with their namespaces."""
+        if len(prefixes) <= _FEW:
+            return {prefix: space for prefix in prefixes if (space := self.find(prefix)) is not None}
+        found: dict[str, str] = {}
+        scope: Scope | None = self
+        while scope is not None:
+            for prefix in scope._own.keys() & prefixes:
+                found.setdefault(prefix, scope._own[prefix])
+            scope = scope._outer
+        return found
+
+
+_NOTHING: Final = Scope({}, None)
+
+
+class Scopes:
+    """The scopes of one document's elements. Those of parents are remembered, up to a bound, for their children to
+    share."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[etree._Element, Scope] = {}
+
+    def of(self, element: etree._Element) -> Scope:
+        """The namespaces in scope of an element of the document."""
+        parent = element.getparent()
+        outer = self._known.get(parent) if parent is not None else _NOTHING
+        return _inside(element, outer if outer is not None else self._remembered(parent))
+
+    def qname(self, text: str, element: etree._Element) -> str | None:
+        """The Clark name that a qualified name means in the scope of an element; None if its prefix is not declared."""
+        prefix, colon, local = text.strip().rpartition(":")
+        namespace = self.of(element).find(prefix)
+        if (colon and not (prefix and namespace)) or "{" in local or "}" in local:
+            return None
+        return clark(namespace or "", local)
+
+    def _remembered(self, node: etree._Element | None) -> Scope:
+        steps: list[etree._Element] = []
+        while node is not None and node not in self._known:
+            steps.append(node)
+            node = node.getparent()
+        scope = self._known[node] if node is not None else _NOTHING
+        if len(self._known) + len(steps) > _MOST_KNOWN:
+            self._known.clear()
+        for step in reversed(steps):
+            scope = self._known[step] = _inside(step, scope)
+        return scope
+
+
+def _inside(element: etree._Element, outer: Scope) -> Scope:
+    """The scope of an element inside another one."""
+    own = declared_by(element)
+    return Scope(own, outer) if own else outer
+
+
+def declared_by(element: etree._Element) -> dict[str, str]:
+    """The namespaces that an element itself declares, by prefix."""
+    own: dict[str, str] = {}
+    for event, found in etree.iterwalk(element, events=_OF_ONE):
+        if event == "start":
+            break
+        own[found[0]] = found[1]
+    return own
+
+
+def attributes_of(element: etree._Element) -> list[tuple[str, str]]:
+    """The attributes of an element, Clark name and text; of many in linear time, which lxml's own list is not."""
+    if len(element.keys()) <= _FEW:
+        found: list[tuple[str, str]] = element.items()
+        return found
+    return [(text.attrname, str(text)) for text in _ATTRIBUTES(element)]

@@ -1,0 +1,149 @@
+"""A supplier keeps all its threads whatever its provider does while they answer, and each request is answered."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import mtosi_jms.supplier
+from mtosi_jms.errors import (
+    AuthenticationError,
+    ProtocolError,
+    SendTimeoutError,
+    SpoolError,
+    TransportError,
+    UnknownOutcomeError,
+)
+from mtosi_jms.jms import JmsMessage, Queue
+from mtosi_jms.spool import Inbox
+from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
+from mtosi_jms.testing import SUPPLIER, exchange
+from mtosi_jms.transport.memory.session import MemorySession
+
+THREADS = 3
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mtosi_jms.supplier, "_FIRST_PAUSE", 0.0)
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Has some calls of one method fail, of those that a supplier's threads make."""
+
+    def fail(method: str, errors: list[Exception], *, after: int = 0) -> None:
+        real, left, calls = getattr(MemorySession, method), iter(errors), itertools.count()
+
+        def flaky(session: Any, *args: Any, **options: Any) -> Any:
+            if threading.current_thread().name.startswith("supplier-") and next(calls) >= after:
+                for error in left:
+                    raise error
+            return real(session, *args, **options)
+
+        monkeypatch.setattr(MemorySession, method, flaky)
+
+    return fail
+
+
+def supplier_threads() -> int:
+    return sum(thread.name.startswith("supplier-") for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize("error", [TransportError("cut"), UnknownOutcomeError("cut"), AuthenticationError("cut")])
+@pytest.mark.parametrize("times", [1, 5])
+@pytest.mark.parametrize("method", ["send", "acknowledge"])
+@pytest.mark.parametrize("batches", [False, True])
+def test_a_failure_costs_no_thread_and_no_answer(
+    failing: Any, small_ems: Any, ne1: Any, numbers: Any, method: str, batches: bool, times: int, error: Exception
+) -> None:
+    reported: list[Exception] = []
+    failing(method, [error] * times)
+    with exchange([small_ems()], threads=THREADS, supplier={"on_error": reported.append}) as pair:
+        stub = pair.stub(ManagedElementRetrieval)
+        if batches:
+            found = [numbers(batch) for batch in stub.get_all_managed_elements.batches(batch_size=2)]
+            assert found == [[1, 2], [3, 4], [5]]
+        else:
+            assert stub.get_managed_element(me_ref=ne1).me is not None
+        stub.get_managed_element(me_ref=ne1)
+        while len(reported) < times:
+            pass
+        assert supplier_threads() == THREADS
+    assert reported == [error] * times
+
+
+def test_a_failure_between_batches(failing: Any, small_ems: Any, numbers: Any) -> None:
+    """Batches that went out before come twice, with the same content."""
+    failing("send", [TransportError("cut"), SendTimeoutError(1.0)], after=2)
+    with exchange([small_ems(9)], threads=THREADS) as pair:
+        batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
+        assert [numbers(batch) for batch in batches] == [[number] for number in range(1, 10)]
+        assert supplier_threads() == THREADS
+
+
+@pytest.mark.parametrize("raised", [SystemExit, GeneratorExit, KeyboardInterrupt, ZeroDivisionError])
+def test_nothing_that_a_handler_raises_ends_a_thread(ne1: Any, raised: type[BaseException]) -> None:
+    class Ems(ManagedElementRetrieval.Supplier):
+        def get_managed_element(self, request: Any, context: Any) -> Any:
+            raise raised
+
+    with exchange([Ems()], threads=1) as pair:
+        for _ in range(2):
+            with pytest.raises(Exception, match=raised.__name__):
+                pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1)
+
+
+def test_a_refusal_that_cannot_be_sent_ends_no_thread(failing: Any, small_ems: Any, ne1: Any) -> None:
+    failing("send", [ValueError("nobody has foreseen this")])
+    with exchange([small_ems()], threads=1) as pair, pair.connection.session() as session:
+        session.send(pair.destination, JmsMessage(body=b"<torn", reply_to=Queue("FAILURE.OS")))
+        assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1).me is not None
+
+
+@pytest.mark.parametrize("times", [1, 4])
+def test_an_inbox_without_room_costs_no_thread(
+    tmp_path: Any, small_ems: Any, ne1: Any, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors: Iterator[Exception] = iter([SpoolError("inbox", "no room")] * times)
+    real = Inbox.land
+
+    def land(inbox: Inbox, message: Any) -> bool:
+        for error in errors:
+            raise error
+        return real(inbox, message)
+
+    monkeypatch.setattr(Inbox, "land", land)
+    reported: list[Exception] = []
+    with (
+        Inbox(tmp_path / "inbox") as inbox,
+        exchange([small_ems()], supplier={"inbox": inbox, "on_error": reported.append}) as pair,
+    ):
+        assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1).me is not None
+    assert [str(error) for error in reported] == ["inbox: no room"] * times
+
+
+@pytest.mark.parametrize("batches", [False, True])
+def test_a_request_that_nobody_could_answer_is_not_carried_out(
+    mtosi_exchange: Any, small_ems: Any, ne1: Any, batches: bool
+) -> None:
+    """Without JMSReplyTo the work would be for nothing: it is told, and not done."""
+    ems, reported = small_ems(), list[Exception]()
+    pair = mtosi_exchange()
+    stub = pair.stub(ManagedElementRetrieval)
+    if batches:
+        stub.get_all_managed_elements.batches(batch_size=1)
+    else:
+        stub.get_managed_element.batches(me_ref=ne1, batch_size=1)
+    message = dataclasses.replace(pair.scripted.take().message, reply_to=None)
+    supplier = mtosi_jms.supplier.Supplier(pair.connection, SUPPLIER, [ems], on_error=reported.append)
+    supplier.answer(message, pair.connection.session())
+    assert ems.contexts == []
+    [error] = reported
+    assert isinstance(error, ProtocolError)
+    assert "JMSReplyTo" in str(error)

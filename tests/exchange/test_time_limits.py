@@ -1,0 +1,324 @@
+"""A call takes the time that it was given: sending, standing in line and waiting for room included; and says why."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import mtosi_jms as mtosi
+from mtosi_jms.errors import (
+    ConfigError,
+    IncompleteBatchError,
+    MtosiError,
+    ReplyTimeoutError,
+    ResourceLimitError,
+    TransportError,
+    UnknownOutcomeError,
+)
+from mtosi_jms.jms import JmsMessage, Queue
+from mtosi_jms.service import CallOptions
+from mtosi_jms.spool import Outbox
+from mtosi_jms.stubs.fmw.notification_consumer import NotificationConsumer
+from mtosi_jms.stubs.fmw.notmsg import NotifyMessage
+from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
+from mtosi_jms.stubs.nra.alm import Alarm
+from mtosi_jms.testing import ManualClock, exchange, gap
+
+WAYS = ["blocking", "asyncio"]
+FULL = "queue:FULL"
+EVENT = NotifyMessage(common_event_information=[Alarm(object_type="ME")])
+_names = itertools.count()
+
+
+def called(way: str, call: Callable[[Any], Any], stub: Any) -> Any:
+    """What a call comes to, by a thread or by a coroutine."""
+    if way == "blocking":
+        found = call(stub)
+        return [*found] if hasattr(found, "__next__") else found
+
+    async def wait() -> Any:
+        found = call(stub.aio)
+        return [one async for one in found] if hasattr(found, "__anext__") else await found
+
+    return asyncio.run(wait())
+
+
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "one reply": lambda stub: stub.get_all_managed_elements(timeout=0.05),
+    "one reply, by options": lambda stub: stub.get_all_managed_elements(options=CallOptions(timeout=0.05)),
+    "batches": lambda stub: stub.get_all_managed_elements.batches(batch_size=1, timeout=0.05),
+    "a file": lambda stub: stub.get_all_managed_elements.bulk(file_location_uri="file:///tmp/x", timeout=0.05),
+}
+
+
+@pytest.fixture
+def crowded(caplog: pytest.LogCaptureFixture) -> Iterator[mtosi.Requestor]:
+    """A requestor on a provider that has room for one message at a destination; FULL is full."""
+    connection = mtosi.connect(f"memory:crowded-{next(_names)}", capacity=1)
+    connection.session().send(Queue("FULL"), JmsMessage(body=b"<x/>"))
+    with connection, mtosi.Requestor(connection, sender_uri="queue:ANSWERS") as requestor:
+        yield requestor
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_waiting_for_a_reply(way: str, call: Any) -> None:
+    with exchange() as pair:
+        with pytest.raises(ReplyTimeoutError) as caught:
+            called(way, call, pair.stub(ManagedElementRetrieval))
+        assert pair.requestor.pending == 0
+    told = str(caught.value)
+    assert told.startswith(
+        "getAllManagedElements to queue:SUPPLIER.OS: no reply within 0.05 s, total clock; nothing came"
+    )
+    assert told.count("queue:REQUESTOR.OS") == 1
+    assert caught.value.clock == "total"
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_waiting_for_room(way: str, call: Any, crowded: mtosi.Requestor) -> None:
+    """Without the time of the call it would wait for ever."""
+    with pytest.raises(ReplyTimeoutError) as caught:
+        called(way, call, ManagedElementRetrieval(crowded, FULL))
+    told = str(caught.value)
+    assert told.startswith(
+        "getAllManagedElements to queue:FULL: no reply within 0.05 s, total clock; the request was not"
+    )
+    assert "full with 1 messages" in told
+    assert "nobody consumes queue:FULL" in told
+    assert isinstance(caught.value.__cause__, ResourceLimitError)
+    assert crowded.pending == 0
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_time_of_a_requestor_holds_for_sending_too(way: str) -> None:
+    connection = mtosi.connect(f"memory:crowded-{next(_names)}", capacity=1)
+    connection.session().send(Queue("FULL"), JmsMessage(body=b"<x/>"))
+    limits = mtosi.Limits(total=0.05)
+    with connection, mtosi.Requestor(connection, sender_uri="queue:ANSWERS", limits=limits) as requestor:
+        stub = ManagedElementRetrieval(requestor, FULL)
+        with pytest.raises(ReplyTimeoutError, match="the request was not sent"):
+            called(way, lambda stub: stub.get_all_managed_elements(), stub)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("stored", [False, True], ids=["sent", "stored and sent"])
+def test_a_call_that_nobody_answers(way: str, stored: bool, tmp_path: Any) -> None:
+    connection = mtosi.connect(f"memory:crowded-{next(_names)}", capacity=1)
+    connection.session().send(Queue("FULL"), JmsMessage(body=b"<x/>"))
+    outbox = Outbox(tmp_path / "outbox") if stored else None
+    with connection, mtosi.Requestor(connection, sender_uri="queue:ANSWERS", outbox=outbox) as requestor:
+        stub = NotificationConsumer(requestor, FULL)
+        with pytest.raises(ResourceLimitError, match=r"notify to queue:FULL: not sent within 0.05 s: .*full with 1"):
+            called(way, lambda stub: stub.notify(topic="T", message=EVENT, timeout=0.05), stub)
+        if outbox is not None:
+            assert len(outbox.unconfirmed()) == 1
+            outbox.close()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_standing_in_line(way: str, crowded: mtosi.Requestor, background: Any, patience: float) -> None:
+    """Another call is being sent, and has more time."""
+    stub = ManagedElementRetrieval(crowded, FULL)
+    other = background(lambda: stub.get_all_managed_elements(timeout=patience))
+    while not crowded._session.blocked:  # type: ignore[attr-defined]
+        assert not other.done()
+    with pytest.raises(ReplyTimeoutError, match="the request was not sent: another request"):
+        called(way, CALLS["one reply"], stub)
+    with pytest.raises(TransportError, match=r"not sent within 0\.05 s: another request"):
+        called(
+            way, lambda stub: stub.notify(topic="T", message=EVENT, timeout=0.05), NotificationConsumer(crowded, FULL)
+        )
+    crowded.close()
+    with pytest.raises(MtosiError):
+        other.result(patience)
+
+
+def test_coroutines_that_stand_in_line(crowded: mtosi.Requestor, patience: float) -> None:
+    """The sending thread is at work for another one; the loop sees to it that nobody waits longer than he wants to."""
+    stub = ManagedElementRetrieval(crowded, FULL)
+
+    async def ask() -> list[Any]:
+        first = asyncio.create_task(stub.aio.get_all_managed_elements(timeout=patience))
+        while not crowded._session.blocked:  # type: ignore[attr-defined]
+            await asyncio.sleep(0)
+        one_way = NotificationConsumer(crowded, FULL).aio.notify(topic="T", message=EVENT, timeout=0.05)
+        calls = [stub.aio.get_all_managed_elements(timeout=0.05) for _ in range(3)]
+        ended = await asyncio.gather(*calls, one_way, return_exceptions=True)
+        assert not first.done()
+        first.cancel()
+        return ended
+
+    *calls, one_way = asyncio.run(ask())
+    assert [type(one) for one in calls] == [ReplyTimeoutError] * 3
+    assert {str(one).partition(" (")[0].partition(", total clock; ")[2].partition(";")[0] for one in calls} == {
+        "the request stands in line, or is being sent"
+    }
+    assert isinstance(one_way, TransportError)
+    assert "notify to queue:FULL: not sent within 0.05 s" in str(one_way)
+    assert crowded.pending <= 1
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        (UnknownOutcomeError("no receipt"), "whether the request was sent is unknown: no receipt"),
+        (TransportError("the connection is lost"), "the request was not sent: the connection is lost"),
+    ],
+)
+def test_a_provider_that_needs_all_the_time(raised: TransportError, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told from one that fails before."""
+    with exchange() as pair:
+        stub = pair.stub(ManagedElementRetrieval)
+
+        def late(destination: Any, message: Any, *, timeout: float) -> Any:
+            threading.Event().wait(timeout)
+            raise raised
+
+        def at_once(destination: Any, message: Any, *, timeout: float) -> Any:
+            raise raised
+
+        monkeypatch.setattr(pair.requestor._session, "send", late)
+        with pytest.raises(ReplyTimeoutError, match=said):
+            stub.get_all_managed_elements(timeout=0.05)
+        monkeypatch.setattr(pair.requestor._session, "send", at_once)
+        with pytest.raises(type(raised)) as caught:
+            stub.get_all_managed_elements(timeout=60)
+        assert caught.value is raised
+
+
+def test_the_first_reply_is_waited_for_from_when_the_request_was_sent(
+    small_ems: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A limit for the peer is no limit for the way to it."""
+    clock = ManualClock()
+    with exchange([small_ems(2)], clock=clock, limits=mtosi.Limits(first_reply=5, total=None)) as pair:
+        send = pair.requestor._session.send
+
+        def slow(destination: Any, message: Any) -> Any:
+            clock.advance(100)
+            return send(destination, message)
+
+        monkeypatch.setattr(pair.requestor._session, "send", slow)
+        batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
+        ticket: Any = batches._ticket
+        assert ticket.exchange.deadline[0] - ticket.time(clock.now) == 5
+        assert sum(1 for _ in batches) == 2
+
+
+def test_what_sending_took_is_not_there_for_the_replies(small_ems: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = ManualClock()
+    with exchange(clock=clock) as pair:
+        send = pair.requestor._session.send
+
+        def slow(destination: Any, message: Any, *, timeout: float) -> Any:
+            assert timeout > 9
+            clock.advance(9.99)
+            return send(destination, message)
+
+        monkeypatch.setattr(pair.requestor._session, "send", slow)
+        began = time.monotonic()
+        monkeypatch.setattr(pair.requestor._pump, "_clock", lambda: clock.now + time.monotonic() - began)
+        with pytest.raises(ReplyTimeoutError, match="no reply within 10 s, total clock"):
+            pair.stub(ManagedElementRetrieval).get_all_managed_elements(timeout=10)
+        assert time.monotonic() - began < 9
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_nobody_there_is_told_and_waited_for(way: str, small_ems: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """A supplier that starts later answers."""
+    url = f"memory:nobody-{next(_names)}"
+    with mtosi.connect(url) as own, mtosi.connect(url) as other:
+        late = mtosi.Supplier(other, "queue:LATE", services=[small_ems(3)], reply_policy=lambda _: True)
+
+        class Starter(logging.Handler):
+            def emit(self, record: logging.LogRecord) -> None:
+                told.append(record.getMessage())
+                threading.Thread(target=late.start).start()
+
+        told: list[str] = []
+        handler = Starter(logging.WARNING)
+        logging.getLogger("mtosi_jms.tickets").addHandler(handler)
+        with mtosi.Requestor(own, sender_uri="queue:ANSWERS") as requestor:
+            began = time.monotonic()
+            found = called(
+                way, lambda stub: stub.get_all_managed_elements(), ManagedElementRetrieval(requestor, "queue:LATE")
+            )
+        logging.getLogger("mtosi_jms.tickets").removeHandler(handler)
+        assert time.monotonic() - began >= 1
+        assert len(found.me_list.me) == 3
+        assert told == [
+            "getAllManagedElements to queue:LATE: nobody consumes the destination, a second after the request was sent"
+        ]
+        late.stop()
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("consumed", [False, True])
+def test_the_error_says_whether_anybody_is_there(way: str, consumed: bool, caplog: pytest.LogCaptureFixture) -> None:
+    with mtosi.connect(f"memory:nobody-{next(_names)}") as connection:
+        consumer = connection.session().consumer(Queue("X")) if consumed else None
+        with mtosi.Requestor(connection, sender_uri="queue:ANSWERS") as requestor:
+            stub = ManagedElementRetrieval(requestor, "queue:X")
+            with pytest.raises(ReplyTimeoutError) as caught:
+                called(way, CALLS["one reply"], stub)
+        assert ("nobody consumes queue:X" in str(caught.value)) == (consumer is None)
+    assert not caplog.records  # it took less than a second
+
+
+def test_a_sender_that_waits_for_room_where_nobody_reads(
+    crowded: mtosi.Requestor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("mtosi_jms.transport.memory.room._UNREAD_FOR", 0.02)
+    monkeypatch.setattr("mtosi_jms.transport.memory.room._EXPIRY_LOOK", 0.01)
+    with pytest.raises(ReplyTimeoutError):
+        ManagedElementRetrieval(crowded, FULL).get_all_managed_elements(timeout=0.1)
+    assert [one.getMessage() for one in caplog.records] == ["queue:FULL: full with 1 messages, and nobody consumes it"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_came_of_an_incomplete_reply(way: str, small_ems: Any) -> None:
+    with exchange([small_ems(6)], tamper=lambda replies: gap(replies, at=3)) as pair:
+        stub = pair.stub(ManagedElementRetrieval)
+        with pytest.raises(IncompleteBatchError) as caught:
+            called(way, lambda stub: stub.get_all_managed_elements.batches(batch_size=1, timeout=0.1), stub)
+    asked, told, _ = str(caught.value).split("; ", 2)
+    assert asked == "getAllManagedElements to queue:SUPPLIER.OS: incomplete reply: the total time-out fired"
+    assert told.startswith("5 batches came within ")
+    assert "missing batches 4;" in str(caught.value)
+    assert sorted(caught.value.batches) == [5, 6]
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan")])
+def test_no_time_at_all_is_refused(timeout: float) -> None:
+    with exchange() as pair:
+        with pytest.raises(ConfigError, match="more than 0"):
+            pair.stub(ManagedElementRetrieval).get_all_managed_elements(timeout=timeout)
+        with pytest.raises(ConfigError, match="more than 0"):
+            pair.stub(NotificationConsumer).notify(topic="T", message=EVENT, timeout=timeout)
+
+
+def test_the_time_of_a_call_wins_over_that_of_its_options(small_ems: Any) -> None:
+    options = CallOptions(timeout=60, priority=7)
+    with exchange() as pair, pytest.raises(ReplyTimeoutError, match=r"within 0\.05 s"):
+        pair.stub(ManagedElementRetrieval).get_all_managed_elements(options=options, timeout=0.05)
+    assert CallOptions.of(options, 5) == CallOptions(timeout=5, priority=7)
+    assert CallOptions.of(None, None) == CallOptions()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.0123, "0.012"), (0.5, "0.5"), (1.2345, "1.2"), (9.96, "10"), (59.9996, "60"), (3600.2, "3600")],
+)
+def test_seconds_are_rounded(seconds: float, text: str) -> None:
+    from mtosi_jms.patterns import rounded
+
+    assert rounded(seconds) == text

@@ -1,0 +1,147 @@
+"""An ingest that is killed, its Java process with it, leaves the old tables or the new ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+pytest.importorskip("pyspark")
+
+from mtosi_jms.spark.ingest import IngestOptions, ingest
+from mtosi_jms.spark.snapshots import Snapshot
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+
+COMMAND = [sys.executable, "-m", "mtosi_jms", "ingest", "--object", "ALL", "--cores", "2"]
+ELEMENTS = 40
+
+
+@dataclass
+class Rounds:
+    """Two landings of one network, whose tables differ in every row and in their number, and the folder of tables."""
+
+    folder: Path
+
+    @property
+    def out(self) -> Path:
+        return self.folder / "out"
+
+    def landing(self, name: str) -> Path:
+        return self.folder / name
+
+    def start(self, name: str) -> subprocess.Popen[bytes]:
+        command = [*COMMAND, str(self.landing(name)), "--out", str(self.out)]
+        # A group of its own, so that Java and Spark's workers die in the same moment.
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+
+    def writes(self) -> bool:
+        """Whether a job has written something."""
+        return any(self.out.glob("_staging-*/objectType=*/*.parquet"))
+
+    def generation(self) -> str:
+        """Which landing's tables are there, after what a reader does first; fails where they are mixed or none."""
+        tables = Snapshot(self.out).tables
+        rows = {name: pq.read_table(folder, columns=["name_text"]).to_pylist() for name, folder in tables.items()}
+        names = {row["name_text"].partition("/")[0] for table in rows.values() for row in table}
+        summary = json.loads((self.out / "_report/summary.json").read_text())
+        (sequence,) = summary["sequences"]
+        assert names == {f"MD={sequence['correlation_id']}"}
+        assert {name: len(table) for name, table in rows.items()} == summary["rows"]
+        return str(sequence["correlation_id"])
+
+
+@pytest.fixture
+def rounds(tmp_path: Path, envelopes: Any) -> Rounds:
+    made = Rounds(tmp_path)
+    for name, inner in (("a", "eq"), ("b", "ptp")):
+        made.landing(name).mkdir()
+        parts = {
+            "eq": "<inv:ehList><inv:ehInv><inv:ehNm>/r</inv:ehNm><inv:ehAttrs/></inv:ehInv></inv:ehList>",
+            "ptp": "<inv:ptpList><inv:ptpInv><inv:ptpNm>/p</inv:ptpNm><inv:ptpAttrs/></inv:ptpInv></inv:ptpList>",
+        }
+        elements = "".join(
+            f"<inv:meInv><inv:meNm>{number}</inv:meNm><inv:meAttrs/>{parts[inner]}</inv:meInv>"
+            for number in range(ELEMENTS)
+        )
+        domain = (
+            f"<inv:mdList><inv:md><inv:mdNm>{name}</inv:mdNm><inv:meList>{elements}</inv:meList></inv:md></inv:mdList>"
+        )
+        (made.landing(name) / "1.xml").write_text(envelopes.inventory(domain, cid=name))
+    return made
+
+
+def reached(job: subprocess.Popen[bytes], moment: Callable[[], bool]) -> bool:
+    """Wait for a moment; whether it came before the job's end."""
+    while not moment():
+        with suppress(subprocess.TimeoutExpired):
+            job.wait(timeout=0.001)
+            return False
+    return True
+
+
+def passed(moment: float) -> bool:
+    return time.monotonic() >= moment
+
+
+def kill_when(job: subprocess.Popen[bytes], moment: Callable[[], bool]) -> bool:
+    """Kill a job with all that it started when a moment has come; whether it came before the job's end."""
+    if not reached(job, moment):
+        return False
+    os.killpg(job.pid, signal.SIGKILL)
+    return job.wait() != 0
+
+
+def test_killed_as_it_writes_and_as_it_swaps(rounds: Rounds, spark: Any) -> None:
+    """Two kills for each run of the suite; the moments in between are those of `make endurance` and of test_swap."""
+    ingest(IngestOptions(landing=rounds.landing("a"), out=rounds.out, object_type="ALL"), spark=spark)
+    assert rounds.generation() == "a"
+    assert kill_when(rounds.start("b"), rounds.writes)
+    assert rounds.writes(), "killed in the middle"
+    assert rounds.generation() == "a"
+    assert kill_when(rounds.start("b"), lambda: any(rounds.out.glob("_staging-*/_report/summary.json")))
+    assert rounds.generation() in ("a", "b")
+    ingest(IngestOptions(landing=rounds.landing("b"), out=rounds.out, object_type="ALL"), spark=spark)
+    assert rounds.generation() == "b"
+    assert sorted(path.name for path in rounds.out.iterdir() if path.name.startswith("_")) == ["_report"]
+
+
+@pytest.mark.endurance
+def test_twenty_kills_leave_the_old_tables_or_the_new_ones(rounds: Rounds) -> None:
+    began = time.monotonic()
+    assert rounds.start("a").wait() == 0
+    seconds = time.monotonic() - began
+    kills, name = 0, "b"
+    rng = random.Random(14)
+    while kills < 20:
+        before = rounds.generation()
+        # Every other kill waits for the tables to be there, or most would come while Java starts.
+        late = kills % 2 == 1
+        delay = rng.uniform(0, seconds / 10 if late else seconds)
+        job = rounds.start(name)
+        if late:
+            reached(job, rounds.writes)
+        moment = time.monotonic() + delay
+        kills += kill_when(job, partial(passed, moment))
+        found = rounds.generation()
+        assert found in (before, name)
+        name = "a" if found == "b" else "b"
+    assert rounds.start(name).wait() == 0
+    assert rounds.generation() == name
+    assert sorted(path.name for path in rounds.out.iterdir() if path.name.startswith("_")) == ["_report"]

@@ -1,0 +1,138 @@
+"""What is dropped without `close` is told, and gives its threads and sockets back; what is used is not dropped."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mtosi_jms as mtosi
+from mtosi_jms.jms import JmsMessage, Queue
+from mtosi_jms.runtime import ConsumerRuntime
+from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
+from mtosi_jms.stubs.nrf.me import ManagedElementType
+from mtosi_jms.testing import REQUESTOR, SUPPLIER, connect_privately
+from mtosi_jms.transport import Connection
+
+PATIENCE = 20.0
+DESCRIPTORS = Path("/proc/self/fd")
+WORK = Queue("DROPPED")
+
+
+def until(true: Callable[[], bool]) -> None:
+    watch, deadline = threading.Event(), time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < deadline, "it did not come to that"
+        gc.collect()
+        watch.wait(0.01)
+
+
+def held() -> tuple[int, set[threading.Thread]]:
+    return len(list(DESCRIPTORS.iterdir())), set(threading.enumerate())
+
+
+def listening(connection: Connection) -> object:
+    consumer = connection.session().consumer(WORK)
+    consumer.listen(lambda delivery: None)
+    connection.start()
+    return consumer
+
+
+def sending(connection: Connection) -> object:
+    session = connection.session()
+    session.send_async(Queue("DROPPED.SENT"), JmsMessage(body=b"x")).result(PATIENCE)
+    return session
+
+
+USES: dict[str, Callable[[Connection], object]] = {
+    "nothing": lambda connection: None,
+    "listening": listening,
+    "sending": sending,
+    "receiving": lambda connection: connection.session().consumer(WORK).receive(0.01),
+    "requestor": lambda connection: mtosi.Requestor(connection, sender_uri="queue:OS"),
+    "supplier": lambda connection: mtosi.Supplier(connection, WORK, [ManagedElementRetrieval.Supplier()]).start(3),
+    "publisher": lambda connection: mtosi.Publisher(connection, {"Inventory": "topic:T"}, sender_uri="queue:OS"),
+    "subscriber": lambda connection: mtosi.Subscriber(connection, mtosi.Topic("DROPPED")),
+    "runtime": lambda connection: ConsumerRuntime(connection, WORK, lambda *_: None, parking="queue:P").start(),
+}
+
+
+ROLES = {
+    "requestor": "a Requestor",
+    "supplier": "Supplier(queue:DROPPED)",
+    "publisher": "a Publisher",
+    "subscriber": "a Subscriber",
+    "runtime": "a ConsumerRuntime",
+}
+
+
+@pytest.fixture
+def warned() -> Iterator[Callable[[], list[str]]]:
+    """What ResourceWarnings say."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ResourceWarning)
+        yield lambda: [str(one.message) for one in caught]
+
+
+@pytest.mark.broker
+@pytest.mark.skipif(not DESCRIPTORS.is_dir(), reason="descriptors are counted in /proc")
+@pytest.mark.parametrize("use", USES)
+def test_a_dropped_connection(activemq: Any, warned: Callable[[], list[str]], use: str) -> None:
+    before = held()
+    made: list[Any] = [mtosi.connect(activemq.endpoints.url("stomp")) for _ in range(3)]
+    made += [USES[use](one) for one in made]
+    del made
+    until(lambda: held()[1] <= before[1] and held()[0] <= before[0])
+    assert sum("StompConnection" in one for one in warned()) == 3
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_dropped_role(warned: Callable[[], list[str]], role: str) -> None:
+    """Its connection stays open, and has nothing of it any more."""
+    before = held()[1]
+    with connect_privately() as connection:
+        made: list[Any] = [USES[role](connection)]
+        del made
+        until(lambda: held()[1] <= before and not connection._sessions)
+        assert warned() == [f"{ROLES[role]} was dropped without being closed"]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_what_was_closed_is_not_told(warned: Callable[[], list[str]], role: str) -> None:
+    """Nor what ended with its connection."""
+    for close in (True, False):
+        with connect_privately() as connection:
+            made: list[Any] = [USES[role](connection)]
+            if close:
+                getattr(made[0], "close", getattr(made[0], "stop", getattr(made[0], "drain", None)))()
+        until(lambda: not connection._sessions)
+        del made
+    gc.collect()
+    assert warned() == []
+
+
+def test_batches_keep_what_receives_them(warned: Callable[[], list[str]], small: Any) -> None:
+    """Who iterates needs neither stub nor requestor at hand."""
+    with connect_privately() as connection, mtosi.Supplier(connection, SUPPLIER, [small]):
+        requestor = mtosi.Requestor(connection, sender_uri=REQUESTOR)
+        batches = ManagedElementRetrieval(requestor, SUPPLIER).get_all_managed_elements.batches(batch_size=1)
+        del requestor
+        gc.collect()
+        assert len(list(batches)) == 4
+        del batches
+        gc.collect()
+
+
+@pytest.fixture
+def small() -> ManagedElementRetrieval.Supplier:
+    class Ems(ManagedElementRetrieval.Supplier):
+        def get_all_managed_elements(self, request: Any, context: Any) -> Iterator[ManagedElementType]:
+            yield from (ManagedElementType() for _ in range(4))
+
+    return Ems()
