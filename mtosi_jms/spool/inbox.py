@@ -104,8 +104,9 @@ class Inbox:
             SpoolError: one cannot be read.
         """
         with self._store.lock:
-            doubtful = [(one.key, self._store.read_or_set_aside(one.number)) for one in self._store.messages(_DOUBT)]
-            return [InboxEntry(key, message) for key, message in doubtful if message is not None]
+            doubtful = self._store.messages(_DOUBT)
+            read = [(one.key, self._store.read_or_set_aside(one.number, one.key)) for one in doubtful]
+            return [InboxEntry(key, message) for key, message in read if message is not None]
 
     @property
     def dead(self) -> list[DeadMessage]:
@@ -168,15 +169,15 @@ class Inbox:
 
     def _claim(self) -> InboxEntry | None:
         """A message that nobody has, which is ours from now on."""
-        query = f"SELECT number, key, owner, conflict FROM message WHERE state = 'landed' AND {OPEN} ORDER BY number"
-        claim = "UPDATE message SET owner = ? WHERE number = ? AND state = 'landed' AND (owner IS NULL OR owner = ?)"
-        me = self._store.me
-        while (row := self._store.first(query, self._is_free)) is not None:
+        query = f"SELECT number, key, owner, conflict FROM message WHERE state = 'landed' AND {OPEN}"
+        claim = "UPDATE message SET owner = ? WHERE key = ? AND state = 'landed' AND (owner IS NULL OR owner = ?)"
+        me, number = self._store.me, 0
+        while (row := self._store.first(f"{query} AND number > {number} ORDER BY number", self._is_free)) is not None:
             number, key, _, conflict = row
-            message = self._store.read_or_set_aside(number)
+            message = self._store.read_or_set_aside(number, key)
             if message is None:
                 continue
-            if self._store.write(partial(self._is_changed, claim, me, number, me), sync=False):
+            if self._store.write(partial(self._is_changed, claim, me, key, me), sync=False):
                 return InboxEntry(key, message, bool(conflict))
         return None
 
@@ -275,13 +276,21 @@ class Inbox:
         Raises:
             SpoolError: that cannot be noted.
         """
-        statement = "UPDATE message SET state = 'doubt', owner = NULL WHERE key = ? AND state = 'handed'"
+        query = "SELECT number FROM message WHERE key = ? AND state = 'handed'"
+        statement = "UPDATE message SET state = 'doubt', owner = NULL WHERE number = ?"
+
+        def work() -> list[int]:
+            found = [int(number) for (number,) in self._store.execute(query, key)]
+            for number in found:
+                self._store.execute(statement, number)
+            return found
+
         with self._store.lock:
-            if not self._store.write(lambda: self._is_changed(statement, key), sync=False):
-                return
-            self._out.discard(key)
-            ((number,),) = self._store.read("SELECT number FROM message WHERE key = ?", key)
-        self._tell(number, key)
+            found = self._store.write(work, sync=False)
+            if found:
+                self._out.discard(key)
+        for number in found:
+            self._tell(number, key)
 
     def set_aside(self, key: str, reason: str) -> None:
         """A message is not to be handed out any more, and stays; `dead` lists it.
@@ -332,7 +341,9 @@ class Inbox:
         if self._on_doubt is None:
             return
         try:
-            self._on_doubt(InboxEntry(key, self._store.message(number)))
+            message = self._store.read_or_set_aside(number, key)
+            if message is not None:  # else others that share the inbox know by now what became of it
+                self._on_doubt(InboxEntry(key, message))
         except Exception:
             log.exception("on_doubt failed")
 

@@ -70,7 +70,10 @@ class SpoolFolder:
             JournalDamageError: it is not as it was stored.
             ConfigError: there is none of this key.
         """
-        return self._store.message(self.find(key).number)
+        message = self._store.message(self.find(key).number, key)
+        if message is None:
+            raise ConfigError(f"{key}: no message of this key is here any more")
+        return message
 
     def redrive(self, key: str) -> None:
         """Have a dead message, or one in doubt, sent or handed out again, in its old place.
@@ -83,7 +86,7 @@ class SpoolFolder:
         found = self.find(key)
         if found.state not in (DEAD, _DOUBT):
             raise ConfigError(f"{key}: neither dead nor in doubt, but {found.state}")
-        self._store.message(found.number)
+        self._store.message(found.number, key)
         ready = f"state = '{_READY[self.kind]}', owner = NULL, reason = NULL, conflict = 0, attempts = 0, next_ms = 0"
         self._change(found, f"UPDATE message SET {ready}")
 

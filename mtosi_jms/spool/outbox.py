@@ -147,7 +147,7 @@ class Outbox:
         if there is None:
             return self._store.insert(key, stored, _WAITS)
         number, state = there
-        if state != _WAITS or self._store.message(number) != stored:
+        if state != _WAITS or self._store.message(number, key) != stored:
             raise ConfigError(f"a message of the id {key} is stored and not confirmed")
         return int(number)
 
@@ -184,7 +184,8 @@ class Outbox:
             SpoolError: one cannot be read.
         """
         with self._store.lock:
-            return [self._store.message(one.number) for one in self._store.messages(_WAITS)]
+            read = [self._store.message(one.number, one.key) for one in self._store.messages(_WAITS)]
+            return [message for message in read if message is not None]
 
     def send(self, session: Sender, destination: Destination, message: JmsMessage) -> JmsMessage:
         """Store a message, then send it, after all that wait.
@@ -283,7 +284,7 @@ class Outbox:
             found = self._store.read("SELECT since_ms FROM message WHERE number = ? AND key = ?", number, key)
             if not found:  # withdrawn meanwhile
                 return None
-            message = self._store.read_or_set_aside(number)
+            message = self._store.read_or_set_aside(number, key)
         if message is None or not message.time_to_live_ms:
             return message
         left = message.time_to_live_ms - max(self._store.now_ms() - found[0][0], 0)

@@ -21,6 +21,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
 from io import FileIO
@@ -85,7 +86,7 @@ _SCHEMA: Final = (
         UPDATE total SET messages = messages + 1, bytes = bytes + new.size WHERE state = new.state; END""",
 )
 _FORMAT: Final = 1
-_SET_ASIDE: Final = "UPDATE message SET state = 'dead', reason = ?, owner = NULL WHERE number = ?"
+_SET_ASIDE: Final = f"UPDATE message SET state = 'dead', reason = ?, owner = NULL WHERE number = ? AND {OPEN}"
 _DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 """The statements are right: where SQLite says that one is not, the tables are not those that were made."""
 RESCUED: Final = "rescued.db"
@@ -433,17 +434,17 @@ class Store:
         )
         return cursor.lastrowid or 0
 
-    def message(self, number: int) -> JmsMessage:
-        """A message that is not settled.
+    def message(self, number: int, key: str) -> JmsMessage | None:
+        """A message; None where it is settled, which others that have the folder may do at any time.
 
         Raises:
             JournalDamageError: it is not as it was stored.
-            SpoolError: it cannot be read, or is settled.
+            SpoolError: it cannot be read.
         """
-        row = self.read("SELECT key, since_ms, digest, facts, body FROM message WHERE number = ?", number)
-        if not row or row[0][3] is None:
-            raise SpoolError(str(self.folder), "the message is settled")
-        key, since_ms, digest, facts, body = row[0]
+        row = self.read(f"SELECT key, since_ms, digest, facts, body FROM message WHERE number = ? AND {OPEN}", number)
+        if not row or row[0][0] != key:
+            return None
+        _, since_ms, digest, facts, body = row[0]
         if is_whole(key, since_ms, digest, facts, body):
             return decode_facts(facts, body)
         raise JournalDamageError(str(self._path), f"the message {key!s} is not as it was stored")
@@ -464,10 +465,10 @@ class Store:
         )
         return self.write(lambda: self.execute(statement, state, key).rowcount > 0, sync=True)
 
-    def read_or_set_aside(self, number: int) -> JmsMessage | None:
-        """A message; None where it is not as it was stored, which is told, and it is set aside."""
+    def read_or_set_aside(self, number: int, key: str) -> JmsMessage | None:
+        """A message; None where it is settled, or not as it was stored, which is told, and it is set aside."""
         try:
-            return self.message(number)
+            return self.message(number, key)
         except JournalDamageError as error:
             self.set_aside(number, NOT_AS_STORED)
             log.error("a message is damaged and set aside: %s", error)  # noqa: TRY400 - the fault is the disk's
@@ -530,10 +531,11 @@ class Store:
         found = []
         for one in self.messages(DEAD):
             try:
-                message: JmsMessage | None = self.message(one.number)
-            except SpoolError:
-                message = None
-            found.append(DeadMessage(one.key, one.reason, message))
+                message = self.message(one.number, one.key)
+            except JournalDamageError:
+                found.append(DeadMessage(one.key, one.reason, None))
+            else:
+                found += [DeadMessage(one.key, one.reason, message)] if message is not None else []
         return found
 
     def totals(self, *states: str) -> Totals:
@@ -757,8 +759,10 @@ def _check_private(folder: Path) -> None:
                 str(folder), f"is not its owner's alone (mode {mode:04o}); chmod 700 it, or name a new one"
             )
         for path in folder.iterdir():
-            if path.is_symlink() or path.lstat().st_uid != os.geteuid():
-                raise SpoolError(str(path), "is a symbolic link, or another user's; it must not be in this folder")
+            with suppress(FileNotFoundError):  # others that have the folder make files, and remove them
+                status = path.lstat()
+                if stat.S_ISLNK(status.st_mode) or status.st_uid != os.geteuid():
+                    raise SpoolError(str(path), "is a symbolic link, or another user's; it must not be in this folder")
 
 
 def open_private(path: str, flags: int) -> int:
