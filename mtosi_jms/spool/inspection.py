@@ -8,9 +8,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from mtosi_jms.errors import ConfigError
+from mtosi_jms.errors import ConfigError, JournalDamageError, SpoolError
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.spool.store import DEAD, EMPTY, Store, StoredMessage
+from mtosi_jms.spool import format_0_1
+from mtosi_jms.spool.files import reporting
+from mtosi_jms.spool.store import DATABASE, DEAD, EMPTY, OPEN, RESCUED, Store, StoredMessage
 
 _READY: Final = {"outbox": "waits", "inbox": "landed"}
 _DOUBT: Final = "doubt"
@@ -31,6 +33,7 @@ class SpoolFolder:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
+        check_kind(Path(folder))
         self._store = Store(Path(folder), "")
         self.kind = self._store.kind
 
@@ -46,7 +49,7 @@ class SpoolFolder:
 
         def lives(owner: str) -> bool:
             if owner not in alive:
-                alive[owner] = self._store.lives(owner)
+                alive[owner] = self._store.place.lives(owner)
             return alive[owner]
 
         return [_as_it_is(one, lives) for one in self._store.messages()]
@@ -58,10 +61,10 @@ class SpoolFolder:
             ConfigError: there is none of this key that is not done with.
             SpoolError: it cannot be read.
         """
-        found = self._store.find(key)
+        found = self._find(key)
         if found is None:
             raise ConfigError(f"{key}: no message of this key is here")
-        return _as_it_is(found, self._store.lives)
+        return _as_it_is(found, self._store.place.lives)
 
     def message(self, key: str) -> JmsMessage:
         """A message.
@@ -105,12 +108,18 @@ class SpoolFolder:
         else:
             self._change(found, f"UPDATE message SET state = 'done', {EMPTY}")
 
+    def _find(self, key: str) -> StoredMessage | None:
+        try:
+            return next(iter(self._store.query(f"key = ? AND {OPEN}", key)), None)
+        except UnicodeEncodeError:  # which no key has but a damaged one
+            return next((one for one in self._store.messages() if one.key == key), None)
+
     def _change(self, found: StoredMessage, statement: str) -> None:
         """Changes a message that is still as it was found."""
 
         def work() -> bool:
-            now = self._store.find(found.key)
-            if now is None or _as_it_is(now, self._store.lives) != found:
+            now = self._find(found.key)
+            if now is None or _as_it_is(now, self._store.place.lives) != found:
                 return False
             self._store.execute(f"{statement} WHERE number = ?", found.number)
             return True
@@ -136,3 +145,21 @@ def _as_it_is(one: StoredMessage, lives: Callable[[str], bool]) -> StoredMessage
     if not one.owner or lives(one.owner):
         return one
     return one._replace(owner="", state=_DOUBT if one.state == "handed" else one.state)
+
+
+def check_kind(folder: Path) -> None:
+    """Refuses what is no outbox or inbox, and says what it is."""
+    with reporting(folder):
+        names = {path.name for path in folder.iterdir()}
+    if RESCUED in names:
+        reason = f"a rescue was cut off, or goes on just now; mtosi-jms spool verify {folder} ends it"
+        raise JournalDamageError(str(folder), reason)
+    if DATABASE in names:
+        return
+    if format_0_1.is_there(names):
+        reason = "holds journals of version 0.1; an Outbox or Inbox that opens it takes their messages over"
+        raise SpoolError(str(folder), reason)
+    if any(name.endswith((".xml", ".xml.gz")) for name in names):
+        reason = "holds no outbox or inbox but envelopes, as a landing does; see mtosi-jms inspect and replay"
+        raise SpoolError(str(folder), reason)
+    raise SpoolError(str(folder), "holds no outbox or inbox")

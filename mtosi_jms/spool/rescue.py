@@ -18,23 +18,22 @@ from typing import Any, Final, NamedTuple
 
 from mtosi_jms.errors import JournalDamageError, SpoolError, SpoolFullError, SpoolInUseError
 from mtosi_jms.spool.files import reporting, sync_folder
+from mtosi_jms.spool.folder import LOCK, flock, open_private
+from mtosi_jms.spool.inspection import check_kind
 from mtosi_jms.spool.store import (
     APPLICATION_IDS,
     DATABASE,
     DEAD,
     KINDS,
-    LOCK,
     NOT_AS_STORED,
     OPEN,
     RESCUED,
     SETTLED,
     Store,
     finish_rescue,
-    flock,
     has_tables,
     is_whole,
     make_tables,
-    open_private,
 )
 
 _COPY: Final = "rescue.db"
@@ -97,13 +96,31 @@ def verify_folder(folder: str | os.PathLike[str]) -> Verification:
         kept, lost = _rescue(folder, left[0])
     with closing(Store(folder, "")) as store:
         damaged = store.verify()
-        if store.recount():
+        if _recount(store):
             problems.append("the numbers of messages by state were not right; they are counted anew")
         return Verification(store.kind, len(store.messages()), damaged, problems, kept, lost)
 
 
+def _recount(store: Store) -> bool:
+    """Counts anew how much is in each state; whether that was not known rightly."""
+
+    def work() -> bool:
+        query = "SELECT state, count(*), sum(size) FROM message GROUP BY state"
+        counted = {state: (number, size) for state, number, size in store.execute(query)}
+        right = [(state, *counted.get(state, (0, 0))) for state in KINDS[store.kind]]
+        if sorted(right, key=repr) == sorted(store.execute("SELECT * FROM total").fetchall(), key=repr):
+            return False
+        store.execute("DELETE FROM total")
+        for row in right:
+            store.execute("INSERT INTO total VALUES (?, ?, ?)", *row)
+        return True
+
+    return store.write(work, sync=True)
+
+
 def _problems(folder: Path) -> tuple[list[str], list[str]]:
     """What is wrong with a database, and what of it only a rescue can mend."""
+    check_kind(folder)
     try:
         with closing(Store(folder, "")) as store:
             return store.mend()

@@ -4,10 +4,7 @@ Each change is one transaction. What stores a message or hands it out is synced 
 end is not (`NORMAL`), and outlives the process, not a crash of the machine. All state is in the database, so that an
 exception at any moment, a signal handler's included, leaves nothing behind but a transaction that never happened.
 
-The folder is its owner's alone (0700) and holds no symbolic link. Beside the database and what SQLite keeps with it
-there is `lock`, held by who has the folder for itself and while it is opened; one `owner-*.lock` for each inbox that is
-open, by which others see whether its process lives; and `reserve`, room that is given up on a full disk so that
-messages can be settled there: in SQLite a deletion writes, too.
+`folder` has what stands beside the database and what SQLite keeps with it.
 """
 
 from __future__ import annotations
@@ -15,16 +12,13 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-import stat
 import threading
 import time
 import warnings
 import weakref
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
-from io import FileIO
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -38,7 +32,8 @@ from mtosi_jms.errors import (
 from mtosi_jms.ids import random_id
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.spool import format_0_1
-from mtosi_jms.spool.files import make_folder, reporting, sync_folder
+from mtosi_jms.spool.files import reporting, sync_folder
+from mtosi_jms.spool.folder import LOCK, PrivateFolder
 from mtosi_jms.spool.sidecar import decode_facts, encode_facts
 
 log = logging.getLogger(__name__)
@@ -59,11 +54,7 @@ NOT_AS_STORED: Final = "it is not as it was stored"
 KINDS: Final = {"outbox": ("waits", DEAD), "inbox": ("landed", "handed", "doubt", DEAD, *SETTLED)}
 """The states of either."""
 APPLICATION_IDS: Final = {"outbox": 0x4D544F42, "inbox": 0x4D544942}
-LOCK: Final = "lock"
 
-_RESERVE: Final = "reserve"
-_ROOM: Final = 4 * 1024 * 1024
-"""Bytes of the reserve, on a file system of eight times as many or more."""
 _BUSY: Final = 30.0
 """Seconds for which another process may be in a transaction."""
 _PAGE: Final = 4096
@@ -163,6 +154,7 @@ class Store:
         kind: "outbox" or "inbox".
         lock: held by each method; for what takes several. Take it by `with` before anything is changed.
         me: who takes messages of an inbox, in its column `owner`.
+        place: the folder, with its locks and its reserve.
 
     Raises:
         SpoolInUseError: another process, or object, has the folder.
@@ -188,21 +180,13 @@ class Store:
         self._aged = ""
         self._pid = os.getpid()
         self._database: sqlite3.Connection | None = None
-        self._locks: list[FileIO] = []
         self._path = folder / DATABASE
-        if kind:
-            make_folder(folder.parent)
-            with reporting(folder):
-                _make_private(folder)
-        else:
-            _check_kind(folder)
-        _check_private(folder)
+        self.place = PrivateFolder(folder, make=bool(kind))
         try:
             self._open(alone)
         except BaseException:
             self.close()
-            for file in self._locks:  # where there was no database yet
-                file.close()
+            self.place.close()  # where there was no database yet
             raise
         _stores.add(self)
 
@@ -211,8 +195,10 @@ class Store:
         if not self.kind:
             self._reported(self._connect)
             return
-        guard = self._locked(LOCK, wait=not alone)
+        guard = self.place.lock(LOCK, wait=not alone)
         finish_rescue(self.folder)
+        if self.place.has_reserve() and not (self._path.exists() and self._path.stat().st_size):
+            raise JournalDamageError(str(self._path), "gone, or empty: its messages are lost; name a new folder")
         if not self._path.exists():
             with reporting(self._path):
                 os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
@@ -221,11 +207,9 @@ class Store:
             self.write(self._make, sync=True)
         format_0_1.remove(self.folder)
         self._roomy(self._look_over)
-        self._make_reserve()
+        self.place.make_reserve()
         if self.kind == "inbox":
-            for owner in self._owners():
-                self.lives(owner)  # which removes what a dead process has left
-            self._locked(f"owner-{self.me}.lock", wait=False)
+            self.place.enter(self.me)
         if not alone:
             guard.close()
 
@@ -234,7 +218,7 @@ class Store:
             self._database.close()
         self._database = sqlite3.connect(self._path, _BUSY, isolation_level=None, check_same_thread=False)
         self._database.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
-        pages = self._room() // 2 // _PAGE
+        pages = self.place.room // 2 // _PAGE
         for setting in "journal_mode = WAL", f"wal_autocheckpoint = {pages}", f"journal_size_limit = {pages * _PAGE}":
             self.execute(f"PRAGMA {setting}").fetchall()
         (made,) = self.execute("PRAGMA application_id").fetchone()
@@ -330,7 +314,7 @@ class Store:
         try:
             return work()
         except _ERRORS as error:
-            if not self._is_full(error) or not self._give_up_reserve():
+            if not self._is_full(error) or not self.place.give_up_reserve():
                 raise self._mapped(error) from error
         return self._reported(work)
 
@@ -389,13 +373,7 @@ class Store:
     def _is_full(self, error: Exception) -> bool:
         """Whether the disk is full; of the log's index SQLite says no more than that it cannot be written."""
         code = _code(error)
-        return code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and self._free() < _ROOM // 8)
-
-    def _free(self) -> int:
-        """Bytes that may be written on the file system of the folder."""
-        with reporting(self.folder):
-            room = os.statvfs(self.folder)
-        return room.f_bavail * room.f_frsize
+        return code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and self.place.free() < _PAGE * 64)
 
     def _mapped(self, error: Exception) -> SpoolError:
         code = _code(error)
@@ -492,38 +470,13 @@ class Store:
             self.execute(_SET_ASIDE, "it was in no known state" if whole else NOT_AS_STORED, one.number)
         return not (whole and known)
 
-    def recount(self) -> bool:
-        """Counts anew how much is in each state; whether that was not known rightly."""
-
-        def work() -> bool:
-            counted = {
-                state: (number, size)
-                for state, number, size in self.execute("SELECT state, count(*), sum(size) FROM message GROUP BY state")
-            }
-            right = [(state, *counted.get(state, (0, 0))) for state in KINDS[self.kind]]
-            if sorted(right, key=repr) == sorted(self.execute("SELECT * FROM total").fetchall(), key=repr):
-                return False
-            self.execute("DELETE FROM total")
-            for row in right:
-                self.execute("INSERT INTO total VALUES (?, ?, ?)", *row)
-            return True
-
-        return self.write(work, sync=True)
-
     def messages(self, *states: str) -> list[StoredMessage]:
         """What is stored in these states, in the order of arrival; no states: all that is not settled."""
         marks = ", ".join("?" * len(states))
         where = f"state IN ({marks}) AND {OPEN}" if states else OPEN
-        return self._find(f"{where} ORDER BY number", *states)
+        return self.query(f"{where} ORDER BY number", *states)
 
-    def find(self, key: str) -> StoredMessage | None:
-        """The message of a key that is not settled."""
-        try:
-            return next(iter(self._find(f"key = ? AND {OPEN}", key)), None)
-        except UnicodeEncodeError:  # which no key has but a damaged one
-            return next((one for one in self.messages() if one.key == key), None)
-
-    def _find(self, where: str, *values: str) -> list[StoredMessage]:
+    def query(self, where: str, *values: str) -> list[StoredMessage]:
         return [StoredMessage(*row) for row in self.read(f"SELECT {_COLUMNS} FROM message WHERE {where}", *values)]
 
     def dead(self) -> list[DeadMessage]:
@@ -559,12 +512,12 @@ class Store:
             )
         if most_seconds is not None:
             self._tell_age(most_seconds)
-        if self._free() < 2 * size + self._room() // 2:
+        if self.place.free() < 2 * size + self.place.room // 2:
             # A message is written twice, to the log and then to the database, and what is settled needs room too.
             raise SpoolFullError(
                 str(self.folder), "too little room on the disk; free some on the file system of this folder"
             )
-        self._make_reserve()
+        self.place.make_reserve()
 
     def _tell_age(self, most_seconds: float) -> None:
         oldest = self.execute(f"SELECT key, since_ms FROM message WHERE {OPEN} ORDER BY number LIMIT 1").fetchone()
@@ -577,61 +530,7 @@ class Store:
     def owners_gone(self) -> list[str]:
         """Owners of messages whose inbox is no longer open."""
         owners = self.read(f"SELECT DISTINCT owner FROM message WHERE owner IS NOT NULL AND {OPEN}")
-        return [owner for (owner,) in owners if owner != self.me and not self.lives(owner)]
-
-    def lives(self, owner: str) -> bool:
-        """Whether an inbox is open."""
-        path = self.folder / f"owner-{owner}.lock"
-        try:
-            with FileIO(path, "r+") as file:
-                if not flock(file):
-                    return True
-                path.unlink(missing_ok=True)
-        except (OSError, ValueError):
-            pass
-        return False
-
-    def _owners(self) -> list[str]:
-        return [path.name.removeprefix("owner-").removesuffix(".lock") for path in self.folder.glob("owner-*.lock")]
-
-    def _locked(self, name: str, *, wait: bool) -> FileIO:
-        """Holds a file locked until it, or the store, is closed."""
-        path = self.folder / name
-        with reporting(path):
-            self._locks.append(FileIO(path, "a", opener=open_private))
-        give_up = time.monotonic() + (_BUSY if wait else 0)
-        while not flock(self._locks[-1]):
-            if time.monotonic() >= give_up:
-                raise SpoolInUseError(str(self.folder), "another process, or object, has it open")
-            time.sleep(0.005)
-        return self._locks[-1]
-
-    def _room(self) -> int:
-        with reporting(self.folder):
-            room = os.statvfs(self.folder)
-        return min(_ROOM, room.f_blocks * room.f_frsize // 8)
-
-    def _make_reserve(self) -> None:
-        path = self.folder / _RESERVE
-        if path.exists():
-            return
-        try:
-            with FileIO(path, "a", opener=open_private) as file:
-                os.posix_fallocate(file.fileno(), 0, self._room())
-        except OSError as error:
-            path.unlink(missing_ok=True)
-            log.warning("%s: no room for a reserve: %s", self.folder, error.strerror)
-
-    def _give_up_reserve(self) -> bool:
-        path = self.folder / _RESERVE
-        try:
-            path.unlink()
-        except OSError:
-            return False
-        log.warning(
-            "%s: the disk is full; the room in reserve is given up so that messages can be settled", self.folder
-        )
-        return True
+        return [owner for (owner,) in owners if owner != self.me and not self.place.lives(owner)]
 
     def close(self) -> None:
         """Lets go of the folder; what is not settled stays in it. It may be called again."""
@@ -640,8 +539,7 @@ class Store:
                 return
             self._database.close()
             (self.folder / f"owner-{self.me}.lock").unlink(missing_ok=True)
-            for file in self._locks:
-                file.close()
+            self.place.close()
             self._database = None  # last of all, so that who was interrupted may close it once more
 
     def left_by_fork(self) -> None:
@@ -651,8 +549,7 @@ class Store:
             database.close()  # which is the parent's only in memory: its locks are those of its process
         else:
             _abandoned.append(database)
-        for file in self._locks:
-            file.close()
+        self.place.close()
 
     def __del__(self) -> None:
         if self.__dict__.get("_database") is not None and os.getpid() == self._pid:
@@ -716,68 +613,6 @@ def finish_rescue(folder: Path) -> bool:
             path.with_name(path.name + suffix).unlink(missing_ok=True)
         rescued.replace(path)
         sync_folder(folder)
-    return True
-
-
-def _check_kind(folder: Path) -> None:
-    """Refuses what is no outbox or inbox, and says what it is."""
-    with reporting(folder):
-        names = {path.name for path in folder.iterdir()}
-    if RESCUED in names:
-        reason = f"a rescue was cut off, or goes on just now; mtosi-jms spool verify {folder} ends it"
-        raise JournalDamageError(str(folder), reason)
-    if DATABASE in names:
-        return
-    if format_0_1.is_there(names):
-        reason = "holds journals of version 0.1; an Outbox or Inbox that opens it takes their messages over"
-        raise SpoolError(str(folder), reason)
-    if any(name.endswith((".xml", ".xml.gz")) for name in names):
-        reason = "holds no outbox or inbox but envelopes, as a landing does; see mtosi-jms inspect and replay"
-        raise SpoolError(str(folder), reason)
-    raise SpoolError(str(folder), "holds no outbox or inbox")
-
-
-def _make_private(folder: Path) -> None:
-    try:
-        folder.mkdir(mode=0o700)
-    except FileExistsError:
-        return
-    sync_folder(folder.parent)
-
-
-def _check_private(folder: Path) -> None:
-    """Refuses a folder that others may read or write, or that leads elsewhere."""
-    with reporting(folder):
-        status = folder.stat()
-        if not stat.S_ISDIR(status.st_mode):
-            raise SpoolError(str(folder), "is no folder")
-        if status.st_uid != os.geteuid():
-            raise SpoolError(str(folder), f"is another user's (uid {status.st_uid}); only its owner may use it")
-        if status.st_mode & 0o077:
-            mode = stat.S_IMODE(status.st_mode)
-            raise SpoolError(
-                str(folder), f"is not its owner's alone (mode {mode:04o}); chmod 700 it, or name a new one"
-            )
-        for path in folder.iterdir():
-            with suppress(FileNotFoundError):  # others that have the folder make files, and remove them
-                status = path.lstat()
-                if stat.S_ISLNK(status.st_mode) or status.st_uid != os.geteuid():
-                    raise SpoolError(str(path), "is a symbolic link, or another user's; it must not be in this folder")
-
-
-def open_private(path: str, flags: int) -> int:
-    """Opens a file of the folder for its owner alone."""
-    return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-
-
-def flock(file: FileIO) -> bool:
-    """Locks a file for as long as it is open; whether nobody else has."""
-    import fcntl  # the package imports where there is none
-
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
     return True
 
 

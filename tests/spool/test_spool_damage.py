@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -140,6 +141,18 @@ class TestAnyBit:
                 found = drain(folder)
                 assert "spool verify" in found.refused or len(found.keys) + len(found.dead) == len(KEYS)
             shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("what", ["gone", "empty"])
+@pytest.mark.parametrize("kind", [Outbox, Inbox])
+def test_a_database_that_is_gone_is_told(tmp_path: Path, kind: Any, what: str) -> None:
+    kind(tmp_path / "box").close()
+    (tmp_path / "box" / DATABASE).unlink()
+    if what == "empty":
+        (tmp_path / "box" / DATABASE).touch()
+    for _ in range(2):
+        with pytest.raises(JournalDamageError, match="lost"):
+            kind(tmp_path / "box")
 
 
 @pytest.mark.usefixtures("quiet")
