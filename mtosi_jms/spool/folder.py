@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from mtosi_jms.errors import SpoolError, SpoolInUseError
-from mtosi_jms.spool.files import make_folder, reporting, sync_folder
+from mtosi_jms.spool.files import make_folder, reporting, sync_folder, write_all
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +101,10 @@ class PrivateFolder:
             return
         try:
             with FileIO(path, "a", opener=open_private) as file:
-                os.posix_fallocate(file.fileno(), 0, self.room)
+                if hasattr(os, "posix_fallocate"):  # macOS has none
+                    os.posix_fallocate(file.fileno(), 0, self.room)
+                else:
+                    write_all(file.fileno(), bytes(self.room))
         except OSError as error:
             path.unlink(missing_ok=True)
             log.warning("%s: no room for a reserve: %s", self.path, error.strerror)

@@ -339,6 +339,13 @@ class TestFullDisk:
             (disk / "of others").unlink(missing_ok=True)
             outbox.put(marked("new"), A)
 
+    def test_room_is_kept_where_the_system_cannot_be_asked_for_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delattr(os, "posix_fallocate")
+        with Outbox(tmp_path / "outbox"):
+            assert (tmp_path / "outbox" / "reserve").stat().st_blocks * 512 >= 1024 * 1024
+
     @pytest.mark.parametrize("others", [False, True])
     def test_an_inbox_drains(self, small_disk: Callable[[int], Path], others: bool) -> None:
         disk, landed, handed = small_disk(2_048), 0, []
