@@ -20,6 +20,8 @@ from mtosi_jms.transport import Consumer, Delivery, Session
 
 log = logging.getLogger(__name__)
 
+CONFLICT: Final = "an earlier message has its MTOSIX_messageId, and another body"
+"""Why a message is set aside, or parked, that an inbox says to be in conflict."""
 _LOOK: Final = 1.0
 """Seconds between looks into an inbox while messages are waited for."""
 
@@ -206,7 +208,7 @@ class InboxReceiver:
 
     def _take(self) -> InboxEntry | None:
         while (entry := self._inbox.take()) is not None and entry.conflict and not self._conflicts:
-            self._inbox.set_aside(entry.key, "an earlier message has its MTOSIX_messageId, and another body")
+            self._inbox.set_aside(entry.key, CONFLICT)
         return entry
 
     def _land(self, delivery: Delivery) -> None:
@@ -239,6 +241,29 @@ def give_back(delivery: Delivery) -> None:
     """A message is surely not done with: an inbox hands it out again; without one the provider does."""
     if isinstance(delivery, InboxDelivery):
         delivery.release()
+
+
+def park(delivery: Delivery) -> None:
+    """A message is elsewhere now, since no attempt could handle it: an inbox notes so, the provider forgets it.
+
+    Raises:
+        SpoolError: that cannot be noted.
+        TransportError: the provider cannot be told.
+    """
+    if isinstance(delivery, InboxDelivery):
+        delivery.park()
+    else:
+        delivery.acknowledge()
+
+
+def retry(delivery: Delivery) -> None:
+    """An attempt has failed, and there will be another one: noted where it is an inbox's.
+
+    Raises:
+        SpoolError: that cannot be noted.
+    """
+    if isinstance(delivery, InboxDelivery):
+        delivery.retry()
 
 
 def doubt(delivery: Delivery) -> bool:

@@ -7,7 +7,16 @@ import threading
 from collections.abc import Callable, Hashable
 from typing import Any, Final, TypeAlias, TypeVar
 
-from mtosi_jms.delivery import InboxDelivery, InboxReceiver, IncomingJournal, doubt, give_back
+from mtosi_jms.delivery import (
+    CONFLICT,
+    InboxDelivery,
+    InboxReceiver,
+    IncomingJournal,
+    doubt,
+    give_back,
+    park,
+    retry,
+)
 from mtosi_jms.errors import (
     ConfigError,
     HandlerTimeoutError,
@@ -167,7 +176,7 @@ class Receiver:
             self._arrived(delivery)
 
     def _roomy(self, work: Callable[[], T]) -> T | None:
-        """Does what needs room on the disk of the inbox, and waits for it where there is none; None: told to drain."""
+        """Does what needs room on the disk of the inbox, and waits for it where there is none; None: draining."""
         failures = 0
         while True:
             try:
@@ -175,16 +184,15 @@ class Receiver:
             except SpoolFullError as error:
                 failures += 1
                 self._record.no_room(error)
-                if self._draining.wait(self._rules.reconnect.seconds(failures)):
+                if self._draining.is_set() and failures > 1:
                     return None
+                self._draining.wait(self._rules.reconnect.seconds(failures))
 
     def _arrived(self, delivery: Delivery) -> None:
         failures, error = self._record.came_again(delivery.message)
         task = Task(delivery, None, self._link.generation, failures, error)
         if isinstance(delivery, InboxDelivery) and delivery.conflict:
-            conflict = ProtocolError(
-                "an earlier message has its MTOSIX_messageId, and another body", delivery.message.correlation_id or ""
-            )
+            conflict = ProtocolError(CONFLICT, delivery.message.correlation_id or "")
             self._record.failed(task, conflict)
             self._park(task, conflict)
             return
@@ -213,8 +221,7 @@ class Receiver:
                 return
             again = task.failures < self._rules.attempts
             if again and not self._draining.is_set() and not self._is_stale(task):
-                if isinstance(task.delivery, InboxDelivery):
-                    task.delivery.retry()
+                self._roomy(lambda: retry(task.delivery))
                 self._workers.retry(task, self._clock() + self._rules.retry.seconds(task.failures))
                 return
         try:
@@ -240,10 +247,7 @@ class Receiver:
         message = parked(task.delivery.message, link.consumer.destination, error, task.failures)
         try:
             link.session.send(link.parking, message)
-            if isinstance(task.delivery, InboxDelivery):
-                task.delivery.park()
-            else:
-                task.delivery.acknowledge()
+            self._roomy(lambda: park(task.delivery))
         except (TransportError, IllegalStateError):
             self._record.went_back(task)
             give_back(task.delivery)

@@ -25,7 +25,7 @@ from mtosi_jms.errors import SpoolError
 from mtosi_jms.ids import random_id
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.messages import DUPLICATE_ID
-from mtosi_jms.spool.store import EMPTY, LIMIT_BYTES, OPEN, DeadMessage, Store, content_digest
+from mtosi_jms.spool.store import EMPTY, LIMIT_BYTES, OPEN, READY, DeadMessage, Store, content_digest
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ class Inbox:
 
     def __len__(self) -> int:
         """How many messages are not done with, those in doubt included."""
-        return self._store.totals(_LANDED, _HANDED, _DOUBT).messages
+        return self._store.count(_LANDED, _HANDED, _DOUBT)
 
     @property
     def in_doubt(self) -> list[InboxEntry]:
@@ -252,8 +252,7 @@ class Inbox:
             SpoolError: that cannot be noted.
         """
         statement = (
-            f"UPDATE message SET state = 'landed', owner = NULL, conflict = 0, reason = NULL WHERE key = ? AND {OPEN}"
-            " AND (owner IS NULL OR owner = ?)"
+            f"UPDATE message SET state = 'landed', {READY} WHERE key = ? AND {OPEN} AND (owner IS NULL OR owner = ?)"
         )
         with self._store.lock:
             self._out.discard(key)

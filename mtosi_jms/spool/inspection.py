@@ -12,7 +12,7 @@ from mtosi_jms.errors import ConfigError, JournalDamageError, SpoolError
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.spool import format_0_1
 from mtosi_jms.spool.files import reporting
-from mtosi_jms.spool.store import DATABASE, DEAD, EMPTY, OPEN, RESCUED, Store, StoredMessage
+from mtosi_jms.spool.store import DATABASE, DEAD, EMPTY, OPEN, READY, RESCUED, Store, StoredMessage
 
 _READY: Final = {"outbox": "waits", "inbox": "landed"}
 _DOUBT: Final = "doubt"
@@ -90,8 +90,7 @@ class SpoolFolder:
         if found.state not in (DEAD, _DOUBT):
             raise ConfigError(f"{key}: neither dead nor in doubt, but {found.state}")
         self._store.message(found.number, key)
-        ready = f"state = '{_READY[self.kind]}', owner = NULL, reason = NULL, conflict = 0, attempts = 0, next_ms = 0"
-        self._change(found, f"UPDATE message SET {ready}")
+        self._change(found, f"UPDATE message SET state = '{_READY[self.kind]}', {READY}")
 
     def withdraw(self, key: str) -> None:
         """Have a message neither sent nor handed out: an outbox forgets it, an inbox takes it for done with.

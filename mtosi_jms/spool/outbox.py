@@ -29,7 +29,7 @@ from mtosi_jms.errors import (
 from mtosi_jms.ids import random_id
 from mtosi_jms.jms import DeliveryMode, Destination, JmsMessage
 from mtosi_jms.messages import DUPLICATE_ID
-from mtosi_jms.spool.store import LIMIT_BYTES, OPEN, DeadMessage, Store
+from mtosi_jms.spool.store import DEAD, LIMIT_BYTES, OPEN, READY, DeadMessage, Store
 from mtosi_jms.transport.backoff import Backoff
 
 log = logging.getLogger(__name__)
@@ -101,7 +101,7 @@ class Outbox:
 
     def __len__(self) -> int:
         """How many messages wait to be confirmed."""
-        return self._store.totals(_WAITS).messages
+        return self._store.count(_WAITS)
 
     @property
     def dead(self) -> list[DeadMessage]:
@@ -175,7 +175,8 @@ class Outbox:
         Raises:
             SpoolError: that cannot be noted.
         """
-        self._store.redrive(key, _WAITS)
+        statement = f"UPDATE message SET state = 'waits', {READY} WHERE key = ? AND state = '{DEAD}'"
+        self._store.write(lambda: self._store.execute(statement, key), sync=True)
 
     def unconfirmed(self) -> list[JmsMessage]:
         """The messages that wait to be confirmed, in the order in which they were stored.

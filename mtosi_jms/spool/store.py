@@ -49,6 +49,8 @@ OPEN: Final = "state NOT IN ('done', 'parked')"
 """Condition of the index over what is not settled; SQLite takes the index for queries that say it word for word."""
 EMPTY: Final = "owner = NULL, size = 0, reason = NULL, digest = NULL, facts = NULL, body = NULL"
 """What is left of a message when an inbox is done with it: key, state and what tells its body from another."""
+READY: Final = "owner = NULL, reason = NULL, conflict = 0, attempts = 0, next_ms = 0"
+"""What a message has, beside its state, that is ready again as if it had just come."""
 DEAD: Final = "dead"
 NOT_AS_STORED: Final = "it is not as it was stored"
 KINDS: Final = {"outbox": ("waits", DEAD), "inbox": ("landed", "handed", "doubt", DEAD, *SETTLED)}
@@ -130,13 +132,6 @@ class DeadMessage(NamedTuple):
     key: str
     reason: str
     message: JmsMessage | None
-
-
-class Totals(NamedTuple):
-    """How many messages, of how many bytes."""
-
-    messages: int
-    bytes: int
 
 
 class Store:
@@ -435,14 +430,6 @@ class Store:
         """A message is not to be sent or handed out any more, and stays; not within `write`."""
         self.write(lambda: self.execute(_SET_ASIDE, reason, number), sync=True)
 
-    def redrive(self, key: str, state: str) -> bool:
-        """A message that is dead, or in doubt, is ready again, in its old place; whether it was."""
-        statement = (
-            "UPDATE message SET state = ?, reason = NULL, conflict = 0, attempts = 0, next_ms = 0"
-            f" WHERE key = ? AND state IN ('{DEAD}', 'doubt')"
-        )
-        return self.write(lambda: self.execute(statement, state, key).rowcount > 0, sync=True)
-
     def read_or_set_aside(self, number: int, key: str) -> JmsMessage | None:
         """A message; None where it is settled, or not as it was stored, which is told, and it is set aside."""
         try:
@@ -491,13 +478,11 @@ class Store:
                 found += [DeadMessage(one.key, one.reason, message)] if message is not None else []
         return found
 
-    def totals(self, *states: str) -> Totals:
-        """How much is in these states."""
+    def count(self, *states: str) -> int:
+        """How many messages are in these states."""
         marks = ", ".join("?" * len(states))
-        ((messages, size),) = self.read(
-            f"SELECT coalesce(sum(messages), 0), coalesce(sum(bytes), 0) FROM total WHERE state IN ({marks})", *states
-        )
-        return Totals(messages, size)
+        ((messages,),) = self.read(f"SELECT coalesce(sum(messages), 0) FROM total WHERE state IN ({marks})", *states)
+        return int(messages)
 
     def _check_limits(self, size: int) -> None:
         most_bytes, most_messages, most_seconds = self._limits

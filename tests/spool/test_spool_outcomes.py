@@ -148,7 +148,7 @@ class TestRefused:
 class Handled:
     """Has a queue handled by way of an inbox."""
 
-    def __init__(self, connection: Any, inbox: Inbox, fails: set[bytes] | None = None) -> None:
+    def __init__(self, connection: Any, inbox: Inbox, fails: set[bytes] | None = None, *, attempts: int = 1) -> None:
         self.bodies: list[bytes] = []
         self.errors: list[BaseException] = []
         self._fails = fails or set()
@@ -159,7 +159,7 @@ class Handled:
             self._handle,
             parking=PARKED,
             inbox=inbox,
-            rules=RuntimeRules(attempts=1, reconnect=Backoff(0.01, 0.01, 0)),
+            rules=RuntimeRules(attempts=attempts, retry=Backoff(0, 0, 0), reconnect=Backoff(0.01, 0.01, 0)),
             on_error=lambda error, message: self.errors.append(error),
         )
 
@@ -383,6 +383,31 @@ class TestFullDisk:
                 (disk / "of others").unlink()
                 handled.until(3)
             assert len(handled.bodies) == 3
+
+
+@pytest.mark.parametrize("what", ["done", "park", "retry"])
+def test_a_note_that_found_no_room_is_made_later(
+    connection: Any, inbox: Inbox, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Even the reserve may be gone: the runtime waits, and goes on with the next message."""
+    real, refused = getattr(inbox, what), []
+
+    def cramped(key: str) -> None:
+        if not refused:
+            refused.append(key)
+            raise SpoolFullError("inbox", "no room")
+        real(key)
+
+    monkeypatch.setattr(inbox, what, cramped)
+    session = connection.session()
+    session.send(WORK, marked("1", b"<fails/>" if what != "done" else b"<works/>"))
+    session.send(WORK, marked("2"))
+    handled = Handled(connection, inbox, {b"<fails/>"}, attempts=2 if what == "retry" else 1)
+    with handled.runtime:
+        handled.until(2 if what == "done" else 1)
+        if what != "done":
+            assert receive(session, PARKED).body == b"<fails/>"
+    assert (refused, len(inbox), inbox.in_doubt) == (["1"], 0, [])
 
 
 def fill(disk: Path) -> None:
