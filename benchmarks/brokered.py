@@ -20,13 +20,14 @@ from messaging import WANTED, header, sent
 from network import batch, managed_element
 from roles import Role
 
-from mtosi_jms.broker import activemq, artemis
-from mtosi_jms.broker.process import BrokerProcess, Endpoints, free_ports
+from mtosi_jms.broker import _activemq as activemq
+from mtosi_jms.broker import _artemis as artemis
+from mtosi_jms.broker._process import BrokerProcess, Endpoints, free_ports
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue
 from mtosi_jms.stubs.mri.mer import GetManagedElementRequest, GetManagedElementResponse
-from mtosi_jms.transport.stomp.dialect import ActiveMQ, Artemis, Dialect
-from mtosi_jms.transport.stomp.messages import outgoing
+from mtosi_jms.transport.stomp._dialect import ActiveMQ, Artemis, Dialect
+from mtosi_jms.transport.stomp._messages import outgoing
 
 BARE = "bare stomp.py"
 TRANSPORT = "the transport alone"

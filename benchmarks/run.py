@@ -17,7 +17,7 @@ from typing import Any
 from facts import machine, versions
 from measure import Comparison, SkippedError
 
-from mtosi_jms.cli import console
+from mtosi_jms.cli import _console as console
 
 ROOT = Path(__file__).resolve().parent.parent
 

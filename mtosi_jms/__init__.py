@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from mtosi_jms import errors, spark, stubs
+    from mtosi_jms.exchange.requestor import Requestor
+    from mtosi_jms.exchange.supplier import Supplier
     from mtosi_jms.jms import BindingProfile, JmsMessage, NamingContext, Queue, Topic
     from mtosi_jms.notifications import Publisher, Subscriber
     from mtosi_jms.patterns import Limits
-    from mtosi_jms.requestor import Requestor
     from mtosi_jms.service import CallOptions
-    from mtosi_jms.spool.landing import DurableLanding
-    from mtosi_jms.supplier import Supplier
+    from mtosi_jms.spool._landing import DurableLanding
     from mtosi_jms.transport import connect
 
 __all__ = [
@@ -53,15 +53,15 @@ __all__ = [
 _HOMES: Final = {
     "BindingProfile": "jms",
     "CallOptions": "service",
-    "DurableLanding": "spool.landing",
+    "DurableLanding": "spool",
     "JmsMessage": "jms",
     "Limits": "patterns",
     "NamingContext": "jms",
     "Publisher": "notifications",
     "Queue": "jms",
-    "Requestor": "requestor",
+    "Requestor": "exchange.requestor",
     "Subscriber": "notifications",
-    "Supplier": "supplier",
+    "Supplier": "exchange.supplier",
     "Topic": "jms",
     "connect": "transport",
 }

@@ -9,8 +9,9 @@ from typing import Any, Self
 
 import pytest
 
-from mtosi_jms.broker import activemq, artemis
-from mtosi_jms.broker.process import BrokerProcess, Endpoints, start_on_free_ports
+from mtosi_jms.broker import _activemq as activemq
+from mtosi_jms.broker import _artemis as artemis
+from mtosi_jms.broker._process import BrokerProcess, Endpoints, start_on_free_ports
 from mtosi_jms.errors import ConfigError
 
 STARTS = {"activemq": activemq.start, "artemis": artemis.start}
@@ -45,7 +46,7 @@ class Brokers:
             folder: of its data, which it finds again there; a new one unless told otherwise.
             protocols: what it offers, on free ports.
             endpoints: in place of `protocols`: those of an earlier start, so that clients find it again.
-            options: of `mtosi_jms.broker.activemq.start` or `artemis.start`.
+            options: of `mtosi_jms.broker._activemq.start` or `artemis.start`.
         """
         if kind in _missing:
             pytest.skip(_missing[kind])

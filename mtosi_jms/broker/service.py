@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from mtosi_jms.broker import activemq, artemis
-from mtosi_jms.broker.private import write_private
-from mtosi_jms.broker.process import INSTANCE, BrokerProcess, Endpoints, listening, start_on_free_ports
+from mtosi_jms.broker import _activemq as activemq
+from mtosi_jms.broker import _artemis as artemis
+from mtosi_jms.broker._private import write_private
+from mtosi_jms.broker._process import INSTANCE, BrokerProcess, Endpoints, listening, start_on_free_ports
 from mtosi_jms.errors import ConfigError
 
 

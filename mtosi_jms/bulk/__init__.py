@@ -6,12 +6,12 @@ touched, and the reading and writing of packed files. Only `file:` URIs are hand
 one system to the other is no part of the SDK.
 """
 
+from mtosi_jms.bulk._location import Folders, bulk_files, new_file
+from mtosi_jms.bulk._reply import BulkReply
+from mtosi_jms.bulk._terms import BulkTerms, Compression, Packing
+from mtosi_jms.bulk._writer import BulkFile
 from mtosi_jms.bulk.archive import Archive, Document
 from mtosi_jms.bulk.bounds import DEFAULT_BOUNDS, UnpackBounds
-from mtosi_jms.bulk.location import Folders, bulk_files, new_file
-from mtosi_jms.bulk.reply import BulkReply
-from mtosi_jms.bulk.terms import BulkTerms, Compression, Packing
-from mtosi_jms.bulk.writer import BulkFile
 
 __all__ = [
     "DEFAULT_BOUNDS",

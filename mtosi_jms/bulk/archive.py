@@ -21,8 +21,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, Self, cast
 
+from mtosi_jms.bulk._zipheaders import check_headers
 from mtosi_jms.bulk.bounds import CHUNK, DEFAULT_BOUNDS, BoundedStream, CarefulFile, UnpackBounds, damage
-from mtosi_jms.bulk.zipheaders import check_headers
 from mtosi_jms.errors import ArchiveError, SpoolError
 
 SEPARATOR: Final = "!/"

@@ -21,7 +21,7 @@ from importlib import metadata
 from types import ModuleType
 from typing import Final
 
-from mtosi_jms.cli import console
+from mtosi_jms.cli import _console as console
 from mtosi_jms.errors import MissingExtraError, MtosiError
 
 __all__ = ["COMMANDS", "main"]
@@ -115,13 +115,13 @@ def _commands(arguments: Sequence[str]) -> tuple[dict[str, ModuleType], dict[str
     missing: dict[str, str] = {}
     for name in (asked,) if asked in COMMANDS else COMMANDS:
         try:
-            modules[name] = importlib.import_module(f"{__name__}.{name}")
+            modules[name] = importlib.import_module(f"{__name__}._{name}")
         except MissingExtraError as error:
             if name == asked:
                 raise
             missing[name] = str(error)
         except ModuleNotFoundError as error:
-            if error.name != f"{__name__}.{name}":
+            if error.name != f"{__name__}._{name}":
                 missing[name] = f"needs {error.name}, which is not installed"
     return modules, missing
 

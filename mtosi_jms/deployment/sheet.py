@@ -13,7 +13,7 @@ from mtosi_jms.jms import BindingProfile, NamingContext
 from mtosi_jms.jms.profile import EVENT_CATEGORIES
 
 if TYPE_CHECKING:
-    from mtosi_jms.deployment.model import Deployment
+    from mtosi_jms.deployment._model import Deployment
 
 _FORMS: Final[Mapping[str, tuple[str, str]]] = {
     "objectName": ("String", "TYPE=value joined by /, as in MD=EMS1/ME=NE-7; / = % escaped (C31)"),

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from mtosi_jms.jms.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from mtosi_jms.jms.message import DeliveryMode, JmsMessage, Long, MessageType, Properties, PropertyValue
-from mtosi_jms.jms.naming import NamingContext
+from mtosi_jms.jms._destinations import KINDS, Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from mtosi_jms.jms._naming import NamesSource, NamingContext
+from mtosi_jms.jms.message import (
+    DUPLICATE_ID,
+    RUN_ID,
+    DeliveryMode,
+    JmsMessage,
+    Long,
+    MessageType,
+    Properties,
+    PropertyValue,
+)
 from mtosi_jms.jms.profile import BindingProfile
 
 __all__ = [
+    "DUPLICATE_ID",
+    "KINDS",
+    "RUN_ID",
     "BindingProfile",
     "DeliveryMode",
     "Destination",
     "JmsMessage",
     "Long",
     "MessageType",
+    "NamesSource",
     "NamingContext",
     "Properties",
     "PropertyValue",

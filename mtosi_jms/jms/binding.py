@@ -13,10 +13,10 @@ from functools import lru_cache
 from typing import Any, Final
 
 from mtosi_jms.errors import ConfigError, HeaderError, MtosiFault
-from mtosi_jms.jms.destinations import Destination
+from mtosi_jms.jms._destinations import Destination
+from mtosi_jms.jms._naming import NamingContext
 from mtosi_jms.jms.events import event_values, events_of, shared_name
 from mtosi_jms.jms.message import JmsMessage, MessageType, Properties, PropertyValue
-from mtosi_jms.jms.naming import NamingContext
 from mtosi_jms.jms.profile import BindingProfile
 from mtosi_jms.jms.table2 import BY_PROPERTY, MAX_INTEGER, NEVER_MAPPED, ROWS, Row, restore, row_of, whole_number
 from mtosi_jms.masking import is_secret

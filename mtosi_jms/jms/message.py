@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import Final, TypeAlias, TypeVar
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms.destinations import Destination
+from mtosi_jms.jms._destinations import Destination
 from mtosi_jms.jms.frozen import FrozenMap
 from mtosi_jms.masking import MASK, is_secret
 
@@ -28,6 +28,12 @@ RESERVED_WORDS: Final = frozenset(
     {"NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"}
 )
 """The words of selectors, in any letter case: no property has such a name."""
+
+DUPLICATE_ID: Final = "MTOSIX_messageId"
+"""Property by which a resent PERSISTENT message can be told from a new one; ours, in no MTOSI header."""
+
+RUN_ID: Final = "MTOSIX_runId"
+"""Property that the partial responses of one answer share; a supplier that is asked again answers with another one."""
 
 _BODY_SHOWN: Final = 24
 

@@ -15,7 +15,7 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from mtosi_jms.errors import NamingError
-from mtosi_jms.jms.destinations import ADMINISTERED, Destination
+from mtosi_jms.jms._destinations import ADMINISTERED, Destination
 from mtosi_jms.jms.frozen import FrozenMap
 from mtosi_jms.jms.message import LONG_MAX, DeliveryMode
 

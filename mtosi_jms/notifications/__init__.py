@@ -9,17 +9,17 @@ carries out subscribe and unsubscribe as JMS means them (P35), `ProducerService`
 
 from __future__ import annotations
 
-from mtosi_jms.notifications.alarms import AlarmKey, alarm_key
-from mtosi_jms.notifications.broker import LocalBroker
+from mtosi_jms.notifications._alarms import AlarmKey, alarm_key
+from mtosi_jms.notifications._broker import LocalBroker
+from mtosi_jms.notifications._heartbeats import Heartbeats
+from mtosi_jms.notifications._losses import Loss, LossCause
+from mtosi_jms.notifications._producer import ProducerService
+from mtosi_jms.notifications._publisher import Publisher
+from mtosi_jms.notifications._snapshot import Applied, Change, Effect, Refusal, Snapshot, apply_notification
+from mtosi_jms.notifications._subscriber import Subscriber
+from mtosi_jms.notifications._subscriptions import expression_of, selector_of
+from mtosi_jms.notifications._system import SystemProfile
 from mtosi_jms.notifications.events import Event, event_name
-from mtosi_jms.notifications.heartbeats import Heartbeats
-from mtosi_jms.notifications.losses import Loss, LossCause
-from mtosi_jms.notifications.producer import ProducerService
-from mtosi_jms.notifications.publisher import Publisher
-from mtosi_jms.notifications.snapshot import Applied, Change, Effect, Refusal, Snapshot, apply_notification
-from mtosi_jms.notifications.subscriber import Subscriber
-from mtosi_jms.notifications.subscriptions import expression_of, selector_of
-from mtosi_jms.notifications.system import SystemProfile
 from mtosi_jms.notifications.timing import ThreadTimer, Timer
 
 __all__ = [

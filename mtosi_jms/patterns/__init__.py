@@ -11,10 +11,18 @@ machine has its states in a table that the code runs and docs/patterns.md prints
 
 from __future__ import annotations
 
-from .batch_table import BatchEvent, BatchState
-from .batches import BatchAssembler, BatchCounts, BatchRules, OnConflict
-from .correlation import HeldReply, Match, Matched, OrphanReason, OrphanReply, PendingExchanges, Strategy
-from .model import (
+from mtosi_jms.patterns._batch_table import BatchEvent, BatchState
+from mtosi_jms.patterns._batches import BatchAssembler, BatchCounts, BatchRules, OnConflict
+from mtosi_jms.patterns._correlation import (
+    HeldReply,
+    Match,
+    Matched,
+    OrphanReason,
+    OrphanReply,
+    PendingExchanges,
+    Strategy,
+)
+from mtosi_jms.patterns._model import (
     Action,
     Actions,
     Clock,
@@ -35,8 +43,8 @@ from .model import (
     parse_pattern,
     rounded,
 )
-from .simple import SimpleEvent, SimpleExchange, SimpleState
-from .supplier import (
+from mtosi_jms.patterns._simple import SimpleEvent, SimpleExchange, SimpleState
+from mtosi_jms.patterns._supplier import (
     Batch,
     BatchPosition,
     JmsEcho,

@@ -6,7 +6,7 @@ system. Everything that comes from data is escaped.
 
 from __future__ import annotations
 
-from mtosi_jms.report.model import Event, Fact, RejectLine, Report, SequenceLine, Tone
-from mtosi_jms.report.page import render, write_report
+from mtosi_jms.report._model import Event, Fact, RejectLine, Report, SequenceLine, Tone
+from mtosi_jms.report._page import render, write_report
 
 __all__ = ["Event", "Fact", "RejectLine", "Report", "SequenceLine", "Tone", "render", "write_report"]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Final
 
-from mtosi_jms.report.model import Event
+from mtosi_jms.report._model import Event
 
 _WIDTH: Final = 720
 _ROW: Final = 30

@@ -9,10 +9,10 @@ runtime.run()                 # until SIGTERM, or `drain` from another thread
 
 from __future__ import annotations
 
-from mtosi_jms.runtime.consumer import ConsumerRuntime
-from mtosi_jms.runtime.handlers import Handler, HandlingContext, answering, events
-from mtosi_jms.runtime.health import Health, State
-from mtosi_jms.runtime.rules import RuntimeRules
+from mtosi_jms.runtime._consumer import ConsumerRuntime
+from mtosi_jms.runtime._handlers import Handler, HandlingContext, answering, events
+from mtosi_jms.runtime._health import Health, State
+from mtosi_jms.runtime._rules import RuntimeRules
 from mtosi_jms.transport.backoff import Backoff
 
 __all__ = [

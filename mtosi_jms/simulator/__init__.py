@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from mtosi_jms.simulator.alarming import AlarmEms
-from mtosi_jms.simulator.ems import InventoryEms, ManagedElementEms
-from mtosi_jms.simulator.equipment import EquipmentEms
-from mtosi_jms.simulator.events import alarm_key, standing_alarms
-from mtosi_jms.simulator.nesting import RecordedInventoryEms
-from mtosi_jms.simulator.network import Network
-from mtosi_jms.simulator.recording import Recording
-from mtosi_jms.simulator.technologies import TECHNOLOGIES, Technology
+from mtosi_jms.simulator._alarming import AlarmEms
+from mtosi_jms.simulator._ems import InventoryEms, ManagedElementEms
+from mtosi_jms.simulator._equipment import EquipmentEms
+from mtosi_jms.simulator._events import alarm_key, standing_alarms
+from mtosi_jms.simulator._nesting import RecordedInventoryEms
+from mtosi_jms.simulator._network import Network
+from mtosi_jms.simulator._recording import Recording
+from mtosi_jms.simulator._technologies import TECHNOLOGIES, Technology
 
 __all__ = [
     "TECHNOLOGIES",

@@ -15,7 +15,7 @@ from lxml import etree
 
 from mtosi_jms.errors import EncodeError, MtosiFault
 from mtosi_jms.namespaces import HDR, SOAP12, XML, clark, split_clark
-from mtosi_jms.soap.kinds import generated_class
+from mtosi_jms.soap._kinds import generated_class
 from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import Issues, Nil, RawXml, Writer, XmlObject, to_element
 from mtosi_jms.xmlbind.decoder import decode_root

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, Final
 from mtosi_jms.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
-    from mtosi_jms.spark.alarms import latest_alarms, parse_alarms, read_alarms
-    from mtosi_jms.spark.diff import diff_snapshots, diff_tables
-    from mtosi_jms.spark.messages import parse_messages
-    from mtosi_jms.spark.rows import arrow_schema
+    from mtosi_jms.spark._messages import parse_messages
+    from mtosi_jms.spark._rows import arrow_schema
+    from mtosi_jms.spark._source import InventorySource
+    from mtosi_jms.spark.jobs.alarms import latest_alarms, parse_alarms, read_alarms
+    from mtosi_jms.spark.jobs.diff import diff_snapshots, diff_tables
+    from mtosi_jms.spark.jobs.topology import snapshot_topology, topology_tables
     from mtosi_jms.spark.selector import selector_column
     from mtosi_jms.spark.sequences import ledger
-    from mtosi_jms.spark.source import InventorySource
-    from mtosi_jms.spark.topology import snapshot_topology, topology_tables
 
 __all__ = [
     "InventorySource",
@@ -43,18 +43,18 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "InventorySource": "source",
-    "arrow_schema": "rows",
-    "diff_snapshots": "diff",
-    "diff_tables": "diff",
-    "latest_alarms": "alarms",
+    "InventorySource": "_source",
+    "arrow_schema": "_rows",
+    "diff_snapshots": "jobs.diff",
+    "diff_tables": "jobs.diff",
+    "latest_alarms": "jobs.alarms",
     "ledger": "sequences",
-    "parse_alarms": "alarms",
-    "parse_messages": "messages",
-    "read_alarms": "alarms",
+    "parse_alarms": "jobs.alarms",
+    "parse_messages": "_messages",
+    "read_alarms": "jobs.alarms",
     "selector_column": "selector",
-    "snapshot_topology": "topology",
-    "topology_tables": "topology",
+    "snapshot_topology": "jobs.topology",
+    "topology_tables": "jobs.topology",
 }
 
 

@@ -41,7 +41,7 @@ from mtosi_jms.jms.selector.nodes import (
 )
 from mtosi_jms.jms.selector.numbers import calculation
 from mtosi_jms.jms.table2 import BY_PROPERTY, MAX_INTEGER
-from mtosi_jms.spark.envelope import HEADER_COLUMNS
+from mtosi_jms.spark._envelope import HEADER_COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

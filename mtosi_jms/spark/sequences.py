@@ -255,7 +255,7 @@ def _messages(df: DataFrame, column: str) -> DataFrame:
     from pyspark.sql import functions as f
 
     from mtosi_jms.errors import ConfigError
-    from mtosi_jms.spark.messages import parse_messages
+    from mtosi_jms.spark._messages import parse_messages
 
     if "body_digest" not in df.columns:
         if column not in df.columns:

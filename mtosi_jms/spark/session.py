@@ -172,7 +172,7 @@ def _session(conf: SparkConf, gateway: Any) -> SparkSession:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    from mtosi_jms.spark.source import InventorySource
+    from mtosi_jms.spark._source import InventorySource
 
     spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
     spark.dataSource.register(InventorySource)

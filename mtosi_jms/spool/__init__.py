@@ -10,21 +10,23 @@ For what is to be delivered once there are two databases: `Outbox` for senders, 
 
 from __future__ import annotations
 
-from mtosi_jms.delivery import InboxEntry
-from mtosi_jms.spool.acklog import AckLog, Acknowledgement, read_acknowledgements
-from mtosi_jms.spool.entry import SpoolEntry
-from mtosi_jms.spool.inbox import Inbox
-from mtosi_jms.spool.inspection import SpoolFolder
-from mtosi_jms.spool.outbox import Outbox
-from mtosi_jms.spool.reader import Leftover, Listing, entries, open_entry, scan
-from mtosi_jms.spool.rescue import Verification, verify_folder
-from mtosi_jms.spool.store import DeadMessage, StoredMessage
-from mtosi_jms.spool.writer import Spool
+from mtosi_jms.spool._acklog import AckLog, Acknowledgement, read_acknowledgements
+from mtosi_jms.spool._entry import SpoolEntry
+from mtosi_jms.spool._inbox import Inbox
+from mtosi_jms.spool._inspection import SpoolFolder
+from mtosi_jms.spool._landing import DurableLanding
+from mtosi_jms.spool._outbox import Outbox
+from mtosi_jms.spool._reader import Leftover, Listing, entries, open_entry, scan
+from mtosi_jms.spool._rescue import Verification, verify_folder
+from mtosi_jms.spool._store import DeadMessage, StoredMessage
+from mtosi_jms.spool._writer import Spool
+from mtosi_jms.spool.journal import InboxEntry
 
 __all__ = [
     "AckLog",
     "Acknowledgement",
     "DeadMessage",
+    "DurableLanding",
     "Inbox",
     "InboxEntry",
     "Leftover",

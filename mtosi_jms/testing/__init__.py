@@ -20,12 +20,12 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from mtosi_jms.testing.clock import ManualClock, Timer
-    from mtosi_jms.testing.faults import Chosen, Late, delay, duplicate, gap, late, reorder, truncate
-    from mtosi_jms.testing.notifying import PUBLISHER, TOPIC_NAMES, TOPICS, Notifications, notifications
-    from mtosi_jms.testing.pair import NAMES, REQUESTOR, SUPPLIER, Pair, connect_privately, exchange
-    from mtosi_jms.testing.scripted import Asked, Script, ScriptedSupplier
-    from mtosi_jms.testing.sending import Outgoing, Tamper
+    from mtosi_jms.testing._clock import ManualClock, Timer
+    from mtosi_jms.testing._faults import Chosen, Late, delay, duplicate, gap, late, reorder, truncate
+    from mtosi_jms.testing._notifying import PUBLISHER, TOPIC_NAMES, TOPICS, Notifications, notifications
+    from mtosi_jms.testing._pair import NAMES, REQUESTOR, SUPPLIER, Pair, connect_privately, exchange
+    from mtosi_jms.testing._scripted import Asked, Script, ScriptedSupplier
+    from mtosi_jms.testing._sending import Outgoing, Tamper
 
 __all__ = [
     "NAMES",
@@ -58,12 +58,12 @@ __all__ = [
 
 # Imported when they are first asked for: pytest imports this package wherever it is installed.
 _HOMES: Final = {
-    "clock": ("ManualClock", "Timer"),
-    "faults": ("Chosen", "Late", "delay", "duplicate", "gap", "late", "reorder", "truncate"),
-    "notifying": ("PUBLISHER", "TOPICS", "TOPIC_NAMES", "Notifications", "notifications"),
-    "pair": ("NAMES", "REQUESTOR", "SUPPLIER", "Pair", "connect_privately", "exchange"),
-    "scripted": ("Asked", "Script", "ScriptedSupplier"),
-    "sending": ("Outgoing", "Tamper"),
+    "_clock": ("ManualClock", "Timer"),
+    "_faults": ("Chosen", "Late", "delay", "duplicate", "gap", "late", "reorder", "truncate"),
+    "_notifying": ("PUBLISHER", "TOPICS", "TOPIC_NAMES", "Notifications", "notifications"),
+    "_pair": ("NAMES", "REQUESTOR", "SUPPLIER", "Pair", "connect_privately", "exchange"),
+    "_scripted": ("Asked", "Script", "ScriptedSupplier"),
+    "_sending": ("Outgoing", "Tamper"),
 }
 _HOME: Final = {name: module for module, names in _HOMES.items() for name in names}
 

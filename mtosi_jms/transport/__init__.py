@@ -8,8 +8,11 @@ from types import MappingProxyType
 from typing import Final
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms.naming import NamesSource, NamingContext
+from mtosi_jms.jms import NamingContext
+from mtosi_jms.jms._naming import NamesSource
 from mtosi_jms.jms.uri import JmsUri, is_jms_uri
+from mtosi_jms.transport._descriptor import ALL_CAPABILITIES, Capability, ConnectionMetadata, check_jms_version
+from mtosi_jms.transport._producer import Producer
 from mtosi_jms.transport.base import (
     AckMode,
     Connection,
@@ -19,10 +22,9 @@ from mtosi_jms.transport.base import (
     InterruptionHook,
     Listener,
     Session,
+    redeliver,
 )
 from mtosi_jms.transport.completion import CompletionListener, SendRules
-from mtosi_jms.transport.descriptor import ALL_CAPABILITIES, Capability, ConnectionMetadata, check_jms_version
-from mtosi_jms.transport.producer import Producer
 from mtosi_jms.transport.window import SendWindow
 
 __all__ = [
@@ -44,6 +46,7 @@ __all__ = [
     "Session",
     "connect",
     "provider_url",
+    "redeliver",
 ]
 
 PROVIDERS: Final = MappingProxyType(

@@ -27,12 +27,12 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeAlias
 
-from mtosi_jms.jms.destinations import Destination, TemporaryQueue, TemporaryTopic
+from mtosi_jms.errors import IllegalStateError, TransportError
+from mtosi_jms.jms import Destination, NamingContext, TemporaryQueue, TemporaryTopic
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage
-from mtosi_jms.jms.naming import NamingContext
+from mtosi_jms.transport._descriptor import Capability, ConnectionMetadata
+from mtosi_jms.transport._producer import Producer
 from mtosi_jms.transport.completion import CompletionListener, Completions, FutureListener
-from mtosi_jms.transport.descriptor import Capability, ConnectionMetadata
-from mtosi_jms.transport.producer import Producer
 
 log = logging.getLogger(__name__)
 
@@ -427,3 +427,11 @@ class Connection(_Closeable):
         Raises:
             IllegalStateError: the connection is closed.
         """
+
+
+def redeliver(session: Session) -> None:
+    """Have a message that was not acknowledged delivered again, if the session is still open."""
+    try:
+        session.recover()
+    except (TransportError, IllegalStateError) as error:  # closed meanwhile: then the provider delivers it again anyway
+        log.debug("the session cannot be recovered: %s", error)

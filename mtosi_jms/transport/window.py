@@ -7,7 +7,7 @@ from concurrent.futures import Future, wait
 from typing import Protocol
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms.destinations import Destination
+from mtosi_jms.jms import Destination
 from mtosi_jms.jms.message import JmsMessage
 
 

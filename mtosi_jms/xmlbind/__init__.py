@@ -13,6 +13,7 @@ from lxml import etree
 
 from mtosi_jms.errors import ConfigError, MtosiFault
 from mtosi_jms.xmlbind import simpletypes as _builtins
+from mtosi_jms.xmlbind._stream import iter_decode, iter_placed
 from mtosi_jms.xmlbind.decoder import decode_root, without_comments
 from mtosi_jms.xmlbind.encoder import Writer, encode_object
 from mtosi_jms.xmlbind.issues import ElementPaths, Issues, XmlWarning
@@ -22,7 +23,6 @@ from mtosi_jms.xmlbind.placed import Around, Placed
 from mtosi_jms.xmlbind.registry import find_element, find_type, register_package, registered_packages
 from mtosi_jms.xmlbind.scan import read_root
 from mtosi_jms.xmlbind.simpletypes import *  # noqa: F403 - the names of the XSD built-in types
-from mtosi_jms.xmlbind.stream import iter_decode, iter_placed
 from mtosi_jms.xmlbind.table import ANY, MIXED, RAW, TEXT, A, ClassTable, E, Field, Module, enum, list_of, simple, union
 from mtosi_jms.xmlbind.values import (
     NIL,

@@ -13,9 +13,9 @@ from typing import Any, Final
 from lxml import etree
 
 from mtosi_jms.errors import DecodeError, ForbiddenXmlError
+from mtosi_jms.xmlbind._lenient import Keeper
 from mtosi_jms.xmlbind.fast import NOT_PLAIN, FastPlan, fast_plan, read_fast
 from mtosi_jms.xmlbind.issues import Issues, shown
-from mtosi_jms.xmlbind.keeper import Keeper
 from mtosi_jms.xmlbind.plan import KEEP, STRING, Slot, plan_of
 from mtosi_jms.xmlbind.registry import XSI_NIL, XSI_TYPE, find_element, find_type
 from mtosi_jms.xmlbind.scopes import Scopes, attributes_of

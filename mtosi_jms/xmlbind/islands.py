@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from lxml import etree
 
-from mtosi_jms.xmlbind.canonical import declaration
+from mtosi_jms.xmlbind._canonical import declaration
 from mtosi_jms.xmlbind.decoder import Reader
 from mtosi_jms.xmlbind.fast import Odd
 from mtosi_jms.xmlbind.issues import Issues

@@ -9,7 +9,7 @@ from lxml import etree
 
 from mtosi_jms.errors import EncodeError
 from mtosi_jms.namespaces import XML, XMLNS, split_clark
-from mtosi_jms.xmlbind.canonical import declaration
+from mtosi_jms.xmlbind._canonical import declaration
 from mtosi_jms.xmlbind.registry import known_prefix
 from mtosi_jms.xmlbind.writeplan import WritePlan
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from mtosi_jms.xmlbind._shells import Shells
 from mtosi_jms.xmlbind.fast import Odd
 from mtosi_jms.xmlbind.islands import Islands
 from mtosi_jms.xmlbind.pieces import OCTETS, Piece
 from mtosi_jms.xmlbind.plan import Slot
 from mtosi_jms.xmlbind.scanplan import Child, Layout, Shape, Steps, Unable
-from mtosi_jms.xmlbind.shells import Shells
 
 LARGE: Final = 16_384
 """Characters from which the objects of a list may be unread."""

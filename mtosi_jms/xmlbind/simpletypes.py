@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.xmlbind import lexical
-from mtosi_jms.xmlbind.facets import Facets, merged
+from mtosi_jms.xmlbind._facets import Facets, merged
 from mtosi_jms.xmlbind.refs import resolve_class
 from mtosi_jms.xmlbind.values import XmlEnum
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from mtosi_jms.namespaces import clark
-from mtosi_jms.xmlbind.facets import Facets
+from mtosi_jms.xmlbind._facets import Facets
 from mtosi_jms.xmlbind.model import Grammar, Group
 from mtosi_jms.xmlbind.refs import resolve_class
 from mtosi_jms.xmlbind.registry import prefix_for

@@ -15,7 +15,7 @@ from lxml import etree
 from mtosi_jms.errors import ConfigError, EncodeError, MalformedXmlError
 from mtosi_jms.masking import MASK, is_secret
 from mtosi_jms.namespaces import split_clark
-from mtosi_jms.xmlbind.canonical import canonical
+from mtosi_jms.xmlbind._canonical import canonical
 from mtosi_jms.xmlbind.parser import Limits, make_parser, parse_xml
 from mtosi_jms.xmlbind.scopes import Scopes
 

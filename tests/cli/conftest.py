@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import mtosi_jms as mtosi
-from mtosi_jms.cli.serve import serve, services_of
-from mtosi_jms.cli.stopping import Stop
+from mtosi_jms.cli._serve import serve, services_of
+from mtosi_jms.cli._stopping import Stop
 
 _numbers = itertools.count(1)
 

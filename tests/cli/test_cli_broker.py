@@ -10,7 +10,11 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.broker import activemq, artemis, maven, process, service
+from mtosi_jms.broker import _activemq as activemq
+from mtosi_jms.broker import _artemis as artemis
+from mtosi_jms.broker import _maven as maven
+from mtosi_jms.broker import _process as process
+from mtosi_jms.broker import service
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, TransportError
 from mtosi_jms.jms import JmsMessage, Queue

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.cli import checkup, main
-from mtosi_jms.cli.checkup import Check
+from mtosi_jms.cli import _checkup as checkup
+from mtosi_jms.cli import main
+from mtosi_jms.cli._checkup import Check
 from mtosi_jms.errors import SchemaError
 from mtosi_jms.transport import PROVIDERS
 

@@ -32,7 +32,7 @@ def raising(monkeypatch: pytest.MonkeyPatch) -> Raise:
         fake = ModuleType("fake")
         fake.add_parser = lambda subparsers: subparsers.add_parser("validate")  # type: ignore[attr-defined]
         fake.run = run  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, "mtosi_jms.cli.validate", fake)
+        monkeypatch.setitem(sys.modules, "mtosi_jms.cli._validate", fake)
 
     return install
 
@@ -68,8 +68,8 @@ def test_only_the_command_that_is_asked_for_is_imported() -> None:
     script = "import sys; from mtosi_jms.cli import main; main(['validate', '--help']); print(sorted(sys.modules))"
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert answer.returncode == 0, answer.stderr
-    assert "'mtosi_jms.cli.validate'" in answer.stdout
-    assert "mtosi_jms.cli.doctor" not in answer.stdout
+    assert "'mtosi_jms.cli._validate'" in answer.stdout
+    assert "mtosi_jms.cli._doctor" not in answer.stdout
     assert "'rich" not in answer.stdout
     assert "'pyspark" not in answer.stdout
 

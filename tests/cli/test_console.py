@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mtosi_jms.cli import console
+from mtosi_jms.cli import _console as console
 
 
 class Terminal(io.StringIO):

@@ -139,7 +139,7 @@ def test_a_killed_demo_has_landed_what_it_acknowledged(tmp_path: Path, seed: int
 @pytest.mark.endurance
 @pytest.mark.spark
 def test_twenty_killed_demos_ingest_to_exactly_what_was_acknowledged(tmp_path: Path) -> None:
-    from mtosi_jms.spark.ingest import IngestOptions, ingest
+    from mtosi_jms.spark.jobs.ingest import IngestOptions, ingest
     from mtosi_jms.spark.session import local_session
 
     seen = 0

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mtosi_jms.cli.filling import fill
-from mtosi_jms.cli.plain import plain
+from mtosi_jms.cli._filling import fill
+from mtosi_jms.cli._plain import plain
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri import mer, rir

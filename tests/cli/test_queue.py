@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 import mtosi_jms as mtosi
-from mtosi_jms.cli import main, queue
-from mtosi_jms.cli.stopping import Stop
+from mtosi_jms.cli import _queue as queue
+from mtosi_jms.cli import main
+from mtosi_jms.cli._stopping import Stop
 from mtosi_jms.jms import DeliveryMode, Destination, JmsMessage, Queue
-from mtosi_jms.jms.destinations import TemporaryQueue
+from mtosi_jms.jms._destinations import TemporaryQueue
 from mtosi_jms.jms.message import Long, MessageType
 from mtosi_jms.spool import entries
 from mtosi_jms.transport import Connection

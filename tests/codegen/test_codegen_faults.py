@@ -12,8 +12,8 @@ import pytest
 
 from mtosi_codegen import Result, generate
 from mtosi_jms.errors import MtosiFault
+from mtosi_jms.service.registry import services_of
 from mtosi_jms.soap import Envelope, Header, exception_for, fault_class, fault_kinds, parse
-from mtosi_jms.usages import services_of
 from mtosi_jms.xmlbind import XmlObject, encode
 
 TROUBLE = (

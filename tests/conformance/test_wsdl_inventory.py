@@ -14,7 +14,7 @@ import pytest
 
 import mtosi_jms.stubs
 from mtosi_codegen import Result, generate, write
-from mtosi_jms.usages import services_of
+from mtosi_jms.service.registry import services_of
 
 LISTED = {
     "ManageResourceInventory": {

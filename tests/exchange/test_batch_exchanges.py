@@ -18,6 +18,7 @@ from mtosi_jms.errors import (
     ProtocolError,
     ReplyTimeoutError,
 )
+from mtosi_jms.exchange.supplier import Supplier
 from mtosi_jms.jms import BindingProfile, JmsMessage, TemporaryQueue
 from mtosi_jms.patterns import Limits
 from mtosi_jms.service import CallOptions, RequestContext
@@ -28,7 +29,6 @@ from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.mri.resource_inventory_retrieval import ResourceInventoryRetrieval
 from mtosi_jms.stubs.nrf.me import ManagedElementType
-from mtosi_jms.supplier import Supplier
 from mtosi_jms.testing import SUPPLIER, ManualClock, Tamper, duplicate, exchange, gap, reorder
 
 Numbers = Callable[[Any], list[int]]

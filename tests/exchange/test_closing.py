@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import IllegalStateError, InvalidDestinationError
+from mtosi_jms.exchange.requestor import Requestor
+from mtosi_jms.exchange.supplier import Supplier
 from mtosi_jms.jms import JmsMessage, Queue, Topic
-from mtosi_jms.requestor import Requestor
 from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
-from mtosi_jms.supplier import Supplier
 from mtosi_jms.testing import REQUESTOR, SUPPLIER, connect_privately, exchange
 from mtosi_jms.transport.completion import SendRules
 from mtosi_jms.transport.memory import MemoryConnection

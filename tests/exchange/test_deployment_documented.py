@@ -14,7 +14,7 @@ from mtosi_codegen.cli import main as codegen
 from mtosi_jms.cli import main
 from mtosi_jms.deployment import read_deployment
 from mtosi_jms.jms import NamingContext, Queue, Topic
-from mtosi_jms.jms.jndi import read_jndi
+from mtosi_jms.jms._jndi import read_jndi
 
 NAMING = """\
 queue:EMS.OS

@@ -17,8 +17,8 @@ import pytest
 
 from mtosi_jms import DurableLanding
 from mtosi_jms.errors import IllegalStateError, MalformedXmlError, SpoolError
+from mtosi_jms.exchange.messages import read_reply
 from mtosi_jms.jms import JmsMessage, Queue
-from mtosi_jms.messages import read_reply
 from mtosi_jms.patterns import Limits
 from mtosi_jms.soap import parse
 from mtosi_jms.spool import entries, open_entry, read_acknowledgements
@@ -118,7 +118,7 @@ def test_a_reply_that_one_has_is_his_though_receiving_for_others_fails(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The other one has it again."""
-    monkeypatch.setattr("mtosi_jms.replies._SPELL", patience)
+    monkeypatch.setattr("mtosi_jms.exchange._receiver._SPELL", patience)
     both_there = threading.Event()
 
     class SecondFails(Steps):
@@ -151,7 +151,7 @@ def test_a_signal_does_not_cost_another_caller_its_reply(
             raise signals.pop()
         return read_reply(*message, **how)
 
-    monkeypatch.setattr("mtosi_jms.incoming.read_reply", interrupted)
+    monkeypatch.setattr("mtosi_jms.exchange._incoming.read_reply", interrupted)
     with exchange() as pair:
         stub = pair.stub(ManagedElementRetrieval)
         first = stub.get_all_managed_elements.batches(batch_size=9)

@@ -22,20 +22,20 @@ from mtosi_jms.errors import (
     ReplyTimeoutError,
     ResourceLimitError,
 )
+from mtosi_jms.exchange.requestor import Requestor
+from mtosi_jms.exchange.supplier import Supplier
 from mtosi_jms.jms import BindingProfile, DeliveryMode, JmsMessage, Queue, Topic
 from mtosi_jms.patterns import Limits
-from mtosi_jms.requestor import Requestor
 from mtosi_jms.service import CallOptions
 from mtosi_jms.soap import header_text, parse
-from mtosi_jms.soap.header import FIELD_NAMES
+from mtosi_jms.soap._header import FIELD_NAMES
 from mtosi_jms.stubs.fmw.hdr import ActivityStatusEnumType, ActivityStatusType
 from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
 from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.mri.resource_inventory_retrieval import ResourceInventoryRetrieval
-from mtosi_jms.supplier import Supplier
 from mtosi_jms.testing import SUPPLIER, connect_privately, exchange
-from mtosi_jms.testing.sending import Recorder
+from mtosi_jms.testing._sending import Recorder
 from mtosi_jms.transport.memory import MemoryConnection
 
 NOON = dt.datetime(2026, 5, 4, 12, 0, 0, tzinfo=dt.UTC)

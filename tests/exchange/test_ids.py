@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.ids import random_id
+from mtosi_jms.jms.ids import random_id
 
 
 def test_ids_are_random_uuids() -> None:

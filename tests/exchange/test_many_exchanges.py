@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import IllegalStateError, IncompleteBatchError, MalformedXmlError, ReplyTimeoutError
+from mtosi_jms.exchange.requestor import Requestor
+from mtosi_jms.exchange.supplier import Supplier
 from mtosi_jms.jms import NamingContext
 from mtosi_jms.patterns import Limits
-from mtosi_jms.requestor import Requestor
 from mtosi_jms.service import CallOptions
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri import eir, mer
 from mtosi_jms.stubs.mri.equipment_inventory_retrieval import EquipmentInventoryRetrieval
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.nrf.me import ManagedElementType
-from mtosi_jms.supplier import Supplier
 from mtosi_jms.testing import ScriptedSupplier, exchange
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 

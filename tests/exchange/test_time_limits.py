@@ -246,13 +246,13 @@ def test_nobody_there_is_told_and_waited_for(way: str, small_ems: Any, caplog: p
 
         told: list[str] = []
         handler = Starter(logging.WARNING)
-        logging.getLogger("mtosi_jms.tickets").addHandler(handler)
+        logging.getLogger("mtosi_jms.exchange._pending").addHandler(handler)
         with mtosi.Requestor(own, sender_uri="queue:ANSWERS") as requestor:
             began = time.monotonic()
             found = called(
                 way, lambda stub: stub.get_all_managed_elements(), ManagedElementRetrieval(requestor, "queue:LATE")
             )
-        logging.getLogger("mtosi_jms.tickets").removeHandler(handler)
+        logging.getLogger("mtosi_jms.exchange._pending").removeHandler(handler)
         assert time.monotonic() - began >= 1
         assert len(found.me_list.me) == 3
         assert told == [
@@ -277,8 +277,8 @@ def test_the_error_says_whether_anybody_is_there(way: str, consumed: bool, caplo
 def test_a_sender_that_waits_for_room_where_nobody_reads(
     crowded: mtosi.Requestor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("mtosi_jms.transport.memory.room._UNREAD_FOR", 0.02)
-    monkeypatch.setattr("mtosi_jms.transport.memory.room._EXPIRY_LOOK", 0.01)
+    monkeypatch.setattr("mtosi_jms.transport.memory._room._UNREAD_FOR", 0.02)
+    monkeypatch.setattr("mtosi_jms.transport.memory._room._EXPIRY_LOOK", 0.01)
     with pytest.raises(ReplyTimeoutError):
         ManagedElementRetrieval(crowded, FULL).get_all_managed_elements(timeout=0.1)
     assert [one.getMessage() for one in caplog.records] == ["queue:FULL: full with 1 messages, and nobody consumes it"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mtosi_jms.broker import artemis
+from mtosi_jms.broker import _artemis as artemis
 from mtosi_jms.transport import login
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "compose.yaml"

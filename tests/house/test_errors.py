@@ -23,11 +23,11 @@ from mtosi_jms.stubs.fmw.hdr import Header
 # Steer the module that defines them and are caught there, or by the one that asked for it: no caller sees them.
 STEERING = {
     "mtosi_codegen.passes.groups._TooLargeError",
-    "mtosi_jms.answers.ProviderError",
-    "mtosi_jms.answers.WithheldError",
-    "mtosi_jms.jms.forms.Unfit",
-    "mtosi_jms.spark.leaves.Odd",
-    "mtosi_jms.validation.judge._Enough",
+    "mtosi_jms.exchange._reply_writer.ProviderError",
+    "mtosi_jms.exchange._reply_writer.WithheldError",
+    "mtosi_jms.jms.templates.Unfit",
+    "mtosi_jms.spark._leaves.Odd",
+    "mtosi_jms.validation._judge._Enough",
     "mtosi_jms.xmlbind.fast.Odd",
     "mtosi_jms.xmlbind.scanplan.Unable",
 }

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import pytest
 
 import mtosi_jms as mtosi
-from mtosi_jms.broker import activemq
-from mtosi_jms.broker.artemis import distribution
-from mtosi_jms.broker.process import Endpoints
+from mtosi_jms.broker import _activemq as activemq
+from mtosi_jms.broker._artemis import distribution
+from mtosi_jms.broker._process import Endpoints
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import Queue, Topic
 from mtosi_jms.transport import Connection

@@ -14,7 +14,8 @@ from mtosi_jms import xmlbind
 from mtosi_jms.inventory.layout import Routes, find_objects
 from mtosi_jms.inventory.objects import class_for, is_object
 from mtosi_jms.inventory.place import Place, place_of
-from mtosi_jms.simulator import ems, network
+from mtosi_jms.simulator import _ems as ems
+from mtosi_jms.simulator import _network as network
 from mtosi_jms.stubs.mri.mer import GetAllManagedElementsResponse
 from mtosi_jms.stubs.nrf import invdata
 from mtosi_jms.stubs.nrf.ctp import ConnectionTerminationPointType as Ctp

@@ -12,7 +12,7 @@ import pytest
 from mtosi_jms.errors import EncodeError, NamingError
 from mtosi_jms.jms import BindingProfile, NamingContext, Queue
 from mtosi_jms.jms.binding import to_jms
-from mtosi_jms.jms.forms import HeaderForm, HeaderForms, Unfit, fits
+from mtosi_jms.jms.templates import HeaderForm, HeaderForms, Unfit, fits
 from mtosi_jms.soap import Envelope, Header
 from mtosi_jms.stubs.fmw.hdr import (
     ActivityStatusEnumType,

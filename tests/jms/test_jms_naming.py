@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtosi_jms.errors import ConfigError, MtosiError, NamingError
-from mtosi_jms.jms.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from mtosi_jms.jms.naming import NamingContext
-from mtosi_jms.jms.properties_file import read_properties
+from mtosi_jms.jms._destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from mtosi_jms.jms._naming import NamingContext
+from mtosi_jms.jms._properties_file import read_properties
 
 JNDI = r"""
 # what a deployment holds

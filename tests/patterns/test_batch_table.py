@@ -21,7 +21,7 @@ from mtosi_jms.patterns import (
     ReplyType,
     Stray,
 )
-from mtosi_jms.patterns.batch_table import FINAL, TABLE
+from mtosi_jms.patterns._batch_table import FINAL, TABLE
 
 E, S = BatchEvent, BatchState
 LIVE = [state for state in S if state not in FINAL]

@@ -29,7 +29,7 @@ from mtosi_jms.patterns import (
     ReplyType,
     Stray,
 )
-from mtosi_jms.patterns.sequence import DigestRing, fold
+from mtosi_jms.patterns._sequence import DigestRing, fold
 
 
 def batch(number: int | None, end: bool | None = False, digest: bytes | str = "", **more: Any) -> Reply[str]:

@@ -10,7 +10,7 @@ import pytest
 
 import mtosi_jms.patterns as patterns
 from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, Limits, SimpleExchange
-from mtosi_jms.patterns.tables import TABLES, refresh
+from mtosi_jms.patterns._tables import TABLES, refresh
 
 
 def test_the_tables_in_the_documentation_are_those_that_the_code_runs(root: Path) -> None:

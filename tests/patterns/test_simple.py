@@ -20,7 +20,7 @@ from mtosi_jms.patterns import (
     SimpleExchange,
     SimpleState,
 )
-from mtosi_jms.patterns.simple import FINAL, TABLE
+from mtosi_jms.patterns._simple import FINAL, TABLE
 
 ANSWER = Reply(payload="answer")
 SECOND = Reply(payload="second")

@@ -10,7 +10,7 @@ import pytest
 
 from mtosi_jms.jms import JmsMessage, NamingContext, Queue
 from mtosi_jms.runtime import ConsumerRuntime, RuntimeRules
-from mtosi_jms.runtime.rules import Backoff
+from mtosi_jms.runtime._rules import Backoff
 from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 

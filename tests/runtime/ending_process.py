@@ -12,13 +12,13 @@ import sys
 import threading
 from typing import Any
 
+from mtosi_jms.exchange.requestor import Requestor
+from mtosi_jms.exchange.supplier import Supplier
 from mtosi_jms.jms import NamingContext
-from mtosi_jms.requestor import Requestor
 from mtosi_jms.runtime import ConsumerRuntime, answering
 from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
-from mtosi_jms.supplier import Supplier
-from mtosi_jms.testing.pair import NAMES, REQUESTOR, SUPPLIER
+from mtosi_jms.testing._pair import NAMES, REQUESTOR, SUPPLIER
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 
 ROLE, HAND = sys.argv[1:]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mtosi_jms.runtime import Health, RuntimeRules, parking
+from mtosi_jms.runtime import Health, RuntimeRules
+from mtosi_jms.runtime import _parking as parking
 
 
 @pytest.fixture

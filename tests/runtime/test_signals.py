@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.signals import aside, on_signals
+from mtosi_jms.exchange.signals import aside, on_signals
 
 BOTH = (signal.SIGTERM, signal.SIGINT)
 

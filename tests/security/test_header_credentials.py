@@ -18,7 +18,7 @@ from mtosi_jms.jms.binding import from_jms, to_jms
 from mtosi_jms.simulator import ManagedElementEms, Network
 from mtosi_jms.soap import Envelope, parse
 from mtosi_jms.spool import entries
-from mtosi_jms.validation.messages import readable
+from mtosi_jms.validation._messages import readable
 
 pytestmark = pytest.mark.obligation("C55")
 MARK = "S3cr3t-Mark"

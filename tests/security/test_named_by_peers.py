@@ -12,10 +12,10 @@ import pytest
 import mtosi_jms as mtosi
 from mtosi_jms.errors import InvalidDestinationError
 from mtosi_jms.jms import JmsMessage, Queue, TemporaryQueue, TemporaryTopic, Topic
-from mtosi_jms.jms.destinations import Destination
+from mtosi_jms.jms._destinations import Destination
 from mtosi_jms.simulator import ManagedElementEms, Network
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
-from mtosi_jms.transport.stomp.dialect import ActiveMQ, Artemis
+from mtosi_jms.transport.stomp._dialect import ActiveMQ, Artemis
 
 PATIENCE = 30.0
 VICTIM = "PRIVATE"

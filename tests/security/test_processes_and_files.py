@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from mtosi_jms.broker.private import private_folder, write_private
-from mtosi_jms.broker.process import Endpoints
+from mtosi_jms.broker._private import private_folder, write_private
+from mtosi_jms.broker._process import Endpoints
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.transport import connect
 
@@ -80,7 +80,7 @@ def test_a_private_file_is_private_whatever_was_there(tmp_path: Path) -> None:
 
 CHILD = """
 import subprocess, sys
-from mtosi_jms.cli.providers import mask_url
+from mtosi_jms.cli._providers import mask_url
 mask_url(sys.argv[1])
 child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
 print("ready", flush=True)

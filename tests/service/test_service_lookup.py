@@ -9,7 +9,7 @@ import pytest
 import mtosi_jms.stubs
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.namespaces import clark
-from mtosi_jms.usages import find_operations, services_of
+from mtosi_jms.service.registry import find_operations, services_of
 
 MER = "http://www.tmforum.org/mtop/mri/xsd/mer/v1"
 NOTIFY = clark("http://www.tmforum.org/mtop/fmw/xsd/notmsg/v1", "notify")

@@ -10,7 +10,9 @@ from lxml import etree
 
 from mtosi_jms import soap
 from mtosi_jms.errors import ForbiddenXmlError, MalformedXmlError, MtosiError
-from mtosi_jms.soap import Envelope, Header, frames, reading
+from mtosi_jms.soap import Envelope, Header
+from mtosi_jms.soap import _frames as frames
+from mtosi_jms.soap import _reading as reading
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri.mer import GetAllManagedElementsResponse, GetManagedElementRequest, GetManagedElementResponse

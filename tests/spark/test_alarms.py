@@ -15,7 +15,7 @@ pytest.importorskip("pyspark")
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, SpoolError
 from mtosi_jms.spark import session
-from mtosi_jms.spark.alarms import AlarmOptions, alarm_table, latest_alarms, parse_alarms, read_alarms, run_alarms
+from mtosi_jms.spark.jobs.alarms import AlarmOptions, alarm_table, latest_alarms, parse_alarms, read_alarms, run_alarms
 
 pytestmark = [
     pytest.mark.spark,

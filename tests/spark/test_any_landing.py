@@ -15,10 +15,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mtosi_jms.spark.landing import partition, plan_landing, readable
+from mtosi_jms.spark._landing import partition, plan_landing, readable
+from mtosi_jms.spark._reader import ObjectReader
+from mtosi_jms.spark._rows import row_schema
 from mtosi_jms.spark.options import SourceOptions
-from mtosi_jms.spark.reader import ObjectReader
-from mtosi_jms.spark.rows import row_schema
 from mtosi_jms.xmlbind import scan
 
 TROUBLES = ("copy", "copy in other prefixes", "packed copy", "gap", "truncated", "missing end", "fault", "conflict")

@@ -14,9 +14,9 @@ pytest.importorskip("pyspark")
 from pyspark.errors import PySparkException
 
 from mtosi_jms.errors import ConfigError, ExchangeError
-from mtosi_jms.spark.landing import plan_landing, readable
+from mtosi_jms.spark._landing import plan_landing, readable
+from mtosi_jms.spark._source import InventoryReader, full_schema
 from mtosi_jms.spark.options import SourceOptions
-from mtosi_jms.spark.source import InventoryReader, full_schema
 
 pytestmark = [
     pytest.mark.spark,

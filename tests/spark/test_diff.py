@@ -18,9 +18,9 @@ pytest.importorskip("pyspark")
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, SpoolError
 from mtosi_jms.spark import session
-from mtosi_jms.spark.diff import DiffOptions, column_notes, diff_snapshots, diff_tables, run_diff
-from mtosi_jms.spark.ingest import IngestOptions, ingest
-from mtosi_jms.spark.rows import row_schema
+from mtosi_jms.spark._rows import row_schema
+from mtosi_jms.spark.jobs.diff import DiffOptions, column_notes, diff_snapshots, diff_tables, run_diff
+from mtosi_jms.spark.jobs.ingest import IngestOptions, ingest
 
 pytestmark = [
     pytest.mark.spark,

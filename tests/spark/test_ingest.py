@@ -16,7 +16,7 @@ pytest.importorskip("pyspark")
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, ExchangeError, MtosiError, SpoolError
 from mtosi_jms.spark import session
-from mtosi_jms.spark.ingest import IngestOptions, IngestResult, ingest
+from mtosi_jms.spark.jobs.ingest import IngestOptions, IngestResult, ingest
 
 pytestmark = [
     pytest.mark.spark,
@@ -210,7 +210,7 @@ def test_wrong_use_is_told_before_spark_starts(run: Any, landing: Path) -> None:
 
 def test_error_inside_spark_is_one_line(run: Any, put: Put, envelopes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     put("1.xml", envelopes.batch("c", 1, True, envelopes.me("a")))
-    monkeypatch.setattr("mtosi_jms.spark.landing.Landing.save", lambda self, path: Path(path).write_text("{}"))
+    monkeypatch.setattr("mtosi_jms.spark._landing.Landing.save", lambda self, path: Path(path).write_text("{}"))
     with pytest.raises(MtosiError, match=r"^Spark: planFile .*plan\.json") as caught:
         run()
     assert "\n" not in str(caught.value)

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 import mtosi_jms as mtosi
-from mtosi_jms.spark.ingest import IngestOptions, ingest
+from mtosi_jms.spark.jobs.ingest import IngestOptions, ingest
 
 pytestmark = [
     pytest.mark.spark,

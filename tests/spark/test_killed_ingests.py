@@ -21,8 +21,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from mtosi_jms.spark.ingest import IngestOptions, ingest
-from mtosi_jms.spark.snapshots import Snapshot
+from mtosi_jms.spark._snapshots import Snapshot
+from mtosi_jms.spark.jobs.ingest import IngestOptions, ingest
 
 pytestmark = [
     pytest.mark.spark,

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import ConfigError, ExchangeError, MtosiError, SpoolError
-from mtosi_jms.spark.digest import body_digest
-from mtosi_jms.spark.discover import find_files, local_path
-from mtosi_jms.spark.landing import Landing, PlannedFile, describe, partition, plan_landing, readable
+from mtosi_jms.spark._digest import body_digest
+from mtosi_jms.spark._discover import find_files, local_path
+from mtosi_jms.spark._landing import Landing, PlannedFile, describe, partition, plan_landing, readable
 from mtosi_jms.spark.options import SourceOptions
 
 Put = Callable[..., Path]

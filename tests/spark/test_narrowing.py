@@ -14,7 +14,7 @@ from mtosi_jms.spark.options import SourceOptions
 pytest.importorskip("pyspark")
 
 import mtosi_jms.spark as mtosi_spark
-from mtosi_jms.spark.source import full_schema
+from mtosi_jms.spark._source import full_schema
 
 pytestmark = [
     pytest.mark.spark,

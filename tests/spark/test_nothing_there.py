@@ -20,9 +20,9 @@ pytest.importorskip("pyspark")
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, SpoolError
 from mtosi_jms.spark import diff_snapshots, session, snapshot_topology
-from mtosi_jms.spark.landing import plan_landing
+from mtosi_jms.spark._landing import plan_landing
+from mtosi_jms.spark._readable import check_readable
 from mtosi_jms.spark.options import SourceOptions
-from mtosi_jms.spark.readable import check_readable
 
 pytestmark = [
     pytest.mark.spark,

@@ -19,13 +19,13 @@ pytest.importorskip("pyarrow")
 
 from mtosi_jms.errors import ArchiveError, ConfigError, SpoolError
 from mtosi_jms.inventory.objects import MESSAGE
-from mtosi_jms.spark import landed
-from mtosi_jms.spark.discover import find_files
-from mtosi_jms.spark.landing import Landing, plan_landing
-from mtosi_jms.spark.messages import reader_for
+from mtosi_jms.spark import _landed as landed
+from mtosi_jms.spark._discover import find_files
+from mtosi_jms.spark._landing import Landing, plan_landing
+from mtosi_jms.spark._messages import reader_for
+from mtosi_jms.spark._packed import SHELF, ArchiveShelf, split_member
+from mtosi_jms.spark._rows import corrupt_field, row_schema
 from mtosi_jms.spark.options import SourceOptions
-from mtosi_jms.spark.packed import SHELF, ArchiveShelf, split_member
-from mtosi_jms.spark.rows import corrupt_field, row_schema
 
 pytestmark = pytest.mark.obligation("C18")
 
@@ -175,7 +175,7 @@ def test_an_archive_is_opened_once_for_all_its_members(
     landing: Path, save: Any, members: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []
-    from mtosi_jms.spark import packed
+    from mtosi_jms.spark import _packed as packed
 
     class Counting(packed.Archive):
         def __init__(self, path: str) -> None:
@@ -351,7 +351,7 @@ def test_the_option_is_a_path_or_a_list() -> None:
 @pytest.mark.spark
 def test_spark_reads_what_a_supplier_wrote(spark: Any, landing: Path, tmp_path: Path, put: Put) -> None:
     from mtosi_jms.simulator import ManagedElementEms, Network
-    from mtosi_jms.spark.source import InventorySource
+    from mtosi_jms.spark._source import InventorySource
     from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
     from mtosi_jms.testing import exchange
 
@@ -376,7 +376,7 @@ def test_the_source_warns_of_what_it_does_not_follow(
     landing: Path, put: Put, reply: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     pytest.importorskip("pyspark")
-    from mtosi_jms.spark.source import InventoryReader
+    from mtosi_jms.spark._source import InventoryReader
 
     path = put("reply.xml", reply("file:///x"))
     with caplog.at_level(logging.WARNING):
@@ -396,8 +396,8 @@ def test_the_command_takes_packed_files_and_tells_of_replies(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from mtosi_jms.cli.ingest import show
-    from mtosi_jms.spark.ingest import IngestOptions, ingest
+    from mtosi_jms.cli._ingest import show
+    from mtosi_jms.spark.jobs.ingest import IngestOptions, ingest
 
     put("reply.xml", reply((transfer / "data.zip").as_uri()))
     save("bad.zip", b"PK\x03\x04")

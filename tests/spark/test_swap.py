@@ -14,9 +14,9 @@ import pytest
 pytest.importorskip("pyspark")
 
 from mtosi_jms.errors import ConfigError, MtosiError, SpoolError, SpoolInUseError
-from mtosi_jms.spark.output import check_out
-from mtosi_jms.spark.snapshots import Snapshot
-from mtosi_jms.spark.swap import Staging, recover, staging
+from mtosi_jms.spark._output import check_out
+from mtosi_jms.spark._snapshots import Snapshot
+from mtosi_jms.spark._swap import Staging, recover, staging
 
 pytestmark = pytest.mark.spark
 

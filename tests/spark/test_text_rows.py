@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from mtosi_jms.spark.landing import plan_landing
+from mtosi_jms.spark._landing import plan_landing
+from mtosi_jms.spark._reader import ObjectReader
+from mtosi_jms.spark._rows import row_schema
 from mtosi_jms.spark.options import SourceOptions
-from mtosi_jms.spark.reader import ObjectReader
-from mtosi_jms.spark.rows import row_schema
 from mtosi_jms.xmlbind import scan
 
 Put = Callable[..., Path]

@@ -14,9 +14,9 @@ pytest.importorskip("pyspark")
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, SpoolError
 from mtosi_jms.spark import session
-from mtosi_jms.spark.ingest import IngestOptions, ingest
-from mtosi_jms.spark.rows import row_schema
-from mtosi_jms.spark.topology import run_topology, snapshot_topology, topology_tables
+from mtosi_jms.spark._rows import row_schema
+from mtosi_jms.spark.jobs.ingest import IngestOptions, ingest
+from mtosi_jms.spark.jobs.topology import run_topology, snapshot_topology, topology_tables
 
 pytestmark = [
     pytest.mark.spark,

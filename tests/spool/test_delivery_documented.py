@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mtosi_jms import errors
-from mtosi_jms.spool.inbox import WINDOW
-from mtosi_jms.spool.store import LIMIT_BYTES
+from mtosi_jms.spool._inbox import WINDOW
+from mtosi_jms.spool._store import LIMIT_BYTES
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtosi_jms.errors import ConfigError, SpoolError
-from mtosi_jms.jms.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from mtosi_jms.jms._destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from mtosi_jms.jms.message import (
     INT_MAX,
     INT_MIN,
@@ -30,7 +30,7 @@ from mtosi_jms.jms.message import (
     is_property_name,
 )
 from mtosi_jms.spool import Spool, entries, open_entry, scan
-from mtosi_jms.spool.sidecar import Sidecar, decode_sidecar, encode_sidecar
+from mtosi_jms.spool._sidecar import Sidecar, decode_sidecar, encode_sidecar
 
 NOW = 1_700_000_000_000
 BODY = "<größe>\U0001f600</größe>\r\n\x00".encode()

@@ -21,11 +21,12 @@ from typing import Any
 import pytest
 
 from mtosi_jms.cli import main
-from mtosi_jms.cli.messages import shown_body
+from mtosi_jms.cli._messages import shown_body
 from mtosi_jms.errors import MessageRefusedError
 from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.jms.message import Long
-from mtosi_jms.spool import Inbox, Outbox, Spool, SpoolFolder, store, verify_folder
+from mtosi_jms.spool import Inbox, Outbox, Spool, SpoolFolder, verify_folder
+from mtosi_jms.spool import _store as store
 from mtosi_jms.transport.backoff import Backoff
 
 Run = Callable[..., tuple[int, str, str]]
@@ -557,7 +558,7 @@ def test_ctrl_c_changes_nothing(outbox: Path) -> None:
 
 def test_names_that_the_modules_share() -> None:
     """The states that the command offers are those of the store."""
-    from mtosi_jms.cli import spool
+    from mtosi_jms.cli import _spool as spool
 
     known = {state for kind in store.KINDS.values() for state in kind} - set(store.SETTLED)
     assert set(spool._STATES) == known

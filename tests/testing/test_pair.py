@@ -9,11 +9,11 @@ import pytest
 
 from mtosi_jms import testing
 from mtosi_jms.errors import ConfigError, IllegalStateError, IncompleteBatchError, ReplyTimeoutError, TransportError
+from mtosi_jms.exchange.supplier import Supplier
 from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.patterns import Limits
 from mtosi_jms.simulator import ManagedElementEms, Network
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
-from mtosi_jms.supplier import Supplier
 from mtosi_jms.testing import SUPPLIER, ScriptedSupplier, connect_privately, exchange, gap
 
 EMS = ManagedElementEms(Network(elements=4))

@@ -38,7 +38,7 @@ OTHERS = """
 import sys
 def test_of_something_else():
     assert "mtosi_jms.testing.fixtures" in sys.modules
-    heavy = ("lxml", "mtosi_jms.stubs", "mtosi_jms.transport", "mtosi_jms.simulator", "mtosi_jms.testing.pair")
+    heavy = ("lxml", "mtosi_jms.stubs", "mtosi_jms.transport", "mtosi_jms.simulator", "mtosi_jms.testing._pair")
     assert [name for name in heavy if name in sys.modules] == []
 """
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

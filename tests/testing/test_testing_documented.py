@@ -12,7 +12,8 @@ import pytest
 
 from mtosi_jms import testing
 from mtosi_jms.simulator import TECHNOLOGIES, Network
-from mtosi_jms.testing import faults, fixtures
+from mtosi_jms.testing import _faults as faults
+from mtosi_jms.testing import fixtures
 
 
 @pytest.fixture

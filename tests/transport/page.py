@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from mtosi_jms.broker import service
-from mtosi_jms.broker.process import start_on_free_ports
+from mtosi_jms.broker._process import start_on_free_ports
 from mtosi_jms.transport import Capability, connect
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms.destinations import Queue
+from mtosi_jms.jms._destinations import Queue
+from mtosi_jms.jms._naming import NamingContext
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.jms.naming import NamingContext
 from mtosi_jms.transport import PROVIDERS, AckMode, Capability, ConnectionMetadata, connect, memory
-from mtosi_jms.transport.descriptor import ALL_CAPABILITIES, check_jms_version
-from mtosi_jms.transport.memory.options import OPTIONS
+from mtosi_jms.transport._descriptor import ALL_CAPABILITIES, check_jms_version
+from mtosi_jms.transport.memory._options import OPTIONS
 
 TOO_OLD = ["1.0", "1.0.2", "1.0.2b", "0.9", "0.99"]
 WELCOME = ["1.1", "2.0", "3.0", "3.1", "2.0a", "10.0"]

@@ -10,7 +10,7 @@ import pytest
 
 from mtosi_jms.errors import IllegalStateError, TransportError
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.transport.listening import ListenerPump, SessionUse, in_listener
+from mtosi_jms.transport._listening import ListenerPump, SessionUse, in_listener
 
 
 class TestSessionUse:

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import ConfigError, IllegalStateError, InvalidDestinationError, ResourceLimitError
-from mtosi_jms.jms.destinations import Queue, Topic
+from mtosi_jms.jms._destinations import Queue, Topic
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport import AckMode, connect
-from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider, room
+from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
+from mtosi_jms.transport.memory import _room as room
 
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
 QUEUE = Queue("bounded")

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.jms.destinations import Queue
+from mtosi_jms.jms._destinations import Queue
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.jms.selector import parse
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
-from mtosi_jms.transport.memory.queue import MessageQueue
-from mtosi_jms.transport.memory.store import Entry
+from mtosi_jms.transport.memory._queue import MessageQueue
+from mtosi_jms.transport.memory._store import Entry
 
 QUEUE = Queue("selected")
 

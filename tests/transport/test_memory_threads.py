@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import IllegalStateError
-from mtosi_jms.jms.destinations import Queue
+from mtosi_jms.jms._destinations import Queue
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport import AckMode, Delivery
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
-from mtosi_jms.transport.memory.queue import MessageQueue, View
-from mtosi_jms.transport.memory.store import Entry
+from mtosi_jms.transport.memory._queue import MessageQueue, View
+from mtosi_jms.transport.memory._store import Entry
 
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
 QUEUE = Queue("memory.queue")

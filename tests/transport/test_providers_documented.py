@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mtosi_jms.transport import AckMode, Capability
-from mtosi_jms.transport.memory import deadletter
-from mtosi_jms.transport.memory.options import OPTIONS
+from mtosi_jms.transport.memory import _deadletter as deadletter
+from mtosi_jms.transport.memory._options import OPTIONS
 
 PRINTS = """\
 b'<urgent/>' 9

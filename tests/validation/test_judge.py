@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from mtosi_jms.validation import Validator
-from mtosi_jms.validation.judge import Finding, judge
-from mtosi_jms.validation.messages import readable
+from mtosi_jms.validation._judge import Finding, judge
+from mtosi_jms.validation._messages import readable
 from mtosi_jms.xmlbind.issues import ElementPaths
 
 MakeEnvelope = Callable[..., bytes]

@@ -10,8 +10,9 @@ import pytest
 from lxml import etree
 
 from mtosi_jms.errors import ConfigError, SchemaError
-from mtosi_jms.validation import SchemaSet, Validator, default_folder, locate
-from mtosi_jms.validation.locate import find_files, resolve_location
+from mtosi_jms.validation import SchemaSet, Validator, default_folder
+from mtosi_jms.validation import _locate as locate
+from mtosi_jms.validation._locate import find_files, resolve_location
 
 XSD = "http://www.w3.org/2001/XMLSchema"
 WriteSchema = Callable[..., Path]
@@ -357,7 +358,7 @@ def test_nothing_is_ever_opened_by_libxml2_itself(
         return resolve(self, data, context, base_url=base_url)
 
     write("a.xsd", "urn:a", '<xs:import namespace="urn:x" schemaLocation="http://localhost:1/x.xsd"/>', a="xs:int")
-    monkeypatch.setattr("mtosi_jms.validation.linking._Memory.resolve_string", spy)
+    monkeypatch.setattr("mtosi_jms.validation._linking._Memory.resolve_string", spy)
     SchemaSet.load(tmp_path)
     assert asked
     assert all(url.startswith("mtosi-schema:/") for url in asked)

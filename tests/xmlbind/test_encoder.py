@@ -17,7 +17,8 @@ from mtosi_jms.stubs.fmw import hdr
 from mtosi_jms.stubs.fmw.notmsg import Notify, NotifyMessage
 from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.stubs.nrf.me import Me
-from mtosi_jms.xmlbind import NIL, RawXml, Writer, encoder, writecode
+from mtosi_jms.xmlbind import NIL, RawXml, Writer, encoder
+from mtosi_jms.xmlbind import _writecode as writecode
 from mtosi_jms.xmlbind.fast import Odd
 
 

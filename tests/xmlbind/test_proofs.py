@@ -16,13 +16,13 @@ import pytest
 from mtosi_jms import stubs
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.xmlbind import XmlObject, simpletypes
+from mtosi_jms.xmlbind._proofs import form_of, maker_of
+from mtosi_jms.xmlbind._shells import Shells
 from mtosi_jms.xmlbind.fast import NOT_PLAIN
 from mtosi_jms.xmlbind.islands import Islands
 from mtosi_jms.xmlbind.pieces import OCTETS, REFERENCES, Piece
 from mtosi_jms.xmlbind.plan import LEAF, OBJECT, STRING, plan_of
-from mtosi_jms.xmlbind.proofs import form_of, maker_of
 from mtosi_jms.xmlbind.scanplan import INSIDE, Cell, ScanCompiler, Shape, Unable
-from mtosi_jms.xmlbind.shells import Shells
 from mtosi_jms.xmlbind.simpletypes import EnumType, SimpleType
 
 SAMPLES: dict[SimpleType, tuple[str, ...]] = {

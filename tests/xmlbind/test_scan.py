@@ -14,7 +14,7 @@ import pytest
 
 from mtosi_jms import soap, xmlbind
 from mtosi_jms.errors import ForbiddenXmlError, MtosiError
-from mtosi_jms.soap import frames
+from mtosi_jms.soap import _frames as frames
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri.mer import GetAllManagedElementsResponse
 from mtosi_jms.stubs.nrf.me import ManagedElementListType, Me

@@ -13,7 +13,8 @@ import pytest
 
 from mtosi_jms import xmlbind
 from mtosi_jms.errors import ConfigError, DecodeError, MalformedXmlError
-from mtosi_jms.simulator import ems, network
+from mtosi_jms.simulator import _ems as ems
+from mtosi_jms.simulator import _network as network
 from mtosi_jms.stubs.fmw.nam import NamingAttributeType
 from mtosi_jms.stubs.mri import rir
 from mtosi_jms.stubs.nrf import invdata

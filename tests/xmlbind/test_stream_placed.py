@@ -17,7 +17,7 @@ from mtosi_jms.stubs.nrf.ctp import ConnectionTerminationPointType as Ctp
 from mtosi_jms.stubs.nrf.me import ManagedElementType as Me
 from mtosi_jms.stubs.nrf.ptp import PhysicalTerminationPointType as Ptp
 from mtosi_jms.stubs.nrf.tl import TopologicalLinkType as Tl
-from mtosi_jms.xmlbind import walker
+from mtosi_jms.xmlbind import _walker as walker
 
 Doc = Callable[[str], bytes]
 MdInv = invdata.ManagementDomainInventoryType

@@ -75,7 +75,7 @@ class _ServiceFile:
         ours = ["from mtosi_jms import xmlbind as _x"] if names.library else []
         ours += [import_line(names.home, module.path) for module in modules]
         yield from ("", "from __future__ import annotations", "", "from typing import TYPE_CHECKING, Any")
-        yield from ("", "from mtosi_jms import awaited as _a", "from mtosi_jms import service as _s")
+        yield from ("", "from mtosi_jms import service as _s", "from mtosi_jms.service import aio as _a")
         if guarded or ours:
             yield from ("", "if TYPE_CHECKING:", *(INDENT + line for line in guarded))
             yield from ([""] if guarded and ours else [])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from mtosi_jms.jms.selector._selector import Selector, parse
 from mtosi_jms.jms.selector.builder import P
 from mtosi_jms.jms.selector.lint import Finding, lint
-from mtosi_jms.jms.selector.selector import Selector, parse
 
 __all__ = ["Finding", "P", "Selector", "lint", "parse"]

@@ -17,6 +17,9 @@ from mtosi_jms.errors import ConfigError, SelectorError
 from mtosi_jms.jms import table2
 from mtosi_jms.jms.message import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, Long
 from mtosi_jms.jms.profile import FILTER_ATTRIBUTES
+from mtosi_jms.jms.selector._render import render
+from mtosi_jms.jms.selector._selector import Selector, parse
+from mtosi_jms.jms.selector._tokens import HEADERS, is_name
 from mtosi_jms.jms.selector.like import Pattern, escaped
 from mtosi_jms.jms.selector.nodes import (
     Arithmetic,
@@ -36,9 +39,6 @@ from mtosi_jms.jms.selector.nodes import (
     join,
     signed,
 )
-from mtosi_jms.jms.selector.render import render
-from mtosi_jms.jms.selector.selector import Selector, parse
-from mtosi_jms.jms.selector.tokens import HEADERS, is_name
 
 PREFIX: Final = "MTOSI_"
 NAMES: Final = {

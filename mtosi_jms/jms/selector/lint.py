@@ -18,6 +18,8 @@ from mtosi_jms.jms import table2
 from mtosi_jms.jms.events import EVENT_NAMES, SEVERITIES
 from mtosi_jms.jms.message import DeliveryMode
 from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, OPTIONAL_FIELDS, BindingProfile
+from mtosi_jms.jms.selector._selector import Selector, parse
+from mtosi_jms.jms.selector._tokens import HEADERS
 from mtosi_jms.jms.selector.builder import NAMES, PREFIX
 from mtosi_jms.jms.selector.nodes import (
     EQUALITY,
@@ -35,8 +37,6 @@ from mtosi_jms.jms.selector.nodes import (
     Not,
     Sign,
 )
-from mtosi_jms.jms.selector.selector import Selector, parse
-from mtosi_jms.jms.selector.tokens import HEADERS
 from mtosi_jms.stubs.fmw import hdr
 from mtosi_jms.stubs.nra.com import AcknowledgeIndicationType
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mtosi_jms import awaited as _a
+from mtosi_jms.service import aio as _a
 from mtosi_jms import service as _s
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms.naming import NamingContext
-from mtosi_jms.transport.memory.connection import MemoryConnection
-from mtosi_jms.transport.memory.gate import CompletionGate
-from mtosi_jms.transport.memory.options import SYSTEM_CLOCK, Clock, Limits, Options
-from mtosi_jms.transport.memory.provider import MemoryProvider
+from mtosi_jms.jms import NamingContext
+from mtosi_jms.transport.memory._connection import MemoryConnection
+from mtosi_jms.transport.memory._gate import CompletionGate
+from mtosi_jms.transport.memory._options import SYSTEM_CLOCK, Clock, Limits, Options
+from mtosi_jms.transport.memory._provider import MemoryProvider
 
 __all__ = ["Clock", "CompletionGate", "Limits", "MemoryConnection", "MemoryProvider", "connect", "provider"]
 

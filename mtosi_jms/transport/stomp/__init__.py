@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mtosi_jms.jms.naming import NamingContext
+from mtosi_jms.jms import NamingContext
 from mtosi_jms.transport.completion import OPTIONS, SendRules
-from mtosi_jms.transport.stomp.connection import StompConnection
+from mtosi_jms.transport.stomp._connection import StompConnection
 from mtosi_jms.transport.stomp.options import StompOptions, parse_url
 
 __all__ = ["StompConnection", "StompOptions", "connect"]

@@ -12,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.transport.descriptor import check_jms_version
+from mtosi_jms.transport._descriptor import check_jms_version
 from mtosi_jms.transport.login import with_login
 
 PORTS: Final = {"stomp": 61613, "stomp+ssl": 61612}

@@ -17,7 +17,7 @@ Until = Callable[[Callable[[], object]], Coroutine[Any, Any, None]]
 @pytest.fixture(autouse=True)
 def staying(monkeypatch: pytest.MonkeyPatch) -> None:
     """A slow machine must not make the receiving thread leave while a test is about to go on."""
-    monkeypatch.setattr("mtosi_jms.replies._STAY", PATIENCE)
+    monkeypatch.setattr("mtosi_jms.exchange._receiver._STAY", PATIENCE)
 
 
 @pytest.fixture

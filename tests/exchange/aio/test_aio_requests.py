@@ -29,7 +29,7 @@ from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieva
 from mtosi_jms.stubs.mri.mer import GetManagedElementRequest
 from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.testing import duplicate, exchange
-from mtosi_jms.testing.pair import SUPPLIER
+from mtosi_jms.testing._pair import SUPPLIER
 
 
 def stub(pair: Any) -> ManagedElementRetrieval:
@@ -314,8 +314,8 @@ def test_a_blocking_caller_takes_over_where_the_loop_ended(
 def test_the_receiving_thread_ends_when_nobody_listens(
     run: Any, small_ems: Any, ne1: Any, monkeypatch: pytest.MonkeyPatch, patience: float
 ) -> None:
-    monkeypatch.setattr("mtosi_jms.replies._STAY", 0.01)
-    monkeypatch.setattr("mtosi_jms.aio.worker._STAY", 0.01)
+    monkeypatch.setattr("mtosi_jms.exchange._receiver._STAY", 0.01)
+    monkeypatch.setattr("mtosi_jms.exchange.aio.worker._STAY", 0.01)
     with exchange([small_ems()]) as pair:
         for _ in range(3):  # and another one begins
             assert run(stub(pair).aio.get_managed_element(me_ref=ne1)).me is not None

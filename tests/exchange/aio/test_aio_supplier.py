@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiFault, TransportError
-from mtosi_jms.requestor import Requestor
+from mtosi_jms.exchange.requestor import Requestor
+from mtosi_jms.exchange.supplier import Supplier
 from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.fmw.notification_consumer import NotificationConsumer
@@ -23,11 +24,10 @@ from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.stubs.nrf.me import ManagedElementListType, ManagedElementType
-from mtosi_jms.supplier import Supplier
 from mtosi_jms.testing import exchange
-from mtosi_jms.testing.pair import REQUESTOR, SUPPLIER, connect_privately
+from mtosi_jms.testing._pair import REQUESTOR, SUPPLIER, connect_privately
 from mtosi_jms.transport.memory import MemoryConnection
-from mtosi_jms.transport.memory.session import MemorySession
+from mtosi_jms.transport.memory._session import MemorySession
 
 
 def element(number: int) -> ManagedElementType:

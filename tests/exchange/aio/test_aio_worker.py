@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.aio.worker import Worker
 from mtosi_jms.errors import IllegalStateError
+from mtosi_jms.exchange.aio.worker import Worker
 
 
 def test_jobs_are_done_in_order_by_one_thread(run: Any) -> None:

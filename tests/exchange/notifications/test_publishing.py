@@ -14,7 +14,7 @@ from mtosi_jms.jms import BindingProfile, Queue, Topic
 from mtosi_jms.jms.events import EVENT_NAMES, events_of
 from mtosi_jms.jms.profile import FILTER_ATTRIBUTES
 from mtosi_jms.notifications import Publisher, Subscriber, SystemProfile, event_name
-from mtosi_jms.notifications.publisher import EVENTS_PER_MESSAGE
+from mtosi_jms.notifications._publisher import EVENTS_PER_MESSAGE
 from mtosi_jms.soap import parse
 from mtosi_jms.stubs.fmw.elc import EventLossCleared
 from mtosi_jms.stubs.fmw.elo import EventLossOccured

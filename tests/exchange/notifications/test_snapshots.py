@@ -20,9 +20,9 @@ from mtosi_jms.notifications import (
     alarm_key,
     apply_notification,
 )
-from mtosi_jms.notifications import snapshot as module
+from mtosi_jms.notifications import _snapshot as module
 from mtosi_jms.simulator import Network, standing_alarms
-from mtosi_jms.simulator.events import alarm_key as simulated_key
+from mtosi_jms.simulator._events import alarm_key as simulated_key
 from mtosi_jms.stubs.fmw.avc import AttributeValueChangeTypeAttributeList
 from mtosi_jms.stubs.fmw.fts import FileTransferStatus
 from mtosi_jms.stubs.fmw.gen import AnyListType

@@ -15,7 +15,7 @@ from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiFault, Resourc
 from mtosi_jms.jms import Topic
 from mtosi_jms.jms.selector import P
 from mtosi_jms.notifications import LocalBroker, ProducerService, Publisher, Subscriber
-from mtosi_jms.notifications.subscriptions import expression_of, new_identifier, selector_of
+from mtosi_jms.notifications._subscriptions import expression_of, new_identifier, selector_of
 from mtosi_jms.stubs.fmw.gen import QueryExpressionType
 from mtosi_jms.stubs.fmw.hbt import Heartbeat
 from mtosi_jms.stubs.fmw.msg import (

@@ -15,7 +15,7 @@ import pytest
 from mtosi_jms.errors import SelectorError
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage, jms_type_name
 from mtosi_jms.jms.selector import Selector, parse
-from mtosi_jms.jms.selector.render import render
+from mtosi_jms.jms.selector._render import render
 
 ACTIVEMQ = "org.apache.activemq:activemq-client:5.18.6"
 DEBIAN = ("activemq-client.jar", "geronimo-jms_1.1_spec.jar", "slf4j-api.jar", "hawtbuf.jar")

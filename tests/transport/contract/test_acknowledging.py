@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import IllegalStateError
-from mtosi_jms.jms.destinations import Queue
+from mtosi_jms.jms._destinations import Queue
 from mtosi_jms.jms.message import DeliveryMode
+from mtosi_jms.transport._descriptor import Capability
 from mtosi_jms.transport.base import AckMode, Connection, Session
-from mtosi_jms.transport.descriptor import Capability
 
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
 UntilBlocked = Callable[[Session], None]

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.jms.destinations import Queue, Topic
+from mtosi_jms.jms._destinations import Queue, Topic
+from mtosi_jms.transport._descriptor import Capability
 from mtosi_jms.transport.base import AckMode, Connection
-from mtosi_jms.transport.descriptor import Capability
 
 pytestmark = [pytest.mark.capability(Capability.DEAD_LETTER), pytest.mark.obligation("T1.10")]
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import ConfigError, IllegalStateError, InvalidDestinationError
-from mtosi_jms.jms.destinations import Queue, Topic
+from mtosi_jms.jms._destinations import Queue, Topic
 from mtosi_jms.jms.message import DeliveryMode
+from mtosi_jms.transport._descriptor import Capability
 from mtosi_jms.transport.base import AckMode, Connection
-from mtosi_jms.transport.descriptor import Capability
 
 pytestmark = pytest.mark.capability(Capability.DURABLE)
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import IllegalStateError, InvalidDestinationError
-from mtosi_jms.jms.destinations import Queue
+from mtosi_jms.jms._destinations import Queue
 from mtosi_jms.jms.message import JmsMessage
+from mtosi_jms.transport._descriptor import Capability
 from mtosi_jms.transport.base import AckMode, Connection, Consumer, Delivery, Session
-from mtosi_jms.transport.descriptor import Capability
 
 OK, ILLEGAL, INVALID = None, IllegalStateError, InvalidDestinationError
 Outcome = type[Exception] | None

@@ -36,7 +36,13 @@ TOPIC = Topic("SOAK.FAULTS")
 NETWORK = Network(elements=40)
 BATCH = 5
 ATTEMPTS = 30
-OURS = ("mtosi_jms.transport.", "mtosi_jms.requestor", "mtosi_jms.supplier", "mtosi_jms.replies", "mtosi_jms.tickets")
+OURS = (
+    "mtosi_jms.transport.",
+    "mtosi_jms.exchange.requestor",
+    "mtosi_jms.exchange.supplier",
+    "mtosi_jms.exchange._receiver",
+    "mtosi_jms.exchange._pending",
+)
 Figures = dict[str, Any]
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.broker.process import BrokerProcess, Endpoints
-from mtosi_jms.jms.destinations import Queue
+from mtosi_jms.broker._process import BrokerProcess, Endpoints
+from mtosi_jms.jms._destinations import Queue
 from mtosi_jms.transport.stomp import StompConnection, connect
 
 from .proxy import Proxy
@@ -31,7 +31,7 @@ def open_stomp() -> Iterator[Callable[..., StompConnection]]:
     made: list[StompConnection] = []
 
     def open_one(url: str, **options: Any) -> StompConnection:
-        from mtosi_jms.jms.naming import NamingContext
+        from mtosi_jms.jms._naming import NamingContext
 
         connection = connect(url, NamingContext(), options)
         made.append(connection)

@@ -95,7 +95,7 @@ def test_one_that_is_missing_or_refused(port: int, files: Path, options: dict[st
 
 def test_a_refusal_that_is_told_is_one_of_the_login(files: Path) -> None:
     """Another attempt would help no more than with a wrong password."""
-    from mtosi_jms.transport.stomp.link import Link
+    from mtosi_jms.transport.stomp._link import Link
     from mtosi_jms.transport.stomp.options import Address, StompOptions
 
     link = Link(Address("host", 1, tls=False), StompOptions(), *[lambda *_: None] * 3)

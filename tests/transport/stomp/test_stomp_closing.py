@@ -26,12 +26,12 @@ def message(number: int = 0) -> JmsMessage:
 
 @pytest.fixture
 def short_goodbye(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mtosi_jms.transport.stomp.connection._GOODBYE", 0.5)
+    monkeypatch.setattr("mtosi_jms.transport.stomp._connection._GOODBYE", 0.5)
 
 
 @pytest.fixture
 def long_goodbye(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mtosi_jms.transport.stomp.connection._GOODBYE", LONG)
+    monkeypatch.setattr("mtosi_jms.transport.stomp._connection._GOODBYE", LONG)
 
 
 def threads_of(connection: Any) -> list[threading.Thread]:

@@ -10,9 +10,9 @@ import pytest
 
 from mtosi_jms.errors import AuthenticationError, ConfigError, TransportError, UnknownOutcomeError
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, Topic
+from mtosi_jms.transport._descriptor import Capability
 from mtosi_jms.transport.base import AckMode
-from mtosi_jms.transport.descriptor import Capability
-from mtosi_jms.transport.stomp.subscription import Entry
+from mtosi_jms.transport.stomp._subscription import Entry
 
 pytestmark = pytest.mark.broker
 PERSISTENT = DeliveryMode.PERSISTENT

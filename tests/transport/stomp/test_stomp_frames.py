@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtosi_jms.errors import TransportError
-from mtosi_jms.transport.stomp.frames import FrameReader, Received, encode
+from mtosi_jms.transport.stomp._frames import FrameReader, Received, encode
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)))
 NAMES = TEXT.filter(lambda name: name not in ("", "content-length"))

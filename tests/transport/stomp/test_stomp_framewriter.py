@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import WriteError
-from mtosi_jms.transport.stomp.framewriter import FrameWriter
+from mtosi_jms.transport.stomp._framewriter import FrameWriter
 
 SECONDS = 60
 Written = queue.SimpleQueue[bytes]

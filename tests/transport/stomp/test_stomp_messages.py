@@ -8,10 +8,10 @@ import pytest
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import DeliveryMode, Destination, JmsMessage, Long, MessageType, Queue, TemporaryQueue, Topic
-from mtosi_jms.jms.destinations import TemporaryTopic
+from mtosi_jms.jms._destinations import TemporaryTopic
 from mtosi_jms.jms.selector import parse
-from mtosi_jms.transport.stomp.dialect import ActiveMQ, Artemis, Dialect, artemis_selector, dialect_of
-from mtosi_jms.transport.stomp.messages import RESERVED, incoming, outgoing
+from mtosi_jms.transport.stomp._dialect import ActiveMQ, Artemis, Dialect, artemis_selector, dialect_of
+from mtosi_jms.transport.stomp._messages import RESERVED, incoming, outgoing
 
 BOTH = pytest.mark.parametrize("dialect", [ActiveMQ("5"), Artemis("2")], ids=["activemq", "artemis"])
 QUEUE = Queue("q")

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.broker.artemis import KeyStores
-from mtosi_jms.broker.process import BrokerProcess
+from mtosi_jms.broker._artemis import KeyStores
+from mtosi_jms.broker._process import BrokerProcess
 from mtosi_jms.errors import TransportError
 from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.transport.base import AckMode

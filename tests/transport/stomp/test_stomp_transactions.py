@@ -10,8 +10,8 @@ import pytest
 
 from mtosi_jms.errors import InvalidDestinationError, TransportError, WriteError
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue
-from mtosi_jms.transport.descriptor import Capability
-from mtosi_jms.transport.stomp.link import Link
+from mtosi_jms.transport._descriptor import Capability
+from mtosi_jms.transport.stomp._link import Link
 
 from .proxy import Proxy
 

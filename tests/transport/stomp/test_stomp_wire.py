@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import WriteError
+from mtosi_jms.transport.stomp._wire import Wire
 from mtosi_jms.transport.stomp.options import Address
-from mtosi_jms.transport.stomp.wire import Wire
 
 LONG = 60.0
 HUGE = b"x" * 32_000_000  # more than all buffers on the way
@@ -179,7 +179,7 @@ def test_all_addresses_of_a_host_are_tried(mute: Mute, lost: threading.Event, mo
         return real(where, timeout)
 
     monkeypatch.setattr(socket, "create_connection", connect)
-    monkeypatch.setattr("mtosi_jms.transport.stomp.wire.socket.getaddrinfo", resolve)
+    monkeypatch.setattr("mtosi_jms.transport.stomp._wire.socket.getaddrinfo", resolve)
     wire = _wire(Address("broker.example", mute.port), lost)
     wire.attempt_connection()
     assert [where for where, _ in tried] == ["127.0.0.2", "127.0.0.1"]

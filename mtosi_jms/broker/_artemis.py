@@ -1,0 +1,206 @@
+"""Apache ActiveMQ Artemis: its distribution in a cache of the user's, and an instance of our own making.
+
+The distribution comes from Maven Central. The instance listens on loopback alone.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from xml.sax.saxutils import quoteattr
+
+from mtosi_jms.broker import _maven as maven
+from mtosi_jms.broker._private import private_folder, write_private
+from mtosi_jms.broker._process import HOST, INSTANCE, BrokerProcess, Endpoints, find_java
+from mtosi_jms.errors import ConfigError
+
+VERSION: Final = "2.44.0"
+ARTIFACT: Final = f"org.apache.activemq:apache-artemis:{VERSION}:zip:bin"
+SHA256: Final = "d711e6aacd43fd2e3e90993260b2ad391a2e13392d6100e8f6f304f8a7bee801"
+NAME: Final = f"apache-artemis-{VERSION}"
+_INSTEAD: Final = (
+    "where Maven Central cannot be reached, ActiveMQ Classic will do: on Debian and Ubuntu, apt-get install activemq"
+)
+_ACTIVE: Final = "AMQ221007"  # "Server is now active"
+_PROTOCOLS: Final = {"stomp": "STOMP", "stomp+ssl": "STOMP", "amqp": "AMQP", "openwire": "OPENWIRE,CORE"}
+_PERMISSIONS: Final = (
+    *(f"{verb}{kind}Queue" for verb in ("create", "delete") for kind in ("NonDurable", "Durable")),
+    *("createAddress", "deleteAddress", "consume", "browse", "send"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyStores:
+    """What a TLS port shows and asks for; the files are PKCS#12.
+
+    Attributes:
+        key_store: its own certificate with the key.
+        trust_store: certificates of those whose clients may come; None: clients need no certificate.
+        password: of both files.
+    """
+
+    key_store: Path
+    trust_store: Path | None
+    password: str
+
+
+def distribution() -> Path:
+    """The unpacked distribution; fetched at the first call.
+
+    Raises:
+        ConfigError: it cannot be had; what to do is in the text.
+    """
+
+    def make(scratch: Path) -> Path:
+        archive = maven.fetch([ARTIFACT], {f"{NAME}-bin.zip": SHA256}, scratch, _INSTEAD) / f"{NAME}-bin.zip"
+        _unpack(archive, scratch)
+        return scratch / NAME
+
+    return maven.cached(NAME, make)
+
+
+def start(
+    folder: Path, endpoints: Endpoints, *, settings: str = "", tls: KeyStores | None = None, memory_mb: int = 1_024
+) -> BrokerProcess:
+    """Starts a broker; it may not listen yet.
+
+    Args:
+        folder: of the instance; its data stay there from one start to the next.
+        endpoints: where to listen, of `stomp`, `stomp+ssl`, `amqp`, `openwire`, and the login.
+        settings: elements of an `address-setting` of all addresses, as XML.
+        tls: for `stomp+ssl`.
+        memory_mb: the most that its Java heap takes; a text message of 20 MB needs 200 of Artemis.
+
+    Raises:
+        ConfigError: Java or the distribution cannot be had, or the folder cannot be written.
+    """
+    java, home = find_java(), distribution()
+    folder = folder.resolve()
+    write_instance(folder, endpoints, settings=settings, tls=tls)
+    properties = {
+        INSTANCE: folder,
+        "artemis.home": home,
+        "artemis.instance": folder,
+        "artemis.instance.etc": folder / "etc",
+        "data.dir": folder / "data",
+        "java.io.tmpdir": folder / "tmp",
+        "java.security.auth.login.config": folder / "etc" / "login.config",
+        "log4j2.configurationFile": folder / "etc" / "log4j2.properties",
+    }
+    command = [str(java), f"-Xmx{memory_mb}m", "-XX:TieredStopAtLevel=1"]
+    command += [f"-D{name}={value}" for name, value in properties.items()]
+    command += ["-classpath", str(home / "lib" / "artemis-boot.jar"), "org.apache.activemq.artemis.boot.Artemis", "run"]
+    # It accepts connections before it answers them; at the end of each line stand the port's protocols.
+    ready = [_ACTIVE, *(f"Acceptor at {HOST}:{port} for" for port in endpoints.ports.values())]
+    return BrokerProcess(command, folder, endpoints, ready=ready)
+
+
+def write_instance(folder: Path, endpoints: Endpoints, *, settings: str, tls: KeyStores | None) -> None:
+    """Writes the instance's files; those with the password are the user's alone.
+
+    Raises:
+        ConfigError: the folder cannot be written.
+    """
+    etc = folder / "etc"
+    files = {
+        "broker.xml": _broker(endpoints.ports, settings, tls),
+        "bootstrap.xml": _bootstrap(etc / "broker.xml"),
+        "management.xml": '<management-context xmlns="http://activemq.apache.org/schema"/>\n',
+        "login.config": _LOGIN,
+        "users.properties": f"{endpoints.user} = {endpoints.password}\n",
+        "roles.properties": f"mtosi = {endpoints.user}\n",
+        "log4j2.properties": _LOGGING,
+    }
+    try:
+        for part in (folder, etc, folder / "data", folder / "tmp"):
+            private_folder(part)
+        for name, text in files.items():
+            write_private(etc / name, text)
+    except OSError as error:
+        raise ConfigError(f"{error.filename}: {error.strerror}") from error
+
+
+def _unpack(archive: Path, target: Path) -> None:
+    with zipfile.ZipFile(archive) as files:
+        wanted = [name for name in files.namelist() if name.startswith(f"{NAME}/lib/") or name.count("/") == 1]
+        files.extractall(target, wanted)
+
+
+def _acceptor(protocol: str, port: int, tls: KeyStores | None) -> str:
+    options = [f"protocols={_PROTOCOLS[protocol]}"]
+    if protocol == "stomp+ssl" and tls is not None:
+        options += ["sslEnabled=true", "keyStoreType=PKCS12", f"keyStorePath={tls.key_store}"]
+        options += [f"keyStorePassword={tls.password}"]
+        if tls.trust_store is not None:
+            options += ["needClientAuth=true", "trustStoreType=PKCS12", f"trustStorePath={tls.trust_store}"]
+            options += [f"trustStorePassword={tls.password}"]
+    url = f"tcp://{HOST}:{port}?{';'.join(options)}"
+    return f"<acceptor name={quoteattr(protocol.replace('+', '-'))}>{url}</acceptor>"
+
+
+def _broker(ports: Mapping[str, int], settings: str, tls: KeyStores | None) -> str:
+    acceptors = "\n".join(_acceptor(protocol, port, tls) for protocol, port in ports.items())
+    permissions = "\n".join(f'<permission type="{name}" roles="mtosi"/>' for name in _PERMISSIONS)
+    return _BROKER.format(acceptors=acceptors, permissions=permissions, settings=settings)
+
+
+def _bootstrap(broker: Path) -> str:
+    return (
+        '<broker xmlns="http://activemq.apache.org/schema">\n<jaas-security domain="activemq"/>\n'
+        f"<server configuration={quoteattr(broker.as_uri())}/>\n</broker>\n"
+    )
+
+
+_BROKER: Final = """\
+<configuration xmlns="urn:activemq">
+<core xmlns="urn:activemq:core">
+<name>mtosi-jms</name>
+<journal-type>NIO</journal-type>
+<journal-pool-files>2</journal-pool-files>
+<bindings-directory>data/bindings</bindings-directory>
+<journal-directory>data/journal</journal-directory>
+<large-messages-directory>data/large-messages</large-messages-directory>
+<paging-directory>data/paging</paging-directory>
+<critical-analyzer>false</critical-analyzer>
+<acceptors>
+{acceptors}
+</acceptors>
+<security-settings>
+<security-setting match="#">
+{permissions}
+</security-setting>
+</security-settings>
+<address-settings>
+<address-setting match="#">
+<dead-letter-address>DLQ</dead-letter-address>
+<expiry-address>ExpiryQueue</expiry-address>
+{settings}
+</address-setting>
+</address-settings>
+<addresses>
+<address name="DLQ"><anycast><queue name="DLQ"/></anycast></address>
+<address name="ExpiryQueue"><anycast><queue name="ExpiryQueue"/></anycast></address>
+</addresses>
+</core>
+</configuration>
+"""
+
+_LOGIN: Final = """\
+activemq {
+    org.apache.activemq.artemis.spi.core.security.jaas.PropertiesLoginModule required
+        org.apache.activemq.jaas.properties.user="users.properties"
+        org.apache.activemq.jaas.properties.role="roles.properties";
+};
+"""
+
+_LOGGING: Final = """\
+rootLogger.level = INFO
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d %-5level [%logger] %msg%n
+"""

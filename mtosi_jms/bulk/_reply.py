@@ -1,0 +1,86 @@
+"""What a requestor gets of a BulkResponse exchange: the one reply, and the way to its files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from mtosi_jms.bulk._location import Folders, bulk_files
+from mtosi_jms.bulk.archive import Archive, Document
+from mtosi_jms.bulk.bounds import DEFAULT_BOUNDS, UnpackBounds
+from mtosi_jms.xmlbind import XmlObject, iter_decode
+
+Response = TypeVar("Response")
+T = TypeVar("T", bound=XmlObject)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BulkReply(Generic[Response]):
+    """The reply to a BulkResponse request (C18). Experimental.
+
+    The files are read when they are asked for, and only below folders that the caller allows: it is the peer who names
+    them. How they are packed is seen from their bytes.
+
+    Attributes:
+        response: the response in the reply; as a rule an empty one, since the data is in the files.
+        envelope: the reply.
+        file_location_uri: the reply's fileLocationURI; that of the request where the reply has none.
+        compression: compressionType as text, of the reply or else of the request.
+        packing: packingType as text, of the reply or else of the request.
+    """
+
+    response: Response
+    envelope: Any
+    file_location_uri: str
+    compression: str
+    packing: str
+
+    def files(self, *, allowed: Folders) -> list[Path]:
+        """The files that the reply names; see `bulk_files`.
+
+        Args:
+            allowed: folders below which files may be read.
+
+        Raises:
+            FileLocationError: no `file:` URI, another host, a path outside these folders, or nothing there.
+        """
+        return bulk_files(self.file_location_uri, allowed)
+
+    def documents(self, *, allowed: Folders, bounds: UnpackBounds = DEFAULT_BOUNDS) -> Iterator[Document]:
+        """The documents in the files, unpacked, one open at a time.
+
+        Args:
+            allowed: as for `files`.
+            bounds: how much may come of each file.
+
+        Raises:
+            FileLocationError: as for `files`.
+            ArchiveError: a file is damaged, unsafe or too large.
+            SpoolError: a file cannot be read.
+        """
+        for path in self.files(allowed=allowed):
+            with Archive(path, bounds) as archive:
+                yield from archive.documents()
+
+    def objects(
+        self,
+        cls: type[T] | tuple[type[T], ...],
+        *,
+        allowed: Folders,
+        strict: bool = False,
+        bounds: UnpackBounds = DEFAULT_BOUNDS,
+    ) -> Iterator[T]:
+        """The objects of a class, or of several, out of all documents, in constant memory; see `iter_decode`.
+
+        Args:
+            cls: class of the objects, or a tuple of classes.
+            allowed, bounds: as for `documents`.
+            strict: raise at the first departure from the schema.
+
+        Raises:
+            As `documents`, and `XmlError` for a document that cannot be read; objects before it were yielded.
+        """
+        for document in self.documents(allowed=allowed, bounds=bounds):
+            yield from iter_decode(document.stream, cls, strict=strict)

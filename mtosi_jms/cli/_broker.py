@@ -1,0 +1,70 @@
+"""`mtosi-jms broker`: a real Apache ActiveMQ, Artemis or Classic, for development, on loopback alone."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from mtosi_jms.broker import service
+from mtosi_jms.cli import _console as console
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the parser of this command."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "broker",
+        help="a real Apache ActiveMQ, Artemis or Classic, for development: up, down, status",
+        description="Starts a broker on free ports of loopback with a generated password, and prints URLs to paste. It "
+        "is fetched from Maven Central once, into the user's cache; ActiveMQ Classic is taken from Debian's package "
+        "where that is installed. Its messages stay from one start to the next. status exits with 1 if it does not "
+        "run.",
+    )
+    parser.add_argument("action", choices=("up", "down", "status"))
+    parser.add_argument(
+        "--kind", choices=tuple(service.KINDS), help="which one up starts (that of the folder, else artemis)"
+    )
+    parser.add_argument("--dir", type=Path, default=service.default_folder(), help="folder of the broker (%(default)s)")
+    parser.add_argument("--json", action="store_true", help="one JSON document")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what was asked; 1 where `status` finds nothing that runs.
+
+    Raises:
+        ConfigError: Java or the broker cannot be had, or the folder cannot be used.
+        TransportError: the broker does not start.
+    """
+    if args.action == "up":
+        _tell(service.up(args.dir, args.kind), args.json)
+        return 0
+    if args.action == "down":
+        ended = service.down(args.dir)
+        if args.json:
+            console.print_json({"running": False, "ended": ended})
+        else:
+            console.say("the broker has ended" if ended else "no broker runs there")
+        return 0
+    found = service.find(args.dir)
+    if found is not None and found.is_running():
+        _tell(found, args.json)
+        return 0
+    if args.json:
+        console.print_json({"running": False})
+    else:
+        console.say("no broker runs there; mtosi-jms broker up starts one", "warn")
+    return 1
+
+
+def _tell(broker: service.Service, as_json: bool) -> None:
+    facts = broker.to_json()
+    if as_json:
+        console.print_json(facts)
+        return
+    console.say(f"{facts['broker']} runs in {facts['dir']}, process {facts['pid']}", "good")
+    width = max(len(protocol) for protocol in facts["urls"])
+    others = facts["for_other_programs"]
+    for protocol in sorted(facts["urls"], key=others.__contains__):
+        if protocol in others[:1]:
+            console.say("addresses for other programs:", "dim")
+        console.say(f"{protocol.ljust(width)}  {facts['urls'][protocol]}")

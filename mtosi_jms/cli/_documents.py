@@ -1,0 +1,147 @@
+"""Envelopes in files, as the commands take them: read leniently, and every fault told in one line with what to do."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from lxml import etree
+
+from mtosi_jms.errors import EnvelopeError, ForbiddenXmlError, MalformedXmlError, XmlError
+from mtosi_jms.jms.binding import HeaderMapping, is_notification, map_header
+from mtosi_jms.jms.profile import BindingProfile
+from mtosi_jms.namespaces import HDR, SOAP11, SOAP12, clark, split_clark
+from mtosi_jms.service.registry import find_operations
+from mtosi_jms.soap import Envelope, Header, header_text, parse
+from mtosi_jms.xmlbind import ElementPaths, RawXml, XmlWarning, parse_xml
+from mtosi_jms.xmlbind.parser import read_document
+
+_HEADER: Final = clark(HDR, "header")
+_BODIES: Final = (clark(SOAP11, "Body"), clark(SOAP12, "Body"))
+
+# Most specific first.
+_ADVICE: Final[tuple[tuple[type[Exception], str], ...]] = (
+    (MalformedXmlError, "get it again, whole and as it was sent"),
+    (ForbiddenXmlError, "no MTOSI message has a DTD, or is so large or deep: check where it comes from"),
+    (EnvelopeError, "give a file with one SOAP envelope that has an MTOSI header"),
+    (FileNotFoundError, "check the name"),
+    (IsADirectoryError, "give the files in it, one by one or as a pattern"),
+    (PermissionError, "make it readable for this user"),
+)
+
+
+@dataclass(frozen=True)
+class Document:
+    """One file and the envelope in it.
+
+    Attributes:
+        file: its name as it was given.
+        data: its bytes, unpacked.
+        envelope: the envelope, read leniently; with its warnings.
+    """
+
+    file: str
+    data: bytes
+    envelope: Envelope
+
+    @cached_property
+    def root(self) -> etree._Element:
+        """The document as XML, for places in it."""
+        return parse_xml(self.data, source=self.file, odd_prefixes=[])  # the envelope has told of them
+
+    @cached_property
+    def body(self) -> etree._Element:
+        """The SOAP Body."""
+        return next(child for child in self.root if child.tag in _BODIES)
+
+    @cached_property
+    def header(self) -> etree._Element | None:
+        """The MTOSI header, be it in the SOAP Header or in a fault's detail."""
+        return next(self.root.iter(_HEADER), None)
+
+    def located(self, warning: XmlWarning) -> XmlWarning:
+        """A warning about a header field with its place in the file; others as they are.
+
+        An absent field stands at the line of the header.
+        """
+        if self.header is None or warning.line is not None or not warning.path.startswith("header/"):
+            return warning
+        local = warning.path.removeprefix("header/")
+        found = next((child for child in self.header if split_clark(str(child.tag))[1] == local), None)
+        path = ElementPaths().of(self.header if found is None else found)
+        line = (self.header if found is None else found).sourceline
+        return XmlWarning(warning.rule, warning.message, path if found is not None else f"{path}/{local}", line)
+
+
+def load(file: str) -> Document:
+    """Read one file, gzip or not.
+
+    Raises:
+        OSError: it cannot be read.
+        XmlError: damaged gzip, or what is in it is no SOAP envelope.
+    """
+    try:
+        data = read_document(file)
+    except XmlError:
+        raise
+    except ValueError as error:  # a name with a null character in it
+        raise OSError(errno.EINVAL, str(error), file) from error
+    return Document(file, data, parse(data, source=file))
+
+
+def require_header(document: Document) -> Header:
+    """The MTOSI header.
+
+    Raises:
+        EnvelopeError: there is none.
+    """
+    if document.envelope.header is None:
+        raise no_header(document)
+    return document.envelope.header
+
+
+def no_header(document: Document) -> EnvelopeError:
+    """The error of an envelope without MTOSI header."""
+    return EnvelopeError("a SOAP envelope without an MTOSI header", source=document.file, line=document.root.sourceline)
+
+
+def mapping_of(document: Document, profile: BindingProfile, filters: tuple[str, ...] = ()) -> HeaderMapping:
+    """What the binding makes of an envelope's header, leniently.
+
+    Raises:
+        EnvelopeError: there is no MTOSI header.
+    """
+    header = require_header(document)
+    body: Any = None
+    one_way = False
+    first = next(iter(document.body), None)
+    if first is not None:
+        one_way = any(use.operation.mep == "one-way" for use in find_operations(str(first.tag)))
+        if is_notification(header_text(header, "msgType"), header_text(header, "communicationPattern")):
+            # As it came: an object that was read leniently need not be fit to be written.
+            body = RawXml.from_element(first)
+    return map_header(header, profile, body=body, filters=filters, one_way=one_way)
+
+
+def told(file: str, error: Exception) -> str:
+    """One line that says what is wrong with a file, where, and what to do."""
+    advice = next((text for kind, text in _ADVICE if isinstance(error, kind)), "")
+    if isinstance(error, XmlError):
+        reason = str(error)
+    elif isinstance(error, OSError):
+        reason = f"{file}: cannot be read: {error.strerror or error}"
+    else:
+        reason = f"{file}: {error}"
+    return printable(f"{reason}; {advice}" if advice else reason)
+
+
+def printable(text: str) -> str:
+    """Text on one line, with what a terminal would obey or could not show as escapes."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+
+
+def warning_json(warning: XmlWarning) -> dict[str, object]:
+    """A warning as plain values."""
+    return {"path": warning.path, "line": warning.line, "message": warning.message, "rule": warning.rule}

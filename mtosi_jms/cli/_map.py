@@ -1,0 +1,129 @@
+"""`mtosi-jms map`: the JMS headers and properties that the binding makes of an envelope.
+
+Credentials: MTOSI_security is mapped only where `--optional` names `security`. The table masks it, because what is on
+a terminal ends in logs and screenshots; `--show-secrets` shows it. The JSON has the value: it states what the message
+will carry, a masked one would be false, and who named the field asked for it. No warning or error holds it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from typing import Any
+
+from mtosi_jms.cli import _console as console
+from mtosi_jms.cli._arguments import known_words
+from mtosi_jms.cli._documents import load, mapping_of, printable, told, warning_json
+from mtosi_jms.errors import MtosiError
+from mtosi_jms.jms.binding import HeaderMapping
+from mtosi_jms.jms.message import MessageType, jms_type_name
+from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, OPTIONAL_FIELDS, PRESETS, BindingProfile
+from mtosi_jms.masking import MASK, is_secret, without_login
+from mtosi_jms.xmlbind import XmlWarning
+
+_SHOWN = 200
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the parser of this command."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "map",
+        help="show the JMS headers and properties that an envelope gets",
+        description="Shows what the binding makes of the MTOSI header in SOAP envelopes: JMS headers, typed "
+        "properties, and a warning for each breach of a rule. Exit code 1 if a file is no MTOSI envelope.",
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="a SOAP envelope, gzip or not")
+    parser.add_argument("--profile", choices=list(PRESETS), default="default", help="the switches of the binding")
+    parser.add_argument(
+        "--optional",
+        type=known_words("optional header field", OPTIONAL_FIELDS),
+        metavar="FIELD,...",
+        help=f"which of {', '.join(sorted(OPTIONAL_FIELDS))} to map, in place of the profile's choice; with a + before "
+        "one, besides it",
+    )
+    parser.add_argument(
+        "--filter",
+        type=known_words("filterable attribute", FILTER_ATTRIBUTES),
+        default=(),
+        metavar="NAME,...",
+        help="attributes of a notification's events to map as well (Table 4), such as EventType,perceivedSeverity",
+    )
+    parser.add_argument("--show-secrets", action="store_true", help="show credentials in the table")
+    parser.add_argument("--json", action="store_true", help="one JSON line for each file")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Map each file; 1 if any is no MTOSI envelope."""
+    profile = _profile(args.profile, args.optional)
+    code = 0
+    for file in args.files:
+        try:
+            document = load(file)
+            mapping = mapping_of(document, profile, args.filter)
+        except (MtosiError, OSError) as error:
+            console.problem(told(file, error))
+            code = 1
+            continue
+        warnings = [*document.envelope.warnings, *map(document.located, mapping.warnings)]
+        if args.json:
+            console.print_json(_to_json(file, mapping, profile, warnings))
+        else:
+            _show(file, mapping, profile, warnings, secrets=args.show_secrets)
+    return code
+
+
+def _profile(name: str, optional: tuple[str, ...] | None) -> BindingProfile:
+    profile = BindingProfile.preset(name)
+    if optional is None:
+        return profile
+    fields = {field.removeprefix("+") for field in optional}
+    if any(field.startswith("+") for field in optional):
+        fields |= profile.optional_fields
+    return dataclasses.replace(profile, optional_fields=frozenset(fields))
+
+
+def _headers(mapping: HeaderMapping, profile: BindingProfile) -> dict[str, Any]:
+    reply_to = {} if mapping.reply_to_uri is None else {"JMSReplyTo": mapping.reply_to_uri}
+    return {
+        **reply_to,
+        "JMSPriority": mapping.priority,
+        "JMSDeliveryMode": profile.delivery_mode.name,
+        "JMSTimeToLive": mapping.time_to_live_ms,
+    }
+
+
+def _to_json(
+    file: str, mapping: HeaderMapping, profile: BindingProfile, warnings: list[XmlWarning]
+) -> dict[str, object]:
+    return {
+        "file": file,
+        "message_type": MessageType.TEXT.value,
+        "headers": _headers(mapping, profile),
+        "properties": {
+            name: {"type": jms_type_name(value), "value": value} for name, value in mapping.properties.items()
+        },
+        "warnings": [warning_json(warning) for warning in warnings],
+    }
+
+
+_HEADER_TYPES = {"JMSReplyTo": "Destination", "JMSPriority": "Integer", "JMSDeliveryMode": "", "JMSTimeToLive": "ms"}
+
+
+def _show(
+    file: str, mapping: HeaderMapping, profile: BindingProfile, warnings: list[XmlWarning], *, secrets: bool
+) -> None:
+    def shown(value: object) -> str:
+        return _text(value) if secrets else without_login(_text(value))
+
+    rows = [("header", name, _HEADER_TYPES[name], shown(value)) for name, value in _headers(mapping, profile).items()]
+    for name, value in mapping.properties.items():
+        text = MASK if is_secret(name) and not secrets else printable(shown(value))
+        rows.append(("property", name, jms_type_name(value), text))
+    console.table(printable(f"{file}: {MessageType.TEXT.value}"), ("", "name", "type", "value"), rows)
+    for warning in warnings:
+        console.say(printable(f"warning: {warning}"), "warn")
+
+
+def _text(value: object) -> str:
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text)} characters)"

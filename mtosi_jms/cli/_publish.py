@@ -1,0 +1,201 @@
+"""`mtosi-jms publish`: notifications in files, sent to a topic.
+
+Every file is read before the first message is sent: where one is at fault, nothing is sent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lxml import etree
+
+from mtosi_jms.cli import _console as console
+from mtosi_jms.cli._arguments import known_words
+from mtosi_jms.cli._documents import printable, told
+from mtosi_jms.cli._messages import shown_properties
+from mtosi_jms.cli._providers import add_provider, open_connection
+from mtosi_jms.cli._stopping import log_in_lines
+from mtosi_jms.errors import EnvelopeError, MtosiError
+from mtosi_jms.exchange.messages import moment, stamped
+from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
+from mtosi_jms.jms.binding import to_jms
+from mtosi_jms.jms.events import EVENT_NAMES, events_of, logical_name
+from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, PRESETS
+from mtosi_jms.namespaces import NOTMSG, SOAP11, SOAP12, clark, split_clark
+from mtosi_jms.soap import Envelope, Header, header_text, parse
+from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
+from mtosi_jms.stubs.fmw.notmsg import Notify
+from mtosi_jms.transport import Connection
+from mtosi_jms.xmlbind import RawXml, XmlWarning, decode, find_element, parse_xml
+from mtosi_jms.xmlbind.parser import read_document
+
+_ENVELOPES: Final = (clark(SOAP11, "Envelope"), clark(SOAP12, "Envelope"))
+_NOTIFY: Final = clark(NOTMSG, "notify")
+_EVENT_TYPE: Final = "CommonEventInformationType"
+_SENDER: Final = "mtosi-jms"
+_NONE: Final = "none"
+_PREFIX: Final = "MTOSI_"
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """What a file holds.
+
+    Attributes:
+        file: its name as it was given.
+        body: the notify element, or the event alone.
+        envelope: the envelope that goes out as it is; None where a header is to be made.
+    """
+
+    file: str
+    body: etree._Element
+    envelope: Envelope | None
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the parser of this command."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "publish",
+        help="send notifications in files to a topic",
+        description="Sends each file as one message: an envelope with a notify body as it is, a notify body or a "
+        "single event with a header made for it. Nothing is sent if any file is at fault.",
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="envelope, notify body or event, gzip or not")
+    add_provider(parser)
+    parser.add_argument("--topic", required=True, metavar="NAME", help="where to")
+    parser.add_argument(
+        "--filter",
+        type=known_words("filterable attribute", {*FILTER_ATTRIBUTES, _NONE}),
+        metavar="NAME,...",
+        help="attributes of Table 4 that become properties, for selectors; none: none (those of the profile)",
+    )
+    parser.add_argument("--profile", choices=list(PRESETS), default="default", help="the switches of the binding")
+    parser.add_argument("--sender", default=_SENDER, metavar="URI", help=f"senderURI of headers made here ({_SENDER})")
+    parser.add_argument("--new-header", action="store_true", help="make the header anew for envelopes too")
+    parser.add_argument("--persistent", action="store_true", help="have the provider store the messages")
+    parser.add_argument("--json", action="store_true", help="one JSON line for each message")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Publish the files; 1 where one cannot be, and then none is."""
+    found: list[Notification] = []
+    code = 0
+    for file in args.files:
+        try:
+            found.append(read_notification(file, new_header=args.new_header))
+        except (MtosiError, OSError) as error:
+            console.problem(told(file, error))
+            code = 1
+    if code:
+        return code
+    with log_in_lines(), open_connection(args) as connection:
+        return publish(connection, args, found)
+
+
+def read_notification(file: str, *, new_header: bool = False) -> Notification:
+    """The notification in a file; what in it does not fit the schema is told as notes.
+
+    Raises:
+        OSError: it cannot be read.
+        XmlError: it holds no notification.
+    """
+    data = read_document(file)
+    root = parse_xml(data, source=file)
+    if root.tag in _ENVELOPES:
+        envelope = parse(data, source=file)
+        _tell(file, envelope.warnings)
+        body = next((child for part in root if str(part.tag).endswith("}Body") for child in part), None)
+        if body is None or body.tag != _NOTIFY:
+            raise EnvelopeError("an envelope without a notify body", source=file, line=root.sourceline)
+        if not new_header:
+            return Notification(file, body, _checked(envelope, file))
+        return Notification(file, body, None)
+    if root.tag != _NOTIFY and not _is_event(str(root.tag)):
+        raise EnvelopeError(f"{split_clark(str(root.tag))[1]} is no event and no notify", source=file)
+    warnings: list[XmlWarning] = []
+    decode(root, warnings=warnings, source=file)
+    _tell(file, warnings)
+    return Notification(file, root, None)
+
+
+def _checked(envelope: Envelope, file: str) -> Envelope:
+    kind = header_text(envelope.header, "msgType") if envelope.header is not None else None
+    if kind != "NOTIFICATION":
+        said = "it has no MTOSI header" if envelope.header is None else f"its header says msgType {kind or 'nothing'}"
+        raise EnvelopeError(f"{said}: no notification, but --new-header makes it one", source=file)
+    return envelope
+
+
+def _tell(file: str, warnings: list[XmlWarning]) -> None:
+    for warning in warnings:
+        console.note(printable(f"{file}: {warning}"))
+
+
+def _is_event(tag: str) -> bool:
+    cls = find_element(tag)
+    if cls is None:
+        return logical_name(split_clark(tag)[1]) in EVENT_NAMES
+    tables = (parent.__dict__.get("__xml__") for parent in cls.__mro__)
+    return any(table is not None and table.type_name == _EVENT_TYPE for table in tables)
+
+
+def publish(connection: Connection, args: argparse.Namespace, found: list[Notification]) -> int:
+    """Send notifications over a connection, in their order; 1 where one must not be sent as it is, and then none is.
+
+    Raises:
+        NamingError: the topic cannot be resolved.
+        TransportError: the provider failed; messages before the one at fault were sent.
+    """
+    topic = connection.names.lookup(args.topic)
+    profile = BindingProfile.preset(args.profile)
+    filters = sorted(profile.filter_properties) if args.filter is None else [x for x in args.filter if x != _NONE]
+    messages: list[tuple[Notification, JmsMessage, list[str]]] = []
+    for one in found:
+        try:
+            envelope = one.envelope or _envelope(one, connection.names.uri_of(args.topic), args.sender)
+            header = envelope.header or Header()
+            message = to_jms(header, envelope, profile, names=connection.names, filters=filters, one_way=True)
+        except MtosiError as error:
+            console.problem(told(one.file, error))
+            return 1
+        events = [logical_name(split_clark(str(event.tag))[1]) for event in events_of(envelope.body)]
+        messages.append((one, stamped(message, args.persistent or None, None), events))
+    with connection.session() as session:
+        for one, message, events in messages:
+            _show(args, one.file, topic, session.send(topic, message), events)
+    return 0
+
+
+def _envelope(one: Notification, uri: str, sender: str) -> Envelope:
+    """An envelope with a header of our own."""
+    header = Header(
+        activity_name="notify",
+        msg_name="notify",
+        msg_type=MessageTypeType.NOTIFICATION,
+        sender_uri=sender,
+        destination_uri=uri,
+        communication_pattern=CommunicationPatternType.Notification,
+        communication_style=CommunicationStyleType.MSG,
+        timestamp=moment(),
+    )
+    body = one.body
+    if body.tag != _NOTIFY:
+        body = etree.Element(_NOTIFY)
+        etree.SubElement(body, Notify.__xml__.field("topic").tag).text = uri
+        etree.SubElement(body, Notify.__xml__.field("message").tag).append(copy.deepcopy(one.body))
+    return Envelope(header=header, body=RawXml.from_element(body))
+
+
+def _show(args: argparse.Namespace, file: str, topic: Destination, sent: JmsMessage, events: list[str]) -> None:
+    properties = shown_properties(sent.properties)
+    if args.json:
+        facts = {"file": file, "topic": str(topic), "message_id": sent.message_id, "events": events}
+        console.print_json({**facts, "properties": properties})
+        return
+    filters = " ".join(
+        f"{name}={properties[name]}" for name in properties if name.removeprefix("MTOSI_") in FILTER_ATTRIBUTES
+    )
+    console.say(printable(f"sent: {file}: {', '.join(events) or 'no event'} to {topic} {filters}".rstrip()))

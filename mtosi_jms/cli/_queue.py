@@ -1,0 +1,317 @@
+"""`mtosi-jms queue`: what waits at a queue, shown, counted, copied, moved to another one, or taken away.
+
+Browsing consumes nothing. Move and purge work in batches: the messages are recorded in a landing and synced, then sent,
+then taken. On a transport with TRANSACTED_RECEIVE one commit does the sending and the taking, so that a kill leaves
+every message at one place. On others (Artemis over STOMP) a kill between the two leaves a batch at both places. Nothing
+is lost at either. The record may hold messages of a last batch that never left.
+
+Copy browses what it copies. Where the transport cannot browse, it receives the messages and acknowledges none of them:
+when it ends, be it by a kill, they are where they were and in their order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import datetime as dt
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from mtosi_jms.cli import _console as console
+from mtosi_jms.cli._arguments import positive, seconds
+from mtosi_jms.cli._documents import printable
+from mtosi_jms.cli._messages import headers_of, moment, shown_properties
+from mtosi_jms.cli._providers import add_provider, open_connection
+from mtosi_jms.cli._replay import as_new
+from mtosi_jms.cli._stopping import Stop, until_signalled
+from mtosi_jms.errors import ConfigError, SelectorError, UnknownOutcomeError
+from mtosi_jms.jms import Destination, JmsMessage
+from mtosi_jms.jms.selector import parse
+from mtosi_jms.spool._landing import DurableLanding
+from mtosi_jms.transport import Capability, Connection, Consumer, Delivery, Session
+
+_DONE: Final = {"copy": "copied", "move": "moved", "purge": "purged"}
+_ACTIONS: Final = ("browse", "count", *_DONE)
+_SENDS: Final = ("copy", "move")
+_INTERRUPTED: Final = 130
+_BATCH: Final = 100
+"""Messages that are moved by one transaction."""
+_BATCH_BYTES: Final = 8 * 2**20
+"""Bytes after which it is ended before."""
+_LOOK: Final = 0.2
+"""Seconds between looks whether it was told to stop."""
+_WAIT: Final = 3.0
+_HEADINGS: Final = ("sent", "message", "type", "correlationId", "batch", "prio", "bytes", "again", "id")
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the parser of this command."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "queue",
+        help="the messages of a queue: browse, count, copy, move, purge",
+        description="Shows, counts, copies, moves or takes away the messages that wait at a queue. Browsing consumes "
+        "nothing. What is moved or purged is recorded on disk before it leaves; what is moved arrives by the same "
+        "transaction that takes it.",
+    )
+    parser.add_argument("action", choices=_ACTIONS)
+    parser.add_argument("name", metavar="NAME", help="the queue: queue:X, or a name of --names")
+    add_provider(parser)
+    parser.add_argument("--to", metavar="NAME", help="the queue to copy or move to")
+    parser.add_argument("--selector", metavar="S", help="those messages alone that it lets through")
+    parser.add_argument("--limit", type=positive, metavar="N", help="so many messages at most, the first ones")
+    parser.add_argument("--dry-run", action="store_true", help="show what would be copied, moved or purged")
+    parser.add_argument(
+        "--record",
+        type=Path,
+        metavar="DIR",
+        help="landing that messages are recorded in before they leave (a new one below the user's state folder); copy "
+        "records where this is given",
+    )
+    parser.add_argument(
+        "--wait",
+        type=seconds,
+        default=_WAIT,
+        metavar="S",
+        help="seconds without a message after which there are no more (%(default)g)",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON line for each message; count: one document")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what was asked; 130 where it was told to stop before the end."""
+    try:
+        parse(args.selector or "")
+    except SelectorError as error:
+        console.problem(printable(f"selector: {error}"))
+        return 2
+    if (args.to is not None) is not (args.action in _SENDS):
+        console.problem(f"{args.action} {'needs' if args.action in _SENDS else 'takes no'} --to")
+        return 2
+    with until_signalled() as stop, open_connection(args) as connection:
+        return operate(connection, args, stop)
+
+
+def operate(connection: Connection, args: argparse.Namespace, stop: Stop) -> int:
+    """Browse, count, copy, move or purge over a connection; 130 where the stop was set before the end.
+
+    Raises:
+        NamingError: a queue cannot be resolved.
+        ConfigError: it is a topic, the two are the same, or the transport cannot browse.
+        SpoolError: a message cannot be recorded: it stays where it is.
+        TransportError: the provider failed; how many messages were done with is told.
+    """
+    queue = _queue(connection, args.name)
+    target = None if args.to is None else _queue(connection, args.to)
+    if target == queue:
+        raise ConfigError(f"{queue}: messages are not to be sent to where they are")
+    if args.action not in _DONE or args.dry_run:
+        return _look(connection, args, queue, target)
+    with ExitStack() as stack:
+        sending = stack.enter_context(connection.session(transacted=True))
+        work = _Work(sending, args, queue, target)
+        connection.start()
+        steps: Iterator[_Step]
+        if args.action == "copy" and Capability.BROWSE in connection.capabilities:
+            steps = (_Step(message) for message in _browsed(connection, args, queue))
+        elif args.action != "copy" and Capability.TRANSACTED_RECEIVE in connection.capabilities:
+            steps = _taken(sending, connection, args, queue, stop)
+        else:
+            steps = _taken(stack.enter_context(connection.session()), connection, args, queue, stop)
+        return 0 if work.do(steps, stop) else _INTERRUPTED
+
+
+def _queue(connection: Connection, name: str) -> Destination:
+    found = connection.names.lookup(name)
+    if found.is_topic:
+        raise ConfigError(f"{found}: a topic keeps no messages; this command is for queues")
+    return found
+
+
+def _browsed(connection: Connection, args: argparse.Namespace, queue: Destination) -> list[JmsMessage]:
+    if Capability.BROWSE not in connection.capabilities:
+        raise ConfigError(
+            f"{connection.metadata.provider} cannot be browsed over this transport: browse, count and --dry-run are "
+            "not to be had; copy, move and purge are"
+        )
+    with connection.session() as session:
+        return session.browse(queue, args.selector)[: args.limit]
+
+
+def _look(connection: Connection, args: argparse.Namespace, queue: Destination, target: Destination | None) -> int:
+    """Show what waits, and what would be done with it."""
+    found = _browsed(connection, args, queue)
+    if args.action == "count":
+        facts = {"queue": str(queue), "selector": args.selector, "count": len(found)}
+        if args.json:
+            console.print_json(facts)
+        else:
+            console.say(str(len(found)))
+        return 0
+    if args.json:
+        for message in found:
+            console.print_json(_to_json(message))
+    elif found:
+        console.table("", _HEADINGS, map(_row, found))
+    if args.action in _DONE:
+        console.note(printable(f"{_told(len(found), queue, target, f'would be {_DONE[args.action]}')}; nothing was"))
+    else:
+        console.note(printable(_told(len(found), queue, None, "")))
+    return 0
+
+
+class _Step(NamedTuple):
+    """One message, and what it came by: None where it was browsed."""
+
+    message: JmsMessage
+    delivery: Delivery | None = None
+    record: str | None = None
+
+
+def _taken(
+    session: Session, connection: Connection, args: argparse.Namespace, queue: Destination, stop: Stop
+) -> Iterator[_Step]:
+    """The messages of a queue, one after the other, until none has come for a while; nothing is acknowledged here."""
+    most = args.limit
+    if most is None and Capability.BROWSE in connection.capabilities:
+        most = len(_browsed(connection, args, queue))  # what comes back meanwhile is not taken again and again
+    with session.consumer(queue, args.selector) as consumer:
+        taken = 0
+        while (most is None or taken < most) and (delivery := _next(consumer, args.wait, stop)) is not None:
+            taken += 1
+            yield _Step(delivery.message, delivery)
+
+
+def _next(consumer: Consumer, wait: float, stop: Stop) -> Delivery | None:
+    end = time.monotonic() + wait
+    while not stop.is_set():
+        left = max(0.0, end - time.monotonic())
+        if (delivery := consumer.receive(min(left, _LOOK))) is not None:
+            return delivery
+        if not left:
+            break
+    return None
+
+
+class _Work:
+    """Copies, moves or purges messages, a batch after the other.
+
+    Args:
+        session: transacted; what is sent goes through it.
+        args: of the command line.
+        queue: where messages come from.
+        target: where they go; None: nowhere.
+    """
+
+    def __init__(
+        self, session: Session, args: argparse.Namespace, queue: Destination, target: Destination | None
+    ) -> None:
+        self._session = session
+        self._args = args
+        self._queue = queue
+        self._target = target
+        self._folder: Path | None = args.record
+        if args.record is None and args.action != "copy":
+            self._folder = default_record(args.action, queue)
+        self._landing: DurableLanding | None = None
+        self._batch: list[_Step] = []
+        self._sent: list[Delivery] = []
+        self._done = 0
+
+    def do(self, steps: Iterator[_Step], stop: Stop) -> bool:
+        """Do it with all messages, and tell how many they were, also where it fails or is stopped; False then."""
+        try:
+            size = 0
+            for step in steps:
+                self._take(step)
+                size += len(step.message.body)
+                if len(self._batch) >= _BATCH or size >= _BATCH_BYTES:
+                    self._commit()
+                    size = 0
+                if stop.is_set():
+                    break
+            self._commit()
+            stopped = stop.is_set()
+        except UnknownOutcomeError:
+            self._tell(console.problem, f"; of {len(self._batch):,} more it is not known whether they were")
+            raise
+        except BaseException:
+            also = f"; {len(self._sent):,} of them may be where they were as well" if self._sent else ""
+            self._tell(console.problem, f"{also}; the others are where they were")
+            raise
+        if stopped:
+            self._tell(console.problem, "; then it was stopped, and the others are where they were")
+        else:
+            self._tell(console.note if self._args.json else console.say, "")
+        return not stopped
+
+    def _take(self, step: _Step) -> None:
+        record = None
+        if self._folder is not None:
+            if self._landing is None:
+                self._landing = DurableLanding(self._folder)
+                if self._args.record is None:
+                    self._folder.chmod(0o700)
+            record = str(self._landing.land(step.message).path)
+        if self._target is not None:
+            self._session.send(self._target, as_moved(step.message))
+        self._batch.append(step._replace(record=record))
+
+    def _commit(self) -> None:
+        if not self._batch:
+            return
+        self._session.commit()
+        self._done += len(self._batch)
+        done, self._batch = self._batch, []
+        self._sent = [step.delivery for step in done if step.delivery is not None and self._args.action != "copy"]
+        while self._sent:  # in a transacted session the commit has acknowledged them
+            self._sent[0].acknowledge()
+            del self._sent[0]
+        if self._args.json:
+            for message, _, record in done:
+                console.print_json({**_to_json(message), "record": record})
+
+    def _tell(self, say: Callable[[str], None], rest: str) -> None:
+        told = _told(self._done, self._queue, self._target, _DONE[self._args.action])
+        where = f"; the record is {self._folder}" if self._landing is not None else ""
+        say(printable(f"{told}{rest}{where}"))
+
+
+def default_record(action: str, queue: Destination) -> Path:
+    """Where messages are recorded if nothing else is said: a new folder below the user's state folder."""
+    base = os.environ.get("XDG_STATE_HOME")
+    name = re.sub(r"[^\w.-]", "_", queue.name)[:80]
+    moment = dt.datetime.now(dt.UTC).strftime("%Y%m%dT%H%M%S.%f")
+    state = Path(base) if base else Path.home() / ".local" / "state"
+    return state / "mtosi-jms" / "queue" / f"{moment}-{action}-{name}"
+
+
+def as_moved(message: JmsMessage) -> JmsMessage:
+    """A received message as it is sent on at the same provider: with its reply queue, and what is left of its life."""
+    life = 0
+    if message.expiration_ms:
+        life = max(message.expiration_ms - int(time.time() * 1000), 1)
+    return dataclasses.replace(as_new(message), reply_to=message.reply_to, time_to_live_ms=life)
+
+
+def _told(count: int, queue: Destination, target: Destination | None, done: str) -> str:
+    to = "" if target is None else f" to {target}"
+    where = f"{done} from {queue}{to}" if done else f"at {queue}"
+    return f"{count:,} {'message' if count == 1 else 'messages'} {where}"
+
+
+def _row(message: JmsMessage) -> tuple[object, ...]:
+    said = message.properties.get
+    names = ("MTOSI_msgName", "MTOSI_msgType", "MTOSI_correlationId", "MTOSI_batchSequenceNumber")
+    cells = [None if (value := said(name)) is None else printable(str(value)) for name in names]
+    again = "yes" if message.redelivered else None
+    return moment(message.timestamp_ms), *cells, message.priority, f"{len(message.body):,}", again, message.message_id
+
+
+def _to_json(message: JmsMessage) -> dict[str, Any]:
+    properties = shown_properties(message.properties)
+    return {**headers_of(message), "properties": properties, "bytes": len(message.body)}

@@ -1,0 +1,113 @@
+"""Commands that run until they are told to stop: SIGTERM and SIGINT, or whoever runs them in a thread.
+
+Also where the SDK's log goes while they run: to standard error, one line for each record and no traceback.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import select
+import threading
+from collections.abc import Callable, Iterator
+from typing import Self
+
+from mtosi_jms.cli import _console as console
+from mtosi_jms.cli._documents import printable
+from mtosi_jms.exchange.signals import on_signals
+
+
+class Stop:
+    """Tells a command to end. `set` may be called by a signal handler: it takes no lock."""
+
+    def __init__(self) -> None:
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._write, False)
+        self._is_set = False
+
+    def set(self) -> None:
+        """Tell it, and wake whoever waits."""
+        self._is_set = True
+        with contextlib.suppress(OSError):  # a full pipe wakes as well
+            os.write(self._write, b"!")
+
+    def is_set(self) -> bool:
+        """Whether it was told."""
+        return self._is_set
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it is told, some seconds at most; whether it was."""
+        if not self._is_set:
+            select.select([self._read], [], [], timeout)
+        return self._is_set
+
+    def close(self) -> None:
+        """Give the pipe back."""
+        os.close(self._read)
+        os.close(self._write)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@contextlib.contextmanager
+def until_signalled() -> Iterator[Stop]:
+    """A stop that SIGTERM and SIGINT set while the block runs; the log of the SDK is told in lines meanwhile.
+
+    Raises:
+        KeyboardInterrupt: at a second SIGINT.
+    """
+    with Stop() as stop, log_in_lines():
+
+        def tell(again: bool) -> None:
+            stop.set()
+            if again:
+                raise KeyboardInterrupt
+
+        with on_signals(tell):
+            yield stop
+
+
+@contextlib.contextmanager
+def closing_at(stop: Stop, close: Callable[[], object]) -> Iterator[None]:
+    """Has a function called from a thread of its own when a stop is set while the block runs: it wakes a receiver."""
+    done = Stop()
+
+    def watch() -> None:
+        select.select([stop._read, done._read], [], [])
+        if not done.is_set():
+            close()
+
+    thread = threading.Thread(target=watch, name="stopping", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        done.close()
+
+
+class _Lines(logging.Handler):
+    """Tells log records on standard error, in one line each and without a traceback."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(OSError, ValueError):  # nobody reads standard error any more
+            console.note(printable(record.getMessage()))
+
+
+@contextlib.contextmanager
+def log_in_lines() -> Iterator[None]:
+    """Warnings and errors of the SDK's log as notes on standard error while the block runs."""
+    log, handler = logging.getLogger("mtosi_jms"), _Lines(logging.WARNING)
+    propagated, log.propagate = log.propagate, False
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.propagate = propagated

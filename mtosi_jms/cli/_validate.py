@@ -1,0 +1,69 @@
+"""`mtosi-jms validate`: what is wrong with SOAP envelopes and MTOSI documents, or that they are valid."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from typing import Any
+
+from mtosi_jms.cli import _console as console
+from mtosi_jms.validation import Report, SchemaSet, Validator
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the parser of this command."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "validate",
+        help="say what is wrong with documents, or that they are valid",
+        description="Validates SOAP envelopes and bare MTOSI documents: the envelope by the rules of SOAP 1.1, the "
+        "children of its Header, Body and fault detail against all schemas at once. Exit code 1 if any is invalid.",
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="an XML document, gzip or not")
+    parser.add_argument(
+        "--schemas",
+        metavar="DIR",
+        help="a release tree (its IIS/xsd folders count) or any folder of XSDs; by default the schemas of mtosi-jms",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON line for each file")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Validate the files; 1 if any of them is invalid.
+
+    Raises:
+        SchemaError: there are no usable schemas.
+    """
+    schemas = SchemaSet.load(args.schemas)
+    for item in schemas.notes:
+        console.note(str(item))
+    validator = Validator(schemas)
+    verdicts: Counter[str] = Counter()
+    with console.progress("validating", len(args.files)) as advance:
+        for file in args.files:
+            report = validator.validate_file(file)
+            verdicts[_verdict(report)] += 1
+            _show(report, as_json=args.json)
+            advance(1)
+    if not args.json and len(args.files) > 1:
+        counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+        console.say(f"{len(args.files)} files: {counts}", "title")
+    return 0 if set(verdicts) == {"valid"} else 1
+
+
+def _verdict(report: Report) -> str:
+    if report.valid:
+        return "valid"
+    if report.well_formed:
+        return "invalid"
+    return "not well-formed" if report.issues[0].kind == "malformed" else report.issues[0].kind
+
+
+def _show(report: Report, *, as_json: bool) -> None:
+    if as_json:
+        console.print_json(report.to_json())
+    elif report.valid:
+        console.say(f"{report.file}: valid", "good")
+    else:
+        for issue in report.issues:
+            place = report.file if issue.line is None else f"{report.file}:{issue.line}"
+            console.say(f"{place}: {issue}", "bad")

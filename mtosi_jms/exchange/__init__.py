@@ -1,0 +1,1 @@
+"""Who exchanges messages: requestors and suppliers, in threads and on event loops."""

@@ -1,0 +1,83 @@
+"""The supplier's side of BulkResponse: may it be done, and what a handler gives goes into the file (P2, C18)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from mtosi_jms.bulk import BulkFile, BulkTerms, Compression, Folders, Packing, new_file
+from mtosi_jms.errors import FileLocationError, MtosiFault
+from mtosi_jms.exchange._reply_writer import Replies, ResponseMaker
+from mtosi_jms.exchange.messages import whole_number
+from mtosi_jms.patterns import Batch, BatchPosition, cut_batches
+from mtosi_jms.service import OperationInfo, ServiceInfo
+from mtosi_jms.soap import Header, header_text
+from mtosi_jms.stubs.fmw.hdr import CompressionEnumType, CompressionTypeType, PackingEnumType, PackingTypeType
+
+
+class BulkAnswer:
+    """One BulkResponse request that may be carried out.
+
+    Args:
+        service, operation: what is asked for.
+        header: of the request.
+        folders: where files may be written; none: this supplier does no bulk.
+
+    Attributes:
+        terms: what the requestor wants.
+
+    Raises:
+        MtosiFault: it is not carried out: the kind that the operation declares for it, or the nearest one.
+    """
+
+    def __init__(self, service: ServiceInfo, operation: OperationInfo, header: Header, folders: Folders) -> None:
+        self._service = service
+        self._operation = operation
+        if not folders:
+            raise self._refused("BulkResponse is not done by this supplier", "notImplemented")
+        compression = header_text(header, "compressionType") or Compression.NO_COMPRESSION
+        packing = header_text(header, "packingType") or Packing.NO_PACKING
+        if compression not in list(Compression):
+            raise self._refused("compressionType is unknown here", "unsupportedCompressionFormat")
+        if packing not in list(Packing):
+            raise self._refused("packingType is unknown here", "unsupportedPackingFormat")
+        uri = header_text(header, "fileLocationURI") or ""
+        try:
+            self._path: Path = new_file(uri, folders)
+        except FileLocationError as error:
+            raise self._refused(str(error), "invalidInput") from None
+        size = max(whole_number(header.requested_batch_size) or 0, 0)
+        self.terms = BulkTerms.of(uri, compression, packing, 0 if packing == Packing.NO_PACKING else size)
+
+    def _refused(self, why: str, kind: str) -> MtosiFault:
+        cls = self._service.load(self._operation.fault) if self._operation.fault else None
+        declared = {field.local for field in cls.__xml__.fields} if cls is not None else set()
+        return MtosiFault(why, kind=kind if kind in declared else "unableToComply")
+
+    def write(self, objects: Iterable[Any], replies: Replies, first: int, fields: Mapping[str, Any]) -> None:
+        """Write what a handler gives into the file, then answer with an empty response that names it.
+
+        Args:
+            objects: what the handler gives.
+            replies: sends the answer.
+            first: number of the first document.
+            fields: header fields that the handler adds to the answer, by Python name.
+
+        Raises:
+            SpoolError: the file cannot be written.
+            EncodeError: an object cannot become valid XML.
+            WithheldError, ProviderError: the answer cannot be sent; the file is there.
+        """
+        maker = ResponseMaker(self._service, self._operation)
+        operation, terms = self._operation, self.terms
+        answer = maker.response(Batch([], BatchPosition(first, True)))
+        with BulkFile(self._path, terms.compression, terms.packing) as file:
+            for batch in cut_batches(objects, terms.batch_size, first=first, whole=maker.is_response):
+                file.add(replies.document(maker.response(batch), operation, batch.position))
+        named = {
+            "file_location_uri": terms.file_location_uri,
+            "compression_type": CompressionTypeType(value=CompressionEnumType(terms.compression)),
+            "packing_type": PackingTypeType(value=PackingEnumType(terms.packing)),
+        }
+        replies.response(answer, operation, None, {**named, **fields})

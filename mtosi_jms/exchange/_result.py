@@ -1,0 +1,178 @@
+"""What a caller gets: the response of a reply whose turn has come, an error, or the iterator of several responses."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self
+
+from mtosi_jms.bulk import BulkReply, BulkTerms
+from mtosi_jms.errors import IncompleteBatchError, MtosiError, MtosiFault, ProtocolError
+from mtosi_jms.exchange._pending import Ticket
+from mtosi_jms.exchange._receiver import ReplyPump
+from mtosi_jms.exchange.messages import in_package
+from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
+from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
+
+log = logging.getLogger(__name__)
+
+
+class BatchCall:
+    """The responses of one MultipleBatchResponse call, whoever waits for them, a thread or a coroutine.
+
+    What nobody refers to any more is given up.
+    """
+
+    def __init__(self, pump: ReplyPump, service: ServiceInfo, operation: OperationInfo, options: CallOptions) -> None:
+        self._pump = pump
+        self._service = service
+        self._operation = operation
+        self._options = options
+        self._ticket: Ticket | None = None
+        self._end: weakref.finalize[..., Any] | None = None
+
+    def _opened(self, ticket: Ticket) -> None:
+        """The request was sent."""
+        self._ticket = ticket
+        self._end = weakref.finalize(self, self._pump.drop, ticket)
+        self._end.atexit = False
+
+    @contextmanager
+    def _closed_by_errors(self) -> Iterator[None]:
+        """Whatever ends the iteration gives up what has not come, and says what had arrived out of turn."""
+        try:
+            yield
+        except IncompleteBatchError as error:
+            self._give_up()
+            error.batches = dict(self.held)
+            raise
+        except BaseException:
+            self._give_up()
+            raise
+
+    def _heard(self, envelope: Envelope) -> Any:
+        return heard(envelope, self._options, self._service, self._operation)
+
+    @property
+    def correlation_id(self) -> str:
+        """The request's correlationId; empty as long as it was not sent."""
+        return self._ticket.correlation_id if self._ticket is not None else ""
+
+    @property
+    def held(self) -> Mapping[int, Any]:
+        """What had arrived by the time that the exchange ended badly and never had its turn, by batch number.
+
+        Responses; in place of one that is none, its envelope.
+        """
+        held = self._ticket.held if self._ticket is not None else {}
+        return {number: self._held(envelope) for number, envelope in held.items()}
+
+    def _held(self, envelope: Envelope) -> Any:
+        try:
+            return response_of(in_package(envelope, self._service.root), self._service, self._operation)
+        except MtosiError:
+            return envelope
+
+    @property
+    def counts(self) -> Any:
+        """What came so far: replies, released, duplicates, conflicts, strays; None before the request was sent."""
+        exchange: Any = self._ticket.exchange if self._ticket is not None else None
+        return exchange.counts if exchange is not None else None
+
+    def close(self) -> None:
+        """Give up what has not come; its replies will be orphans."""
+        self._give_up()
+        self._pump.sweep()
+
+    def _give_up(self) -> None:
+        """As `close`, without any lock: a coroutine may end in the hands of the garbage collector."""
+        if self._end is not None and self._end.detach() is not None and self._ticket is not None:
+            self._pump.drop(self._ticket)
+
+
+class Batches(BatchCall, Iterator[Any]):
+    """The responses of one MultipleBatchResponse call: in order, each once, as soon as order allows.
+
+    Iteration raises, when the turn of the fault has come, `MtosiFault` (C59), `IncompleteBatchError` with the missing
+    numbers (P32), `ReplyTimeoutError`, or the `XmlError` of a reply that cannot be read. It is for one thread at a
+    time. What nobody refers to any more is given up.
+    """
+
+    def __init__(
+        self, pump: ReplyPump, ticket: Ticket, service: ServiceInfo, operation: OperationInfo, options: CallOptions
+    ) -> None:
+        super().__init__(pump, service, operation, options)
+        self._opened(ticket)
+        self._asked = ticket
+
+    def __next__(self) -> Any:
+        with self._closed_by_errors():
+            envelope = self._pump.next(self._asked)
+            if envelope is not None:
+                return self._heard(envelope)
+        self.close()
+        raise StopIteration
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def only_reply(envelope: Envelope | None, ticket: Ticket) -> Envelope:
+    """The one reply of an exchange.
+
+    Raises:
+        ProtocolError: there is none.
+    """
+    if envelope is None:
+        raise ProtocolError("the exchange ended without an answer", ticket.correlation_id)
+    return envelope
+
+
+def heard(envelope: Envelope, options: CallOptions, service: ServiceInfo, operation: OperationInfo) -> Any:
+    """The response object of a reply whose turn has come; the call's hook sees its envelope first."""
+    envelope = in_package(envelope, service.root)
+    if options.on_reply is not None:
+        options.on_reply(envelope)
+    elif envelope.warnings:
+        count, first = len(envelope.warnings), envelope.warnings[0]
+        log.warning("a reply of %s with %d warnings, the first: %s", operation.name, count, first)
+    return response_of(envelope, service, operation)
+
+
+def response_of(envelope: Envelope, service: ServiceInfo, operation: OperationInfo) -> Any:
+    """The response object of a reply.
+
+    Raises:
+        MtosiFault: it is a fault.
+        ProtocolError: its body is not the operation's response.
+    """
+    header = envelope.header
+    if envelope.fault is not None:
+        raise envelope.fault
+    if header is not None and header_text(header, "msgType") == "ERROR":
+        raise MtosiFault("the reply has msgType ERROR and no fault", detail=envelope.body, header=header)
+    expected = service.load(operation.response)
+    if isinstance(envelope.body, expected):
+        return envelope.body
+    got = type(envelope.body).__name__ if envelope.body is not None else "an empty body"
+    raise ProtocolError(f"{operation.name}: {expected.__name__} was expected, {got} came", correlation_id(header) or "")
+
+
+def bulk_reply(envelope: Envelope, response: Any, terms: BulkTerms) -> BulkReply[Any]:
+    """The reply of a BulkResponse exchange; what its header leaves out is taken to be as the request wanted it."""
+    header = envelope.header or Header()
+    return BulkReply(
+        response=response,
+        envelope=envelope,
+        file_location_uri=header_text(header, "fileLocationURI") or terms.file_location_uri,
+        compression=header_text(header, "compressionType") or terms.compression,
+        packing=header_text(header, "packingType") or terms.packing,
+    )

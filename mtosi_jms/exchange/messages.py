@@ -1,0 +1,153 @@
+"""What requestor, supplier and publisher do with single messages: finish those they send, read those they receive."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import logging
+import math
+import re
+import time
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+from mtosi_jms.errors import MtosiError
+from mtosi_jms.jms import DUPLICATE_ID, RUN_ID, DeliveryMode, Destination, JmsMessage, NamingContext
+from mtosi_jms.jms.binding import from_jms
+from mtosi_jms.jms.ids import random_id
+from mtosi_jms.jms.uri import JmsUri, is_jms_uri
+from mtosi_jms.patterns import Reply, ReplyType
+from mtosi_jms.service import CallOptions
+from mtosi_jms.soap import Envelope, correlation_id, header_text, parse
+from mtosi_jms.xmlbind import XmlWarning
+
+log = logging.getLogger(__name__)
+
+_BODY: Final = re.compile(rb"<(?:[\w.-]+:)?Body[\s/>]")
+
+
+class Target(NamedTuple):
+    """Where a call goes, and how, as its address and its options have it.
+
+    Attributes:
+        destination: where the request goes.
+        uri: the header's destinationURI.
+        options: the call's, with the address's delivery mode, time to live and priority where they say none.
+        reply_to: the name that the address gives for replies, None where it gives none.
+    """
+
+    destination: Destination
+    uri: str
+    options: CallOptions
+    reply_to: str | None = None
+
+
+def target_of(names: NamingContext, address: str | Destination, options: CallOptions) -> Target:
+    """The target of a call: an address is a name, a destination, or a JMS URI with parameters.
+
+    Raises:
+        NamingError: the address cannot be resolved, or it has a wrong parameter.
+    """
+    destination, uri = names.lookup(address), names.uri_of(address)
+    if not isinstance(address, str) or uri == address or not is_jms_uri(address):
+        return Target(destination, uri, options)
+    said = JmsUri.parse(address)
+    changes: dict[str, Any] = {}
+    if options.priority is None:
+        changes["priority"] = said.priority
+    if options.time_to_live is None and said.time_to_live_ms is not None:
+        changes["time_to_live"] = said.time_to_live_ms / 1000
+    if options.persistent is None and said.delivery_mode is not None:
+        changes["persistent"] = said.delivery_mode is DeliveryMode.PERSISTENT
+    return Target(destination, uri, dataclasses.replace(options, **changes), said.reply_to)
+
+
+def moment() -> dt.datetime:
+    """The present time for a header, in whole seconds."""
+    return dt.datetime.fromtimestamp(int(time.time()), dt.UTC)
+
+
+def stamped(message: JmsMessage, persistent: bool | None, time_to_live: float | None) -> JmsMessage:
+    """A message with its delivery mode and life time as one call wants them.
+
+    Args:
+        message: as the binding made it.
+        persistent: whether the provider must store it; None leaves the profile's mode.
+        time_to_live: seconds, None leaves the profile's.
+    """
+    changes: dict[str, Any] = {}
+    if persistent is not None:
+        changes["delivery_mode"] = DeliveryMode.PERSISTENT if persistent else DeliveryMode.NON_PERSISTENT
+    if time_to_live is not None:
+        # No fraction becomes 0, which is for ever; 16.1 * 1000 is a little more than 16100, its decimal is not.
+        changes["time_to_live_ms"] = math.ceil(Decimal(repr(time_to_live)) * 1000)
+    if changes.get("delivery_mode", message.delivery_mode) is DeliveryMode.PERSISTENT:
+        changes["properties"] = {**message.properties, DUPLICATE_ID: random_id()}
+    return dataclasses.replace(message, **changes) if changes else message
+
+
+def read_reply(message: JmsMessage, *, strict: bool = False, package: str | None = None) -> Reply[Any]:
+    """What correlation and the patterns need of a message.
+
+    Args:
+        message: as received.
+        strict: what is read must fit the schema.
+        package: generated package whose classes come before those of all others.
+
+    Returns:
+        The reply with the envelope for payload; where it cannot be read, an ERROR with the error in its place, to be
+        matched by JMSCorrelationID.
+    """
+    try:
+        envelope = from_jms(message, strict=strict, package=package)
+    except MtosiError as error:
+        log.warning("a reply that cannot be read, JMSCorrelationID %s: %s", message.correlation_id, error)
+        return Reply(payload=error, jms_correlation_id=message.correlation_id, message_type=ReplyType.ERROR)
+    header = envelope.header
+    failed = envelope.fault is not None or (header is not None and header_text(header, "msgType") == "ERROR")
+    number = whole_number(getattr(header, "batch_sequence_number", None))
+    return Reply(
+        payload=envelope,
+        correlation_id=correlation_id(header),
+        jms_correlation_id=message.correlation_id,
+        message_type=ReplyType.ERROR if failed else ReplyType.RESPONSE,
+        batch_number=number,
+        end_of_reply=end if isinstance(end := getattr(header, "batch_sequence_end_of_reply", None), bool) else None,
+        body_digest=b"" if number is None else _body_digest(message.body),  # only numbered ones are compared
+        has_body=envelope.body is not None or envelope.fault is not None,
+        run=run if isinstance(run := message.properties.get(RUN_ID), str) else "",
+    )
+
+
+def whole_number(value: object) -> int | None:
+    """A number of a received header; None for what is absent, nil or anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _body_digest(document: bytes) -> bytes:
+    """A digest of the SOAP body alone: a supplier that answers again writes another time into the header.
+
+    It is the interpreter's keyed hash, which is for this process and takes a fifth of the time of others.
+    """
+    body = _BODY.search(document)
+    return hash(memoryview(document)[body.start() if body else 0 :]).to_bytes(8, "little", signed=True)
+
+
+def in_package(envelope: Envelope, package: str) -> Envelope:
+    """An envelope with its body or fault in the classes of a package.
+
+    Several generated packages may know the same elements: the SDK's own stubs and those of a vendor's release. An
+    envelope is read with one of them before it is known whose it is; the other one reads it again.
+    """
+    seen = envelope.fault if envelope.fault is not None else envelope.body
+    if type(seen).__module__.startswith(f"{package}."):
+        return envelope
+    again = parse(envelope.to_bytes(), package=package)
+    again.warnings = envelope.warnings
+    return again
+
+
+def warn(payload: Any, rule: str, reason: str) -> None:
+    """Add a breach of a rule to the warnings of an envelope; nothing for any other payload."""
+    if isinstance(payload, Envelope):
+        payload.warnings.append(XmlWarning(rule, reason))

@@ -1,0 +1,144 @@
+"""What the keys of a `jndi.properties` mean to ActiveMQ, Artemis and Qpid.
+
+| key | what it names | whose |
+|---|---|---|
+| `connectionfactory.NAME`, `connectionFactory.NAME` | a connection URL | Qpid, Artemis |
+| `connectionFactoryNames` | connection factories, over `java.naming.provider.url` | ActiveMQ |
+| `connection.NAME.brokerURL` | the URL of one of these | ActiveMQ |
+| `queue.NAME`, `topic.NAME` | a physical name, with destination options after `?` | all |
+| `destination.NAME` | an address that says whether it is a queue or a topic | Qpid |
+
+Every other key is environment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import parse_qsl
+
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.jms._destinations import ADMINISTERED, Destination, Queue, Topic
+from mtosi_jms.jms._properties_file import read_properties
+
+FACTORY: Final = "connectionfactory"
+DYNAMIC: Final[dict[str, type[Destination]]] = {"dynamicQueues/": Queue, "dynamicTopics/": Topic}
+"""Names that are looked up without having been registered; a broker makes what they name."""
+
+PROVIDER_URL: Final = "java.naming.provider.url"
+_INITIAL_FACTORY: Final = "java.naming.factory.initial"
+_ACTIVEMQ: Final = "org.apache.activemq.jndi."
+_DEFAULT_FACTORIES: Final = ("ConnectionFactory", "QueueConnectionFactory", "TopicConnectionFactory")
+_ADDRESS: Final = re.compile(r"(?:ADDR:)?\s*([^;{]+?)\s*;\s*(\{.*\})\s*", re.DOTALL | re.IGNORECASE)
+_NODE_TYPE: Final = re.compile(r"\bnode['\"]?\s*:\s*\{[^{}]*?\btype['\"]?\s*:\s*['\"]?(queue|topic)\b", re.IGNORECASE)
+_BINDING_URL: Final = re.compile(r"(?:BURL:)?(direct|topic)://[^/?]*/([^/?]*)/?([^/?]*)(?:\?.*)?", re.IGNORECASE)
+_PLAIN: Final = re.compile(r"(queue|topic):(?!//)(.+)", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class JndiEntries:
+    """What a `jndi.properties` holds.
+
+    Attributes:
+        destinations: line, name and destination of each entry, in the order of the file; a name may come twice.
+        options: ActiveMQ's destination options by name, such as `consumer.prefetchSize`; no part of the physical name.
+        factories: connection URLs by name.
+        environment: every other entry.
+    """
+
+    destinations: list[tuple[int, str, Destination]] = field(default_factory=list)
+    options: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    factories: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def read_jndi(text: str) -> JndiEntries:
+    """The entries of a property file.
+
+    Raises:
+        ConfigError: an entry without a physical name or URL, or an address that says neither queue nor topic; with the
+            line.
+    """
+    found = JndiEntries()
+    for line, key, value in read_properties(text):
+        try:
+            _take(found, line, key, value.strip())
+        except ConfigError as exc:
+            raise ConfigError(f"line {line}: {exc}") from exc
+    _add_activemq_factories(found)
+    return found
+
+
+def _take(found: JndiEntries, line: int, key: str, value: str) -> None:
+    prefix, _, name = key.partition(".")
+    kind = prefix.lower()
+    if not name or kind not in (*ADMINISTERED, FACTORY, "destination"):
+        found.environment[key] = value
+        return
+    if not value:
+        raise ConfigError(f"{kind} {name!r}: a physical name or URL is wanted")
+    if kind == FACTORY:
+        found.factories[name] = value
+    elif kind == "destination":
+        found.destinations.append((line, name, qpid_destination(name, value)))
+    else:
+        physical, options = split_options(value)
+        found.destinations.append((line, name, ADMINISTERED[kind](physical)))
+        if options:
+            found.options[name] = options
+
+
+def _add_activemq_factories(found: JndiEntries) -> None:
+    listed = found.environment.get("connectionFactoryNames")
+    names = [name.strip() for name in (listed or "").split(",") if name.strip()]
+    if listed is None and found.environment.get(_INITIAL_FACTORY, "").startswith(_ACTIVEMQ):
+        names = list(_DEFAULT_FACTORIES)
+    for name in names:
+        own = found.environment.get(f"connection.{name}.brokerURL")
+        url = own or found.environment.get(f"connection.{name}.{PROVIDER_URL}") or found.environment.get(PROVIDER_URL)
+        if url:
+            found.factories.setdefault(name, url)
+
+
+def split_options(physical: str) -> tuple[str, dict[str, str]]:
+    """A physical name and ActiveMQ's destination options after its `?`, as in `Q?consumer.prefetchSize=10`.
+
+    A question mark that no `name=value` follows belongs to the name.
+    """
+    name, _, query = physical.partition("?")
+    if not name or not re.fullmatch(r"[^=&]+=[^&]*(?:&[^=&]+=[^&]*)*", query):
+        return physical, {}
+    return name, dict(parse_qsl(query, keep_blank_values=True))
+
+
+def qpid_destination(name: str, address: str) -> Destination:
+    """The destination of one of Qpid's addresses that say what they name.
+
+    These are `X; {node: {type: queue}}`, the binding URLs `direct://EXCHANGE/KEY/QUEUE` and `topic://EXCHANGE/KEY`, and
+    `queue:X`, `topic:X`. The topic of a binding URL is its key.
+
+    Raises:
+        ConfigError: any other address; it is never guessed whether it is a queue or a topic.
+    """
+    if plain := _PLAIN.fullmatch(address):
+        return ADMINISTERED[plain[1].lower()](plain[2])
+    if burl := _BINDING_URL.fullmatch(address):
+        kind, key, queue = burl[1].lower(), burl[2], burl[3]
+        if kind == "direct" and queue:
+            return Queue(queue)
+        if kind == "topic" and key:
+            return Topic(key)
+    if (parts := _ADDRESS.fullmatch(address)) and (node := _NODE_TYPE.search(parts[2])):
+        return ADMINISTERED[node[1].lower()](parts[1].strip("'\""))
+    raise ConfigError(f"destination {name!r}: the address says neither queue nor topic; name it as queue.{name}=X")
+
+
+def dynamic(name: str) -> Destination | None:
+    """The destination of a dynamic name, `dynamicQueues/X` or `dynamicTopics/X`; None for any other."""
+    for prefix, kind in DYNAMIC.items():
+        physical = split_options(name.removeprefix(prefix))[0]
+        if name.startswith(prefix) and physical:
+            return kind(physical)
+    return None

@@ -1,0 +1,269 @@
+"""Naming: from the names in headers, addresses and configurations to destinations, in the manner of JNDI (O3, C42).
+
+The order of a look-up: the exact name, whatever its form (`jms/EmsOS`, `jms://host/mtosi/X`, `/MTOSI/EmsOS`), in the
+context itself, then in its back-ends; then the forms that say themselves what they are: `queue:X`, `topic:X`,
+ActiveMQ's `dynamicQueues/X` and `dynamicTopics/X`, and after RFC 6167 `jms:queue:X`, `jms:topic:X`, `jms:jndi:NAME`. A
+bare name is never guessed to be a queue or a topic. Temporary destinations have no name to be found by (R2d).
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeAlias
+
+from mtosi_jms.errors import ConfigError, NamingError
+from mtosi_jms.jms._destinations import ADMINISTERED, Destination
+from mtosi_jms.jms._jndi import FACTORY, dynamic, read_jndi
+from mtosi_jms.jms.uri import JmsUri, is_jms_uri, shown
+
+_NEAR: Final = 3
+
+NameTable: TypeAlias = Mapping[str, "Destination | str | Mapping[str, str]"]
+NamesSource: TypeAlias = "NamingContext | NameTable | str | os.PathLike[str] | None"
+
+
+class NameBackend(Protocol):
+    """A further place where a context looks names up: an LDAP directory, a file system of bindings, a database."""
+
+    def lookup(self, name: str) -> Destination | None:
+        """The administered destination of a name; None where it is not known here."""
+        ...
+
+    def names(self) -> Mapping[str, Destination]:
+        """All names with their destinations; empty where they cannot be listed."""
+        ...
+
+
+class NamingContext:
+    """A registry of names for administered destinations and connection URLs.
+
+    Args:
+        names: name to destination, or to its text (`queue:X`, `topic:X`). The keys `queue`, `topic` and
+            `connectionfactory` may hold tables instead, of name to physical name or URL: the layout of the TOML form.
+        backends: asked in their order for what is not registered here. Their names count for near matches and for what
+            a supplier may answer to, as far as they list them.
+
+    Attributes:
+        environment: entries of a `jndi.properties` that name neither a destination nor a factory.
+        options: ActiveMQ's destination options by name, as a `jndi.properties` has them after the physical name.
+
+    Raises:
+        ConfigError: an entry that names no queue and no topic, or one name for two destinations.
+        NamingError: an entry for a temporary destination (R2d).
+    """
+
+    def __init__(self, names: NameTable | None = None, backends: Sequence[NameBackend] = ()) -> None:
+        self._names: dict[str, Destination] = {}
+        self._factories: dict[str, str] = {}
+        self._backends = tuple(backends)
+        self.environment: dict[str, str] = {}
+        self.options: dict[str, Mapping[str, str]] = {}
+        for key, value in (names or {}).items():
+            if isinstance(value, Mapping):
+                self._bind_table(key, value)
+            else:
+                self.bind(key, value)
+
+    @classmethod
+    def of(cls, source: NamesSource) -> NamingContext:
+        """The context that `connect(names=...)` was given: one ready made, a mapping, a file, or none at all.
+
+        A file whose name ends in `.toml` is TOML; every other file is a `jndi.properties`.
+
+        Raises:
+            ConfigError: the file cannot be read, or its content is no naming context.
+        """
+        if isinstance(source, NamingContext):
+            return source
+        if source is None or isinstance(source, Mapping):
+            return cls(source)
+        if not isinstance(source, (str, os.PathLike)):
+            raise ConfigError(f"names: a table or the path of a file is wanted, not {type(source).__name__}")
+        path = Path(source)
+        try:
+            data = path.read_bytes()
+        except OSError as exc:
+            raise ConfigError(f"{path}: the names cannot be read: {exc.strerror}") from exc
+        text = _decoded(data)
+        try:
+            return cls.from_toml(text) if path.suffix.lower() == ".toml" else cls.from_properties(text)
+        except NamingError:
+            raise
+        except ConfigError as exc:
+            raise ConfigError(f"{path}: {exc}") from exc
+
+    @classmethod
+    def from_toml(cls, text: str) -> NamingContext:
+        """Tables `queue`, `topic`, `connectionfactory` of name to physical name or URL; elsewhere `name = "queue:X"`.
+
+        Raises:
+            ConfigError: not TOML, or an entry that names no queue and no topic.
+        """
+        try:
+            table: dict[str, Any] = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as exc:
+            raise ConfigError(f"not TOML: {exc}") from exc
+        return cls(table)
+
+    @classmethod
+    def from_properties(cls, text: str) -> NamingContext:
+        """What ActiveMQ, Artemis and Qpid read: `queue.NAME=X`, `topic.NAME=X`, `connectionfactory.NAME=URL`.
+
+        `mtosi_jms.jms._jndi` lists all keys. The prefixes are taken in any case. What has another prefix is kept in
+        `environment`.
+
+        Raises:
+            ConfigError: an entry without a physical name, an address that says neither queue nor topic, or one name for
+                two destinations; with the line.
+        """
+        context, entries = cls(), read_jndi(text)
+        for line, name, destination in entries.destinations:
+            try:
+                context.bind(name, destination)
+            except ConfigError as exc:
+                raise ConfigError(f"line {line}: {exc}") from exc
+        context._factories.update(entries.factories)
+        context.environment.update(entries.environment)
+        context.options.update(entries.options)
+        return context
+
+    def bind(self, name: str, destination: Destination | str) -> None:
+        """Registers a name for an administered destination, given as such or as text.
+
+        Raises:
+            NamingError: the destination is temporary (R2d).
+            ConfigError: the text is neither `queue:X` nor `topic:X`, or the name stands for another destination
+                already.
+        """
+        bound = destination if isinstance(destination, Destination) else _parsed(destination)
+        if bound is None:  # what it says instead is not shown: a connection URL may hold a password
+            raise ConfigError(f"{name!r}: its value says neither queue nor topic; write queue:X or topic:X")
+        if bound.is_temporary:
+            raise NamingError(name, f"{bound} is temporary and cannot be registered (R2d)")
+        if self._names.setdefault(name, bound) != bound:
+            raise ConfigError(f"{name!r} stands for {self._names[name]} already, not for {bound}")
+
+    def lookup(self, name: str | Destination) -> Destination:
+        """The destination that a name stands for; a destination stands for itself. Blanks around a name do not count.
+
+        Raises:
+            NamingError: no such name, with the known names that resemble it; or the name of something temporary.
+        """
+        if isinstance(name, Destination):
+            return name
+        if not isinstance(name, str):
+            raise NamingError(type(name).__name__, "a name is text")
+        found = self._names.get(name) or self._registered(name.strip()) or self._by_form(name.strip())
+        if found is None:
+            raise NamingError(shown(name), near=self.near(name))
+        return found
+
+    def factory(self, name: str) -> str:
+        """The connection URL that a connection factory's name stands for; it may hold a credential.
+
+        Raises:
+            NamingError: no such factory.
+        """
+        url = self._factories.get(name)
+        if url is None:
+            near = difflib.get_close_matches(name, self._factories, _NEAR)
+            raise NamingError(name, "no connection factory is known by this name", near)
+        return url
+
+    def knows(self, destination: Destination) -> bool:
+        """Whether some name stands for the destination: what a reply policy asks."""
+        if destination in self._names.values():
+            return True
+        return bool(self._backends) and destination in self.names().values()
+
+    def name_of(self, destination: Destination) -> str | None:
+        """The first name that stands for the destination, None where there is none."""
+        return next((name for name, bound in self.names().items() if bound == destination), None)
+
+    def names(self) -> dict[str, Destination]:
+        """All names with their destinations, as a copy; of the back-ends those that they list."""
+        found: dict[str, Destination] = {}
+        for backend in reversed(self._backends):
+            found.update(backend.names())
+        return {**self._names, **{name: bound for name, bound in found.items() if name not in self._names}}
+
+    def uri_of(self, name: str | Destination) -> str:
+        """How headers name a destination (C53): by its name, of a JMS URI without the parameters."""
+        if isinstance(name, Destination):
+            return self.name_of(name) or str(name)
+        return name if name in self._names else shown(name)
+
+    def near(self, name: str) -> list[str]:
+        """The known names that resemble a name, best first: same last segment, or few letters apart."""
+        wanted = name.strip().lower()
+        folded: dict[str, str] = {}
+        for known in self.names():
+            folded.setdefault(known.lower(), known)
+        tail = wanted.rsplit("/", 1)[-1]
+        close = [key for key in folded if tail and key.rsplit("/", 1)[-1] == tail]
+        close += difflib.get_close_matches(wanted, folded, _NEAR)
+        return [folded[key] for key in dict.fromkeys(close)][:_NEAR]
+
+    def __repr__(self) -> str:
+        return f"NamingContext({len(self._names)} names, {len(self._factories)} factories)"
+
+    def _registered(self, name: str) -> Destination | None:
+        """The destination of an exact name, here or in a back-end."""
+        if name in self._names:
+            return self._names[name]
+        for backend in self._backends:
+            found = backend.lookup(name)
+            if found is not None and found.is_temporary:
+                raise NamingError(shown(name), f"{found} is temporary and cannot be registered (R2d)")
+            if found is not None:
+                return found
+        return None
+
+    def _by_form(self, text: str) -> Destination | None:
+        if text.lower().startswith(("temporary-", "temp-")):
+            raise NamingError(text, "a temporary destination cannot be looked up (R2d)")
+        try:
+            if is_jms_uri(text):
+                uri = JmsUri.parse(text)
+                if uri.variant == "jndi":
+                    return self._registered(uri.name) or dynamic(uri.name)
+                return uri.destination
+            return dynamic(text) or _parsed(text)
+        except NamingError:
+            raise
+        except ConfigError as exc:
+            raise NamingError(shown(text), str(exc)) from exc
+
+    def _bind_table(self, kind: str, table: Mapping[str, str]) -> None:
+        for name, value in table.items():
+            if type(value) is not str or not value:  # TOML holds other types too
+                raise ConfigError(f"{kind} {name!r}: a physical name or URL is wanted")
+            if kind == FACTORY:
+                self._factories[name] = value
+            elif kind in ADMINISTERED:
+                self.bind(name, ADMINISTERED[kind](value))
+            else:
+                raise ConfigError(f"table {kind!r}: only queue, topic and {FACTORY} hold names")
+
+
+def _parsed(text: object) -> Destination | None:
+    """The destination that a text names by its form; None where the form says neither queue nor topic."""
+    if not isinstance(text, str):
+        return None
+    if is_jms_uri(text):
+        return JmsUri.parse(text).destination
+    scheme, _, rest = text.partition(":")
+    kind = ADMINISTERED.get(scheme.lower())
+    return kind(rest) if kind is not None and rest else None
+
+
+def _decoded(data: bytes) -> str:
+    """UTF-8, or where it is none, Latin-1: what Java wrote property files in before version 9."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")

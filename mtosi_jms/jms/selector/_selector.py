@@ -1,0 +1,153 @@
+"""A selector that was parsed: its text, what it names, and its verdict on properties and messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from mtosi_jms.errors import SelectorError
+from mtosi_jms.jms.message import DeliveryMode, JmsMessage, Long
+from mtosi_jms.jms.selector._evaluate import compile_condition
+from mtosi_jms.jms.selector._parser import parse_tree
+from mtosi_jms.jms.selector._render import render
+from mtosi_jms.jms.selector._tokens import HEADERS
+from mtosi_jms.jms.selector.nodes import (
+    Arithmetic,
+    Between,
+    Comparison,
+    Identifier,
+    In,
+    IsNull,
+    Junction,
+    Like,
+    Literal,
+    Node,
+    Not,
+    Sign,
+)
+
+_BLANKS: Final = " \t\f\r\n"
+
+
+class Selector:
+    """A condition on the headers and properties of a message, never on its body (P15).
+
+    Two selectors are equal if they have the same canonical text. `str` gives it; a selector that accepts everything
+    has none.
+
+    Attributes:
+        text: as it was given to `parse`.
+        tree: the syntax tree, None for a selector that accepts everything.
+        identifiers: the properties and headers that it names.
+    """
+
+    __slots__ = ("_canonical", "_condition", "_headers", "identifiers", "text", "tree")
+
+    def __init__(self, text: str, tree: Node | None) -> None:
+        self.text = text
+        self.tree = tree
+        self.identifiers: frozenset[str] = frozenset(one.name for one in identifiers_of(tree))
+        self._headers = {name: _HEADER[name] for name in self.identifiers & HEADERS}
+        self._condition = _everything if tree is None else compile_condition(tree)
+        self._canonical = "" if tree is None else render(tree)
+
+    def matches(self, properties: Mapping[str, object]) -> bool | None:
+        """The verdict on properties; headers are looked up among them by their names.
+
+        Args:
+            properties: values are str, bool, int, float, or None, which is like not being there.
+
+        Returns:
+            True, False, or None for unknown. A selector matches only where it is True.
+        """
+        return self._condition(properties.get)
+
+    def accepts(self, message: JmsMessage) -> bool:
+        """Whether the message is one that the selector lets through: it is True of its headers and properties.
+
+        JMSDeliveryMode is 'PERSISTENT' or 'NON_PERSISTENT'. A header that the message does not have yet is NULL.
+        """
+        lookup = message.properties.get
+        if not self._headers:
+            return self._condition(lookup) is True
+        headers = self._headers
+
+        def value(name: str) -> Any:
+            header = headers.get(name)
+            return lookup(name) if header is None else header(message)
+
+        return self._condition(value) is True
+
+    def __str__(self) -> str:
+        return self._canonical
+
+    def __repr__(self) -> str:
+        return f"Selector({self._canonical!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return self._canonical == other._canonical if isinstance(other, Selector) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._canonical)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return parse, (self.text,)
+
+
+def parse(text: str) -> Selector:
+    """A selector of JMS 1.1, section 3.8.1.
+
+    Args:
+        text: the condition; one that is empty or blank gives a selector that accepts everything.
+
+    Raises:
+        SelectorError: the text is none; `position` tells where.
+    """
+    if not isinstance(text, str):
+        raise SelectorError(f"a selector is text, not {type(text).__name__}")
+    return Selector(text, parse_tree(text) if text.strip(_BLANKS) else None)
+
+
+def identifiers_of(node: Node | None) -> Iterator[Identifier]:
+    """All identifiers of a tree with their positions, from left to right."""
+    match node:
+        case Identifier():
+            yield node
+        case Like(identifier) | In(identifier) | IsNull(identifier):
+            yield identifier
+        case None | Literal():
+            return
+        case _:
+            for child in children_of(node):
+                yield from identifiers_of(child)
+
+
+def children_of(node: Sign | Not | Arithmetic | Comparison | Between | Junction) -> tuple[Node, ...]:
+    """The operands of a node that has some."""
+    match node:
+        case Sign(_, operand) | Not(operand):
+            return (operand,)
+        case Between(operand, low, high):
+            return operand, low, high
+        case Junction(_, terms):
+            return terms
+        case _:
+            return node.left, node.right
+
+
+def _everything(_: object) -> bool:
+    return True
+
+
+def _timestamp(message: JmsMessage) -> Long | None:
+    return None if message.timestamp_ms is None else Long(message.timestamp_ms)
+
+
+_HEADER: Final[dict[str, Callable[[JmsMessage], Any]]] = {
+    "JMSDeliveryMode": lambda message: DeliveryMode(message.delivery_mode).name,
+    "JMSPriority": lambda message: message.priority,
+    "JMSMessageID": lambda message: message.message_id,
+    "JMSTimestamp": _timestamp,
+    "JMSCorrelationID": lambda message: message.correlation_id,
+    "JMSType": lambda message: message.jms_type,
+}

@@ -1,0 +1,285 @@
+"""The subscriber: notifications in, event by event, landed and acknowledged before they are handed out (R8, R10)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from mtosi_jms.errors import ConfigError, EnvelopeError, IllegalStateError, TransportError, XmlError
+from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
+from mtosi_jms.jms.binding import from_jms, sender_of
+from mtosi_jms.jms.events import logical_name
+from mtosi_jms.jms.selector import Selector, lint
+from mtosi_jms.jms.selector.builder import Condition
+from mtosi_jms.namespaces import split_clark
+from mtosi_jms.notifications._losses import Loss, LossHook, LossWatch
+from mtosi_jms.notifications.events import events_in
+from mtosi_jms.soap import Envelope, correlation_id
+from mtosi_jms.spool.journal import InboxReceiver, IncomingJournal, Landing, begin, doubt
+from mtosi_jms.transport import Connection, Delivery, redeliver
+from mtosi_jms.transport.dropping import dropped, is_open
+from mtosi_jms.xmlbind import RawXml, XmlObject
+
+if TYPE_CHECKING:
+    from mtosi_jms.notifications._aio import AsyncSubscriber
+
+log = logging.getLogger(__name__)
+
+_LOSS = {"EventLossOccurred": False, "EventLossCleared": True}
+
+
+class Subscriber(Iterator[Any]):
+    """Receives notifications, event by event; for one thread at a time.
+
+    Each message is landed, if there is a landing, and acknowledged before its events are handed out. A message that
+    cannot be read, or has nothing in it, goes to `on_error` and stays in the landing. Iteration may go on after an
+    error. An event that no class is known for is handed out as `RawXml`, in its place among the others; what is no
+    notification is handed out as it is.
+
+    Args:
+        connection: an open connection; the subscriber starts it.
+        destination: topic or queue, by name or as it is.
+        selector: condition on headers and properties (R10): text, a `Selector`, or an expression of the builder `P`.
+            What can never be true of a notification in it is logged (R20c).
+        durable: name of a durable subscription, which keeps notifications while nobody receives (P8); for a topic, and
+            a connection with a client id.
+        timeout: seconds to wait for an event before iteration ends; None waits for ever.
+        landing: keeps each message durably.
+        inbox: stores each message before it is acknowledged and drops what was here before. Its events are handed out
+            once: a message is done with when the next event is asked for after its last one, at the end of a `with`
+            block that raises nothing, or by `done`; else it is in doubt (`Inbox.in_doubt`).
+        on_error: called with the error of a message that cannot be read; without it the error is raised.
+        package: generated package whose classes come before those of all others.
+        profile: the switches that the publishers go by: the selector is held against it, and with
+            `validation="strict"` its findings, and what does not fit the schema, are errors.
+        heartbeat: seconds in which each publisher was promised to be heard; one that is not is a loss.
+        on_loss: called when events may have been lost, and when no more are; see `mtosi_jms.notifications._losses`.
+        clock: seconds, not running backwards; heartbeats go by it.
+
+    Attributes:
+        envelope: the envelope that the last event came in.
+        message: the message that the last event came in.
+
+    Raises:
+        NamingError: the destination cannot be resolved.
+        SelectorError: the selector does not parse.
+        ConfigError: `durable` for a queue, a strict profile and a selector with findings, or the transport lacks what
+            was asked for.
+        TransportError: the provider failed.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        destination: str | Destination,
+        *,
+        selector: str | Selector | Condition | None = None,
+        durable: str | None = None,
+        timeout: float | None = None,
+        landing: Landing | None = None,
+        inbox: IncomingJournal | None = None,
+        on_error: Callable[[Exception], object] | None = None,
+        package: str | None = None,
+        profile: BindingProfile | None = None,
+        heartbeat: float | None = None,
+        on_loss: LossHook | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        target = connection.names.lookup(destination)
+        if heartbeat is not None and not heartbeat > 0:
+            raise ConfigError(f"a heartbeat in {heartbeat} seconds: more than 0 are wanted")
+        self._timeout = timeout
+        self._landing = landing
+        self._on_error = on_error
+        self._package = package
+        self._strict = profile is not None and profile.validation == "strict"
+        self._events: deque[Any] = deque()
+        self._in_hand: Delivery | None = None
+        self._making = threading.Lock()
+        self._aio: AsyncSubscriber | None = None
+        self._watch = LossWatch(on_loss, clock, heartbeat)
+        self.envelope: Envelope | None = None
+        self.message: JmsMessage | None = None
+        text = None if selector is None else str(selector)
+        if text is not None:
+            self._look_over(text, profile)
+        self._session = connection.session()
+        try:
+            self._consumer = self._session.consumer(target, text, durable=durable)
+            if target.is_topic and durable is None:  # a queue and a durable subscription keep what comes meanwhile
+                self._consumer.on_interrupted = self._watch.interrupted
+            connection.start()
+        except BaseException:
+            self._session.close()
+            raise
+        self._source = self._consumer if inbox is None else InboxReceiver(self._session, self._consumer, inbox)
+
+    def _look_over(self, selector: str, profile: BindingProfile | None) -> None:
+        """Tell what in a selector no notification can meet (R20c, C34)."""
+        for finding in lint(selector, mode="strict" if self._strict else "lenient", filters=profile):
+            if self._strict:
+                raise ConfigError(f"selector: {finding}")
+            log.warning("selector: %s", finding)
+
+    @property
+    def aio(self) -> AsyncSubscriber:
+        """The same subscriber for coroutines, in place of the blocking iteration and not beside it."""
+        from mtosi_jms.notifications._aio import AsyncSubscriber  # asyncio is not there for who does not use it
+
+        with self._making:
+            if self._aio is None:
+                self._aio = AsyncSubscriber(self._receive, self._take, self._events, self.close, self._timeout)
+            return self._aio
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """The losses that are not over."""
+        return self._watch.open
+
+    def __next__(self) -> Any:
+        deadline = None if self._timeout is None else time.monotonic() + self._timeout
+        while not self._events:
+            delivery = self._receive(None if deadline is None else max(0.0, deadline - time.monotonic()))
+            if delivery is None:
+                raise StopIteration
+            self._take(delivery)
+        return self._events.popleft()
+
+    def _receive(self, seconds: float | None) -> Delivery | None:
+        """The next message, heartbeats being looked for while it does not come; the one before is done with."""
+        self.done()
+        deadline = None if seconds is None else time.monotonic() + seconds
+        waited = False
+        while True:
+            self._watch.check()
+            due = self._watch.due()
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            wait = due if left is None else left if due is None else min(left, due)
+            try:
+                delivery = self._source.receive(wait)
+            except IllegalStateError:
+                if waited:  # it was closed while we waited
+                    return None
+                raise
+            except TransportError as error:
+                self._watch.interrupted(str(error))
+                raise
+            if delivery is not None or wait == left:
+                self._watch.check()
+                return delivery
+            waited = True
+
+    def _take(self, delivery: Delivery) -> None:
+        """Land, acknowledge and read one message."""
+        try:
+            landed = self._landing.land(delivery.message) if self._landing is not None else None
+            if isinstance(self._source, InboxReceiver):
+                begin(delivery)
+                self._in_hand = delivery
+            else:
+                delivery.acknowledge()
+        except BaseException:
+            redeliver(self._session)
+            raise
+        self._watch.received()
+        try:
+            envelope = from_jms(delivery.message, strict=self._strict, package=self._package)
+            if envelope.body is None:
+                raise EnvelopeError("the SOAP body is empty")
+        except XmlError as error:
+            self._logged(landed, None)
+            if self._on_error is None:
+                raise
+            self._on_error(error)
+            return
+        self._logged(landed, envelope)
+        if envelope.warnings:
+            log.warning("a notification with %d warnings, the first: %s", len(envelope.warnings), envelope.warnings[0])
+        self.envelope, self.message = envelope, delivery.message
+        events = events_in(envelope.body)
+        self._watch_over(events, delivery.message, envelope)
+        self._events.extend(events)
+
+    def _watch_over(self, events: list[Any], message: JmsMessage, envelope: Envelope) -> None:
+        """Look at heartbeats and at what senders say of losses."""
+        for event in events:
+            name = _name_of(event)
+            if name != "Heartbeat" and name not in _LOSS:
+                continue
+            sender = (sender_of(message, envelope.header) if envelope.header is not None else None) or ""
+            if name == "Heartbeat":
+                self._watch.heartbeat(sender, event)
+            else:
+                self._watch.told(sender, event, over=_LOSS[name])
+
+    def _logged(self, landed: Any, envelope: Envelope | None) -> None:
+        if self._landing is not None:
+            found = correlation_id(envelope.header) if envelope is not None else None
+            self._landing.acknowledged(landed, correlation_id=found, batch_number=None)
+
+    def interrupted(self, reason: str) -> None:
+        """Whoever looks after the connection says that messages may have passed by: it was away, or made anew.
+
+        The loss is over with the next message. Call it from the thread that receives.
+
+        Args:
+            reason: for the hook and the log; no credential.
+        """
+        self._watch.interrupted(reason)
+
+    def done(self) -> None:
+        """With an inbox: the message whose events were handed out last is done with.
+
+        Raises:
+            SpoolError: the inbox cannot note it.
+        """
+        in_hand, self._in_hand = self._in_hand, None
+        if in_hand is not None:
+            in_hand.acknowledge()
+
+    def unsubscribe(self) -> None:
+        """End the subscription for good, a durable one with all that it kept.
+
+        Raises:
+            TransportError: the provider failed.
+        """
+        durable = self._consumer.durable
+        self._consumer.close()
+        if durable is not None:
+            self._session.unsubscribe(durable)
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_source") and is_open(self._session):
+            dropped("a Subscriber", self.close)
+
+    def close(self) -> None:
+        """End the subscription; a durable one goes on keeping notifications."""
+        with self._making:
+            if self._aio is not None:
+                self._aio.stop()
+        self._session.close()
+        in_hand, self._in_hand = self._in_hand, None
+        if in_hand is not None:
+            doubt(in_hand)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.done()
+        self.close()
+
+
+def _name_of(event: Any) -> str:
+    if isinstance(event, RawXml):
+        return logical_name(split_clark(event.tag)[1])
+    return logical_name(event.__xml__.element or "") if isinstance(event, XmlObject) else ""

@@ -1,0 +1,373 @@
+"""MultipleBatchResponse: one request, many replies, in any order (R4, R5, R6, P32, C23, C24, C58-C61).
+
+Batches are released in order, each once, as soon as order allows; the exchange is complete when everything from the
+first number to the one with the end-of-reply mark was released. A reply is turned into an event, the next state
+is looked up in `TABLE`, and the actions say what the caller has to do.
+
+What is read leniently, and what is not:
+
+* A reply without number and end mark that comes first is the whole answer (C58), flagged; so is one with the mark
+  alone.
+* A batch without an end mark counts as not the last, flagged (R5a); if it was the last, the time-out says so.
+* A reply that has no place (no number among numbered ones, a number below the first) is handed back as Stray and the
+  exchange goes on: completeness is proved by numbers, so nothing that is missing can hide behind it.
+* A batch number that comes again with another body or end mark is a Conflict, and a ProtocolError: the supplier has
+  answered twice, from data that changed in between, and what stands in neither answer alone must not be joined. Nor is
+  a reply complete whose batches are of two runs of the supplier, until one of them proves to be whole. `on_conflict`
+  of "keep_first" has the first batch of each number stand, whatever run it is of.
+* Two different ends, a number beyond the end, a batch 0 after batch 1 was released, a number `window` ahead of its
+  turn: always ProtocolError. There is no reading of these under which "complete" would be true.
+
+`strict` makes each of the lenient ones a ProtocolError too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Generic, Literal, TypeAlias
+
+from mtosi_jms.errors import ConfigError, IncompleteBatchError, ProtocolError, ReplyTimeoutError
+from mtosi_jms.patterns._batch_table import FINAL, TABLE, BatchEvent, BatchState
+from mtosi_jms.patterns._model import (
+    Action,
+    Actions,
+    Clock,
+    Complete,
+    Conflict,
+    Duplicate,
+    Fail,
+    Fault,
+    Flag,
+    Limits,
+    Orphan,
+    P,
+    Release,
+    Reply,
+    ReplyType,
+    Stray,
+    earliest,
+    rounded,
+)
+from mtosi_jms.patterns._sequence import BatchSequence, Known
+from mtosi_jms.patterns._simple import is_acknowledgement
+
+OnConflict: TypeAlias = Literal["error", "keep_first"]
+_UNPLACED: Final = (BatchEvent.STRAY, BatchEvent.BREACH, BatchEvent.CONFLICT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchRules:
+    """How the replies of one exchange are read.
+
+    Attributes:
+        first: number of the peer's first batch, 0 or 1, or "auto" (C23): 0 if a 0 comes before the 1, else 1. With
+            "auto" a batch 0 that overtakes nothing is never lost, but one that comes after batch 1 cannot be put in
+            order any more (ProtocolError); for such a peer set 0.
+        strict: what would be flagged, stray or in conflict is a ProtocolError.
+        on_conflict: what a batch number that comes again with another content does: "error" ends the exchange with a
+            ProtocolError, "keep_first" reports it and goes on with the first one.
+        expect_ack: a reply without body and batch fields is an acknowledgement, not the whole answer (C61).
+        window: how far ahead of its turn a batch number may be; bounds the batches that are held back and the length
+            of the list of missing numbers, whatever a peer sends.
+        remember: for how many of the batches last released a digest is kept, at eight bytes each; a duplicate that is
+            older is dropped without a look.
+        strict_size: largest allowed number of objects in a reply; None: replies of any size are legal (C24).
+
+    Raises:
+        ConfigError: a value out of its range.
+    """
+
+    first: Literal["auto", 0, 1] = "auto"
+    strict: bool = False
+    on_conflict: OnConflict = "error"
+    expect_ack: bool = False
+    window: int = 10_000
+    remember: int = 1_000_000
+    strict_size: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.first not in ("auto", 0, 1):
+            raise ConfigError(f"first batch must be auto, 0 or 1, not {self.first!r}")
+        if self.on_conflict not in ("error", "keep_first"):
+            raise ConfigError(f"on_conflict must be 'error' or 'keep_first', not {self.on_conflict!r}")
+        if self.window < 1 or self.remember < 0:
+            raise ConfigError("window must be at least 1 and remember at least 0")
+
+
+@dataclass(slots=True)
+class BatchCounts:
+    """What came in one exchange: replies by what became of them."""
+
+    replies: int = 0
+    released: int = 0
+    duplicates: int = 0
+    conflicts: int = 0
+    strays: int = 0
+
+
+class BatchAssembler(Generic[P]):
+    """One MultipleBatchResponse exchange, from the moment before its request is sent.
+
+    Args:
+        correlation_id: the request's correlationId, named in errors.
+        started: now, in seconds.
+        limits: the time-outs; which one fired is in the error's `clock`.
+        rules: how replies are read.
+
+    Attributes:
+        state: where the exchange stands.
+        counts: what came so far.
+    """
+
+    __slots__ = ("_asked", "_progress", "_sequence", "_started", "correlation_id", "counts", "limits", "rules", "state")
+
+    def __init__(
+        self, correlation_id: str, *, started: float, limits: Limits | None = None, rules: BatchRules | None = None
+    ) -> None:
+        self.correlation_id = correlation_id
+        self.limits = limits or Limits()
+        self.rules = rules or BatchRules()
+        self.state = BatchState.WAITING
+        self.counts = BatchCounts()
+        first = self.rules.first
+        self._sequence: BatchSequence[P] = BatchSequence(None if first == "auto" else first, self.rules.remember)
+        self._started = self._asked = self._progress = started
+
+    @property
+    def finished(self) -> bool:
+        """Whether the exchange has ended, well or not."""
+        return self.state in FINAL
+
+    @property
+    def end(self) -> int | None:
+        """Number of the last batch, None as long as its end mark has not come."""
+        return self._sequence.end
+
+    @property
+    def held(self) -> int:
+        """How many batches wait for their turn."""
+        return len(self._sequence.held)
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """The numbers that are known to be missing now; empty once the exchange has ended: the error has them.
+
+        Where every number came, but of two runs of the supplier: those that the latest run has not sent.
+        """
+        return () if self.finished else tuple(self._missing())
+
+    @property
+    def deadline(self) -> tuple[float, Clock] | None:
+        """When `tick` will end the exchange, and by which clock; None: never."""
+        if self.finished:
+            return None
+        total = (self._started, self.limits.total, Clock.TOTAL)
+        if self.state is BatchState.WAITING:
+            return earliest(total, (self._asked, self.limits.first_reply, Clock.FIRST_REPLY))
+        grace = self._progress if self._sequence.only_zero_missing() else None
+        gap = (self._progress, self.limits.gap, Clock.GAP)
+        return earliest(total, gap, (grace, self.limits.grace, Clock.GRACE))
+
+    def sent(self, now: float) -> None:
+        """The request was sent `now`, in seconds; the first reply is waited for from then on."""
+        self._asked = now
+
+    def receive(self, reply: Reply[P], now: float) -> Actions[P]:
+        """A reply that correlation gave to this exchange.
+
+        Every reply is used before the clocks are looked at, so none that arrived is lost to a time-out; but replies
+        that keep coming do not stop the `total` clock.
+
+        Args:
+            reply: the reply.
+            now: in seconds.
+
+        Returns:
+            What to do, in this order: Flags, Releases, then what ended the exchange if it has ended. At most one of
+            Duplicate, Conflict, Stray and Orphan, and then no Release.
+        """
+        self.counts.replies += 1
+        late = self.finished
+        event, note = self._event_of(reply)
+        self._move(event)
+        if late:
+            return (Orphan(reply),)
+        confirmed = event is BatchEvent.DUPLICATE and self._confirms(reply)
+        if confirmed or event in (BatchEvent.BATCH, BatchEvent.LAST, BatchEvent.ACK):
+            self._progress = now
+        actions: list[Action[P]] = [note] if note and event not in _UNPLACED else []
+        actions += self._act(event, reply, note)
+        return (*actions, *self.tick(now))
+
+    def tick(self, now: float) -> Actions[P]:
+        """The time is `now`: ends the exchange when a clock has run out.
+
+        Returns:
+            Nothing, or one Fail with ReplyTimeoutError (no batch came) or IncompleteBatchError.
+        """
+        due = self.deadline
+        if due is None or now < due[0]:
+            return ()
+        self._move(BatchEvent.TIMEOUT)
+        return self._give_up(due[1], now)
+
+    def exhaust(self) -> Actions[P]:
+        """No reply can come any more (connection lost, folder read to its end): a Fail, unless it has ended."""
+        late = self.finished
+        self._move(BatchEvent.EXHAUSTED)
+        return () if late else self._give_up(None, 0.0)
+
+    def abandon(self) -> None:
+        """The caller gave up: what was held is forgotten, replies that still come are orphans."""
+        self._move(BatchEvent.ABANDON)
+        self._sequence.take_held()
+
+    def resume(self, now: float) -> None:
+        """The caller was busy with what it was given and did not look for replies: the gap clock starts afresh."""
+        self._progress = max(self._progress, now)
+
+    def _move(self, event: BatchEvent) -> None:
+        self.state = TABLE[self.state][event]
+
+    def _event_of(self, reply: Reply[P]) -> tuple[BatchEvent, Flag | None]:
+        """What a reply is to this exchange, and what is irregular about it."""
+        if reply.message_type is ReplyType.ERROR:
+            return BatchEvent.ERROR, None
+        if self.rules.expect_ack and is_acknowledgement(reply):
+            return BatchEvent.ACK, None
+        event, note = self._place_of(reply)
+        if note and self.rules.strict and event is not BatchEvent.CONFLICT:
+            return BatchEvent.BREACH, note
+        return event, note
+
+    def _place_of(self, reply: Reply[P]) -> tuple[BatchEvent, Flag | None]:
+        number, sequence = reply.batch_number, self._sequence
+        if number is None:
+            return self._unnumbered(reply)
+        if number < (1 if self.rules.first == 1 else 0):
+            return BatchEvent.STRAY, Flag("C23", f"batch number {number} is below the first")
+        known = sequence.known(number, reply.end_of_reply, reply.body_digest)
+        if known is Known.OTHER:
+            return BatchEvent.CONFLICT, Flag("P32", f"batch {number} came twice, and not the same")
+        if known is not Known.NEW:
+            return BatchEvent.DUPLICATE, None
+        if breach := self._breach(number, reply):
+            return BatchEvent.BREACH, breach
+        if reply.end_of_reply is None:
+            return BatchEvent.BATCH, Flag("R5a", f"batch {number} has no end-of-reply mark; taken for not the last")
+        return (BatchEvent.LAST if reply.end_of_reply else BatchEvent.BATCH), None
+
+    def _unnumbered(self, reply: Reply[P]) -> tuple[BatchEvent, Flag]:
+        if self._sequence.started:
+            return BatchEvent.STRAY, Flag("R5a", "a reply without batch number among numbered ones")
+        if reply.end_of_reply is False:
+            return BatchEvent.STRAY, Flag("R5a", "a reply that announces more has no batch number")
+        if breach := self._oversize(reply):
+            return BatchEvent.BREACH, breach
+        return BatchEvent.LONE, Flag("C58", "a reply without batch number is taken for the whole answer")
+
+    def _breach(self, number: int, reply: Reply[P]) -> Flag | None:
+        """Why a new batch cannot belong to the sequence that came so far; None: it can."""
+        sequence = self._sequence
+        if number == 0 and sequence.base == 1:
+            return Flag("C23", "batch 0 came after batch 1 was released; the peer counts from 0: set first to 0")
+        if sequence.end is not None and reply.end_of_reply:
+            return Flag("R5", f"two ends of the reply, batch {sequence.end} and batch {number}")
+        if sequence.end is not None and number > sequence.end:
+            return Flag("R5", f"batch {number} lies beyond the end of the reply, batch {sequence.end}")
+        if reply.end_of_reply and number < sequence.highest:
+            return Flag("R5", f"batch {sequence.highest} lies beyond the end of the reply, batch {number}")
+        if number >= sequence.next + self.rules.window:
+            return Flag("P32", f"batch {number} is {self.rules.window} or more ahead of the next, {sequence.next}")
+        return self._oversize(reply)
+
+    def _oversize(self, reply: Reply[P]) -> Flag | None:
+        limit, size = self.rules.strict_size, reply.object_count
+        if limit is None or size is None or size <= limit:
+            return None
+        return Flag("C24", f"a reply of {size} objects, more than the {limit} allowed")
+
+    def _act(self, event: BatchEvent, reply: Reply[P], note: Flag | None) -> Actions[P]:
+        match event:
+            case BatchEvent.BATCH | BatchEvent.LAST if reply.batch_number is not None:
+                return self._take(reply.batch_number, reply, event is BatchEvent.LAST)
+            case BatchEvent.LONE:
+                self.counts.released += 1
+                return (Release(reply.payload), Complete())
+            case BatchEvent.DUPLICATE:
+                self.counts.duplicates += 1
+                return (Duplicate(reply), *self._completed())
+            case BatchEvent.CONFLICT:
+                self.counts.conflicts += 1
+                if self._keeps_first and not self.rules.strict:
+                    return (Conflict(reply),)
+                advice = "the supplier has answered twice, from data that changed; ask again, or see on_conflict"
+                return (Conflict(reply), self._broken(f"{note.reason if note else ''}: {advice} [P32]"))
+            case BatchEvent.ERROR:
+                return (Fault(reply.payload, self._sequence.take_held()),)
+            case BatchEvent.ACK:
+                return ()
+        rule, reason = (note.rule, note.reason) if note else ("", "")
+        self.counts.strays += 1
+        stray = Stray(reply, rule, reason)
+        if event is BatchEvent.STRAY:
+            return (stray,)
+        return (stray, self._broken(f"{reason} [{rule}]"))
+
+    def _take(self, number: int, reply: Reply[P], end: bool) -> Actions[P]:
+        sequence = self._sequence
+        sequence.add(number, end, reply.payload, reply.body_digest, reply.run)
+        turn: list[Action[P]] = [Release(payload, number) for number, payload in sequence.release()]
+        self.counts.released += len(turn)
+        return (*turn, *self._completed())
+
+    @property
+    def _keeps_first(self) -> bool:
+        return self.rules.on_conflict == "keep_first"
+
+    def _confirms(self, reply: Reply[P]) -> bool:
+        """Whether a duplicate proves that its run of the supplier has sent this batch too."""
+        number, sequence = reply.batch_number, self._sequence
+        if number is None or sequence.known(number, reply.end_of_reply, reply.body_digest) is not Known.SAME:
+            return False
+        return sequence.runs.confirm(number, reply.run)
+
+    def _completed(self) -> Actions[P]:
+        """The end, when everything was handed out and is what one run of the supplier has sent."""
+        sequence = self._sequence
+        if not sequence.whole or not (self._keeps_first or sequence.runs.is_whole(sequence.released)):
+            return ()
+        self._move(BatchEvent.WHOLE)
+        sequence.take_held()
+        return (Complete(),)
+
+    def _broken(self, reason: str) -> Fail[P]:
+        self._move(BatchEvent.BREACH)
+        return Fail(ProtocolError(reason, self.correlation_id), self._sequence.take_held())
+
+    def _missing(self) -> list[int]:
+        sequence = self._sequence
+        return sequence.missing() or sequence.runs.lacking(range(sequence.next - sequence.released, sequence.next))
+
+    def _give_up(self, due: Clock | None, now: float) -> Actions[P]:
+        clock = due or ""
+        counts = self.counts
+        missing = self._missing()
+        held = self._sequence.take_held()
+        if self.state is BatchState.UNANSWERED:
+            silent = "the source of replies ended without a reply"
+            if due is not None:
+                silent = f"no reply within {self.limits.of(due)} s, {due} clock"
+            came = f"replies that could not be placed: {counts.strays}" if counts.strays else "nothing came"
+            if counts.replies > counts.strays:
+                came = "an acknowledgement came, and no answer"
+            return (Fail(ReplyTimeoutError(f"{silent}; {came}", self.correlation_id, clock=clock), held),)
+        end_seen = self._sequence.end is not None
+        within = "" if due is None else f" within {rounded(now - self._started)} s"
+        came = f"{counts.released + len(held)} batches came{within}"
+        if self._sequence.whole:
+            came += ", of two answers of the supplier, neither of them whole"
+        error = IncompleteBatchError(
+            self.correlation_id, missing, end_seen=end_seen, batches=held, clock=clock, reason=came
+        )
+        return (Fail(error, held),)

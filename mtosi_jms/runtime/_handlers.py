@@ -1,0 +1,79 @@
+"""What handles a message, what it is given, and the handlers for requests and notifications."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
+
+from mtosi_jms.errors import EnvelopeError
+from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.jms import JmsMessage
+from mtosi_jms.jms.binding import from_jms
+from mtosi_jms.notifications.events import events_in
+from mtosi_jms.soap import Envelope
+from mtosi_jms.transport import Session
+
+
+class HandlingContext(Protocol):
+    """What a handler is told of the attempt that it makes.
+
+    Attributes:
+        attempt: which one it is for this message, from 1.
+        cancelled: set when the attempt is over without the handler: its deadline has passed, or the runtime has ended.
+            A thread cannot be ended from outside; who works long looks here now and then and returns.
+    """
+
+    attempt: int
+    cancelled: threading.Event
+
+    @property
+    def session(self) -> Session:
+        """A session to send from; it is this thread's, and is closed when the attempt is cancelled.
+
+        Raises:
+            TransportError: the provider cannot be reached.
+        """
+        ...
+
+
+Handler: TypeAlias = Callable[[JmsMessage, HandlingContext], object]
+"""Takes a message. When it returns, the message is acknowledged; when it raises, there is another attempt, or none."""
+
+
+def answering(supplier: Supplier) -> Handler:
+    """The handler of requests: the supplier answers each one, through the session of the thread that handles it.
+
+    What is wrong with a request is answered, so an attempt fails only where the provider does. The supplier itself is
+    not started.
+
+    Args:
+        supplier: with its services.
+    """
+
+    def handle(message: JmsMessage, context: HandlingContext) -> None:
+        supplier.answer(message, context.session)
+
+    return handle
+
+
+def events(on_event: Callable[[Any, Envelope], object], *, strict: bool = False) -> Handler:
+    """The handler of notifications: calls a function for each event of a message, in order.
+
+    The attempt fails where the message cannot be read, or the function raises: then it is called again for all events.
+
+    Args:
+        on_event: takes an event, and the envelope that it came in. What is no notification it gets as it is.
+        strict: departures from the schema are errors.
+    """
+
+    def handle(message: JmsMessage, context: HandlingContext) -> None:
+        envelope = from_jms(message, strict=strict)
+        if envelope.body is None:
+            raise EnvelopeError("the SOAP body is empty")
+        for event in events_in(envelope.body):
+            if context.cancelled.is_set():
+                return
+            on_event(event, envelope)
+
+    return handle

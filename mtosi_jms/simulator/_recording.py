@@ -1,0 +1,153 @@
+"""A network as it was recorded: the objects and alarms in a folder of landed envelopes or inventory documents.
+
+Each object is decoded by its class, wherever it stands: in the lists of flat replies and in the nested layout. One that
+comes again replaces the one before it. Requests and faults hold no objects; of notifications the alarms count alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from lxml import etree
+
+from mtosi_jms.errors import ConfigError, EncodeError, MtosiError, SpoolError, XmlError
+from mtosi_jms.inventory.layout import Hit, Routes, find_objects
+from mtosi_jms.inventory.objects import is_object, type_class
+from mtosi_jms.namespaces import SOAP11, SOAP12, clark, split_clark
+from mtosi_jms.simulator._events import standing_alarms
+from mtosi_jms.simulator._parts import Resource
+from mtosi_jms.stubs.fmw.coi import CommonObjectInfoType
+from mtosi_jms.stubs.fmw.nam import NamingAttributeType
+from mtosi_jms.stubs.nra.alm import AlarmType
+from mtosi_jms.stubs.nrf.eh import EquipmentHolderType
+from mtosi_jms.stubs.nrf.eq import EquipmentType
+from mtosi_jms.stubs.nrf.me import ManagedElementType
+from mtosi_jms.xmlbind import decode, iter_decode, parse_xml
+from mtosi_jms.xmlbind.parser import read_document
+
+_BODIES: Final = (clark(SOAP11, "Body"), clark(SOAP12, "Body"))
+_FILES: Final = ("*.xml", "*.xml.gz")
+_IN_ELEMENT: Final = 2
+"""Steps of the name of a managed element: MD and ME."""
+
+
+class Recording:
+    """The objects and alarms of a recorded network; all are held in memory.
+
+    Args:
+        objects: the objects; those without a name are left out.
+        alarms: the alarms that stand.
+
+    Attributes:
+        objects: full name to object, in the order in which they first came.
+        alarms: the alarms that stand.
+    """
+
+    def __init__(self, objects: Iterable[CommonObjectInfoType], alarms: Iterable[AlarmType] = ()) -> None:
+        self.objects: dict[str, Any] = {
+            str(found.name): found for found in objects if isinstance(found.name, NamingAttributeType)
+        }
+        self.alarms = tuple(alarms)
+        self._inside: dict[str, list[Any]] = {}
+        for found in self.objects.values():
+            if len(found.name.rdn) > _IN_ELEMENT:
+                self._inside.setdefault(str(_element_of(found.name)), []).append(found)
+
+    @classmethod
+    def read(
+        cls, folder: str | Path, on_problem: Callable[[str, MtosiError | OSError], object] | None = None
+    ) -> Recording:
+        """Read every envelope and document of a folder (`*.xml`, `*.xml.gz`), in the order of their names.
+
+        Args:
+            folder: a landing, or any folder of files.
+            on_problem: told of each file that cannot be read, which is left out; without it the error is raised.
+
+        Raises:
+            SpoolError: the folder cannot be read.
+            ConfigError: there is not one file in it.
+            XmlError, OSError: a file cannot be read.
+        """
+        objects: list[Any] = []
+        alarms: list[AlarmType] = []
+        for path in _files(Path(folder)):
+            try:
+                data = read_document(path)
+                objects += _objects_of(parse_xml(data, source=str(path)))
+                alarms += iter_decode(data, AlarmType)
+            except (XmlError, EncodeError, OSError) as error:
+                if on_problem is None:
+                    raise
+                on_problem(str(path), error)
+        return cls(objects, standing_alarms(alarms).values())
+
+    def elements(self) -> Iterator[ManagedElementType]:
+        """All managed elements."""
+        return (found for found in self.objects.values() if isinstance(found, ManagedElementType))
+
+    def elements_in(self, domain: NamingAttributeType | None) -> Iterable[ManagedElementType] | None:
+        """See `ElementSource`; a domain is there if anything in it is."""
+        if domain is None:
+            return self.elements()
+        inside = f"{domain}/"
+        if str(domain) not in self.objects and not any(name.startswith(inside) for name in self.objects):
+            return None
+        return (found for found in self.elements() if str(found.name).startswith(inside))
+
+    def is_managed_by(self, system: NamingAttributeType) -> bool:
+        """See `ElementSource`; the system was recorded, or elements name it as theirs."""
+        own = system.rdn[-1].value if system.rdn else None
+        return str(system) in self.objects or any(found.naming_os == own for found in self.elements())
+
+    def equipment_of(self, element: NamingAttributeType) -> Iterable[EquipmentHolderType | EquipmentType] | None:
+        """See `EquipmentSource`."""
+        found = [one for one in self.inside(element) if isinstance(one, EquipmentHolderType | EquipmentType)]
+        return found if found or isinstance(self.find(element), ManagedElementType) else None
+
+    def inside(self, element: NamingAttributeType) -> list[Any]:
+        """The objects in a managed element."""
+        return self._inside.get(str(element), [])
+
+    def find(self, wanted: NamingAttributeType) -> Resource | None:
+        """The object of a name, None if there is none."""
+        return self.objects.get(str(wanted))
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        found = sorted(
+            {path for pattern in _FILES for path in folder.glob(pattern) if path.name[0] not in "._" and path.is_file()}
+        )
+        if not folder.is_dir():
+            raise SpoolError(str(folder), "no folder of this name")
+    except OSError as error:
+        raise SpoolError(str(folder), getattr(error, "reason", None) or error.strerror or str(error)) from error
+    if not found:
+        raise ConfigError(f"{folder}: holds no envelope ({', '.join(_FILES)})")
+    return found
+
+
+def _objects_of(root: etree._Element) -> Iterator[Any]:
+    body = next((child for child in root if child.tag in _BODIES), None)
+    top: Any = [root] if body is None else body
+    if any(split_clark(str(child.tag))[1] == "notify" for child in top):
+        return
+    for hit in find_objects(top, Routes(is_object)):
+        found = _object_of(hit)
+        if isinstance(found, CommonObjectInfoType):
+            yield found
+
+
+def _object_of(hit: Hit) -> Any:
+    """The object that was found, with the name that its place gives it where it has none of its own."""
+    made: Any = type_class(hit.table).cls
+    found = decode(hit.element, made) if hit.element is not None else made()
+    if isinstance(found, CommonObjectInfoType) and not isinstance(found.name, NamingAttributeType) and hit.name:
+        found.name = NamingAttributeType.parse(hit.name)
+    return found
+
+
+def _element_of(name: NamingAttributeType) -> NamingAttributeType:
+    return NamingAttributeType(rdn=name.rdn[:_IN_ELEMENT])

@@ -1,0 +1,223 @@
+"""Envelopes read from their text: leniently, by the quickest way that leaves nothing unsaid.
+
+An envelope whose beginning is known is read without a tree, of a large plain one the body is; in all other cases, and
+for every error and warning, the whole of it is read from the tree that the parser makes.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from lxml import etree
+
+from mtosi_jms.errors import EnvelopeError
+from mtosi_jms.namespaces import HDR, clark, split_clark
+from mtosi_jms.soap import _frames as frames
+from mtosi_jms.soap.envelope import VERSIONS, Envelope, Origin
+from mtosi_jms.soap.faults import read_fault
+from mtosi_jms.stubs.fmw.hdr import Header
+from mtosi_jms.xmlbind import DEFAULT_LIMITS, Issues, Limits, Nil, RawXml, find_element, parse_xml
+from mtosi_jms.xmlbind.decoder import decode_root
+from mtosi_jms.xmlbind.fast import Odd
+from mtosi_jms.xmlbind.parser import to_bytes
+from mtosi_jms.xmlbind.scan import Cut, cut_body, parsed_shell
+from mtosi_jms.xmlbind.scopes import Scopes, attributes_of
+from mtosi_jms.xmlbind.values import BLANKS
+
+_HEADER_TAG: Final = clark(HDR, "header")
+
+
+def parse(
+    data: bytes | str,
+    *,
+    source: str | None = None,
+    strict: bool = False,
+    package: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Envelope:
+    """Read an envelope.
+
+    Args:
+        data: the document; bytes in any encoding that XML declares, or text.
+        source: name of the document for errors and warnings.
+        strict: raise the first warning as an error.
+        package: generated package whose classes come before those of all others.
+        limits: bounds on size and depth.
+
+    Returns:
+        The envelope; what did not fit stands in its `warnings`.
+
+    Raises:
+        MalformedXmlError, ForbiddenXmlError: not XML that may be read.
+        EnvelopeError: no SOAP envelope, or one without a body.
+        DecodeError: in strict mode.
+        ConfigError: `data` is neither bytes nor text.
+    """
+    wire = to_bytes(data)
+    data = data if isinstance(data, str) else wire
+    again = partial(parse, data, package=package, limits=limits)
+    parts = frames.read_framed(wire, package, limits)
+    if parts is not None:
+        origin = Origin(again, wire, package, 0)
+        return Envelope(parts.header, parts.body, version=parts.version, source=source, origin=origin)
+    reader: _Reader | None = _ShellReader.of(wire, package, limits)
+    if reader is None:
+        odd: list[str] = []
+        root = parse_xml(data, source=source, limits=limits, odd_prefixes=odd)
+        reader = _Reader(root, Issues(strict=strict, source=source), package)
+        for prefix in odd:
+            reader._issues.add("C09", f"the prefix {prefix}, which nothing uses, stands for what is no URI", root)
+        reader.read()
+    envelope = reader.envelope
+    envelope.origin = Origin(again, wire, package, reader.header_at)
+    envelope.source = source
+    if reader.is_framed:
+        frames.remember(wire, reader.names, envelope.version, limits)
+    return envelope
+
+
+def read(path: str | Path, *, strict: bool = False, limits: Limits = DEFAULT_LIMITS) -> Envelope:
+    """Read an envelope from a file; as `parse`, and OSError where the file cannot be read."""
+    return parse(Path(path).read_bytes(), source=str(path), strict=strict, limits=limits)
+
+
+class _Reader:
+    """Takes one envelope apart.
+
+    Attributes:
+        envelope: what was found.
+        header_at: how many other blocks stood before the header in the SOAP header; None where it stood in a fault.
+    """
+
+    def __init__(self, root: etree._Element, issues: Issues, package: str | None) -> None:
+        self.header_at: int | None = None
+        self._header: etree._Element | None = None
+        self._root = root
+        self._issues = issues
+        self._package = package
+        self._scopes = Scopes()
+        self._namespace, local = split_clark(str(root.tag))
+        if local != "Envelope" or self._namespace not in VERSIONS:
+            space = f" of namespace {self._namespace!r}" if local == "Envelope" else ""
+            message = f"not a SOAP envelope: the root element is {local}{space}"
+            raise EnvelopeError(message, source=issues.source, line=root.sourceline)
+        self.envelope = Envelope(version=VERSIONS[self._namespace], warnings=issues.found)
+
+    @property
+    def names(self) -> dict[str | None, str]:
+        """The namespaces that the root has in scope, by prefix."""
+        return dict(self._root.nsmap)
+
+    @property
+    def is_framed(self) -> bool:
+        """Whether there is nothing beside the header and the object of the body, and nothing odd."""
+        envelope = self.envelope
+        beside = envelope.warnings or envelope.blocks or envelope.more or envelope.attributes
+        return self.header_at == 0 and envelope.fault is None and not beside
+
+    def read(self) -> None:
+        """Fill the envelope.
+
+        Raises:
+            EnvelopeError: it has no body.
+        """
+        self._attributes(self._root)
+        parts: dict[str, etree._Element] = {}
+        for child in self._root:
+            namespace, local = split_clark(str(child.tag))
+            if namespace == self._namespace and local in ("Header", "Body") and local not in parts:
+                parts[local] = child
+            else:
+                self._issues.add("P36", f"{local} beside Header and Body is left out", child)
+        body = parts.get("Body")
+        if body is None:
+            message = "a SOAP envelope without a Body"
+            raise EnvelopeError(message, source=self._issues.source, line=self._root.sourceline)
+        if "Header" in parts:
+            self._read_header(parts["Header"])
+        self._read_body(body)
+        if self.envelope.header is None:
+            self._issues.add("no-header", "there is no MTOSI header", self._root)
+
+    def _attributes(self, element: etree._Element) -> None:
+        if element.keys():
+            self.envelope.attributes[split_clark(str(element.tag))[1]] = dict(attributes_of(element))
+        texts = [element.text, *(child.tail for child in element)]
+        if any(text and text.strip(BLANKS) for text in texts):
+            self._issues.add("stray-text", "text between elements is left out", element)
+
+    def _read_header(self, element: etree._Element) -> None:
+        self._attributes(element)
+        envelope = self.envelope
+        for block in element:
+            if block.tag == _HEADER_TAG and envelope.header is None:
+                header = decode_root(block, Header, self._issues, scopes=self._scopes)
+                if isinstance(header, Header):
+                    envelope.header = header
+                    self.header_at = len(envelope.blocks)
+                    self._header = block
+                    continue
+            elif block.tag == _HEADER_TAG:
+                self._issues.add("P36", "more than one MTOSI header: the first counts", block)
+            envelope.blocks.append(RawXml.from_element(block, self._scopes))
+
+    def _read_body(self, body: etree._Element) -> None:
+        self._attributes(body)
+        children = list(body)
+        if not children:
+            self._issues.add("empty-body", "the SOAP body is empty", body)
+            return
+        for extra in children[1:]:
+            name = split_clark(str(extra.tag))[1]
+            self._issues.add("P36", f"a second element in the body, {name}, is kept as XML", extra)
+            self.envelope.more.append(RawXml.from_element(extra, self._scopes))
+        if children[0].tag == clark(self._namespace, "Fault"):
+            self._read_fault(children[0])
+            return
+        value = decode_root(children[0], None, self._issues, self._package, self._scopes)
+        self.envelope.body = RawXml.from_element(children[0], self._scopes) if isinstance(value, Nil) else value
+
+    def _read_fault(self, element: etree._Element) -> None:
+        envelope = self.envelope
+        fault, envelope.body = read_fault(element, self._issues, self._package)
+        envelope.fault = fault
+        if fault.header is None:
+            fault.header = envelope.header
+            return
+        if self._header is not None and self.header_at is not None:  # the one in the detail counts (C17)
+            envelope.blocks.insert(self.header_at, RawXml.from_element(self._header))
+        envelope.header = fault.header
+        self.header_at = None
+
+
+class _ShellReader(_Reader):
+    """Takes a large plain envelope apart: the object in its body comes from the text, the rest from a tree."""
+
+    _cut: Cut
+
+    @classmethod
+    def of(cls, data: bytes, package: str | None, limits: Limits) -> _ShellReader | None:
+        """The reader of an envelope that leaves nothing to report; None where the whole of it needs a tree."""
+        cut = cut_body(data, limits, octets=True)
+        root = parsed_shell(cut, limits) if cut is not None else None
+        if cut is None or root is None:
+            return None
+        issues = Issues()
+        try:
+            reader = cls(root, issues, package)
+            reader._cut = cut
+            reader.read()
+        except (Odd, EnvelopeError):
+            return None
+        return None if issues.found else reader
+
+    def _read_body(self, body: etree._Element) -> None:
+        self._attributes(body)
+        found = find_element(str(body[0].tag), self._package) if len(body) == 1 else None
+        if found is None or self._issues.found or self.envelope.header is None:
+            raise Odd
+        self.envelope.body = self._cut.read(body[0], found.__xml__)
+        if self.envelope.body is None:
+            raise Odd

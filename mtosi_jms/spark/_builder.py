@@ -1,0 +1,350 @@
+"""Rows under construction: objects go in one by one, record batches come out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from lxml import etree
+
+from mtosi_jms.inventory.layout import Hit, escaped, given_name, parents_of, relations_of
+from mtosi_jms.inventory.objects import ALL, OBJECT_TYPES, class_for, is_object, label_of
+from mtosi_jms.namespaces import XSI, split_clark
+from mtosi_jms.spark._columns import Many, Struct
+from mtosi_jms.spark._discover import Reject
+from mtosi_jms.spark._leaves import Given, Leaf, Odd
+from mtosi_jms.spark._raw import texts_of, xml_text
+from mtosi_jms.spark._rows import shown_names, struct_name
+from mtosi_jms.spark._textrows import Filler, TextHits
+from mtosi_jms.xmlbind.decoder import decode_root
+from mtosi_jms.xmlbind.fast import NOT_PLAIN
+from mtosi_jms.xmlbind.issues import ElementPaths, Issues, XmlWarning
+from mtosi_jms.xmlbind.plan import plan_of
+from mtosi_jms.xmlbind.scopes import Scopes
+from mtosi_jms.xmlbind.table import ClassTable
+from mtosi_jms.xmlbind.values import XmlObject
+
+_XSI: Final = f"{{{XSI}}}"
+_FEW: Final = 16
+_LISTS: Final = ("parent_names", "unknown", "warnings")
+_OF_ROWS: Final = frozenset(
+    {*_LISTS, "object_type", "name_text", "attributes", "xml", "related", "quality", "source_line", "source_position"}
+)
+_PLACES: Final = ("parent_names", "source_line", "source_position", "object_type")
+_LONG_SKIPS: Final = frozenset({"name"})
+
+
+def wanted(object_types: Sequence[str]) -> Callable[[ClassTable], bool]:
+    """Which classes' instances become rows, the stubs being loaded.
+
+    Raises:
+        ConfigError: an object type that no stub knows.
+    """
+    if object_types == (ALL,):
+        return is_object
+    labels = frozenset(name for name in object_types if name in OBJECT_TYPES)
+    classes = tuple(class_for(name).cls for name in object_types if name not in OBJECT_TYPES)
+
+    def accepts(table: ClassTable) -> bool:
+        return issubclass(table.cls, classes) or (is_object(table) and label_of(table) in labels)
+
+    return accepts
+
+
+class RowBuilder:
+    """Takes objects and rejected files, gives record batches.
+
+    Attributes:
+        rows: how many rows wait for the next batch.
+        paths: of the message's elements where all of it is in memory, None where it is read piece by piece; `begin`
+            sets None.
+    """
+
+    def __init__(self, schema: pa.Schema, object_types: tuple[str, ...], corrupt: str | None = None) -> None:
+        """Prepare for the columns of a schema.
+
+        Args:
+            schema: columns to give, some or all of `row_schema`, and `corrupt`.
+            object_types: what the rows are of.
+            corrupt: name of the column of rejects.
+        """
+        self.schema = schema
+        self.rows = 0
+        self._long = object_types == (ALL,)
+        self._many = len(object_types) > 1 or self._long
+        self._corrupt = corrupt if corrupt in schema.names else None
+        structs = [] if self._long else [Struct(class_for(name)) for name in object_types]
+        shown = shown_names(() if self._many else list(structs[0].fields))
+        self._given = {
+            own: Given(schema.field(name).type, () if own in _LISTS else None)
+            for own, name in shown.items()
+            if own in _OF_ROWS and name in schema.names
+        }
+        self._places = [self._given.get(own) for own in _PLACES]
+        self._has_relations = "related" in self._given or "quality" in self._given
+        self._shown = {name: own for own, name in shown.items()}
+        self._structs = {struct_name(struct.table) if self._many else "": struct for struct in structs}
+        if not self._many:
+            structs[0].narrow(schema.names, hidden=("name",))
+        self._by_table: dict[ClassTable, Struct | None] = {}
+        self._fillers: dict[int, Filler] = {}
+        self._runs: list[tuple[int, Mapping[str, Any]]] = []
+        self._current: Mapping[str, Any] = {}
+        self.paths: ElementPaths | None = None
+        self._scopes = Scopes()
+        self._run_start = 0
+        self._position = 0
+
+    def begin(self, values: Mapping[str, Any]) -> None:
+        """Start the rows of another message.
+
+        Args:
+            values: columns that are the same in all its rows (`message_values`).
+        """
+        self._end_run()
+        self.paths = None
+        self._scopes = Scopes()
+        self._current = values
+        self._position = 0
+
+    def _end_run(self) -> None:
+        if self.rows > self._run_start:
+            self._runs.append((self.rows - self._run_start, self._current))
+        self._run_start = self.rows
+
+    def add(self, hit: Hit, position: int | None = None) -> None:
+        """Add one object.
+
+        Args:
+            hit: the object.
+            position: its number in the message; by default the next one.
+        """
+        row = self.rows
+        self.rows += 1
+        self._position += 1
+        name = self._object(hit, row)
+        parents, line, number, kind = self._places
+        if parents is not None:
+            parents.add(parents_of(name) if hit.parents is None else hit.parents, row)
+        if line is not None:
+            line.add(hit.start.sourceline, row)
+        if number is not None:
+            number.add(position or self._position, row)
+        if kind is not None:
+            kind.add(label_of(hit.table), row)
+        self._put("name_text", name, row)
+        if hit.layout is not None and self._has_relations:
+            relations = relations_of(hit)
+            self._put("related", list(relations.related.items()), row)
+            if relations.quality is not None:
+                self._put("quality", relations.quality, row)
+
+    def add_text(self, found: Sequence[TextHits], line: int, escapes: bool) -> bool:
+        """Add all objects of one message from its text, or none of them.
+
+        Args:
+            found: the objects, in document order.
+            line: the line that their text begins on.
+            escapes: whether it holds references.
+
+        Returns:
+            Whether they were added; if not, the message has to be read from its tree.
+        """
+        first = self.rows
+        try:
+            for hits in found:
+                self._add_hits(hits, line, escapes)
+        except (Odd, *NOT_PLAIN):
+            self._take_back(first)
+            return False
+        return True
+
+    def _add_hits(self, hits: TextHits, line: int, escapes: bool) -> None:
+        row, count, table = self.rows, len(hits.rows), hits.shape.table
+        struct = self._struct_of(table)
+        if struct is None or len(table.fields) != len(struct.table.fields):
+            raise Odd
+        filler = self._fillers.get(id(hits.shape))
+        if filler is None:
+            filler = self._fillers[id(hits.shape)] = Filler(hits.shape, struct, hits.islands)
+        self.rows += count
+        struct.present.extend(range(row, row + count))
+        filler.fill(list(zip(*hits.rows, strict=True)), row, count, escapes)
+        parents, lines, numbers, kinds = self._places
+        full_names = self._given.get("name_text")
+        names = _names_at(struct, row, count) if parents is not None or full_names is not None else []
+        if parents is not None:
+            parents.extend([parents_of(name) for name in names], row)
+        if lines is not None:
+            lines.extend([line + number for number in hits.lines], row)
+        if numbers is not None:
+            numbers.extend(range(self._position + 1, self._position + count + 1), row)
+        if kinds is not None:
+            kinds.extend([label_of(table)] * count, row)
+        if full_names is not None:
+            full_names.extend(names, row)
+        self._position += count
+
+    def _take_back(self, first: int) -> None:
+        """Forget the rows from one on, all of the message that was begun last."""
+        for struct in self._structs.values():
+            struct.truncate(first)
+        for column in self._given.values():
+            column.truncate(first)
+        self.rows = first
+        self._position = 0
+
+    def _put(self, own: str, value: Any, row: int) -> None:
+        column = self._given.get(own)
+        if column is not None:
+            column.add(value, row)
+
+    def _object(self, hit: Hit, row: int) -> str | None:
+        """Put in the attributes of an object; its full name."""
+        element = hit.element
+        if element is None:
+            return hit.name
+        if self._long:
+            self._put("attributes", texts_of(element, _LONG_SKIPS), row)
+            self._put("xml", xml_text(element), row)
+            return hit.name or given_name(element, hit.table) or None
+        struct = self._struct_of(hit.table)
+        if struct is None:
+            return hit.name or given_name(element, hit.table) or None
+        try:
+            if len(hit.table.fields) != len(struct.table.fields):
+                raise Odd
+            struct.take_all(element, row)
+        except Odd:
+            struct.truncate(row)
+            self._slowly(hit.table, element, struct, row)
+        return hit.name or _name_at(struct, row) or given_name(element, hit.table) or None
+
+    def _struct_of(self, table: ClassTable) -> Struct | None:
+        if table not in self._by_table:
+            fitting = (struct for struct in self._structs.values() if _fits(table, struct.table))
+            self._by_table[table] = next(fitting, None)
+        return self._by_table[table]
+
+    def _slowly(self, table: ClassTable, element: etree._Element, struct: Struct, row: int) -> None:
+        """The general way: decode the object, put it in, and keep what has no column."""
+        issues = Issues(paths=self.paths or ElementPaths())
+        decoded = decode_root(element, table.cls, issues, scopes=self._scopes)
+        notes: list[str] = []
+        struct.put(decoded, row, element, notes)
+        issues.found.extend(XmlWarning("column", note, line=element.sourceline) for note in notes)
+        if issues.found:
+            self._put("warnings", [_warning(found) for found in issues.found], row)
+        unknown = [*_unknown(decoded, ""), *_beyond(element, table, struct.table)]
+        if unknown:
+            self._put("unknown", unknown, row)
+
+    def reject(self, reject: Reject) -> None:
+        """Add the row of a rejected file, if there is a column for it."""
+        if self._corrupt is None:
+            return
+        self.begin({"source_file": reject.file or None, self._corrupt: str(reject)})
+        self._put("source_line", reject.line, self.rows)
+        self.rows += 1
+
+    def flush(self) -> pa.RecordBatch:
+        """The rows so far as a batch; the message goes on."""
+        self._end_run()
+        arrays = self._object_arrays(self.rows)
+        for field in self.schema:
+            if field.name not in arrays:
+                own = self._shown.get(field.name, field.name)
+                arrays[field.name] = _constant([(count, values.get(own)) for count, values in self._runs], field.type)
+        self._runs = []
+        self.rows = self._run_start = 0
+        return pa.RecordBatch.from_arrays([arrays[name] for name in self.schema.names], schema=self.schema)
+
+    def _object_arrays(self, rows: int) -> dict[str, pa.Array]:
+        arrays: dict[str, pa.Array] = {}
+        for name, struct in self._structs.items():
+            made = {name: struct.finish(rows)} if name else struct.arrays(rows)
+            arrays.update(made)
+        for name, own in self._shown.items():
+            if own in self._given:
+                arrays[name] = self._given[own].finish(rows)
+        return arrays
+
+
+def _fits(table: ClassTable, struct: ClassTable) -> bool:
+    """Whether objects of a class go into the columns of another: derived from it, or of the same object type."""
+    return issubclass(table.cls, struct.cls) or (is_object(table) and label_of(table) == label_of(struct))
+
+
+def _name_at(struct: Struct, row: int) -> str:
+    """The text form of the name that was just put in at a row, empty where there is none."""
+    return _names_at(struct, row, 1)[0] or ""
+
+
+def _names_at(struct: Struct, first: int, count: int) -> list[str | None]:
+    """The text forms of the names that were just put in at the last rows, None where there is none."""
+    names: list[str | None] = [None] * count
+    name = struct.field("name")
+    rdn = name.fields.get("rdn") if isinstance(name, Struct) else None
+    if not isinstance(rdn, Many) or not isinstance(rdn.inner, Struct):
+        return names
+    kinds, values = rdn.inner.fields.get("type"), rdn.inner.fields.get("value")
+    if not isinstance(kinds, Leaf) or not isinstance(values, Leaf):
+        return names
+    end = rdn.items
+    for row, start in zip(reversed(rdn.rows), reversed(rdn.starts), strict=True):
+        if row < first:
+            break
+        parts = [f"{_part(kinds.values, item)}={_part(values.values, item)}" for item in range(start, end)]
+        names[row - first] = "/".join(parts) or None
+        end = start
+    return names
+
+
+def _part(values: list[Any], item: int) -> str:
+    return escaped((values[item] if item < len(values) else None) or "")
+
+
+def _warning(found: XmlWarning) -> dict[str, Any]:
+    return {"rule": found.rule, "message": found.message, "path": found.path, "line": found.line}
+
+
+def _unknown(value: Any, path: str) -> Iterator[dict[str, str]]:
+    """What an object carries besides its fields: kept elements, attributes and text."""
+    if isinstance(value, list):
+        for number, item in enumerate(value, start=1):
+            yield from _unknown(item, path if number == 1 else f"{path}[{number}]")
+    if not isinstance(value, XmlObject):
+        return
+    if value.extras is not None:
+        for kept in value.extras.elements:
+            yield {"path": _join(path, split_clark(kept.xml.tag)[1]), "content": kept.xml.xml.decode()}
+        for name, text in value.extras.attributes.items():
+            if not name.startswith(_XSI):
+                yield {"path": _join(path, f"@{split_clark(name)[1]}"), "content": text}
+        if value.extras.text:
+            yield {"path": _join(path, "text()"), "content": value.extras.text}
+    for field in value.__xml__.fields:
+        yield from _unknown(getattr(value, field.name), _join(path, field.name))
+
+
+def _beyond(element: etree._Element, table: ClassTable, columns: ClassTable) -> Iterator[dict[str, str]]:
+    """The child elements that a derived class has and the columns have not."""
+    known = {field.name for field in columns.fields}
+    slots = plan_of(table).slots
+    for child in element:
+        slot = slots.get(str(child.tag))
+        if slot is not None and slot.name not in known:
+            yield {"path": slot.name, "content": xml_text(child)}
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}/{name}" if path else name
+
+
+def _constant(runs: list[tuple[int, Any]], kind: pa.DataType) -> pa.Array:
+    """A column of few values, each for a run of rows."""
+    if 0 < len(runs) <= _FEW and not pa.types.is_nested(kind):
+        chunks = [pa.repeat(pa.scalar(value, type=kind), count) for count, value in runs]
+        return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
+    return pa.array([value for count, value in runs for _ in range(count)], type=kind)

@@ -1,0 +1,131 @@
+"""Snapshots as `ingest` writes them: a folder with one table for each object type, Parquet or Delta."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
+
+from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
+from mtosi_jms.inventory.objects import OBJECT_TYPES
+from mtosi_jms.spark._envelope import HEADER_COLUMNS
+from mtosi_jms.spark._swap import REPORT, recover
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_PREFIX: Final = "objectType="
+_SUMMARY: Final = "summary.json"
+PROVENANCE: Final = frozenset(
+    {
+        *HEADER_COLUMNS.values(),
+        "correlation_id",
+        "batch_number",
+        "end_of_reply",
+        "complete",
+        "source_file",
+        "source_line",
+        "source_position",
+        "warnings",
+    }
+)
+"""Columns that tell where a row comes from and how it was read, and nothing of the object."""
+
+
+class Snapshot:
+    """The tables of one ingest.
+
+    Attributes:
+        path: the folder.
+        tables: folders of the tables by object type, those of MTOSI's own types first.
+    """
+
+    def __init__(self, path: str | Path, *, allow_empty: bool = False) -> None:
+        """Find the tables; an ingest that was killed while it replaced them is finished first.
+
+        Args:
+            path: the folder.
+            allow_empty: whether it may be without tables.
+
+        Raises:
+            SpoolError: no such folder, or one whose tables were replaced in part.
+            ConfigError: it holds no table.
+        """
+        self.path = _local(path)
+        if not self.path.is_dir():
+            raise SpoolError(str(path), "no such folder; a snapshot is what `mtosi-jms ingest --out` writes")
+        recover(self.path)
+        self._inodes = self._found()
+        if not self._inodes and not allow_empty:
+            raise ConfigError(
+                f"{path}: no {_PREFIX}... tables in it; a snapshot is what `mtosi-jms ingest` writes; "
+                "allow_empty (--allow-empty) takes the folder as a snapshot without objects"
+            )
+        found = {table.name.removeprefix(_PREFIX): table for table in self._inodes}
+        self.tables: Mapping[str, Path] = dict(sorted(found.items(), key=lambda item: (_rank(item[0]), item[0])))
+
+    def _found(self) -> dict[Path, int]:
+        """The tables as they are now: one that was replaced has another inode."""
+        # Java has a working folder of its own, so that Spark is given whole paths only.
+        tables = self.path.absolute().glob(f"{_PREFIX}*")
+        return {table: table.stat().st_ino for table in tables if _is_table(table)}
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """What reads the tables.
+
+        Raises:
+            MtosiError: they were replaced since they were found, so that what was read is of two states.
+        """
+        try:
+            yield
+        except MtosiError as error:
+            self._check(error)
+            raise
+        self._check(None)
+
+    def _check(self, cause: MtosiError | None) -> None:
+        if self._found() != self._inodes:
+            raise MtosiError(f"{self.path}: the tables were replaced while they were read: try again") from cause
+
+    def read(self, spark: SparkSession, object_type: str) -> DataFrame:
+        """The table of an object type that is there."""
+        folder = self.tables[object_type]
+        kind = "delta" if (folder / "_delta_log").is_dir() else "parquet"
+        return spark.read.format(kind).load(str(folder))
+
+    @property
+    def complete(self) -> bool | None:
+        """Whether all sequences of its landing were complete and nothing was rejected; None where no report says it.
+
+        Objects of a snapshot that is not complete may be missing, and then look deleted.
+        """
+        try:
+            document = json.loads((self.path / REPORT / _SUMMARY).read_text(encoding="utf-8"))
+            return not document["rejected"] and all(found["complete"] for found in document["sequences"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+
+def own_columns(columns: Collection[str]) -> dict[str, str]:
+    """What the columns of ours are called in a table: with a trailing `_` where its class has a field of the name."""
+    names = (*PROVENANCE, "name_text", "parent_names", "related", "quality", "unknown")
+    return {name: f"{name}_" if f"{name}_" in columns else name for name in names}
+
+
+def _local(path: str | Path) -> Path:
+    text = str(path)
+    if "://" in text and not text.startswith("file:"):
+        raise ConfigError(f"{text}: a snapshot is a folder of this machine; read tables elsewhere as DataFrames")
+    return Path(unquote(urlsplit(text).path)) if text.startswith("file:") else Path(text)
+
+
+def _is_table(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.glob("*.parquet"))
+
+
+def _rank(label: str) -> int:
+    return OBJECT_TYPES.index(label) if label in OBJECT_TYPES else len(OBJECT_TYPES)

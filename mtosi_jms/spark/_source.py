@@ -1,0 +1,186 @@
+"""The batch source `mtosi`: landed envelopes as rows, by Spark's Python Data Source API.
+
+    spark.dataSource.register(InventorySource)
+    spark.read.format("mtosi").option("objectType", "ME").load("landing/")
+
+Three thin things meet here: options (`options`), rows (`rows`), and the reader of files (`reader`). Planning runs in a
+Python process of the driver; each partition holds the paths of several files and a few facts about each, and a worker
+has one of them open at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from mtosi_jms.errors import ConfigError, MissingExtraError, MtosiError
+
+try:
+    from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+except ImportError as error:
+    raise MissingExtraError("pyspark 4 or later", "spark") from error
+
+from mtosi_jms.spark.options import (
+    Mode,
+    SourceOptions,
+    check_columns,
+    is_of_catalog,
+    names_landing,
+    own_options,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from mtosi_jms.spark._discover import Reject
+    from mtosi_jms.spark._landing import PlannedFile
+
+_log = logging.getLogger(__name__)
+_CARRIED: Final = "mtosi.options"
+
+
+class InventorySource(DataSource):
+    """Inventory objects, or messages, out of landed MTOSI envelopes; the options are those of `SourceOptions`.
+
+    Of a table in a catalog Spark tells the options when it asks for the columns, and when it reads the table columns
+    only. So the options travel with the first column. A filter of Spark's never narrows what is read: Spark keeps what
+    one DataFrame pushed for all that are made of the same `load`.
+    """
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(dict(options))
+        self._given = own_options(options)
+        self._in_catalog = is_of_catalog(options)
+        if names_landing(self._given):
+            SourceOptions.parse(self._given)
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return "mtosi"
+
+    def schema(self) -> StructType:
+        """The columns of the object types asked for, and that of corrupt records where an option names it.
+
+        Raises:
+            ConfigError: no path, or an object type, a stubs package or one of `columns` that there is not.
+        """
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        schema = from_arrow_schema(full_schema(SourceOptions.parse(self._given)))
+        if self._in_catalog:
+            schema[0].metadata[_CARRIED] = json.dumps(self._given)
+        return schema
+
+    def reader(self, schema: StructType) -> InventoryReader:
+        """A reader for all columns or for those that `.schema(...)` names.
+
+        Raises:
+            ConfigError: no path, or a column that there is not, or of another type.
+        """
+        carried = next((field.metadata[_CARRIED] for field in schema if _CARRIED in field.metadata), "{}")
+        settings = SourceOptions.parse({**json.loads(carried), **self._given})
+        return InventoryReader(settings, narrowed(full_schema(settings), schema))
+
+
+def narrowed(full: pa.Schema, schema: StructType) -> pa.Schema:
+    """The columns that a Spark schema asks for, as Arrow fields.
+
+    Raises:
+        ConfigError: a column that there is not, or of another type.
+    """
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    types = {field.name: field.dataType for field in from_arrow_schema(full)}
+    fields = []
+    for field in schema:
+        known = types.get(field.name)
+        if known is None:
+            raise ConfigError(f"the schema asks for {field.name!r}; there are {', '.join(types)}")
+        if known != field.dataType:
+            asked, held = field.dataType.simpleString(), known.simpleString()
+            raise ConfigError(f"the schema asks for {field.name} as {asked}; it is {held}")
+        fields.append(pa.field(field.name, full.field(field.name).type, nullable=field.nullable))
+    return pa.schema(fields)
+
+
+def full_schema(settings: SourceOptions) -> pa.Schema:
+    """The columns that options lead to: all of the object types or `columns` out of them, and that of corrupt records.
+
+    Raises:
+        ConfigError: an object type, a stubs package or a column that there is not.
+    """
+    import pyarrow as pa
+
+    from mtosi_jms.inventory.objects import load_stubs
+    from mtosi_jms.spark._rows import corrupt_field, row_schema
+
+    load_stubs(settings.stubs)
+    schema = row_schema(settings.object_types)
+    corrupt = settings.corrupt_column
+    if corrupt is not None:
+        schema = schema.append(corrupt_field(corrupt))
+    if not settings.columns:
+        return schema
+    check_columns(settings.columns, schema.names)
+    own = () if corrupt is None else (corrupt,)
+    return pa.schema([schema.field(name) for name in dict.fromkeys((*settings.columns, *own))])
+
+
+@dataclass
+class FilesPartition(InputPartition):
+    """Files that one task reads, one after the other.
+
+    Attributes:
+        files: messages.
+        rejects: what planning rejected already.
+    """
+
+    files: tuple[PlannedFile, ...]
+    rejects: tuple[Reject, ...] = ()
+
+
+class InventoryReader(DataSourceReader):
+    """Plans on the driver, reads on the workers."""
+
+    def __init__(self, settings: SourceOptions, schema: pa.Schema) -> None:
+        self._settings = settings
+        self._schema = schema
+
+    def partitions(self) -> list[InputPartition]:
+        """The files dealt out.
+
+        Raises:
+            MtosiError: nothing to read there; in mode FAILFAST, something is rejected; with `onIncomplete=fail`,
+                something is incomplete.
+        """
+        from mtosi_jms.spark._landing import partition, plan_landing, readable
+
+        settings = self._settings
+        landing = plan_landing(settings)
+        for reject in landing.rejects:
+            _log.warning("rejected %s", reject)
+        for reply in landing.unfollowed:
+            _log.warning("not followed %s", reply)
+        if landing.rejects and settings.mode is Mode.FAILFAST:
+            raise MtosiError(str(landing.rejects[0]))
+        dealt = partition(readable(landing, settings), settings.partitions)
+        made: list[InputPartition] = [FilesPartition(files) for files in dealt]
+        if landing.rejects and settings.mode is Mode.PERMISSIVE and settings.corrupt_column is not None:
+            made.append(FilesPartition((), landing.rejects))
+        return made
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        """The rows of one partition as Arrow batches."""
+        from mtosi_jms.inventory.objects import load_stubs
+        from mtosi_jms.spark._messages import reader_for
+
+        if not isinstance(partition, FilesPartition):
+            return
+        load_stubs(self._settings.stubs)
+        yield from reader_for(self._settings, self._schema).read(partition.files, partition.rejects)

@@ -1,0 +1,1 @@
+"""The jobs: what an ingested landing becomes."""

@@ -1,0 +1,164 @@
+"""The folder of an outbox or inbox: its owner's alone, with locks, and with room in reserve for a full disk.
+
+`lock` is held by who has the folder for itself, and while it is opened; one `owner-*.lock` for each inbox that is open,
+by which others see whether its process lives. `reserve` is room that is given up on a full disk so that messages can be
+settled there: in SQLite a deletion writes, too.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+import time
+from contextlib import suppress
+from io import FileIO
+from pathlib import Path
+from typing import Final
+
+from mtosi_jms.errors import SpoolError, SpoolInUseError
+from mtosi_jms.spool._files import make_folder, reporting, sync_folder, write_all
+
+log = logging.getLogger(__name__)
+
+LOCK: Final = "lock"
+_RESERVE: Final = "reserve"
+_ROOM: Final = 4 * 1024 * 1024
+"""Bytes of the reserve, on a file system of eight times as many or more."""
+_PATIENCE: Final = 30.0
+"""Seconds for which who opens a folder waits for others that open it."""
+
+
+class PrivateFolder:
+    """See above.
+
+    Args:
+        path: the folder.
+        make: whether it is made where it is not there.
+
+    Attributes:
+        path: the same.
+        room: bytes of the reserve.
+
+    Raises:
+        SpoolError: it cannot be made or read, or is not its owner's alone.
+    """
+
+    def __init__(self, path: Path, *, make: bool) -> None:
+        self.path = path
+        self._locks: list[FileIO] = []
+        if make:
+            _make(path)
+        _check(path)
+        with reporting(path):
+            disk = os.statvfs(path)
+        self.room = min(_ROOM, disk.f_blocks * disk.f_frsize // 8)
+
+    def lock(self, name: str, *, wait: bool) -> FileIO:
+        """Holds a file locked until it, or the folder, is closed.
+
+        Raises:
+            SpoolInUseError: another process, or object, holds it.
+        """
+        with reporting(self.path / name):
+            self._locks.append(FileIO(self.path / name, "a", opener=open_private))
+        give_up = time.monotonic() + (_PATIENCE if wait else 0)
+        while not flock(self._locks[-1]):
+            if time.monotonic() >= give_up:
+                raise SpoolInUseError(str(self.path), "another process, or object, has it open")
+            time.sleep(0.005)
+        return self._locks[-1]
+
+    def enter(self, owner: str) -> None:
+        """An inbox is open; what dead processes have left of theirs is removed."""
+        for path in self.path.glob("owner-*.lock"):
+            self.lives(path.name.removeprefix("owner-").removesuffix(".lock"))
+        self.lock(f"owner-{owner}.lock", wait=False)
+
+    def lives(self, owner: str) -> bool:
+        """Whether an inbox is open."""
+        path = self.path / f"owner-{owner}.lock"
+        with suppress(OSError, ValueError), FileIO(path, "r+") as file:
+            if not flock(file):
+                return True
+            path.unlink(missing_ok=True)
+        return False
+
+    def free(self) -> int:
+        """Bytes that may be written on its file system."""
+        with reporting(self.path):
+            disk = os.statvfs(self.path)
+        return disk.f_bavail * disk.f_frsize
+
+    def has_reserve(self) -> bool:
+        """Whether there is room in reserve, which means that a database was made."""
+        return (self.path / _RESERVE).exists()
+
+    def make_reserve(self) -> None:
+        """Takes room in reserve, unless it is there, or there is none."""
+        path = self.path / _RESERVE
+        if self.has_reserve():
+            return
+        try:
+            with FileIO(path, "a", opener=open_private) as file:
+                if hasattr(os, "posix_fallocate"):  # macOS has none
+                    os.posix_fallocate(file.fileno(), 0, self.room)
+                else:
+                    write_all(file.fileno(), bytes(self.room))
+        except OSError as error:
+            path.unlink(missing_ok=True)
+            log.warning("%s: no room for a reserve: %s", self.path, error.strerror)
+
+    def give_up_reserve(self) -> bool:
+        """Gives the room in reserve up; whether there was any."""
+        with suppress(OSError):
+            (self.path / _RESERVE).unlink()
+            log.warning("%s: the disk is full; the room in reserve is given up to settle messages", self.path)
+            return True
+        return False
+
+    def close(self) -> None:
+        """Lets go of all locks."""
+        for file in self._locks:
+            file.close()
+
+
+def open_private(path: str, flags: int) -> int:
+    """An opener for files that nobody else may read, and that are no links."""
+    return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+
+def flock(file: FileIO) -> bool:
+    """Locks a file, unless another one who opened it has it locked."""
+    import fcntl  # the package imports where there is none
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _make(folder: Path) -> None:
+    make_folder(folder.parent)
+    with reporting(folder), suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+        sync_folder(folder.parent)
+
+
+def _check(folder: Path) -> None:
+    """Refuses a folder that others may read or write, or that leads elsewhere."""
+    with reporting(folder):
+        status = folder.stat()
+        if not stat.S_ISDIR(status.st_mode):
+            raise SpoolError(str(folder), "is no folder")
+        if status.st_uid != os.geteuid():
+            raise SpoolError(str(folder), f"is another user's (uid {status.st_uid}); only its owner may use it")
+        if status.st_mode & 0o077:
+            reason = f"is not its owner's alone (mode {stat.S_IMODE(status.st_mode):04o})"
+            raise SpoolError(str(folder), f"{reason}; chmod 700 it, or name a new one")
+        for path in folder.iterdir():
+            with suppress(FileNotFoundError):  # others that have the folder make files, and remove them
+                status = path.lstat()
+                if stat.S_ISLNK(status.st_mode) or status.st_uid != os.geteuid():
+                    raise SpoolError(str(path), "is a symbolic link, or another user's; it must not be in this folder")

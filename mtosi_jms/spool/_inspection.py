@@ -1,0 +1,164 @@
+"""What an operator does with the folder of an outbox or inbox: look, redrive, withdraw; beside who has it open."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from mtosi_jms.errors import ConfigError, JournalDamageError, SpoolError
+from mtosi_jms.jms.message import JmsMessage
+from mtosi_jms.spool import _format_0_1 as format_0_1
+from mtosi_jms.spool._files import reporting
+from mtosi_jms.spool._store import DATABASE, DEAD, EMPTY, OPEN, READY, RESCUED, Store, StoredMessage
+
+_READY: Final = {"outbox": "waits", "inbox": "landed"}
+_DOUBT: Final = "doubt"
+
+
+class SpoolFolder:
+    """The folder of an outbox or inbox.
+
+    Args:
+        folder: it.
+
+    Attributes:
+        kind: "outbox" or "inbox".
+
+    Raises:
+        JournalDamageError: the database is damaged; see `verify_folder`.
+        SpoolError: there is no outbox or inbox, or it cannot be read.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        check_kind(Path(folder))
+        self._store = Store(Path(folder), "")
+        self.kind = self._store.kind
+
+    def messages(self) -> list[StoredMessage]:
+        """All that is not done with, in the order of arrival: waits, landed, handed, doubt, dead.
+
+        What was handed out by a process that is gone is in doubt, be it noted yet or not.
+
+        Raises:
+            SpoolError: it cannot be read.
+        """
+        alive: dict[str, bool] = {}
+
+        def lives(owner: str) -> bool:
+            if owner not in alive:
+                alive[owner] = self._store.place.lives(owner)
+            return alive[owner]
+
+        return [_as_it_is(one, lives) for one in self._store.messages()]
+
+    def find(self, key: str) -> StoredMessage:
+        """What is known of a message.
+
+        Raises:
+            ConfigError: there is none of this key that is not done with.
+            SpoolError: it cannot be read.
+        """
+        found = self._find(key)
+        if found is None:
+            raise ConfigError(f"{key}: no message of this key is here")
+        return _as_it_is(found, self._store.place.lives)
+
+    def message(self, key: str) -> JmsMessage:
+        """A message.
+
+        Raises:
+            JournalDamageError: it is not as it was stored.
+            ConfigError: there is none of this key.
+        """
+        message = self._store.message(self.find(key).number, key)
+        if message is None:
+            raise ConfigError(f"{key}: no message of this key is here any more")
+        return message
+
+    def redrive(self, key: str) -> None:
+        """Have a dead message, or one in doubt, sent or handed out again, in its old place.
+
+        Raises:
+            ConfigError: there is none of this key, or it is neither dead nor in doubt.
+            JournalDamageError: it is not as it was stored.
+            SpoolError: that cannot be noted.
+        """
+        found = self.find(key)
+        if found.state not in (DEAD, _DOUBT):
+            raise ConfigError(f"{key}: neither dead nor in doubt, but {found.state}")
+        self._store.message(found.number, key)
+        self._change(found, f"UPDATE message SET state = '{_READY[self.kind]}', {READY}")
+
+    def withdraw(self, key: str) -> None:
+        """Have a message neither sent nor handed out: an outbox forgets it, an inbox takes it for done with.
+
+        Raises:
+            ConfigError: there is none of this key, or an inbox has it: it was handed out, or will be at once.
+            SpoolError: that cannot be noted.
+        """
+        found = self.find(key)
+        if found.owner:
+            raise ConfigError(f"{key}: a consumer has it")
+        if self.kind == "outbox":
+            self._change(found, "DELETE FROM message")
+        else:
+            self._change(found, f"UPDATE message SET state = 'done', {EMPTY}")
+
+    def _find(self, key: str) -> StoredMessage | None:
+        try:
+            return next(iter(self._store.query(f"key = ? AND {OPEN}", key)), None)
+        except UnicodeEncodeError:  # which no key has but a damaged one
+            return next((one for one in self._store.messages() if one.key == key), None)
+
+    def _change(self, found: StoredMessage, statement: str) -> None:
+        """Changes a message that is still as it was found."""
+
+        def work() -> bool:
+            now = self._find(found.key)
+            if now is None or _as_it_is(now, self._store.place.lives) != found:
+                return False
+            self._store.execute(f"{statement} WHERE number = ?", found.number)
+            return True
+
+        if not self._store.write(work, sync=True):
+            raise ConfigError(f"{found.key}: another process has changed it just now; look at it once more")
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _as_it_is(one: StoredMessage, lives: Callable[[str], bool]) -> StoredMessage:
+    """A message whose owner is gone has none, and is in doubt where it was handed out."""
+    if not one.owner or lives(one.owner):
+        return one
+    return one._replace(owner="", state=_DOUBT if one.state == "handed" else one.state)
+
+
+def check_kind(folder: Path) -> None:
+    """Refuses what is no outbox or inbox, and says what it is."""
+    with reporting(folder):
+        names = {path.name for path in folder.iterdir()}
+    if RESCUED in names:
+        reason = f"a rescue was cut off, or goes on just now; mtosi-jms spool verify {folder} ends it"
+        raise JournalDamageError(str(folder), reason)
+    if DATABASE in names:
+        return
+    if format_0_1.is_there(names):
+        reason = "holds journals of version 0.1; an Outbox or Inbox that opens it takes their messages over"
+        raise SpoolError(str(folder), reason)
+    if any(name.endswith((".xml", ".xml.gz")) for name in names):
+        reason = "holds no outbox or inbox but envelopes, as a landing does; see mtosi-jms inspect and replay"
+        raise SpoolError(str(folder), reason)
+    raise SpoolError(str(folder), "holds no outbox or inbox")

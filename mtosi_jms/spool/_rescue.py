@@ -1,0 +1,355 @@
+"""Verifies an outbox or inbox: its database by SQLite, each message by its checksum; rescues what can be read.
+
+A rescue works on a copy of the damaged database, and writes a new one. When that is whole and synced it takes the
+place of the damaged one, which is kept. A kill at any moment leaves the one or the other.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from io import FileIO
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from mtosi_jms.errors import JournalDamageError, SpoolError, SpoolFullError, SpoolInUseError
+from mtosi_jms.spool._files import reporting, sync_folder
+from mtosi_jms.spool._folder import LOCK, flock, open_private
+from mtosi_jms.spool._inspection import check_kind
+from mtosi_jms.spool._store import (
+    APPLICATION_IDS,
+    DATABASE,
+    DEAD,
+    KINDS,
+    NOT_AS_STORED,
+    OPEN,
+    RESCUED,
+    SETTLED,
+    Store,
+    finish_rescue,
+    has_tables,
+    is_whole,
+    make_tables,
+)
+
+_COPY: Final = "rescue.db"
+_NEW: Final = "rescue-new.db"
+_SUFFIXES: Final = ("", "-wal", "-shm", "-journal")
+_ERRORS: Final = (sqlite3.Error, MemoryError, OverflowError)
+"""What SQLite says of pages that are damaged; the second where one asks for a value of a size beyond reason."""
+_ROOT: Final = 2
+"""Page where the table of messages begins, in every database that `make_tables` made."""
+_MOST: Final = 1_000_000
+"""Numbers that are tried one by one between the first and the last message that can be read."""
+
+
+class Verification(NamedTuple):
+    """What `verify_folder` found.
+
+    Attributes:
+        kind: "outbox" or "inbox".
+        messages: how many are there, those that are done with excluded.
+        damaged: keys of those that are not as they were stored; they are dead now.
+        problems: what was wrong with the database, a line each; empty where nothing was.
+        kept: where the damaged database is, of which all that can be read was written to a new one; None: it was whole,
+            or could be mended where it is.
+        lost: what could not be rescued, as far as that can be told, a line each.
+    """
+
+    kind: str
+    messages: int
+    damaged: list[str]
+    problems: list[str]
+    kept: Path | None
+    lost: list[str]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing was wrong."""
+        return not (self.damaged or self.problems)
+
+
+def verify_folder(folder: str | os.PathLike[str]) -> Verification:
+    """Compares all with its checksums. What is not as it was stored is set aside; a damaged database is rescued.
+
+    Args:
+        folder: of an outbox or inbox; processes may have it open.
+
+    Raises:
+        SpoolInUseError: the database is damaged, and a process has it open.
+        SpoolError: there is no outbox or inbox, it cannot be read or written, or nothing in it can be rescued.
+    """
+    folder = Path(folder)
+    problems: list[str] = []
+    kept, lost = None, list[str]()
+    if (folder / RESCUED).exists():
+        with _alone(folder, "a rescue was cut off"):
+            finish_rescue(folder)
+        problems.append(f"a rescue was cut off, and is ended now; the damaged database is {DATABASE}.damaged-*")
+    found, left = _problems(folder)
+    problems += found
+    if left:
+        kept, lost = _rescue(folder, left[0])
+    with closing(Store(folder, "")) as store:
+        damaged = store.verify()
+        if _recount(store):
+            problems.append("the numbers of messages by state were not right; they are counted anew")
+        return Verification(store.kind, len(store.messages()), damaged, problems, kept, lost)
+
+
+def _recount(store: Store) -> bool:
+    """Counts anew how much is in each state; whether that was not known rightly."""
+
+    def work() -> bool:
+        query = "SELECT state, count(*), sum(size) FROM message GROUP BY state"
+        counted = {state: (number, size) for state, number, size in store.execute(query)}
+        right = [(state, *counted.get(state, (0, 0))) for state in KINDS[store.kind]]
+        if sorted(right, key=repr) == sorted(store.execute("SELECT * FROM total").fetchall(), key=repr):
+            return False
+        store.execute("DELETE FROM total")
+        for row in right:
+            store.execute("INSERT INTO total VALUES (?, ?, ?)", *row)
+        return True
+
+    return store.write(work, sync=True)
+
+
+def _problems(folder: Path) -> tuple[list[str], list[str]]:
+    """What is wrong with a database, and what of it only a rescue can mend."""
+    check_kind(folder)
+    try:
+        with closing(Store(folder, "")) as store:
+            return store.mend()
+    except JournalDamageError as error:
+        found = [str(error.__cause__ or error.reason)]
+        return found, found
+
+
+@contextmanager
+def _alone(folder: Path, why: str) -> Iterator[None]:
+    """Has the folder of an outbox or inbox alone."""
+    with ExitStack() as stack:
+        for path in (folder / LOCK, *folder.glob("owner-*.lock")):
+            with reporting(path):
+                file = stack.enter_context(FileIO(path, "a", opener=open_private))
+            if not flock(file):
+                raise SpoolInUseError(
+                    str(folder), f"{why}; an outbox or inbox has it open: end its process, and verify once more"
+                )
+        yield
+
+
+def _rescue(folder: Path, why: str) -> tuple[Path, list[str]]:
+    """Puts a new database with all that can be read in the place of a damaged one; where that is kept, what is lost."""
+    path = folder / DATABASE
+    with _alone(folder, f"damaged: {why}"), reporting(folder):
+        kept = folder / f"{DATABASE}.damaged-{int(time.time() * 1000)}"
+        try:
+            _remove(folder)
+            for suffix in _existing(path):
+                _copy(Path(f"{path}{suffix}"), folder / f"{_COPY}{suffix}")
+            lost = _Salvage(folder).lost
+            for suffix in _existing(path):
+                os.link(f"{path}{suffix}", f"{kept}{suffix}")
+            (folder / _NEW).rename(folder / RESCUED)
+            sync_folder(folder)
+            finish_rescue(folder)
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+                raise SpoolFullError(str(folder), f"no room on the disk for a rescue: {error}") from error
+            raise SpoolError(str(folder), f"no new database can be written: {error}") from error
+        finally:
+            _remove(folder)
+    return kept, lost
+
+
+def _existing(path: Path) -> list[str]:
+    return [suffix for suffix in ("", "-wal") if Path(f"{path}{suffix}").exists()]
+
+
+def _copy(source: Path, target: Path) -> None:
+    with source.open("rb") as data, FileIO(target, "w", opener=open_private) as copy:
+        shutil.copyfileobj(data, copy, 1024 * 1024)
+
+
+def _remove(folder: Path) -> None:
+    """Removes what a rescue works with."""
+    for name in _COPY, _NEW:
+        for suffix in _SUFFIXES:
+            (folder / f"{name}{suffix}").unlink(missing_ok=True)
+
+
+class _Salvage:
+    """Writes to a new database what can be read of a copy of a damaged one.
+
+    Attributes:
+        lost: what cannot, as far as that can be told.
+
+    Raises:
+        SpoolError: nothing can be read.
+        sqlite3.Error: the new one cannot be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.lost: list[str] = []
+        self._numbers: set[int] = set()
+        self._keys: set[str] = set()
+        self._damaged: list[tuple[Any, ...]] = []
+        copy = folder / _COPY
+        if not _is_sound(copy):
+            _replace_first_page(copy, folder / _NEW)
+        with closing(_opened(copy)) as old, closing(_opened(folder / _NEW)) as new:
+            kind = _kind_of(old)
+            if not kind:
+                raise SpoolError(
+                    str(folder), f"nothing in {DATABASE} can be read; an outbox or inbox needs a new folder"
+                )
+            new.execute("BEGIN")
+            make_tables(new.execute, kind)
+            opened, keys = _indexed(old)
+            for row in _rows(old, keys):
+                self._take(new, row)
+            for row in self._damaged:  # last of all, so that a damaged key is not in the way of a whole one
+                self._set_aside(new, row)
+            self._account(old, new, opened, keys)
+            new.execute("COMMIT")
+
+    def _take(self, new: sqlite3.Connection, row: tuple[Any, ...]) -> None:
+        number, key, state, since = row[0], row[1], row[2], row[8]
+        digest, facts, body = row[12:]
+        self._numbers.add(number)
+        self._keys.add(key)
+        values = f"VALUES ({', '.join('?' * len(row))})"
+        try:
+            if state in SETTLED and facts is None:
+                new.execute(f"INSERT OR IGNORE INTO message {values}", row)
+            elif is_whole(key, since, digest, facts, body):
+                new.execute(f"INSERT OR REPLACE INTO message {values}", row)
+            else:
+                self._damaged.append(row)
+        except sqlite3.IntegrityError:  # a value is missing
+            self._damaged.append(row)
+
+    def _set_aside(self, new: sqlite3.Connection, row: tuple[Any, ...]) -> None:
+        """Stores a message that is not as it was stored, for who wants to look at what is left of it."""
+        number, key, since, size = row[0], row[1], row[8], row[9]
+        columns = "number, key, state, since_ms, size, reason, content, digest, facts, body"
+        statement = f"INSERT INTO message ({columns}) VALUES (?, ?, '{DEAD}', ?, ?, '{NOT_AS_STORED}', ?, ?, ?, ?)"
+        sizes = (value if isinstance(value, int) else 0 for value in (since, size))
+        rest = (*sizes, *row[11:])
+        try:
+            new.execute(statement, (number, key if isinstance(key, str) else f"message {number}", *rest))
+        except sqlite3.IntegrityError:
+            new.execute(statement, (number, f"{key} (message {number})", *rest))
+
+    def _account(
+        self, old: sqlite3.Connection, new: sqlite3.Connection, opened: dict[int, str], keys: dict[int, str]
+    ) -> None:
+        """Tells what was not rescued: by the indexes, which name it, or by the totals, which count it."""
+        gone = [number for number in {**opened, **keys} if number not in self._numbers]
+        gone = [number for number in gone if keys.get(number) not in self._keys]
+        are_told = bool(opened)  # else the index of what is not settled cannot be read
+        for number in sorted(gone):
+            if number in opened or not are_told:
+                key = keys.get(number, f"message {number}, of an unknown key")
+                self.lost.append(f"{key} ({opened.get(number, 'its state is not known')})")
+        settled = len(gone) - len(self.lost)
+        if settled:
+            self.lost.append(f"{settled} ids of messages that were done with")
+        told = sum(number in opened or not are_told for number in gone)
+        query = f"SELECT coalesce(sum(messages), 0) FROM total WHERE {OPEN}"
+        counted = next(iter(_until_damage(old, query)), (None,))[0]
+        ((there,),) = new.execute(f"SELECT count(*) FROM message WHERE {OPEN}").fetchall()
+        if not isinstance(counted, int):
+            self.lost.append("it cannot be told whether there was more")
+        elif counted > there + told:
+            self.lost.append(f"{counted - there - told} messages of which nothing can be read")
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    database = sqlite3.connect(path, isolation_level=None)
+    database.text_factory = lambda text: text.decode("utf-8", "replace")
+    return database
+
+
+def _is_sound(copy: Path) -> bool:
+    """Whether the first page, which tells where the tables are, can be read."""
+    with closing(_opened(copy)) as database, suppress(*_ERRORS):
+        database.execute("SELECT * FROM message LIMIT 0")
+        roots = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'message'").fetchall()
+        return has_tables(database.execute) and roots == [(_ROOT,)]
+    return False
+
+
+def _replace_first_page(copy: Path, scratch: Path) -> None:
+    """Gives a database the first page of a new one, in which the table of messages begins at the same page."""
+    with closing(_opened(scratch)) as database:
+        make_tables(database.execute, "inbox")
+    page = bytearray(scratch.read_bytes()[:4096])
+    scratch.unlink()
+    page[24:28], page[92:96] = b"\0\0\0\1", b"\0\0\0\0"  # differ: the size of the file tells how many pages there are
+    page[32:40] = bytes(8)  # no list of free pages
+    with copy.open("r+b") as file:
+        page[68:72] = file.read(72)[68:]  # which says, maybe, whether it is an outbox or inbox
+        file.seek(0)
+        file.write(page)
+
+
+def _kind_of(database: sqlite3.Connection) -> str:
+    """Whether it is an outbox or inbox, by its own word or by the states that messages are in; empty: nothing tells."""
+    said = next(iter(_until_damage(database, "PRAGMA application_id")), (0,))[0]
+    for kind, number in APPLICATION_IDS.items():
+        if number == said:
+            return kind
+    states: set[object] = set()
+    for query in (
+        "SELECT state FROM message NOT INDEXED",
+        "SELECT state FROM message NOT INDEXED ORDER BY number DESC",
+        "SELECT state FROM total",
+    ):
+        states.update(state for (state,) in _until_damage(database, query))
+    return next((kind for kind, known in KINDS.items() if states & set(known) - {DEAD}), "")
+
+
+def _until_damage(database: sqlite3.Connection, query: str, *values: object) -> Iterator[Any]:
+    """The rows that a query finds, up to where it comes to damage."""
+    with suppress(*_ERRORS):
+        yield from database.execute(query, values)
+
+
+def _indexed(database: sqlite3.Connection) -> tuple[dict[int, str], dict[int, str]]:
+    """What the indexes know: the states of what is not settled, and all keys, by number."""
+    opened: dict[int, str] = {}
+    keys: dict[int, str] = {}
+    by_state = f"SELECT number, state FROM message INDEXED BY open WHERE {OPEN} ORDER BY state {{0}}, number {{0}}"
+    by_key = "SELECT number, key FROM message INDEXED BY sqlite_autoindex_message_1 ORDER BY key {0}"
+    for found, query in (opened, by_state), (keys, by_key):
+        for order in "ASC", "DESC":
+            for number, value in _until_damage(database, query.format(order)):
+                if number in found:
+                    break
+                found[number] = value
+    return opened, keys
+
+
+def _rows(database: sqlite3.Connection, known: Iterable[int]) -> Iterator[tuple[Any, ...]]:
+    """The messages that can be read: from either end, and those between one by one."""
+    numbers: set[int] = set()
+    for order in "ASC", "DESC":
+        for row in _until_damage(database, f"SELECT * FROM message NOT INDEXED ORDER BY number {order}"):
+            if row[0] in numbers:
+                break
+            numbers.add(row[0])
+            yield row
+    first, last = min(numbers, default=0), max(numbers, default=0)
+    for number in (*known, *range(first, min(last, first + _MOST))):
+        if number not in numbers:
+            for row in _until_damage(database, "SELECT * FROM message NOT INDEXED WHERE number = ?", number):
+                numbers.add(number)
+                yield row

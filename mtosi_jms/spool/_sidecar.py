@@ -1,0 +1,181 @@
+"""What JMS knows of a message as JSON, each property with its type; and the file beside each landed envelope."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+from mtosi_jms.errors import SpoolError
+from mtosi_jms.jms import KINDS, Destination, TemporaryQueue, TemporaryTopic
+from mtosi_jms.jms.message import DeliveryMode, JmsMessage, Long, MessageType, PropertyValue, jms_type_name
+
+FORMAT: Final = 2
+_WITHOUT_CHECKSUM: Final = 1
+"""The format of 0.1, which is read and not written."""
+T = TypeVar("T")
+
+
+class Sidecar(NamedTuple):
+    """What a sidecar says.
+
+    Attributes:
+        facts: the message without its body.
+        received_ms: when it was received, milliseconds since 1970 UTC.
+        sha256: of the body, in hexadecimal.
+        size: of the body, in bytes.
+    """
+
+    facts: JmsMessage
+    received_ms: int
+    sha256: str
+    size: int
+
+
+def encode_facts(message: JmsMessage) -> bytes:
+    """All of a message but its body, as JSON in ASCII."""
+    return json.dumps(_to_json(message), separators=(",", ":")).encode("ascii")
+
+
+def decode_facts(facts: bytes, body: bytes) -> JmsMessage:
+    """A message from what `encode_facts` made of it, and its body.
+
+    Raises:
+        ValueError, TypeError, LookupError, OverflowError: `encode_facts` did not make this.
+    """
+    return replace(_from_json(json.loads(facts)), body=body)
+
+
+def encode_sidecar(sidecar: Sidecar) -> bytes:
+    """The sidecar as it stands in its file: ASCII, one object, ending in a line feed."""
+    document = {
+        "format": FORMAT,
+        "received_ms": sidecar.received_ms,
+        "sha256": sidecar.sha256,
+        "size": sidecar.size,
+        **_to_json(sidecar.facts),
+    }
+    document["checksum"] = _checksum(document)
+    return json.dumps(document, indent=1).encode("ascii") + b"\n"
+
+
+def decode_sidecar(data: bytes, path: Path) -> Sidecar:
+    """Reads a sidecar back; `path` is for the error.
+
+    Raises:
+        SpoolError: it is damaged, or of a format that is not known.
+    """
+    try:
+        document = json.loads(data)
+        version = _get(document, "format", int)
+        if version not in (FORMAT, _WITHOUT_CHECKSUM):
+            raise ValueError(f"format {version} is not known")
+        if version == FORMAT and _get(document, "checksum", str) != _checksum(document):
+            raise ValueError("it is not as it was written")
+        return Sidecar(
+            _from_json(document),
+            _get(document, "received_ms", int),
+            _get(document, "sha256", str),
+            _get(document, "size", int),
+        )
+    except (ValueError, TypeError, LookupError, RecursionError, OverflowError) as exc:
+        raise SpoolError(str(path), f"damaged sidecar: {exc}") from exc
+
+
+def _checksum(document: dict[str, Any]) -> str:
+    """SHA-256 over all that a sidecar says, in hexadecimal."""
+    said = {name: value for name, value in document.items() if name != "checksum"}
+    return sha256(json.dumps(said, sort_keys=True).encode("ascii")).hexdigest()
+
+
+def _to_json(message: JmsMessage) -> dict[str, Any]:
+    headers = {
+        "JMSDestination": _destination_to_json(message.destination),
+        "JMSReplyTo": _destination_to_json(message.reply_to),
+        "JMSDeliveryMode": message.delivery_mode.name,
+        "JMSPriority": message.priority,
+        "JMSTimeToLive": message.time_to_live_ms,
+        "JMSMessageID": message.message_id,
+        "JMSTimestamp": message.timestamp_ms,
+        "JMSExpiration": message.expiration_ms,
+        "JMSCorrelationID": message.correlation_id,
+        "JMSType": message.jms_type,
+        "JMSRedelivered": message.redelivered,
+        "JMSXDeliveryCount": message.delivery_count,
+    }
+    return {
+        "message_type": message.message_type.value,
+        "headers": {name: value for name, value in headers.items() if value is not None},
+        "properties": {name: _property_to_json(value) for name, value in message.properties.items()},
+    }
+
+
+def _from_json(document: Any) -> JmsMessage:
+    headers = _get(document, "headers", dict)
+    properties = _get(document, "properties", dict)
+    return JmsMessage(
+        message_type=MessageType(_get(document, "message_type", str)),
+        properties={name: _property_from_json(value) for name, value in properties.items()},
+        destination=_destination_from_json(headers.get("JMSDestination")),
+        reply_to=_destination_from_json(headers.get("JMSReplyTo")),
+        delivery_mode=DeliveryMode[_get(headers, "JMSDeliveryMode", str)],
+        priority=_get(headers, "JMSPriority", int),
+        time_to_live_ms=_get(headers, "JMSTimeToLive", int),
+        message_id=_get_or_none(headers, "JMSMessageID", str),
+        timestamp_ms=_get_or_none(headers, "JMSTimestamp", int),
+        expiration_ms=_get(headers, "JMSExpiration", int),
+        correlation_id=_get_or_none(headers, "JMSCorrelationID", str),
+        jms_type=_get_or_none(headers, "JMSType", str),
+        redelivered=_get(headers, "JMSRedelivered", bool),
+        delivery_count=_get(headers, "JMSXDeliveryCount", int),
+    )
+
+
+def _get(table: Any, name: str, kind: type[T]) -> T:
+    value = table[name]
+    if type(value) is not kind:
+        raise TypeError(f"{name} is no {kind.__name__}")
+    return value
+
+
+def _get_or_none(table: dict[str, Any], name: str, kind: type[T]) -> T | None:
+    return _get(table, name, kind) if name in table else None
+
+
+def _property_to_json(value: PropertyValue) -> dict[str, PropertyValue]:
+    kind = jms_type_name(value)
+    return {"type": kind, "value": repr(value) if kind == "Double" else value}  # JSON has no infinities
+
+
+def _property_from_json(item: Any) -> PropertyValue:
+    kind = _get(item, "type", str)
+    if kind == "String":
+        return _get(item, "value", str)
+    if kind == "Boolean":
+        return _get(item, "value", bool)
+    if kind == "Double":
+        return float(_get(item, "value", str))
+    if kind in {"Integer", "Long"}:
+        number = _get(item, "value", int)
+        return Long(number) if kind == "Long" else number
+    raise ValueError(f"property type {kind!r} is not known")
+
+
+def _destination_to_json(destination: Destination | None) -> dict[str, str] | None:
+    if destination is None:
+        return None
+    shown = {"kind": destination.kind, "name": destination.name}
+    if isinstance(destination, (TemporaryQueue, TemporaryTopic)) and destination.owner:
+        shown["owner"] = destination.owner
+    return shown
+
+
+def _destination_from_json(item: Any) -> Destination | None:
+    if item is None:
+        return None
+    kind, name = KINDS[_get(item, "kind", str)], _get(item, "name", str)
+    if issubclass(kind, (TemporaryQueue, TemporaryTopic)):
+        return kind(name, _get_or_none(item, "owner", str) or "")
+    return kind(name)

@@ -1,0 +1,629 @@
+"""Messages by key, each in a state, in one SQLite database a folder: what outbox and inbox have in common.
+
+Each change is one transaction. What stores a message or hands it out is synced (`synchronous=FULL`); what only notes an
+end is not (`NORMAL`), and outlives the process, not a crash of the machine. All state is in the database, so that an
+exception at any moment, a signal handler's included, leaves nothing behind but a transaction that never happened.
+
+`folder` has what stands beside the database and what SQLite keeps with it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Callable
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+from mtosi_jms.errors import (
+    IllegalStateError,
+    JournalDamageError,
+    SpoolError,
+    SpoolFullError,
+    SpoolInUseError,
+)
+from mtosi_jms.jms.ids import random_id
+from mtosi_jms.jms.message import JmsMessage
+from mtosi_jms.spool import _format_0_1 as format_0_1
+from mtosi_jms.spool._files import reporting, sync_folder
+from mtosi_jms.spool._folder import LOCK, PrivateFolder
+from mtosi_jms.spool._sidecar import decode_facts, encode_facts
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+DATABASE: Final = "messages.db"
+LIMIT_BYTES: Final = 1024 * 1024 * 1024
+"""Bytes of messages that are not settled which an outbox or inbox takes, unless told otherwise."""
+SETTLED: Final = ("done", "parked")
+"""States in which an inbox remembers the id of a message and nothing else; no other state is an end."""
+OPEN: Final = "state NOT IN ('done', 'parked')"
+"""Condition of the index over what is not settled; SQLite takes the index for queries that say it word for word."""
+EMPTY: Final = "owner = NULL, size = 0, reason = NULL, digest = NULL, facts = NULL, body = NULL"
+"""What is left of a message when an inbox is done with it: key, state and what tells its body from another."""
+READY: Final = "owner = NULL, reason = NULL, conflict = 0, attempts = 0, next_ms = 0"
+"""What a message has, beside its state, that is ready again as if it had just come."""
+DEAD: Final = "dead"
+NOT_AS_STORED: Final = "it is not as it was stored"
+KINDS: Final = {"outbox": ("waits", DEAD), "inbox": ("landed", "handed", "doubt", DEAD, *SETTLED)}
+"""The states of either."""
+APPLICATION_IDS: Final = {"outbox": 0x4D544F42, "inbox": 0x4D544942}
+
+_BUSY: Final = 30.0
+"""Seconds for which another process may be in a transaction."""
+_PAGE: Final = 4096
+_VACUUM: Final = 16 * 1024 * 1024
+"""Bytes without use from which on the database is made smaller when it is opened, if they are more than half of it."""
+_SCHEMA: Final = (
+    """CREATE TABLE message (
+        number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, state TEXT NOT NULL, destination TEXT, owner TEXT,
+        conflict INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL DEFAULT 0, next_ms INTEGER NOT NULL DEFAULT 0,
+        since_ms INTEGER NOT NULL, size INTEGER NOT NULL, reason TEXT, content BLOB, digest BLOB, facts BLOB,
+        body BLOB)""",
+    f"CREATE INDEX open ON message (state, number) WHERE {OPEN}",
+    "CREATE TABLE total (state TEXT PRIMARY KEY, messages INTEGER NOT NULL, bytes INTEGER NOT NULL)",
+    """CREATE TRIGGER added AFTER INSERT ON message BEGIN
+        UPDATE total SET messages = messages + 1, bytes = bytes + new.size WHERE state = new.state; END""",
+    """CREATE TRIGGER removed AFTER DELETE ON message BEGIN
+        UPDATE total SET messages = messages - 1, bytes = bytes - old.size WHERE state = old.state; END""",
+    """CREATE TRIGGER changed AFTER UPDATE OF state ON message BEGIN
+        UPDATE total SET messages = messages - 1, bytes = bytes - old.size WHERE state = old.state;
+        UPDATE total SET messages = messages + 1, bytes = bytes + new.size WHERE state = new.state; END""",
+)
+_FORMAT: Final = 1
+_SET_ASIDE: Final = f"UPDATE message SET state = 'dead', reason = ?, owner = NULL WHERE number = ? AND {OPEN}"
+_DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+"""The statements are right: where SQLite says that one is not, the tables are not those that were made."""
+RESCUED: Final = "rescued.db"
+"""What `spool verify` has rescued, whole and synced, until it takes the place of the damaged database."""
+_COLUMNS: Final = (
+    "number, CAST(key AS TEXT), CAST(state AS TEXT), CAST(since_ms AS INTEGER), CAST(size AS INTEGER),"
+    " CAST(attempts AS INTEGER), CAST(coalesce(reason, '') AS TEXT), CAST(coalesce(destination, '') AS TEXT),"
+    " CAST(coalesce(owner, '') AS TEXT)"
+)
+"""Of `StoredMessage`; where a column is damaged its value may be of any type."""
+_ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
+"""What the module raises; the latter where a damaged name is in the text of an error."""
+
+
+class StoredMessage(NamedTuple):
+    """What the database knows of a message; the message itself is read by `Store.message`.
+
+    Attributes:
+        number: its place in the order of arrival.
+        key: by which it is known.
+        state: see `KINDS`.
+        since_ms: when it was stored, milliseconds since 1970 UTC.
+        size: its bytes, headers and properties included.
+        attempts: how often the provider has refused it.
+        reason: why it is dead; empty where it is not.
+        destination: where it goes to, or came to, as `queue:NAME`; empty where it has none.
+        owner: the inbox that has it; empty where none has.
+    """
+
+    number: int
+    key: str
+    state: str
+    since_ms: int
+    size: int
+    attempts: int
+    reason: str
+    destination: str
+    owner: str
+
+
+class DeadMessage(NamedTuple):
+    """A message that was set aside: the provider refuses it, or it is not as it was stored.
+
+    Attributes:
+        key: by which it is known.
+        reason: why it was set aside.
+        message: as it was stored; None where that cannot be read.
+    """
+
+    key: str
+    reason: str
+    message: JmsMessage | None
+
+
+class Store:
+    """See above; any number of threads may share one.
+
+    Args:
+        folder: made, for its owner alone, if it is not there.
+        kind: "outbox" or "inbox"; empty: what is there, looked at beside whoever has it open.
+        clock: seconds since 1970 UTC.
+        alone: whether no other object may have the folder for as long as this one is open.
+        limits: bytes, messages and seconds of age of what is not settled; each None: any.
+
+    Attributes:
+        folder: the same.
+        kind: "outbox" or "inbox".
+        lock: held by each method; for what takes several. Take it by `with` before anything is changed.
+        me: who takes messages of an inbox, in its column `owner`.
+        place: the folder, with its locks and its reserve.
+
+    Raises:
+        SpoolInUseError: another process, or object, has the folder.
+        JournalDamageError: the database is damaged; `mtosi-jms spool verify` rescues what can be read.
+        SpoolError: it cannot be read or written, or is not its owner's alone.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        kind: str,
+        *,
+        clock: Callable[[], float] = time.time,
+        alone: bool = False,
+        limits: tuple[int | None, int | None, float | None] = (None, None, None),
+    ) -> None:
+        self.folder = folder
+        self.kind = kind
+        self.lock = threading.RLock()
+        self.me = random_id()
+        self._clock = clock
+        self._limits = limits
+        self._aged = ""
+        self._pid = os.getpid()
+        self._database: sqlite3.Connection | None = None
+        self._path = folder / DATABASE
+        self.place = PrivateFolder(folder, make=bool(kind))
+        try:
+            self._open(alone)
+        except BaseException:
+            self.close()
+            self.place.close()  # where there was no database yet
+            raise
+        _stores.add(self)
+
+    def _open(self, alone: bool) -> None:
+        """Opens the database, makes it where it is new, takes in what 0.1 left, and looks for damage."""
+        if not self.kind:
+            self._reported(self._connect)
+            return
+        guard = self.place.lock(LOCK, wait=not alone)
+        finish_rescue(self.folder)
+        if self.place.has_reserve() and not (self._path.exists() and self._path.stat().st_size):
+            raise JournalDamageError(str(self._path), "gone, or empty: its messages are lost; name a new folder")
+        if not self._path.exists():
+            with reporting(self._path):
+                os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+        self._roomy(self._connect)
+        if not self.execute("PRAGMA application_id").fetchone()[0]:
+            self.write(self._make, sync=True)
+        format_0_1.remove(self.folder)
+        self._roomy(self._look_over)
+        self.place.make_reserve()
+        if self.kind == "inbox":
+            self.place.enter(self.me)
+        if not alone:
+            guard.close()
+
+    def _connect(self) -> None:
+        if self._database is not None:  # at a second attempt
+            self._database.close()
+        self._database = sqlite3.connect(self._path, _BUSY, isolation_level=None, check_same_thread=False)
+        self._database.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
+        pages = self.place.room // 2 // _PAGE
+        for setting in "journal_mode = WAL", f"wal_autocheckpoint = {pages}", f"journal_size_limit = {pages * _PAGE}":
+            self.execute(f"PRAGMA {setting}").fetchall()
+        (made,) = self.execute("PRAGMA application_id").fetchone()
+        found = next((kind for kind, number in APPLICATION_IDS.items() if number == made), "")
+        if not found and (made or (not self.kind and self.execute("SELECT 1 FROM sqlite_master").fetchone())):
+            raise sqlite3.DatabaseError("the database does not say that it is an outbox's or inbox's")
+        if made and found != (self.kind or found):
+            raise SpoolError(str(self.folder), f"holds no {self.kind}")
+        if not (made or self.kind):
+            raise SpoolError(str(self.folder), "holds no outbox or inbox yet; who makes one has not ended")
+        self.kind = self.kind or found
+
+    def _make(self) -> None:
+        make_tables(self.execute, self.kind)
+        for key, state, since_ms, message in format_0_1.read(self.folder):
+            if message is not None and state in KINDS[self.kind]:
+                self.insert(key, message, state, since_ms=since_ms)
+            elif message is not None:
+                raise SpoolError(str(self.folder), f"holds no {self.kind}")
+            elif self.kind == "inbox":
+                self.execute("INSERT INTO message (key, state, since_ms, size) VALUES (?, 'done', 0, 0)", key)
+
+    def _look_over(self) -> None:
+        """Asks SQLite whether the database is as it wrote it; gives back room that it has no use for."""
+        wrong, found = self.mend()
+        if wrong and not found:
+            for key in self.verify():
+                log.error("%s: the message %s is damaged and set aside", self._path, key)
+        if found:
+            raise JournalDamageError(
+                str(self._path), f"damaged: {found[0]}; mtosi-jms spool verify {self.folder} rescues what can be read"
+            )
+
+        (pages,), (free,) = (self.execute(f"PRAGMA {name}_count").fetchone() for name in ("page", "freelist"))
+        if free * _PAGE > _VACUUM and free * 2 > pages:
+            try:
+                self.execute("VACUUM")
+            except sqlite3.Error as error:  # no room for it, or others are at work
+                log.debug("%s: the database keeps its size: %s", self.folder, error)
+
+    def integrity(self) -> list[str]:
+        """What SQLite finds to be wrong with the database, a line each."""
+        try:
+            texts = [str(text) for (text,) in self.execute("PRAGMA integrity_check")]
+            lines = [line for text in texts for line in text.splitlines() if not line.startswith("***")] or texts
+            if not has_tables(self.execute):
+                lines.append("the tables are not those that were made")
+        except _ERRORS as error:
+            if _code(error) not in _DAMAGED:
+                raise self._mapped(error) from error
+            lines = [str(error)]
+        return [] if lines == ["ok"] else lines
+
+    def mend(self) -> tuple[list[str], list[str]]:
+        """Makes indexes anew where they do not fit the messages; what was wrong with the database, and what still is.
+
+        Raises:
+            SpoolError: it cannot be read or written.
+        """
+        found = self.integrity()
+        if not found or not all("index" in line or "UNIQUE" in line for line in found):
+            return found, found
+        # The pages hang together, and a message is not as it was stored: its checksum tells which one.
+        try:
+            self.write(lambda: self.execute("REINDEX"), sync=True)
+        except (SpoolFullError, SpoolInUseError):
+            raise
+        except SpoolError:  # two messages of one key
+            return found, found
+        return found, self.integrity()
+
+    # Transactions.
+
+    def write(self, work: Callable[[], T], *, sync: bool, settles: bool = True) -> T:
+        """Runs what changes the database, all of it or nothing.
+
+        Args:
+            work: it; by `execute`.
+            sync: whether it must outlive a crash of the machine.
+            settles: whether the reserve may be given up for it: for all but new messages.
+
+        Raises:
+            SpoolFullError: there is no room on the disk.
+            SpoolError: it cannot be written.
+        """
+        with self.lock:
+            if settles:
+                return self._roomy(lambda: self._transact(work, sync=sync))
+            return self._reported(lambda: self._transact(work, sync=sync))
+
+    def _roomy(self, work: Callable[[], T]) -> T:
+        """Does something, on a full disk with the room that is in reserve."""
+        try:
+            return work()
+        except _ERRORS as error:
+            if not self._is_full(error) or not self.place.give_up_reserve():
+                raise self._mapped(error) from error
+        return self._reported(work)
+
+    def _transact(self, work: Callable[[], T], *, sync: bool) -> T:
+        database = self._connection()
+        if database.in_transaction:  # an exception came between two lines of this function
+            database.rollback()
+        database.execute(f"PRAGMA synchronous = {'FULL' if sync else 'NORMAL'}")
+        try:
+            database.execute("BEGIN IMMEDIATE")
+            result = work()
+            database.execute("COMMIT")
+        except BaseException:
+            if database.in_transaction:
+                database.rollback()
+            raise
+        return result
+
+    def _reported(self, work: Callable[[], T]) -> T:
+        try:
+            return work()
+        except _ERRORS as error:
+            raise self._mapped(error) from error
+
+    def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        """Runs a statement within `write`."""
+        return self._connection().execute(statement, values)
+
+    def read(self, statement: str, *values: Any) -> list[Any]:
+        """The rows that a query finds.
+
+        Raises:
+            SpoolError: it cannot be read.
+        """
+        with self.lock:
+            return self._reported(lambda: self.execute(statement, *values).fetchall())
+
+    def first(self, statement: str, wanted: Callable[[Any], bool]) -> Any:
+        """The first row of a query that is wanted, None where none is.
+
+        Raises:
+            SpoolError: it cannot be read.
+        """
+        with self.lock:
+            return self._reported(lambda: next(filter(wanted, self.execute(statement)), None))
+
+    def _connection(self) -> sqlite3.Connection:
+        if os.getpid() != self._pid:
+            raise IllegalStateError(
+                f"{self.folder}: opened by the process that this one was forked from; open the folder after the fork"
+            )
+        if self._database is None:
+            raise SpoolError(str(self.folder), f"the {self.kind} is closed")
+        return self._database
+
+    def _is_full(self, error: Exception) -> bool:
+        """Whether the disk is full; of the log's index SQLite says no more than that it cannot be written."""
+        code = _code(error)
+        return code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and self.place.free() < _PAGE * 64)
+
+    def _mapped(self, error: Exception) -> SpoolError:
+        code = _code(error)
+        if self._is_full(error):
+            return SpoolFullError(str(self.folder), "no room on the disk; free some on the file system of this folder")
+        if code in _DAMAGED:
+            reason = f"damaged: {error}; mtosi-jms spool verify {self.folder} rescues what can be read"
+            return JournalDamageError(str(self._path), reason)
+        if code == sqlite3.SQLITE_BUSY:
+            return SpoolInUseError(str(self.folder), f"another process is in a transaction for more than {_BUSY:g} s")
+        return SpoolError(str(self._path), str(error))
+
+    # Messages. What changes something is called within `write`.
+
+    def now_ms(self) -> int:
+        """By the clock, milliseconds since 1970 UTC."""
+        return int(self._clock() * 1000)
+
+    def insert(
+        self, key: str, message: JmsMessage, state: str, *, conflict: bool = False, since_ms: int | None = None
+    ) -> int:
+        """Stores a message; its number.
+
+        Raises:
+            SpoolFullError: a limit is reached.
+        """
+        facts, since = encode_facts(message), self.now_ms() if since_ms is None else since_ms
+        size = len(facts) + len(message.body)
+        if since_ms is None:
+            self._check_limits(size)
+        cursor = self.execute(
+            "INSERT INTO message (key, state, destination, conflict, since_ms, size, content, digest, facts, body)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            *(key, state, str(message.destination), conflict, since, size, content_digest(message.body)),
+            *(digest_of(key, since, facts, message.body), facts, message.body),
+        )
+        return cursor.lastrowid or 0
+
+    def message(self, number: int, key: str) -> JmsMessage | None:
+        """A message; None where it is settled, which others that have the folder may do at any time.
+
+        Raises:
+            JournalDamageError: it is not as it was stored.
+            SpoolError: it cannot be read.
+        """
+        row = self.read(f"SELECT key, since_ms, digest, facts, body FROM message WHERE number = ? AND {OPEN}", number)
+        if not row or row[0][0] != key:
+            return None
+        _, since_ms, digest, facts, body = row[0]
+        if is_whole(key, since_ms, digest, facts, body):
+            return decode_facts(facts, body)
+        raise JournalDamageError(str(self._path), f"the message {key!s} is not as it was stored")
+
+    def delete(self, key: str) -> bool:
+        """Removes a message; whether it was there."""
+        return self.execute("DELETE FROM message WHERE key = ?", key).rowcount > 0
+
+    def set_aside(self, number: int, reason: str) -> None:
+        """A message is not to be sent or handed out any more, and stays; not within `write`."""
+        self.write(lambda: self.execute(_SET_ASIDE, reason, number), sync=True)
+
+    def read_or_set_aside(self, number: int, key: str) -> JmsMessage | None:
+        """A message; None where it is settled, or not as it was stored, which is told, and it is set aside."""
+        try:
+            return self.message(number, key)
+        except JournalDamageError as error:
+            self.set_aside(number, NOT_AS_STORED)
+            log.error("a message is damaged and set aside: %s", error)  # noqa: TRY400 - the fault is the disk's
+            return None
+
+    def verify(self) -> list[str]:
+        """Sets aside the messages that are not as they were stored, by their checksums; the keys of all that are not.
+
+        Others may be at work meanwhile.
+        """
+        return [one.key for one in self.messages() if self.write(partial(self._is_damaged, one), sync=True)]
+
+    def _is_damaged(self, one: StoredMessage) -> bool:
+        """Whether a message that is still there is not as it was stored; it is dead then."""
+        columns = "key, since_ms, digest, facts, body, state"
+        row = self.execute(f"SELECT {columns} FROM message WHERE number = ? AND {OPEN}", one.number).fetchone()
+        if row is None:  # settled meanwhile
+            return False
+        whole, known = is_whole(*row[:5]), row[5] in KINDS[self.kind]
+        if row[5] != DEAD and not (whole and known):
+            self.execute(_SET_ASIDE, "it was in no known state" if whole else NOT_AS_STORED, one.number)
+        return not (whole and known)
+
+    def messages(self, *states: str) -> list[StoredMessage]:
+        """What is stored in these states, in the order of arrival; no states: all that is not settled."""
+        marks = ", ".join("?" * len(states))
+        where = f"state IN ({marks}) AND {OPEN}" if states else OPEN
+        return self.query(f"{where} ORDER BY number", *states)
+
+    def query(self, where: str, *values: str) -> list[StoredMessage]:
+        return [StoredMessage(*row) for row in self.read(f"SELECT {_COLUMNS} FROM message WHERE {where}", *values)]
+
+    def dead(self) -> list[DeadMessage]:
+        """What was set aside."""
+        found = []
+        for one in self.messages(DEAD):
+            try:
+                message = self.message(one.number, one.key)
+            except JournalDamageError:
+                found.append(DeadMessage(one.key, one.reason, None))
+            else:
+                found += [DeadMessage(one.key, one.reason, message)] if message is not None else []
+        return found
+
+    def count(self, *states: str) -> int:
+        """How many messages are in these states."""
+        marks = ", ".join("?" * len(states))
+        ((messages,),) = self.read(f"SELECT coalesce(sum(messages), 0) FROM total WHERE state IN ({marks})", *states)
+        return int(messages)
+
+    def _check_limits(self, size: int) -> None:
+        most_bytes, most_messages, most_seconds = self._limits
+        ((messages, taken),) = self.execute(
+            "SELECT sum(messages), sum(bytes) FROM total WHERE state NOT IN ('done', 'parked')"
+        )
+        if most_bytes is not None and taken + size > most_bytes:
+            raise SpoolFullError(str(self.folder), f"the {self.kind} has reached its limit of {most_bytes:,} bytes")
+        if most_messages is not None and messages + 1 > most_messages:
+            raise SpoolFullError(
+                str(self.folder), f"the {self.kind} has reached its limit of {most_messages:,} messages"
+            )
+        if most_seconds is not None:
+            self._tell_age(most_seconds)
+        if self.place.free() < 2 * size + self.place.room // 2:
+            # A message is written twice, to the log and then to the database, and what is settled needs room too.
+            raise SpoolFullError(
+                str(self.folder), "too little room on the disk; free some on the file system of this folder"
+            )
+        self.place.make_reserve()
+
+    def _tell_age(self, most_seconds: float) -> None:
+        oldest = self.execute(f"SELECT key, since_ms FROM message WHERE {OPEN} ORDER BY number LIMIT 1").fetchone()
+        if oldest is not None and oldest[0] != self._aged and self.now_ms() - oldest[1] > most_seconds * 1000:
+            self._aged = oldest[0]
+            log.warning("%s: the message %s has waited for more than %g s", self.folder, oldest[0], most_seconds)
+
+    # The folder.
+
+    def owners_gone(self) -> list[str]:
+        """Owners of messages whose inbox is no longer open."""
+        owners = self.read(f"SELECT DISTINCT owner FROM message WHERE owner IS NOT NULL AND {OPEN}")
+        return [owner for (owner,) in owners if owner != self.me and not self.place.lives(owner)]
+
+    def close(self) -> None:
+        """Lets go of the folder; what is not settled stays in it. It may be called again."""
+        with self.lock:
+            if self._database is None or os.getpid() != self._pid:
+                return
+            self._database.close()
+            (self.folder / f"owner-{self.me}.lock").unlink(missing_ok=True)
+            self.place.close()
+            self._database = None  # last of all, so that who was interrupted may close it once more
+
+    def left_by_fork(self) -> None:
+        """In a child process: what its parent has open is not this process's; SQLite must not think so either."""
+        database, self._database = self._database, None
+        if database is not None and not database.in_transaction:
+            database.close()  # which is the parent's only in memory: its locks are those of its process
+        else:
+            _abandoned.append(database)
+        self.place.close()
+
+    def __del__(self) -> None:
+        if self.__dict__.get("_database") is not None and os.getpid() == self._pid:
+            self.close()
+            warnings.warn(f"{self.folder}: the {self.kind} was not closed", ResourceWarning, stacklevel=2)
+
+
+def _code(error: Exception) -> int:
+    """Of an error of SQLite; that of damage for any other."""
+    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)) & 0xFF
+
+
+def make_tables(execute: Callable[[str], object], kind: str) -> None:
+    """Makes an empty database an outbox's or inbox's."""
+    for statement in _SCHEMA:
+        execute(statement)
+    for state in KINDS[kind]:
+        execute(f"INSERT INTO total VALUES ('{state}', 0, 0)")
+    execute(f"PRAGMA application_id = {APPLICATION_IDS[kind]}")
+    execute(f"PRAGMA user_version = {_FORMAT}")
+
+
+def has_tables(execute: Callable[[str], sqlite3.Cursor]) -> bool:
+    """Whether a database has the tables that were made, and those alone; SQLite obeys a damaged definition."""
+    made = execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
+    return sorted(str(sql) for (sql,) in made) == sorted(_SCHEMA)
+
+
+def content_digest(body: bytes) -> bytes:
+    """What tells one body from another."""
+    return blake2b(body, digest_size=16).digest()
+
+
+def digest_of(key: str, since_ms: int, facts: bytes, body: bytes) -> bytes:
+    """A checksum over all of a message."""
+    digest = blake2b(f"{key}\n{since_ms}\n{len(facts)}\n".encode("utf-8", "surrogateescape"), digest_size=16)
+    digest.update(facts)
+    digest.update(body)
+    return digest.digest()
+
+
+def is_whole(key: Any, since_ms: Any, digest: Any, facts: Any, body: Any) -> bool:
+    """Whether a message is as it was stored."""
+    try:
+        return bool(digest == digest_of(key, since_ms, facts, body))
+    except (TypeError, ValueError, AttributeError):  # a column with a value of another type
+        return False
+
+
+def finish_rescue(folder: Path) -> bool:
+    """Puts a rescued database in the place of the damaged one; whether there was any. Who calls has the folder alone.
+
+    Raises:
+        SpoolError: that cannot be done.
+    """
+    path, rescued = folder / DATABASE, folder / RESCUED
+    with reporting(folder):
+        if not rescued.exists():
+            return False
+        for suffix in "-wal", "-shm":  # of the damaged one: they would be taken for the new one's
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        rescued.replace(path)
+        sync_folder(folder)
+    return True
+
+
+_stores: Final[weakref.WeakSet[Store]] = weakref.WeakSet()
+_held: Final[list[Store]] = []
+_abandoned: Final[list[sqlite3.Connection | None]] = []
+"""Connections of a parent process that stand in the middle of a transaction: to close one would undo its parent's."""
+
+
+def _before_fork() -> None:
+    """No fork in the middle of a transaction."""
+    for store in list(_stores):
+        store.lock.acquire()
+        _held.append(store)
+
+
+def _after_fork_in_parent() -> None:
+    while _held:
+        _held.pop().lock.release()
+
+
+def _after_fork_in_child() -> None:
+    for store in _held:
+        store.left_by_fork()
+    _after_fork_in_parent()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

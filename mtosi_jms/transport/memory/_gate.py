@@ -1,0 +1,99 @@
+"""A gate that holds what an embedded provider confirms of asynchronous sends: a slow or failing broker, for tests."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.jms.message import JmsMessage
+from mtosi_jms.transport.completion import Pending
+
+if TYPE_CHECKING:
+    from mtosi_jms.transport.memory._provider import MemoryProvider
+
+
+class CompletionGate:
+    """Withholds the completion of every asynchronous send through a provider, until it is let go or made to fail.
+
+    The messages themselves arrive; what is held is the provider's word for it. Used with `with`, at whose end all that
+    is held is let go. For any thread.
+
+    Args:
+        provider: whose completions are held.
+    """
+
+    def __init__(self, provider: MemoryProvider) -> None:
+        self._provider = provider
+        self._lock = threading.Condition()
+        self._held: list[tuple[Pending, JmsMessage]] = []
+
+    @property
+    def held(self) -> tuple[JmsMessage, ...]:
+        """The messages as sent whose completion is held, in the order in which they were sent."""
+        with self._lock:
+            return tuple(sent for _, sent in self._held)
+
+    def await_held(self, count: int, timeout: float) -> bool:
+        """Waits until so many completions are held; whether they are, within so many seconds."""
+        with self._lock:
+            return self._lock.wait_for(lambda: len(self._held) >= count, timeout)
+
+    def release(self, index: int = 0) -> None:
+        """Lets one completion go: the send succeeded.
+
+        Args:
+            index: which of those that are held, from 0.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        pending, sent = self._take(index)
+        pending.complete(sent)
+
+    def release_all(self) -> None:
+        """Lets go of all that is held now, in order."""
+        with self._lock:
+            held, self._held = self._held, []
+        for pending, sent in held:
+            pending.complete(sent)
+
+    def fail(self, error: Exception, index: int = 0) -> None:
+        """Has one send fail.
+
+        Args:
+            error: what the provider says.
+            index: which of those that are held, from 0.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        pending, _ = self._take(index)
+        pending.fail(error)
+
+    def hold(self, pending: Pending, sent: JmsMessage) -> None:
+        """Called by the provider in place of completing a send."""
+        with self._lock:
+            self._held.append((pending, sent))
+            self._lock.notify_all()
+
+    def _take(self, index: int) -> tuple[Pending, JmsMessage]:
+        with self._lock:
+            if not 0 <= index < len(self._held):
+                raise ConfigError(f"no completion {index} is held: there are {len(self._held)}")
+            return self._held.pop(index)
+
+    def __enter__(self) -> Self:
+        with self._provider.lock:
+            if self._provider.gate is not None:
+                raise ConfigError("the provider has a gate already")
+            self._provider.gate = self
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._provider.lock:
+            self._provider.gate = None
+        self.release_all()

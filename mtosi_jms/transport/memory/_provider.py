@@ -1,0 +1,249 @@
+"""The provider itself: destinations, subscriptions, and the one lock under which everything happens."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+from mtosi_jms.errors import ConfigError, IllegalStateError, InvalidDestinationError
+from mtosi_jms.jms import Destination
+from mtosi_jms.jms.message import JmsMessage
+from mtosi_jms.transport.memory._deadletter import parked
+from mtosi_jms.transport.memory._gate import CompletionGate
+from mtosi_jms.transport.memory._options import SYSTEM_CLOCK, Clock, Limits
+from mtosi_jms.transport.memory._queue import MessageQueue, Subscription
+from mtosi_jms.transport.memory._store import Entry, ExpiryIndex
+
+
+class MemoryProvider:
+    """Queues and topics inside one process; `MemoryConnection` is the way in. Safe for any number of threads.
+
+    Args:
+        name: shown in message ids and errors.
+        clock: returns seconds since 1970: what timestamps and expiry go by. Waiting goes by real time.
+        limits: the fields of `Limits`, which see.
+
+    Attributes:
+        name, clock: the same.
+        limits: what bounds its messages.
+        lock: held for every look at, and change of, what is in here.
+        gate: holds the completions of asynchronous sends, for tests; None as a rule.
+
+    Raises:
+        ConfigError: a limit of the wrong kind.
+    """
+
+    def __init__(self, name: str = "", *, clock: Clock = SYSTEM_CLOCK, **limits: Any) -> None:
+        self.name = name
+        self.clock = clock
+        self.limits = Limits().changed(**limits)
+        self.lock = threading.Lock()
+        self.gate: CompletionGate | None = None
+        self._prefix = f"ID:memory-{uuid.uuid4().hex[:12]}"
+        self._ids = itertools.count(1)
+        self._sequences = itertools.count(1)
+        self._queues: dict[Destination, MessageQueue] = {}
+        self._subscriptions: dict[Destination, dict[Subscription, None]] = {}
+        self._durable: dict[tuple[str, str], Subscription] = {}
+        self._owners: dict[Destination, str] = {}
+        self._clients: set[str] = set()
+        self._expiry = ExpiryIndex()
+
+    def depth(self, destination: Destination) -> int:
+        """How many messages wait at a queue, expired ones left out; messages handed out do not count."""
+        with self.lock:
+            self._expiry.purge(self.now_ms())
+            queue = self._queues.get(destination)
+            return len(queue) if queue is not None else 0
+
+    def held(self) -> int:
+        """How many messages the provider holds in all, those handed out and not acknowledged included."""
+        with self.lock:
+            self._expiry.purge(self.now_ms())
+            subscriptions = itertools.chain.from_iterable(self._subscriptions.values())
+            return sum(len(queue) + queue.unsettled for queue in (*self._queues.values(), *subscriptions))
+
+    # What follows is for connections and sessions, which hold the lock.
+
+    def now_ms(self) -> int:
+        """The clock's time in milliseconds."""
+        return int(self.clock() * 1000)
+
+    def new_id(self, kind: str) -> str:
+        """A name for a connection or a temporary destination, unique among all providers."""
+        return f"{self._prefix[3:]}-{kind}-{next(self._ids)}"
+
+    def stamp(self, destination: Destination, message: JmsMessage) -> JmsMessage:
+        """The message with what a provider sets on sending (C45)."""
+        return message.stamped(destination, message_id=f"{self._prefix}-{next(self._ids)}", timestamp_ms=self.now_ms())
+
+    def admit(self, client_id: str) -> None:
+        """Notes a connection's client id; the empty one is nobody's own.
+
+        Raises:
+            ConfigError: an open connection has it.
+        """
+        if client_id in self._clients:
+            raise ConfigError(f"client id {client_id!r}: an open connection has it")
+        if client_id:
+            self._clients.add(client_id)
+
+    def dismiss(self, connection_id: str, client_id: str) -> None:
+        """A connection was closed: deletes its temporary destinations, with what is in them."""
+        self._clients.discard(client_id)
+        for destination in [one for one, owner in self._owners.items() if owner == connection_id]:
+            del self._owners[destination]
+            self._subscriptions.pop(destination, None)
+            queue = self._queues.pop(destination, None)
+            if queue is not None:
+                queue.delete()
+
+    def own(self, destination: Destination, connection_id: str) -> None:
+        """Notes a new temporary destination."""
+        self._owners[destination] = connection_id
+
+    def check(self, destination: Destination) -> None:
+        """Raises InvalidDestinationError where a temporary destination is gone."""
+        if destination.is_temporary and destination not in self._owners:
+            raise InvalidDestinationError(f"{destination}: it went with its connection")
+
+    def check_reader(self, destination: Destination, connection_id: str) -> None:
+        """Raises InvalidDestinationError where a connection may not receive from a destination."""
+        self.check(destination)
+        if destination.is_temporary and self._owners[destination] != connection_id:
+            raise InvalidDestinationError(f"{destination}: only the connection that made it may receive from it (R2c)")
+
+    def targets(self, destination: Destination, message: JmsMessage, connection_id: str) -> list[MessageQueue]:
+        """The queue, or the subscriptions, that get a message."""
+        if not destination.is_topic:
+            return [self.queue(destination)]
+        return [one for one in self._subscriptions.get(destination, ()) if one.wants(message, connection_id)]
+
+    def crowded(self, coming: Iterable[tuple[Destination, JmsMessage]], connection_id: str) -> MessageQueue | None:
+        """A queue or subscription without room for what is coming; None if all have, or there is no bound.
+
+        What is more than the capacity goes to where nothing waits.
+        """
+        capacity = self.limits.capacity
+        if capacity is None:
+            return None
+        self._expiry.purge(self.now_ms())
+        more: dict[MessageQueue, int] = {}
+        for destination, message in coming:
+            for queue in self.targets(destination, message, connection_id):
+                more[queue] = more.get(queue, 0) + 1
+        full = (queue for queue, count in more.items() if len(queue) and len(queue) + count > capacity)
+        return next(full, None)
+
+    def publish(self, destination: Destination, message: JmsMessage, connection_id: str) -> None:
+        """Puts a stamped message where it goes: one queue, or every subscription that wants it."""
+        self._expiry.purge(message.timestamp_ms or 0)
+        for queue in self.targets(destination, message, connection_id):
+            self._put(queue, message)
+
+    def put_back(self, queue: MessageQueue, entries: Iterable[Entry]) -> None:
+        """Has messages that were handed out delivered again, at their old places and marked so; or parks them."""
+        returned = list(entries)
+        queue.unsettled -= len(returned)
+        if queue.deleted:
+            return
+        most = self.limits.max_deliveries
+        again, spent = returned, []
+        if most is not None and queue.destination != self.limits.dead_letter:
+            again = [entry for entry in returned if entry.message.delivery_count < most]
+            spent = [entry for entry in returned if entry.message.delivery_count >= most]
+        fresh = [Entry(entry.sequence, entry.message.again()) for entry in again]
+        queue.put_back(fresh)
+        for entry in fresh:
+            self._expiry.add(entry, queue)
+        queue.wake()
+        for entry in spent:
+            self._park(entry.message)
+        self.release(queue)
+
+    def queue(self, destination: Destination) -> MessageQueue:
+        """A queue, made where nobody used it yet."""
+        found = self._queues.get(destination)
+        if found is None:
+            found = self._queues[destination] = MessageQueue(destination, self.lock)
+        return found
+
+    def known_queue(self, destination: Destination) -> MessageQueue | None:
+        """A queue, if anybody uses it."""
+        return self._queues.get(destination)
+
+    def readers(self, destination: Destination) -> int:
+        """How many consumers a destination has."""
+        if destination.is_topic:
+            return sum(one.readers for one in self._subscriptions.get(destination, ()))
+        queue = self._queues.get(destination)
+        return queue.readers if queue is not None else 0
+
+    def subscribe(self, subscription: Subscription) -> Subscription:
+        """Enters a subscription; a durable one that is there already is taken up again, or replaced.
+
+        Raises:
+            IllegalStateError: the durable subscription has a consumer.
+        """
+        if subscription.durable is not None:
+            there = self._durable.get(subscription.durable)
+            if there is not None:
+                if there.readers:
+                    raise IllegalStateError(f"durable subscription {subscription.durable[1]!r}: a consumer has it")
+                if there.same_as(subscription):
+                    return there
+                self._drop(there)
+            self._durable[subscription.durable] = subscription
+        self._subscriptions.setdefault(subscription.destination, {})[subscription] = None
+        return subscription
+
+    def unsubscribe(self, key: tuple[str, str]) -> None:
+        """Ends a durable subscription.
+
+        Raises:
+            InvalidDestinationError: there is none.
+            IllegalStateError: it is in use.
+        """
+        there = self._durable.get(key)
+        if there is None:
+            raise InvalidDestinationError(f"durable subscription {key[1]!r}: there is none of this name")
+        if there.readers or there.unsettled:
+            why = "a consumer has it" if there.readers else "messages of it are not acknowledged"
+            raise IllegalStateError(f"durable subscription {key[1]!r}: {why}")
+        self._drop(there)
+
+    def left(self, queue: MessageQueue) -> None:
+        """A consumer of the queue was closed; a subscription that is not durable goes with it."""
+        if isinstance(queue, Subscription):
+            if queue.durable is None:
+                self._drop(queue)
+        else:
+            queue.wake()
+            self.release(queue)
+
+    def release(self, queue: MessageQueue) -> None:
+        """Forgets a queue that nobody reads and nothing is in."""
+        if not (queue.readers or queue.unsettled or len(queue) or queue.destination.is_topic):
+            self._queues.pop(queue.destination, None)
+
+    def _put(self, queue: MessageQueue, message: JmsMessage) -> None:
+        entry = Entry(next(self._sequences), message)
+        queue.put(entry)
+        self._expiry.add(entry, queue)
+        queue.wake()
+
+    def _park(self, message: JmsMessage) -> None:
+        if not 0 < message.expiration_ms <= self.now_ms():
+            self._put(self.queue(self.limits.dead_letter), parked(message, self.limits.dead_letter))
+
+    def _drop(self, subscription: Subscription) -> None:
+        subscription.delete()
+        if subscription.durable is not None:
+            self._durable.pop(subscription.durable, None)
+        there = self._subscriptions.get(subscription.destination, {})
+        there.pop(subscription, None)
+        if not there:
+            self._subscriptions.pop(subscription.destination, None)

@@ -1,0 +1,327 @@
+"""What the brokers make of STOMP: names of destinations, headers of their own, and what of JMS they can do.
+
+STOMP itself knows no queue, topic, temporary queue or durable subscription; each broker has its own words for them. The
+broker is told by the `server` header of its CONNECTED frame.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Final
+
+from mtosi_jms.errors import TransportError
+from mtosi_jms.jms import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from mtosi_jms.jms.message import MessageType
+from mtosi_jms.jms.selector import Selector
+from mtosi_jms.transport._descriptor import Capability
+
+_SERVER: Final = re.compile(r"([^/\s]+)(?:/([^\s]*))?")
+_FAST_TEXT: Final = 32_768
+"""Bytes from which a text goes out with its length: ActiveMQ then need not look for its end, but shows two headers of
+ours as properties."""
+
+
+STAND_IN: Final = "mtosi-jms.temporary."
+"""How the names of destinations begin that stand in for temporary ones."""
+_STAND_IN_NAME: Final = re.compile(re.escape(STAND_IN) + "[0-9a-f]{32}")
+_OF_CLIENTS: Final = re.compile("ID:[^,?*>#]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""Names that Artemis' clients give their temporary destinations: those of ActiveMQ's and of its own."""
+
+
+class Dialect(ABC):
+    """What all have in common.
+
+    Attributes:
+        version: of the broker.
+        provider: its name.
+        capabilities: what of JMS a connection to it can do.
+        max_headers: headers that a frame may have; None: any number.
+        max_header: bytes of one header.
+        references: whether text beyond the Basic Multilingual Plane goes out as character references.
+        temporary: whether the broker has temporary destinations itself; else they are queues that it deletes.
+        fails_commit: whether a COMMIT fails, and the connection goes on, where something before it was refused.
+    """
+
+    provider: ClassVar[str]
+    capabilities: ClassVar[frozenset[Capability]]
+    max_headers: ClassVar[int | None] = None
+    max_header: ClassVar[int | None] = None
+    references: ClassVar[bool] = False
+    temporary: ClassVar[bool] = False
+    fails_commit: ClassVar[bool] = False
+
+    def __init__(self, version: str) -> None:
+        self.version = version
+
+    @abstractmethod
+    def address(self, destination: Destination) -> str:
+        """A destination's name in a header."""
+
+    @abstractmethod
+    def reply_address(self, destination: Destination) -> str:
+        """The same for `reply-to`."""
+
+    @abstractmethod
+    def destination(self, text: str, headers: Mapping[str, str]) -> Destination | None:
+        """What a header with a destination's name means; None where it means nothing."""
+
+    @abstractmethod
+    def sending(self, destination: Destination) -> dict[str, str]:
+        """Headers that a SEND to the destination needs besides."""
+
+    @abstractmethod
+    def kind_of_body(self, message_type: MessageType, size: int) -> dict[str, str]:
+        """Headers that tell text from bytes."""
+
+    @abstractmethod
+    def message_type(self, headers: Mapping[str, str]) -> MessageType:
+        """The kind of a message that came."""
+
+    @abstractmethod
+    def subscribing(
+        self, destination: Destination, selector: Selector | None, durable: str | None, no_local: bool, window: int
+    ) -> dict[str, str]:
+        """Headers of a SUBSCRIBE besides destination, id and ack.
+
+        Args:
+            destination: what to receive from.
+            selector: which messages.
+            durable: name of the durable subscription.
+            no_local: leave out our own messages.
+            window: messages that may be on the way, unacknowledged.
+        """
+
+    @abstractmethod
+    def unsubscribing(self, durable: str) -> dict[str, str]:
+        """Headers of the UNSUBSCRIBE that ends a durable subscription."""
+
+    @abstractmethod
+    def message_id(self, headers: Mapping[str, str]) -> str | None:
+        """JMSMessageID of a message that came; the same when it comes again."""
+
+    def connection_id(self, headers: Mapping[str, str], client_id: str) -> str | None:
+        """What the broker calls the connection, if its CONNECTED frame tells."""
+        return None
+
+
+class ActiveMQ(Dialect):
+    """ActiveMQ Classic."""
+
+    provider = "ActiveMQ"
+    capabilities = frozenset(
+        {
+            Capability.BROWSE,
+            Capability.DURABLE,
+            Capability.DURABLE_RULES,
+            Capability.NO_LOCAL,
+            Capability.REDELIVERED,
+            Capability.SELECTORS,
+            Capability.TEMPORARY_CHECKED,
+            Capability.TRANSACTED_RECEIVE,
+        }
+    )
+    max_headers = 1_000
+    max_header = 10_000
+    references = True
+    temporary = True
+    fails_commit = True
+
+    _prefixes: Final[dict[type[Destination], str]] = {
+        Queue: "/queue/",
+        Topic: "/topic/",
+        TemporaryQueue: "/remote-temp-queue/",
+        TemporaryTopic: "/remote-temp-topic/",
+    }
+
+    def address(self, destination: Destination) -> str:
+        """See `Dialect.address`."""
+        return self._prefixes[type(destination)] + destination.name
+
+    reply_address = address
+
+    def destination(self, text: str, headers: Mapping[str, str]) -> Destination | None:
+        """See `Dialect.destination`."""
+        for kind, prefix in self._prefixes.items():
+            if text.startswith(prefix):
+                return _made(kind, text.removeprefix(prefix))
+        return None
+
+    def sending(self, destination: Destination) -> dict[str, str]:
+        """See `Dialect.sending`."""
+        return {}
+
+    def kind_of_body(self, message_type: MessageType, size: int) -> dict[str, str]:
+        """See `Dialect.kind_of_body`: with a length alone Java gets a BytesMessage."""
+        if message_type is MessageType.BYTES:
+            return {"content-length": str(size)}
+        return {"content-length": str(size), "amq-msg-type": "text"} if size >= _FAST_TEXT else {}
+
+    def message_type(self, headers: Mapping[str, str]) -> MessageType:
+        """See `Dialect.message_type`."""
+        binary = "content-length" in headers and headers.get("amq-msg-type") != "text"
+        return MessageType.BYTES if binary else MessageType.TEXT
+
+    def subscribing(
+        self, destination: Destination, selector: Selector | None, durable: str | None, no_local: bool, window: int
+    ) -> dict[str, str]:
+        """See `Dialect.subscribing`. The broker itself adds what has a selector see numbers in text; twice is a fault
+        that stays in its cache."""
+        headers = {"activemq.prefetchSize": str(window)}
+        if selector is not None:
+            headers["selector"] = str(selector)
+        if durable is not None:
+            headers["activemq.subscriptionName"] = durable
+        if no_local:
+            headers["activemq.noLocal"] = "true"
+        return headers
+
+    def unsubscribing(self, durable: str) -> dict[str, str]:
+        """See `Dialect.unsubscribing`: an id is asked for, and not used."""
+        return {"id": f"unsubscribe {durable}", "activemq.subscriptionName": durable}
+
+    def message_id(self, headers: Mapping[str, str]) -> str | None:
+        """See `Dialect.message_id`."""
+        return headers.get("message-id")
+
+    def connection_id(self, headers: Mapping[str, str], client_id: str) -> str | None:
+        """See `Dialect.connection_id`: it stands in `session`, unless a client id takes its place there."""
+        session = headers.get("session", "")
+        return session if session.startswith("ID:") and session != client_id else None
+
+
+class Artemis(Dialect):
+    """ActiveMQ Artemis. Its NACK acknowledges, its ACK takes part in no transaction, and an ERROR ends the connection.
+
+    It has no temporary destinations for STOMP: a queue of a name of our own takes their place, which it deletes when
+    nobody reads it any more.
+    """
+
+    provider = "ActiveMQ Artemis"
+    capabilities = frozenset(
+        {
+            Capability.DURABLE,
+            Capability.LARGE_HEADERS,
+            Capability.NO_LOCAL,
+            Capability.PRIORITY,
+            Capability.SELECTORS,
+        }
+    )
+    _prefixes: Final[dict[type[Destination], str]] = {
+        Queue: "queue://",
+        Topic: "topic://",
+        TemporaryQueue: "temp-queue://",
+        TemporaryTopic: "temp-topic://",
+    }
+    _stand_ins: Final[dict[type[Destination], type[Destination]]] = {TemporaryQueue: Queue, TemporaryTopic: Topic}
+    _bytes_a_message: Final = 10_000
+    """What a window counts in: bytes, with two for each character of a text."""
+
+    def address(self, destination: Destination) -> str:
+        """See `Dialect.address`."""
+        return destination.name
+
+    def reply_address(self, destination: Destination) -> str:
+        """See `Dialect.reply_address`: the form that its JMS client reads the kind from.
+
+        What stands in for a temporary destination is none to a Java client, which would take it for deleted.
+        """
+        kind = type(destination)
+        if destination.name.startswith(STAND_IN):
+            kind = self._stand_ins.get(kind, kind)
+        return self._prefixes[kind] + destination.name
+
+    def destination(self, text: str, headers: Mapping[str, str]) -> Destination | None:
+        """See `Dialect.destination`."""
+        for kind, prefix in self._prefixes.items():
+            if text.startswith(prefix):
+                name = text.removeprefix(prefix)
+                if _STAND_IN_NAME.fullmatch(name):
+                    kind = next((one for one, other in self._stand_ins.items() if other is kind), kind)
+                elif not _OF_CLIENTS.fullmatch(name):
+                    # To the broker it is a word: who says "temporary" of another's queue must not be believed.
+                    kind = self._stand_ins.get(kind, kind)
+                return _made(kind, name)
+        return _made(Topic if headers.get("destination-type") == "MULTICAST" else Queue, text)
+
+    def sending(self, destination: Destination) -> dict[str, str]:
+        """See `Dialect.sending`."""
+        return {"destination-type": _routing(destination)}
+
+    def kind_of_body(self, message_type: MessageType, size: int) -> dict[str, str]:
+        """See `Dialect.kind_of_body`: every message comes back with a length, so that bytes need a mark."""
+        return {"content-length": str(size), "amq-msg-type": "bytes"} if message_type is MessageType.BYTES else {}
+
+    def message_type(self, headers: Mapping[str, str]) -> MessageType:
+        """See `Dialect.message_type`."""
+        return MessageType.BYTES if headers.get("amq-msg-type") == "bytes" else MessageType.TEXT
+
+    def subscribing(
+        self, destination: Destination, selector: Selector | None, durable: str | None, no_local: bool, window: int
+    ) -> dict[str, str]:
+        """See `Dialect.subscribing`."""
+        headers = {
+            "subscription-type": _routing(destination),
+            # Bytes; as long as any are left, one more message is sent, so that 1 is one message at a time.
+            "consumer-window-size": str((window - 1) * self._bytes_a_message + 1),
+        }
+        if selector is not None:
+            headers["selector"] = f"convert_string_expressions:{artemis_selector(selector)}"
+        if durable is not None:
+            headers["durable-subscription-name"] = durable
+        if no_local:
+            headers["no-local"] = "true"
+        return headers
+
+    def unsubscribing(self, durable: str) -> dict[str, str]:
+        """See `Dialect.unsubscribing`."""
+        return {"durable-subscription-name": durable}
+
+    def message_id(self, headers: Mapping[str, str]) -> str | None:
+        """See `Dialect.message_id`: that of the JMS client where ActiveMQ's client sent it, or where the acceptor has
+        `stompEnableMessageId`; else the number that the store gave it, without that of the consumer before it."""
+        known = headers.get("__HDR_MESSAGE_ID") or headers.get("amqMessageId")
+        number = headers.get("message-id", "").rpartition(",")[2]
+        return known or (f"ID:artemis-{number}" if number else None)
+
+
+def _routing(destination: Destination) -> str:
+    return "MULTICAST" if destination.is_topic else "ANYCAST"
+
+
+def _made(kind: type[Destination], name: str) -> Destination | None:
+    return kind(name) if name and name.isprintable() else None
+
+
+_NAMES: Final = {
+    "JMSPriority": "AMQPriority",
+    "JMSDeliveryMode": "AMQDurable",
+    "JMSTimestamp": "AMQTimestamp",
+    "JMSMessageID": "AMQUserID",
+}
+_MODES: Final = {"'PERSISTENT'": "'DURABLE'", "'NON_PERSISTENT'": "'NON_DURABLE'"}
+_WORD: Final = re.compile(r"'(?:[^']|'')*'|[^\W\d][\w$]*")
+
+
+def artemis_selector(selector: Selector) -> str:
+    """A selector in the words of Artemis, which has names of its own for the headers."""
+    replaced = _NAMES | (_MODES if "JMSDeliveryMode" in selector.identifiers else {})
+    return _WORD.sub(lambda found: replaced.get(found[0], found[0]), str(selector))
+
+
+_DIALECTS: Final[dict[str, Callable[[str], Dialect]]] = {"ActiveMQ": ActiveMQ, "ActiveMQ-Artemis": Artemis}
+
+
+def dialect_of(server: str, address: object) -> Dialect:
+    """The dialect of the broker that calls itself so.
+
+    Raises:
+        TransportError: no broker that is known here.
+    """
+    found = _SERVER.match(server)
+    made = _DIALECTS.get(found[1]) if found else None
+    if made is None:
+        known = ", ".join(_DIALECTS)
+        raise TransportError(f"{address}: a STOMP broker that calls itself {server!r}; those served are {known}")
+    return made(found[2] or "" if found else "")

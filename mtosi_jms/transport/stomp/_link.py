@@ -1,0 +1,420 @@
+"""One STOMP connection from CONNECT to its loss: login, receipts, signs of life. It does not come back; a new one does.
+
+The thread that reads hands messages over and wakes who waits for a receipt, and does nothing else.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from mtosi_jms.errors import (
+    AuthenticationError,
+    ConfigError,
+    LoginRefusedError,
+    MessageRefusedError,
+    MtosiError,
+    TransportError,
+    UnansweredError,
+    UnknownOutcomeError,
+    WriteError,
+)
+from mtosi_jms.transport.stomp._frames import HEART_BEAT, Frame, Received, encode
+from mtosi_jms.transport.stomp._framewriter import FrameWriter
+from mtosi_jms.transport.stomp._refusals import refusal
+from mtosi_jms.transport.stomp._wire import Wire
+from mtosi_jms.transport.stomp.options import Address, StompOptions
+
+OnMessages: TypeAlias = Callable[["Link", Sequence[Received]], None]
+OnUnsent: TypeAlias = Callable[[Sequence[bytes]], object]
+
+_SILENCE: Final = 2.0
+"""Heart-beats that may be late before a broker is taken for dead."""
+
+_EARLY: Final = 3
+"""How many times as often as promised a sign of life is given: ActiveMQ waits not a moment longer."""
+_SOON: Final = 5.0
+"""Seconds within which the thread that reads has told who waits why the link ended."""
+_LOOKS: Final = 8
+"""Looks during the shortest interval between signs of life."""
+
+
+# Of the alerts of TLS that a broker sends for our certificate, or the lack of one.
+_CERTIFICATE_REFUSED: Final = ("CERTIFICATE", "ALERT_UNKNOWN_CA", "ALERT_ACCESS_DENIED", "ALERT_DECRYPT_ERROR")
+
+
+class Receipt:
+    """A frame that the broker has to confirm.
+
+    Args:
+        on_settled: called once, in the thread that reads, where nobody waits; it must not block.
+
+    Attributes:
+        refused: what the broker said instead.
+        lost: whether no answer will come.
+    """
+
+    __slots__ = ("_done", "_on_settled", "lost", "refused")
+
+    def __init__(self, on_settled: Callable[[Receipt], None] | None = None) -> None:
+        self._on_settled = on_settled
+        self._done = threading.Event()
+        self.refused: MtosiError | None = None
+        self.lost = False
+
+    def settle(self, refused: MtosiError | None = None, *, lost: bool = False) -> None:
+        """The broker has answered, or no answer will come."""
+        self.refused, self.lost = refused, lost
+        self._done.set()
+        if self._on_settled is not None:
+            self._on_settled(self)
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it was settled in time."""
+        return self._done.wait(max(seconds, 0))
+
+
+class Link:
+    """A connection that is open, or has been.
+
+    Args:
+        address: of the broker.
+        options: time-outs and login.
+        on_messages: takes the MESSAGE frames that came at once, in the thread that reads.
+        on_lost: called once, when it is of no more use.
+        on_unsent: called with what was left (see `leave`) and never went out, as frames.
+
+    Attributes:
+        address: the same.
+        headers: of the broker's CONNECTED frame.
+        lost: why it is of no more use; None while it is.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        options: StompOptions,
+        on_messages: OnMessages,
+        on_lost: Callable[[Link], None],
+        on_unsent: OnUnsent,
+    ) -> None:
+        self.address = address
+        self.headers: dict[str, str] = {}
+        self.lost: TransportError | None = None
+        self._refused_last: MtosiError | None = None
+        self._was_refused = threading.Event()
+        self._options = options
+        self._on_messages = on_messages
+        self._on_lost = on_lost
+        self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
+        self._receipts: dict[str, Receipt] = {}
+        self._connected = Receipt()
+        self._reason: TransportError | None = None
+        self._expected = self._promised = 0.0
+        self._wire = Wire(
+            address,
+            options.tls() if address.tls else None,
+            connect_timeout=options.connect_timeout,
+            send_timeout=options.send_timeout,
+            on_frames=self._frames,
+            on_nonsense=self._nonsense,
+            on_lost=self._ended,
+        )
+        self._writer = FrameWriter(self._wire.send, f"writer-{address.host}", on_unsent)
+
+    @property
+    def is_up(self) -> bool:
+        """Whether it may be used, as far as is known."""
+        return self.lost is None and self._wire.is_connected()
+
+    def open(self) -> None:
+        """Connects and logs in, within the connect time-out.
+
+        Raises:
+            LoginRefusedError: the login is refused.
+            ConfigError: the client id is in use.
+            UnansweredError: it closed the connection and said nothing.
+            TransportError: it cannot be reached, is no STOMP broker, or does not answer.
+        """
+        deadline = time.monotonic() + self._options.connect_timeout
+        try:
+            self._wire.start()
+        except OSError as error:
+            raise self._unreachable(error) from error
+        try:
+            unsent: WriteError | None = None
+            try:
+                self._wire.send(encode("CONNECT", self._login()), deadline)
+            except WriteError as error:  # who hung up may have said why before
+                unsent = error
+            if not self._connected.wait(deadline - time.monotonic()):
+                waited = f"{self._options.connect_timeout:g} s"
+                raise TransportError(f"{self.address}: no answer within {waited}; is it a STOMP port?")
+            refused = self._connected.refused
+            if isinstance(refused, AuthenticationError):
+                raise LoginRefusedError(str(refused))
+            if refused is not None:
+                raise refused
+            if self._connected.lost:
+                if self._wire.failure is not None:
+                    raise self._unreachable(self._wire.failure)
+                asked = ", and does it want a certificate (cert_file)" if self.address.tls else ""
+                raise UnansweredError(
+                    f"{self.address}: it closed the connection unanswered; is it a STOMP port, with or without TLS"
+                    f"{asked}?"
+                ) from unsent
+        except BaseException:
+            self._wire.disconnect_socket()
+            raise
+        self._agree_on_heart_beats()
+
+    def post(self, frames: Iterable[Frame], deadline: float | None = None, *, soon: bool = False) -> None:
+        """Sends frames without waiting for an answer.
+
+        Args:
+            frames: what is sent.
+            deadline: by the monotonic clock; None: the send time-out from now.
+            soon: they may wait for the next ones, 5 ms at most.
+
+        Raises:
+            WriteError: the broker has not got the last of them.
+        """
+        self._check()
+        data = b"".join([encode(*frame) for frame in frames])
+        if soon:
+            self._writer.post(data)
+        else:
+            self._writer.send(data, deadline)
+
+    def leave(self, *frames: bytes, can_wait: bool = False) -> bool:
+        """Has frames sent as soon as threads that work leave time for it; who leaves them goes on at once.
+
+        Args:
+            frames: what is sent.
+            can_wait: it is enough that they go out within 5 ms, together with others.
+
+        Returns:
+            Whether they were taken; not so at the end of the link, or where too much waits already.
+        """
+        return self.lost is None and self._writer.leave(*frames, can_wait=can_wait)
+
+    def request(self, frames: Iterable[Frame], seconds: float, before: Iterable[Frame] = ()) -> None:
+        """Sends frames and waits until each was confirmed.
+
+        Args:
+            frames: what is sent.
+            seconds: that this may take.
+            before: frames that go out first, in the same write, and are not confirmed.
+
+        Raises:
+            WriteError: the broker has not got the last of them.
+            UnknownOutcomeError: one was sent, and not confirmed.
+            MtosiError: the broker refuses one; see `refusals`.
+        """
+        deadline = time.monotonic() + seconds
+        receipts: dict[str, Receipt] = {}
+        written = [encode(*frame) for frame in before]
+        for command, headers, body in frames:
+            number = f"r{next(self._numbers)}"
+            receipts[number] = Receipt()
+            written.append(encode(command, {**headers, "receipt": number}, body))
+        with self._lock:
+            self._check()
+            self._receipts.update(receipts)
+        try:
+            try:
+                self._writer.send(b"".join(written), deadline)
+            except WriteError:
+                for receipt in receipts.values():
+                    if isinstance(self._reason, MessageRefusedError) and receipt.wait(_SOON) and receipt.refused:
+                        raise receipt.refused from None
+                raise
+            for receipt in receipts.values():
+                if not receipt.wait(deadline - time.monotonic()):
+                    raise UnknownOutcomeError(
+                        f"{self.address}: no receipt within {seconds:.1f} s: the outcome is unknown; the broker may be "
+                        "full or busy"
+                    )
+                if receipt.refused is not None:
+                    raise receipt.refused
+                if receipt.lost:
+                    raise self._unknown()
+        finally:
+            with self._lock:
+                for number in receipts:
+                    self._receipts.pop(number, None)
+
+    def submit(
+        self, frame: Frame, on_settled: Callable[[MtosiError | None], object], deadline: float | None = None
+    ) -> None:
+        """Sends a frame, and has it told later what became of it.
+
+        Args:
+            frame: what is sent.
+            on_settled: called once, unless this raises: with None where the broker has confirmed, else with why not; in
+                the thread that reads, so that it must not block.
+            deadline: by the monotonic clock; None: the send time-out from now.
+
+        Raises:
+            WriteError: the broker has not got it.
+        """
+        number = f"r{next(self._numbers)}"
+
+        def settled(receipt: Receipt) -> None:
+            on_settled(self._unknown() if receipt.lost and receipt.refused is None else receipt.refused)
+
+        command, headers, body = frame
+        with self._lock:
+            self._check()
+            self._receipts[number] = Receipt(settled)
+        try:
+            self._writer.send(encode(command, {**headers, "receipt": number}, body), deadline)
+        except WriteError:
+            with self._lock:
+                withdrawn = self._receipts.pop(number, None)
+            if withdrawn is not None:
+                raise
+
+    def take_refused(self) -> MtosiError | None:
+        """What the broker refused last, without saying of which frame, since this was asked before."""
+        refused, self._refused_last = self._refused_last, None
+        self._was_refused.clear()
+        return refused
+
+    def await_refused(self, seconds: float) -> MtosiError | None:
+        """The same, waited for: ActiveMQ tells by another thread, which may be late."""
+        self._was_refused.wait(seconds)
+        return self.take_refused()
+
+    def watch(self, now: float) -> float:
+        """Sends a sign of life if one is due, and ends the connection if the broker has given none.
+
+        Returns:
+            Seconds after which to look again.
+        """
+        if self._promised and now - self._wire.said >= self._promised / _EARLY:
+            self._wire.beat(HEART_BEAT)
+        if self._expected and now - self._wire.heard > self._expected * _SILENCE:
+            self.end(TransportError(f"{self.address}: no sign of life for {now - self._wire.heard:.1f} s"))
+        return min(filter(None, (self._promised, self._expected)), default=self._options.heart_beat) / _LOOKS
+
+    def close(self, seconds: float) -> None:
+        """Says goodbye and waits until everything before it has arrived; then ends."""
+        try:
+            self.request([("DISCONNECT", {}, b"")], seconds)
+        except MtosiError:
+            pass
+        finally:
+            self.end(TransportError("the connection is closed"))
+
+    def end(self, reason: TransportError) -> None:
+        """Ends it at once; the thread that reads does the rest."""
+        with self._lock:
+            self._reason = self._reason or reason
+        self._wire.disconnect_socket()
+
+    def _check(self) -> None:
+        if self.lost is not None:  # told anew: one error raised again and again would keep what it passed through
+            raise WriteError(str(self.lost))
+
+    def _unknown(self) -> UnknownOutcomeError:
+        return UnknownOutcomeError(f"{self.lost}; no receipt came: the outcome is unknown")
+
+    def _login(self) -> dict[str, str]:
+        options = self._options
+        beats = int(options.heart_beat * 1000)
+        login = {
+            "accept-version": "1.2",
+            "host": options.virtual_host or self.address.host,
+            "heart-beat": f"{beats},{beats}",
+        }
+        optional = {"login": options.user, "passcode": options.password, "client-id": options.client_id}
+        for name, value in optional.items():
+            if any(character in value for character in "\0\r\n"):
+                raise ConfigError(f"{name}: it must not hold ends of lines or NUL")
+            if value:
+                login[name] = value
+        return login
+
+    def _agree_on_heart_beats(self) -> None:
+        mine = self._options.heart_beat
+        theirs = [int(part) / 1000 for part in self.headers.get("heart-beat", "0,0").split(",")]
+        self._expected = max(mine, theirs[0]) if theirs[0] else 0.0
+        self._promised = max(mine, theirs[1]) if theirs[1] else 0.0
+
+    def _unreachable(self, error: OSError) -> TransportError:
+        import ssl
+
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return TransportError(
+                f"{self.address}: its certificate is refused ({error.verify_message}); check ca_file, and that the "
+                "certificate is made out to this host"
+            )
+        if isinstance(error, ssl.SSLError) and any(word in (error.reason or "") for word in _CERTIFICATE_REFUSED):
+            told = "refuses our certificate" if self._options.has_certificate else "wants a certificate, and got none"
+            return AuthenticationError(f"{self.address}: it {told} ({error.reason}); check cert_file and key_file")
+        if isinstance(error, ssl.SSLError):
+            return TransportError(f"{self.address}: TLS failed ({error.reason}); check port, ca_file and cert_file")
+        reason = error.strerror or str(error) or type(error).__name__
+        return TransportError(f"{self.address}: {reason}; check host, port and firewall, and that the broker runs")
+
+    # What follows runs in the thread that reads.
+
+    def _frames(self, frames: list[Received]) -> None:
+        for is_message, some in itertools.groupby(frames, _is_message):
+            if is_message:
+                self._on_messages(self, list(some))
+                continue
+            for command, headers, body in some:
+                match command:
+                    case "RECEIPT":
+                        self._settle(headers.get("receipt-id"), None)
+                    case "CONNECTED":
+                        self.headers = headers
+                        self._connected.settle()
+                    case "ERROR":
+                        self._refused(headers, body)
+
+    def _nonsense(self, error: TransportError) -> None:
+        self.end(TransportError(f"{self.address}: {error}; is it a STOMP port?"))
+
+    def _refused(self, headers: Mapping[str, str], body: bytes) -> None:
+        refused = refusal(self.address, headers, body, secret=self._options.password)
+        if self._settle(headers.get("receipt-id"), refused):
+            return
+        self._refused_last = refused
+        self._was_refused.set()
+        reason = refused if isinstance(refused, TransportError) else TransportError(str(refused))
+        with self._lock:  # nobody waits for it: should the broker hang up now, this is why
+            self._reason = reason
+        if isinstance(reason, MessageRefusedError):  # its frame may still be on its way out
+            self.end(reason)
+        if not self.headers:
+            self._connected.settle(refused)
+
+    def _settle(self, number: str | None, refused: MtosiError | None) -> bool:
+        with self._lock:
+            receipt = self._receipts.pop(number or "", None)
+        if receipt is not None:
+            receipt.settle(refused)
+        return receipt is not None
+
+    def _ended(self) -> None:
+        self._writer.end()
+        with self._lock:
+            self.lost = self._reason or TransportError(f"{self.address}: the connection was lost")
+            # Of several frames nobody knows which one was too large; sent again one by one, it is told.
+            refused = self.lost if isinstance(self.lost, MessageRefusedError) and len(self._receipts) == 1 else None
+            waiting = [self._connected, *self._receipts.values()]
+            self._receipts.clear()
+        for receipt in waiting:
+            receipt.settle(receipt.refused or refused, lost=True)
+        self._on_lost(self)
+
+
+def _is_message(frame: Received) -> bool:
+    return frame[0] == "MESSAGE"

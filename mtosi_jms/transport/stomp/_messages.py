@@ -1,0 +1,192 @@
+"""JMS messages as STOMP frames, and back.
+
+A STOMP header is text, so a property's type is lost on the way: those that MTOSI knows are restored by their names
+(C62). Headers of STOMP and of the broker stand among the properties, so that no property may have the name of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Final
+
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.jms import Destination
+from mtosi_jms.jms.message import (
+    DeliveryMode,
+    JmsMessage,
+    MessageType,
+    Properties,
+    PropertyValue,
+    is_property_name,
+)
+from mtosi_jms.jms.table2 import TABLE4_BOOLEANS, restore, row_of
+from mtosi_jms.transport.stomp._dialect import Dialect
+from mtosi_jms.transport.stomp._frames import escaped
+from mtosi_jms.transport.stomp._text import CONTROL_CHARACTERS, check_body, from_wire, is_plain, to_references
+
+RESERVED: Final = frozenset(
+    {
+        *("ack", "browser", "destination", "expires", "id", "persistent", "priority", "receipt", "redelivered"),
+        *("selector", "subscription", "timestamp", "transaction", "transformation", "type", "originalDestination"),
+        *("amqMessageId", "breadcrumbId"),
+    }
+)
+"""Headers of frames that could be names of properties."""
+
+_INTERNAL: Final = ("_AMQ_", "__AMQ_", "__HDR_")
+"""How Artemis' own notes on a message begin."""
+_PRIORITIES: Final = {str(priority): priority for priority in range(10)}
+
+
+def outgoing(
+    dialect: Dialect, address: str, sent: JmsMessage, reply_address: str | None
+) -> tuple[dict[str, str], bytes]:
+    """Headers and body of the SEND frame for a message.
+
+    Args:
+        dialect: of the broker.
+        address: header for where it goes.
+        sent: the message, stamped.
+        reply_address: header for where its answer goes.
+
+    Raises:
+        ConfigError: what the wire cannot carry: control characters, names and headers that are too long, a text that
+            is not UTF-8.
+    """
+    headers = {"destination": address, **dialect.sending(_destination(sent))}
+    body = sent.body
+    if sent.message_type is MessageType.TEXT and not is_plain(body):
+        check_body(body)
+        if dialect.references:
+            body = to_references(body)
+    headers.update(dialect.kind_of_body(sent.message_type, len(body)))
+    if sent.delivery_mode is DeliveryMode.PERSISTENT:
+        headers["persistent"] = "true"
+    if sent.priority != 4:
+        headers["priority"] = str(sent.priority)
+    if sent.expiration_ms:
+        headers["expires"] = str(sent.expiration_ms)
+    if sent.correlation_id is not None:
+        headers["correlation-id"] = sent.correlation_id
+    if sent.jms_type is not None:
+        headers["type"] = sent.jms_type
+    if reply_address is not None:
+        headers["reply-to"] = reply_address
+    for name, value in sent.properties.items():
+        if name in RESERVED:
+            raise ConfigError(f"property {name}: over STOMP a header of the frame has this name")
+        headers[name] = _written(value)
+    if not _are_short_and_plain(dialect, headers):
+        _check_headers(dialect, headers)
+    return headers, body
+
+
+def incoming(
+    dialect: Dialect,
+    headers: Mapping[str, str],
+    body: bytes,
+    consumed: Destination,
+    resolve: Callable[[str], Destination | None],
+) -> JmsMessage:
+    """The message of a MESSAGE frame. What makes no sense in it is left out: a peer's fault must not stop the others.
+
+    Args:
+        dialect: of the broker.
+        headers: of the frame.
+        body: of the frame.
+        consumed: the destination that it was received from.
+        resolve: tells our own temporary destinations by the broker's header.
+    """
+    message_type = dialect.message_type(headers)
+    if message_type is MessageType.TEXT:
+        body = from_wire(body, references=dialect.references)
+    expires, stamp = _number(headers.get("expires")), _number(headers.get("timestamp"))
+    reply_to = headers.get("reply-to")
+    again = headers.get("redelivered") == "true"
+    return JmsMessage(
+        body=body,
+        message_type=message_type,
+        properties=_properties(headers),
+        destination=consumed,
+        reply_to=None if reply_to is None else resolve(reply_to) or dialect.destination(reply_to, {}),
+        delivery_mode=DeliveryMode.PERSISTENT if headers.get("persistent") == "true" else DeliveryMode.NON_PERSISTENT,
+        priority=_PRIORITIES.get(headers.get("priority", ""), 4),
+        time_to_live_ms=max(expires - stamp, 0) if expires and stamp else 0,
+        message_id=dialect.message_id(headers),
+        timestamp_ms=stamp,
+        expiration_ms=expires or 0,
+        correlation_id=headers.get("correlation-id"),
+        jms_type=headers.get("type"),
+        redelivered=again,
+        delivery_count=2 if again else 1,
+    )
+
+
+def _properties(headers: Mapping[str, str]) -> Properties:
+    found: dict[str, PropertyValue] = {}
+    for name, value in headers.items():
+        kind = _kind(name)
+        if kind is str:
+            found[name] = value
+        elif kind is not None:
+            found[name] = restore(name, value)
+    return Properties.trusted(found)
+
+
+@lru_cache(1024)
+def _kind(name: str) -> type | None:
+    """str where a header is a property that is text in any case, another type where its value tells, None for none."""
+    if name in RESERVED or not is_property_name(name) or name.startswith(_INTERNAL):
+        return None
+    if name in TABLE4_BOOLEANS:
+        return bool
+    row = row_of(name)
+    return str if row is None else row.kind
+
+
+def _destination(sent: JmsMessage) -> Destination:
+    if sent.destination is None:
+        raise ConfigError("a message without a destination")
+    return sent.destination
+
+
+def _written(value: PropertyValue) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(float(value)) if isinstance(value, float) else str(int(value))
+
+
+def _are_short_and_plain(dialect: Dialect, headers: Mapping[str, str]) -> bool:
+    """Whether nothing can be wrong with any of them; what is no printable ASCII wants a closer look."""
+    text = "".join(headers.values())
+    names = "".join(headers)
+    return (
+        text.isascii()
+        and text.isprintable()
+        and names.isascii()
+        and (dialect.max_header is None or 2 * (len(text) + len(names)) <= dialect.max_header)
+        and (dialect.max_headers is None or len(headers) < dialect.max_headers)
+    )
+
+
+def _check_headers(dialect: Dialect, headers: Mapping[str, str]) -> None:
+    for name, value in headers.items():
+        if found := CONTROL_CHARACTERS.search(value):
+            raise ConfigError(f"{name} has the control character {ord(found[0]):#04x}")
+        try:
+            size = len(escaped(name).encode()) + len(escaped(value).encode())
+        except UnicodeEncodeError as error:
+            raise ConfigError(f"{name} has half of a character, {error.object[error.start]!r}") from None
+        if dialect.max_header is not None and size > dialect.max_header:
+            raise ConfigError(
+                f"{name}: {size:,} bytes; {dialect.provider} takes {dialect.max_header:,} in a header of STOMP"
+            )
+    if dialect.max_headers is not None and len(headers) >= dialect.max_headers:
+        raise ConfigError(f"{len(headers):,} headers; {dialect.provider} takes {dialect.max_headers:,} in a frame")
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and len(text) < 20 and text.isdigit() and text.isascii() else None

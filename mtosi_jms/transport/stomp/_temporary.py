@@ -1,0 +1,119 @@
+"""Temporary destinations over STOMP.
+
+ActiveMQ makes one where a connection first uses `/temp-queue/NAME`, and calls it by its own id for the connection and a
+number. Others send to it by that name, so we have to know it, though STOMP does not tell it. Our side of the name goes
+on when the connection is lost and made again; what was under way to the old queue does not.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from mtosi_jms.errors import TransportError
+from mtosi_jms.jms import Destination, TemporaryQueue, TemporaryTopic
+from mtosi_jms.transport.stomp._collecting import Collector
+from mtosi_jms.transport.stomp._dialect import STAND_IN
+from mtosi_jms.transport.stomp._frames import Frame
+from mtosi_jms.transport.stomp._link import Link
+
+if TYPE_CHECKING:
+    from mtosi_jms.transport.stomp._connection import StompConnection
+
+T = TypeVar("T", TemporaryQueue, TemporaryTopic)
+_PREFIXES: Final[dict[type[Destination], str]] = {TemporaryQueue: "/temp-queue/", TemporaryTopic: "/temp-topic/"}
+_PAST: Final = "1"
+"""An expiration, in milliseconds since 1970: a message with it makes the destination, and is gone."""
+
+
+class Temporaries:
+    """The temporary destinations of one connection.
+
+    Args:
+        connection: their owner.
+        collector: receives what the connection sends itself.
+    """
+
+    def __init__(self, connection: StompConnection, collector: Collector) -> None:
+        self._connection = connection
+        self._collector = collector
+        self._making = threading.Lock()
+        self._addresses: dict[Destination, str] = {}
+        self._by_address: dict[str, Destination] = {}
+        self._link: Link | None = None
+        self._name = ""
+        self._made = 0
+
+    def __contains__(self, destination: Destination) -> bool:
+        return destination in self._addresses
+
+    def address(self, destination: Destination) -> str | None:
+        """The header of one of ours; None for any other."""
+        return self._addresses.get(destination)
+
+    def destination(self, address: str) -> Destination | None:
+        """The one of ours that has the header; None for any other."""
+        return self._by_address.get(address)
+
+    def make(self, kind: type[T], link: Link) -> T:
+        """Makes one.
+
+        Raises:
+            TransportError: the broker did not make it as expected.
+        """
+        alias = uuid.uuid4().hex
+        owner = self._connection.id
+        if not self._connection.dialect.temporary:
+            made = kind(STAND_IN + alias, owner)
+            self._note(made, made.name)
+            return made
+        with self._making:
+            self._know(link)
+            address = _PREFIXES[kind] + alias
+            made = kind(f"{self._name}:{self._made + 1}", owner)
+            proof = self._connection.dialect.address(made)
+            link.request([_touch(address), _touch(proof)], self._connection.options.send_timeout)
+            self._made += 1
+        self._note(made, address)
+        return made
+
+    def restore(self, link: Link) -> None:
+        """Makes them again on a new link, where they have other names at the broker."""
+        if self._connection.dialect.temporary and self._addresses:
+            with self._making:
+                link.request(
+                    [_touch(address) for address in self._addresses.values()], self._connection.options.send_timeout
+                )
+                self._link, self._name, self._made = link, "", len(self._addresses)
+
+    def _note(self, destination: Destination, address: str) -> None:
+        self._addresses[destination] = address
+        self._by_address[address] = destination
+
+    def _know(self, link: Link) -> None:
+        """Finds out what the broker calls the connection."""
+        if self._link is not link:
+            self._link, self._name, self._made = link, "", 0
+        if self._name:
+            return
+        connection = self._connection
+        name = connection.dialect.connection_id(link.headers, connection.client_id)
+        if name is None:
+            name = self._ask(link)
+        self._name = name
+
+    def _ask(self, link: Link) -> str:
+        """The connection's name from a message that it sends itself: message ids begin with it."""
+        address = _PREFIXES[TemporaryQueue] + uuid.uuid4().hex
+        link.request([("SEND", {"destination": address}, b"?")], self._connection.options.send_timeout)
+        self._made += 1
+        ((headers, _),) = self._collector.collect(link, address, {}, lambda headers: True)
+        name = headers.get("message-id", "").rsplit(":", 3)[0]
+        if not name.startswith("ID:"):
+            raise TransportError(f"{link.address}: a message id that does not tell the connection's name")
+        return name
+
+
+def _touch(address: str) -> Frame:
+    return "SEND", {"destination": address, "expires": _PAST}, b""

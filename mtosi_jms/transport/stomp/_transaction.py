@@ -1,0 +1,170 @@
+"""A STOMP transaction: everything at once, and the receipt of COMMIT alone counts.
+
+But what was received is acknowledged before, inside the transaction, where it is as much as may be on the way: ActiveMQ
+makes room for as many messages then. It may have set some aside for the subscription that it has no room for, and
+without that would keep them for ever from who waits for them to commit.
+
+What the broker refuses of it must keep the rest from being committed. ActiveMQ fails the COMMIT then, so that all goes
+out in one write. Artemis ends the connection, which leaves open whether it had seen the COMMIT: so that is sent after
+the last message is confirmed, and all before it by that.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from mtosi_jms.errors import MtosiError, TransportError, UnknownOutcomeError, WriteError
+from mtosi_jms.transport.stomp._frames import Frame
+from mtosi_jms.transport.stomp._link import Link
+from mtosi_jms.transport.stomp._subscription import Entry
+
+_LATE: Final = 2.0
+"""Seconds that the reason for a COMMIT that failed may come after it."""
+
+
+class Transaction(NamedTuple):
+    """One transaction.
+
+    Attributes:
+        link: on which; what is acknowledged in it came on it.
+        name: never used again.
+    """
+
+    link: Link
+    name: str
+
+
+class Begun:
+    """The transaction of a session that the broker knows before its commit, where there is one.
+
+    Args:
+        new: makes a transaction on a link.
+    """
+
+    def __init__(self, new: Callable[[Link], Transaction]) -> None:
+        self._new = new
+        self._lock = threading.Lock()
+        self._transaction: Transaction | None = None
+        self._ended = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is one."""
+        return self._transaction is not None
+
+    def acknowledge(self, entries: Sequence[Entry]) -> None:
+        """Acknowledges inside the transaction what was received in it and came on one link; the link's loss undoes
+        that."""
+        with self._lock:
+            if self._ended or any(one.is_stale for one in entries):  # a stale one keeps it from being committed
+                return
+            link = entries[0].link
+            frames: list[Frame] = []
+            if self._transaction is None:
+                self._transaction = self._new(link)
+                frames.append(("BEGIN", {"transaction": self._transaction.name}, b""))
+            if self._transaction.link is not link:
+                return
+            for one in entries:
+                one.told = True
+            try:
+                link.post([*frames, *_acknowledgements(self._transaction, entries)])
+            except BaseException as error:  # whether the broker has some of it is unknown
+                link.end(TransportError(f"a transaction cannot go on: {error}"))
+                if not isinstance(error, WriteError):
+                    raise
+
+    def take(self) -> Transaction | None:
+        """The transaction, to be committed."""
+        with self._lock:
+            taken, self._transaction = self._transaction, None
+            return taken
+
+    def end(self, deadline: float) -> None:
+        """Undoes it, and begins no other one: the session is closed."""
+        with self._lock:
+            self._ended = True
+        self.abort(deadline)
+
+    def abort(self, deadline: float) -> None:
+        """Undoes it. The broker delivers nothing again for that: the subscriptions have to be ended.
+
+        Args:
+            deadline: by the monotonic clock.
+        """
+        taken = self.take()
+        if taken is None:
+            return
+        try:
+            taken.link.post([("ABORT", {"transaction": taken.name}, b"")], deadline)
+        except WriteError as error:  # the end of the link undoes it as well
+            taken.link.end(TransportError(f"a transaction was not undone: {error}"))
+
+
+def transact(
+    transaction: Transaction,
+    sends: Sequence[Frame],
+    entries: Sequence[Entry],
+    deadline: float,
+    *,
+    begun: bool,
+    at_once: bool,
+) -> None:
+    """Sends and acknowledges as one transaction.
+
+    Args:
+        transaction: which.
+        sends: SEND frames.
+        entries: what is acknowledged, and was not before.
+        deadline: by the monotonic clock.
+        begun: whether the broker knows of it, and of acknowledgements in it.
+        at_once: whether COMMIT need not wait for what comes before it.
+
+    Raises:
+        UnknownOutcomeError: COMMIT was sent and not confirmed.
+        MtosiError: any other reason; nothing took effect.
+    """
+    link, name = transaction
+    named = {"transaction": name}
+    frames: list[Frame] = [] if begun else [("BEGIN", named, b"")]
+    frames += _inside(sends, named)
+    link.take_refused()
+    if not at_once and frames:
+        _announce(link, frames, deadline)
+        frames = []
+    frames += _acknowledgements(transaction, entries)
+    try:
+        link.request([("COMMIT", named, b"")], deadline - time.monotonic(), before=frames)
+    except WriteError as error:
+        if begun:
+            link.end(TransportError(f"a transaction was not ended: {error}"))
+        raise TransportError(f"{error}; the transaction is rolled back") from error
+    except UnknownOutcomeError as error:
+        link.end(TransportError(f"a transaction did not end well: {error}"))
+        raise
+    except MtosiError as error:
+        reason = link.await_refused(_LATE) if at_once else link.take_refused()
+        if entries or begun:  # the broker's own book of them is of no use any more
+            link.end(TransportError(f"a transaction did not end well: {error}"))
+        raise reason or error from error
+
+
+def _announce(link: Link, frames: Sequence[Frame], deadline: float) -> None:
+    """Sends what comes before COMMIT, and waits until the broker has taken it."""
+    *before, last = frames
+    try:
+        link.request([last], deadline - time.monotonic(), before=before)
+    except (UnknownOutcomeError, WriteError) as error:  # COMMIT was not sent, so the outcome is known all the same
+        link.end(TransportError(f"a transaction was not taken: {error}"))
+        raise link.take_refused() or TransportError(f"{error}; the transaction is rolled back") from error
+
+
+def _acknowledgements(transaction: Transaction, entries: Sequence[Entry]) -> list[Frame]:
+    return _inside([entry.acknowledgement() for entry in entries], {"transaction": transaction.name})
+
+
+def _inside(frames: Sequence[Frame], transaction: dict[str, str]) -> list[Frame]:
+    return [(command, {**headers, **transaction}, body) for command, headers, body in frames]

@@ -1,0 +1,89 @@
+"""A document against the rules of SOAP 1.1, P36 and a schema set.
+
+A bare MTOSI element is judged itself; of an envelope, the children of Header, of Body and of a Fault's detail are
+judged where they stand. The verdict on each is libxml2's over all schemas at once; an element that no schema declares
+is wrong, not skipped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from lxml import etree
+
+from mtosi_jms.errors import MalformedXmlError, XmlError
+from mtosi_jms.validation._envelope import envelope_breaches, parts
+from mtosi_jms.validation._judge import LARGE, Finding, judge
+from mtosi_jms.validation._messages import is_undeclared, readable, undeclared
+from mtosi_jms.validation._report import Issue, IssueKind, Report
+from mtosi_jms.validation._schemaset import SchemaSet
+from mtosi_jms.xmlbind.issues import ElementPaths
+from mtosi_jms.xmlbind.parser import DEFAULT_LIMITS, Limits, parse_xml, read_document
+
+MAX_ISSUES: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Validator:
+    """Validates documents against one schema set. Holds no state of a document.
+
+    Attributes:
+        schemas: the schemas.
+        limits: bounds on size and depth of a document.
+        max_issues: how many issues of one document are listed; one more says that there are others.
+        large: number of elements from which a part is judged as a stream (see `judge`).
+    """
+
+    schemas: SchemaSet
+    limits: Limits = DEFAULT_LIMITS
+    max_issues: int = MAX_ISSUES
+    large: int = LARGE
+
+    def validate_file(self, path: Path | str) -> Report:
+        """Validate one file, gzip or not. Never raises for anything that is wrong with the file or in it."""
+        try:
+            data = read_document(path, limits=self.limits)
+        except MalformedXmlError as error:
+            return Report(str(path), well_formed=False, issues=(Issue("malformed", None, "", error.message),))
+        except OSError as error:
+            issue = Issue("unreadable", None, "", f"cannot be read: {error.strerror or error}")
+            return Report(str(path), well_formed=False, issues=(issue,))
+        return self.validate_bytes(data, str(path))
+
+    def validate_bytes(self, data: bytes, name: str = "") -> Report:
+        """Validate one document.
+
+        Args:
+            data: the document.
+            name: how the report calls it.
+        """
+        try:
+            root = parse_xml(data, limits=self.limits)
+        except XmlError as error:
+            kind: IssueKind = "malformed" if isinstance(error, MalformedXmlError) else "forbidden"
+            return Report(name, False, (Issue(kind, error.line, error.path or "", error.message),))
+        return Report(name, True, tuple(self._issues(root)))
+
+    def _issues(self, root: etree._Element) -> list[Issue]:
+        paths = ElementPaths()
+        issues = [
+            Issue("envelope", element.sourceline, paths.of(element), message)
+            for element, message in envelope_breaches(root)
+        ]
+        more = len(issues) > self.max_issues
+        for part in parts(root):
+            findings, cut = judge(part, self.schemas.schema, self.max_issues, paths, self.large)
+            issues.extend(self._issue(finding, part) for finding in findings)
+            more = more or cut
+        issues.sort(key=lambda issue: issue.line or 0)
+        if more or len(issues) > self.max_issues:
+            message = f"only the first {self.max_issues} issues are listed; there are more"
+            issues[self.max_issues :] = [Issue("more", None, "", message)]
+        return issues
+
+    def _issue(self, finding: Finding, part: etree._Element) -> Issue:
+        if finding.element is part and is_undeclared(finding.message):
+            return Issue("undeclared", finding.line, finding.path, undeclared(part, self.schemas))
+        return Issue("schema", finding.line, finding.path, readable(finding.message, finding.element))

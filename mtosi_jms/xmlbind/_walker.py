@@ -1,0 +1,377 @@
+"""Follows a parser through a document and gives out the objects asked for, in memory that does not grow.
+
+Every open element outside of objects has a frame. What no frame needs any more leaves the tree at once. The tree keeps
+an element only while an object that is asked for as a whole is being read, or while it may be wanted to say what stands
+around an object: those are the parts of open elements that stand once and are no lists, of bounded size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from lxml import etree
+
+from mtosi_jms.errors import DecodeError
+from mtosi_jms.namespaces import SOAP11, SOAP12, split_clark
+from mtosi_jms.xmlbind._lenient import Keeper
+from mtosi_jms.xmlbind.decoder import Reader, decode_root
+from mtosi_jms.xmlbind.issues import Issues, Once
+from mtosi_jms.xmlbind.parser import Declared, Limits, refuse_dtd, too_deep
+from mtosi_jms.xmlbind.placed import Around, Placed
+from mtosi_jms.xmlbind.plan import KEEP, OBJECT, Slot, plan_of
+from mtosi_jms.xmlbind.registry import XSI_NIL, XSI_TYPE, find_element
+from mtosi_jms.xmlbind.table import ClassTable
+from mtosi_jms.xmlbind.values import DistinguishedNameMixin, XmlObject
+
+Classes = tuple[type[XmlObject], ...]
+
+LARGEST_PART: Final = 10_000
+"""Elements in a part of what stands around an object; a larger one is left out, or memory would grow with it."""
+
+_MOST_KNOWN: Final = 4096
+_WRAPPERS: Final = {f"{{{space}}}{name}" for space in (SOAP11, SOAP12) for name in ("Envelope", "Body")}
+
+
+class _Known(NamedTuple):
+    """What an element's name says where it stands."""
+
+    table: ClassTable | None
+    nillable: bool = False
+
+
+class _Part(NamedTuple):
+    """A part of an open element: read when an object is met for the first time after it."""
+
+    element: etree._Element
+    path: str
+    value: Any
+
+
+class _Frame:
+    """An open element.
+
+    Attributes:
+        table: its class, None where none is known.
+        path: its path.
+        counts: how many children of each name it has had.
+        left: the classes still looked for inside it.
+        begins: the classes asked for that it is an object of.
+        held: whether what is inside it stays in the tree until it ends.
+        part: whether it is a part that may be wanted of the element above.
+    """
+
+    __slots__ = ("around", "begins", "counts", "element", "held", "keeper", "known", "left", "left_out", "news",
+                 "odd", "part", "path", "table", "waiting")  # fmt: skip
+
+    def __init__(self, element: etree._Element, known: _Known, left: Classes) -> None:
+        self.element = element
+        self.known = known
+        self.table = known.table
+        self.path = ""
+        self.counts: dict[str, int] = {}
+        self.left = left
+        self.begins: Classes = ()
+        self.held = False
+        self.part = False
+        self.keeper: Keeper | None = None
+        self.waiting: list[_Part] = []
+        self.left_out: dict[str, None] = {}
+        self.odd: set[str] = set()
+        self.news: list[tuple[str, str, str, int | None]] = []
+        self.around: Around | None = None
+
+    def place(self) -> tuple[str, str, int | None]:
+        """Its name, path and line."""
+        return str(self.element.tag), self.path, self.element.sourceline
+
+    def leave_out(self, name: str) -> None:
+        """A field was met that is not kept."""
+        if name not in self.left_out:
+            self.left_out[name] = None
+            self.around = None
+
+    def report(self, rule: str, message: str, inner: _Frame) -> None:
+        """A child is not as the class has it: reported if an object is met here, once for each name."""
+        tag = str(inner.element.tag)
+        if tag not in self.odd:
+            self.odd.add(tag)
+            self.news.append((rule, message, inner.path, inner.element.sourceline))
+
+
+class Walker:
+    """Gives out the objects asked for.
+
+    Args:
+        parser: a pull parser, as `make_pull_parser` gives it.
+        classes: what is asked for.
+        issues: takes the warnings.
+        limits: bounds the depth.
+        placed: whether what stands around the objects is wanted too; they come as `Placed` then.
+
+    Attributes:
+        parser: the parser.
+        line: the last line that an element outside of objects began on.
+    """
+
+    def __init__(self, parser: Any, classes: Classes, issues: Once, limits: Limits, *, placed: bool) -> None:
+        self.line: int | None = None
+        self.parser = parser
+        self._classes = classes
+        self._issues = issues
+        self._limits = limits
+        self._placed = placed
+        self._declared = Declared(limits, issues.source)
+        self._is_declaring = False
+        self._reader = Reader(issues)
+        self._frames: list[_Frame] = []
+        self._skipping = False  # inside an object in which nothing else is looked for
+        self._below = 0  # open elements below it
+        self._known: dict[tuple[ClassTable | None, str], _Known] = {}
+        self._parts: dict[ClassTable, frozenset[str]] = {}
+        self._leads: dict[ClassTable, bool] = {}
+        self._large: _Frame | None = None  # the outermost part that is open and held for its own sake
+        self._size = 0
+
+    def found(self) -> Iterator[Any]:
+        """The objects that became whole since the last call."""
+        depth = self._limits.max_depth
+        for event, element in self.parser.read_events():
+            if event != "end" and (event != "start" or self._is_declaring):
+                self._is_declaring = event == "start-ns"
+                self._declared.note(event, element)
+                if event != "start":
+                    continue
+            if self._skipping:
+                if event == "start":
+                    self._below += 1
+                    if len(self._frames) + self._below > depth:
+                        raise too_deep(self._limits, self._issues.source, element.sourceline)
+                    continue
+                if self._below:
+                    self._below -= 1
+                    continue
+                self._skipping = False
+            if event == "start":
+                self._start(element)
+            else:
+                yield from self._end()
+
+    def _start(self, element: etree._Element) -> None:
+        if len(self._frames) >= self._limits.max_depth:
+            raise too_deep(self._limits, self._issues.source, element.sourceline)
+        above = self._frames[-1] if self._frames else None
+        if above is None:
+            refuse_dtd(element, self._issues.source)
+        self.line = element.sourceline
+        tag = str(element.tag)
+        known = self._class_of(element, tag, above)
+        frame = _Frame(element, known, above.left if above is not None else self._classes)
+        local = split_clark(tag)[1]
+        if above is None:
+            frame.path = f"/{local}"
+        else:
+            frame.held = above.held
+            count = above.counts[tag] = above.counts.get(tag, 0) + 1
+            frame.path = f"{above.path}/{local}" if count == 1 else f"{above.path}/{local}[{count}]"
+        table = frame.table
+        if table is not None and issubclass(table.cls, frame.left):
+            frame.begins = tuple(cls for cls in frame.left if issubclass(table.cls, cls))
+            frame.left = tuple(cls for cls in frame.left if cls not in frame.begins)
+            frame.held = True
+            self._skipping = not frame.left
+        if self._placed and above is not None:
+            self._place(frame, above, above.table)
+        self._frames.append(frame)
+
+    def _class_of(self, element: etree._Element, tag: str, above: _Frame | None) -> _Known:
+        table = above.table if above is not None else None
+        known = self._known.get((table, tag))
+        if known is None:
+            known = _declared(table, tag)
+            if len(self._known) < _MOST_KNOWN:
+                self._known[table, tag] = known
+        if known.table is None or (text := element.get(XSI_TYPE)) is None:
+            return known
+        derived = Reader(Issues(), scopes=self._reader.scopes).derived(element, text, known.table)
+        return known._replace(table=derived) if derived is not None else known
+
+    def _end(self) -> Iterator[Any]:
+        frame = self._frames.pop()
+        above = self._frames[-1] if self._frames else None
+        held = above is not None and above.held
+        value: Any = None
+        if frame.begins and frame.table is not None:
+            around = tuple([self._around(outer) for outer in self._frames]) if self._placed else ()
+            value = self._object(frame, frame.table, again=held)
+            if value is not None:
+                yield Placed(value, *frame.place(), around) if self._placed else value
+        if frame is self._large:
+            self._large = None
+        if above is not None and frame.part and (value is not None or not frame.begins):
+            above.waiting.append(_Part(frame.element, frame.path, value))
+            if self._issues.told and not held:  # objects were found in it: this is the other reading
+                self._settle(above)
+        elif not held:
+            _forget(frame.element, above)
+
+    def _object(self, frame: _Frame, table: ClassTable, *, again: bool) -> Any:
+        """The object of a frame that has ended, None where it is nil."""
+        if frame.known.nillable and str(frame.element.get(XSI_NIL)).strip() in ("true", "1"):
+            return None
+        self._issues.start_at(frame.element, frame.path)
+        value = decode_root(frame.element, table.cls, self._issues, scopes=self._reader.scopes)
+        self._issues.read(again=again)
+        return value if isinstance(value, frame.begins) else None
+
+    # What stands around an object.
+
+    def _place(self, frame: _Frame, above: _Frame, table: ClassTable | None) -> None:
+        """Settle whether an element may be wanted as a part of the one above."""
+        if self._large is not None:
+            self._size += 1
+            if self._size > LARGEST_PART:
+                self._let_go()
+                frame.held = bool(frame.begins) or above.held
+        if table is None:
+            return
+        tag = str(frame.element.tag)
+        slot = plan_of(table).slots.get(tag)
+        if slot is None:
+            self._foreign(frame, above, table)
+        elif above.counts[tag] > 1 and not slot.many:
+            above.report("repeated", "more than one where one is allowed: objects asked for are taken from it", frame)
+        elif tag not in self._parts_of(table):
+            above.leave_out(slot.name)
+        else:
+            frame.part = True
+            if not frame.held:
+                self._large, self._size = frame, 0
+            frame.held = True
+
+    def _foreign(self, frame: _Frame, above: _Frame, table: ClassTable) -> None:
+        """A child that the class has no field for: a wildcard's, a late member of a substitution group, or unknown."""
+        plan = plan_of(table)
+        tag = str(frame.element.tag)
+        namespace, local = split_clark(tag)
+        wild = next((wild for wild in plan.wildcards if wild.admits(namespace)), None)
+        if wild is not None:
+            above.leave_out(wild.name)
+            return
+        head = plan.head_for(frame.table.cls) if plan.heads and frame.table is not None else None
+        if head is not None:
+            above.leave_out(head.name)
+            return
+        above.report("unknown-element", f"unknown element {local}: objects asked for are taken from it", frame)
+
+    def _let_go(self) -> None:
+        """Stop holding a part that is too large; what is whole of it leaves the tree, objects asked for excepted."""
+        large, self._large = self._large, None
+        at = next(at for at, frame in enumerate(self._frames) if frame is large)
+        above = self._frames[at - 1]
+        above.leave_out(plan_of(above.table).slots[str(self._frames[at].element.tag)].name if above.table else "")
+        self._frames[at].part = False
+        for frame in self._frames[at:]:
+            if frame.begins:
+                return
+            frame.held = False
+            kept = [part.element for part in frame.waiting]
+            for child in frame.element[:-1]:
+                if child not in kept:
+                    frame.element.remove(child)
+        self._issues.read(again=False)
+
+    def _parts_of(self, table: ClassTable) -> frozenset[str]:
+        """The children of a class that are kept to say what stands around an object, by Clark name."""
+        if table not in self._parts:
+            slots = plan_of(table).slots
+            self._parts[table] = frozenset(tag for tag, slot in slots.items() if self._is_part(slot))
+        return self._parts[table]
+
+    def _is_part(self, slot: Slot) -> bool:
+        if slot.many or slot.kind == KEEP:
+            return False
+        if slot.kind != OBJECT or issubclass(slot.target.cls, self._classes):
+            return True
+        return not _is_list(slot.target) and not self._may_hold(slot.target)
+
+    def _may_hold(self, table: ClassTable) -> bool:
+        """Whether the schema has a place for objects asked for somewhere in an element of a class."""
+        if table not in self._leads:
+            seen: set[ClassTable] = set()
+            waiting = [table]
+            while waiting and not any(self._could_be(known) for known in waiting):
+                seen.update(waiting)
+                inner = (slot for known in waiting for slot in plan_of(known).slots.values() if slot.kind == OBJECT)
+                waiting = list({slot.target: None for slot in inner if slot.target not in seen})
+            self._leads[table] = bool(waiting)
+        return self._leads[table]
+
+    def _could_be(self, table: ClassTable) -> bool:
+        return any(issubclass(table.cls, cls) or issubclass(cls, table.cls) for cls in self._classes)
+
+    def _around(self, frame: _Frame) -> Around:
+        if frame.waiting or frame.news or (frame.keeper is None and frame.table is not None):
+            self._settle(frame)
+        if frame.around is None:
+            value = frame.keeper.so_far() if frame.keeper is not None else None
+            frame.around = Around(*frame.place(), value, tuple(frame.left_out))
+        return frame.around
+
+    def _settle(self, frame: _Frame) -> None:
+        """Read what is known of an open element by now, and say what does not fit."""
+        frame.around = None
+        try:
+            self._read_parts(frame)
+        except RecursionError:
+            raise DecodeError("nested too deep", source=self._issues.source, line=frame.element.sourceline) from None
+        if not frame.held:  # else it is read as a whole later, and says it then
+            for news in frame.news:
+                self._issues.tell(*news)
+        frame.news.clear()
+        self._issues.read(again=self._frames[-1].held)
+
+    def _read_parts(self, frame: _Frame) -> None:
+        keeper = frame.keeper
+        if keeper is None and frame.table is not None:
+            keeper = frame.keeper = Keeper(frame.element, plan_of(frame.table), self._reader)
+            self._issues.start_at(frame.element, frame.path)
+            keeper.begin(self._reader.attributes_of(frame.element, but=XSI_TYPE))
+        for element, path, value in frame.waiting:
+            if keeper is not None:
+                self._issues.start_at(element, path)
+                if value is None:
+                    keeper.take(element)
+                else:
+                    keeper.give(element, value)
+            if not frame.held:
+                element.clear(keep_tail=True)
+        frame.waiting.clear()
+
+
+def _declared(table: ClassTable | None, tag: str) -> _Known:
+    """The class that an element has by its place, else by its name."""
+    if tag in _WRAPPERS:
+        return _Known(None)
+    slot = plan_of(table).slots.get(tag) if table is not None else None
+    if slot is not None and slot.kind == OBJECT:
+        return _Known(slot.target, slot.field.nillable)
+    found = find_element(tag, table.module.root if table is not None else None)
+    return _Known(found.__xml__ if found is not None else None)
+
+
+def _is_list(table: ClassTable) -> bool:
+    """Whether a class is nothing but a list; a name, which is one too, is a value."""
+    plan = plan_of(table)
+    only = len(plan.content) == 1 and plan.content[0] in plan.lists
+    return only and not issubclass(table.cls, DistinguishedNameMixin)
+
+
+def _forget(element: etree._Element, above: _Frame | None) -> None:
+    """Let go of an element that was read, and of those before it, so that memory does not grow with the document."""
+    element.clear(keep_tail=False)
+    if above is None:
+        return
+    waiting = [part.element for part in above.waiting] if above.waiting else ()
+    while (before := element.getprevious()) is not None and before not in waiting:
+        above.element.remove(before)
