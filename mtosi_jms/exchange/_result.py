@@ -11,8 +11,8 @@ from typing import Any, Self
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.errors import IncompleteBatchError, MtosiError, MtosiFault, ProtocolError
-from mtosi_jms.exchange._pending import Ticket
-from mtosi_jms.exchange._receiver import ReplyPump
+from mtosi_jms.exchange._pending import PendingExchange
+from mtosi_jms.exchange._receiver import Receiver
 from mtosi_jms.exchange.messages import in_package
 from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
@@ -26,18 +26,20 @@ class BatchCall:
     What nobody refers to any more is given up.
     """
 
-    def __init__(self, pump: ReplyPump, service: ServiceInfo, operation: OperationInfo, options: CallOptions) -> None:
-        self._pump = pump
+    def __init__(
+        self, receiver: Receiver, service: ServiceInfo, operation: OperationInfo, options: CallOptions
+    ) -> None:
+        self._receiver = receiver
         self._service = service
         self._operation = operation
         self._options = options
-        self._ticket: Ticket | None = None
+        self._exchange: PendingExchange | None = None
         self._end: weakref.finalize[..., Any] | None = None
 
-    def _opened(self, ticket: Ticket) -> None:
+    def _opened(self, pending: PendingExchange) -> None:
         """The request was sent."""
-        self._ticket = ticket
-        self._end = weakref.finalize(self, self._pump.drop, ticket)
+        self._exchange = pending
+        self._end = weakref.finalize(self, self._receiver.drop, pending)
         self._end.atexit = False
 
     @contextmanager
@@ -53,13 +55,13 @@ class BatchCall:
             self._give_up()
             raise
 
-    def _heard(self, envelope: Envelope) -> Any:
-        return heard(envelope, self._options, self._service, self._operation)
+    def _decode_response(self, envelope: Envelope) -> Any:
+        return decode_response(envelope, self._options, self._service, self._operation)
 
     @property
     def correlation_id(self) -> str:
         """The request's correlationId; empty as long as it was not sent."""
-        return self._ticket.correlation_id if self._ticket is not None else ""
+        return self._exchange.correlation_id if self._exchange is not None else ""
 
     @property
     def held(self) -> Mapping[int, Any]:
@@ -67,7 +69,7 @@ class BatchCall:
 
         Responses; in place of one that is none, its envelope.
         """
-        held = self._ticket.held if self._ticket is not None else {}
+        held = self._exchange.held if self._exchange is not None else {}
         return {number: self._held(envelope) for number, envelope in held.items()}
 
     def _held(self, envelope: Envelope) -> Any:
@@ -78,19 +80,19 @@ class BatchCall:
 
     @property
     def counts(self) -> Any:
-        """What came so far: replies, released, duplicates, conflicts, strays; None before the request was sent."""
-        exchange: Any = self._ticket.exchange if self._ticket is not None else None
+        """What came so far: replies, released, duplicates, conflicts, orphans; None before the request was sent."""
+        exchange: Any = self._exchange.state if self._exchange is not None else None
         return exchange.counts if exchange is not None else None
 
     def close(self) -> None:
         """Give up what has not come; its replies will be orphans."""
         self._give_up()
-        self._pump.sweep()
+        self._receiver.sweep()
 
     def _give_up(self) -> None:
         """As `close`, without any lock: a coroutine may end in the hands of the garbage collector."""
-        if self._end is not None and self._end.detach() is not None and self._ticket is not None:
-            self._pump.drop(self._ticket)
+        if self._end is not None and self._end.detach() is not None and self._exchange is not None:
+            self._receiver.drop(self._exchange)
 
 
 class Batches(BatchCall, Iterator[Any]):
@@ -102,17 +104,22 @@ class Batches(BatchCall, Iterator[Any]):
     """
 
     def __init__(
-        self, pump: ReplyPump, ticket: Ticket, service: ServiceInfo, operation: OperationInfo, options: CallOptions
+        self,
+        receiver: Receiver,
+        pending: PendingExchange,
+        service: ServiceInfo,
+        operation: OperationInfo,
+        options: CallOptions,
     ) -> None:
-        super().__init__(pump, service, operation, options)
-        self._opened(ticket)
-        self._asked = ticket
+        super().__init__(receiver, service, operation, options)
+        self._opened(pending)
+        self._asked = pending
 
     def __next__(self) -> Any:
         with self._closed_by_errors():
-            envelope = self._pump.next(self._asked)
+            envelope = self._receiver.next(self._asked)
             if envelope is not None:
-                return self._heard(envelope)
+                return self._decode_response(envelope)
         self.close()
         raise StopIteration
 
@@ -125,18 +132,18 @@ class Batches(BatchCall, Iterator[Any]):
         self.close()
 
 
-def only_reply(envelope: Envelope | None, ticket: Ticket) -> Envelope:
+def only_reply(envelope: Envelope | None, pending: PendingExchange) -> Envelope:
     """The one reply of an exchange.
 
     Raises:
         ProtocolError: there is none.
     """
     if envelope is None:
-        raise ProtocolError("the exchange ended without an answer", ticket.correlation_id)
+        raise ProtocolError("the exchange ended without an answer", pending.correlation_id)
     return envelope
 
 
-def heard(envelope: Envelope, options: CallOptions, service: ServiceInfo, operation: OperationInfo) -> Any:
+def decode_response(envelope: Envelope, options: CallOptions, service: ServiceInfo, operation: OperationInfo) -> Any:
     """The response object of a reply whose turn has come; the call's hook sees its envelope first."""
     envelope = in_package(envelope, service.root)
     if options.on_reply is not None:

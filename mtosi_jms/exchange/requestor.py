@@ -1,6 +1,6 @@
 """The requestor: sends requests and hands out replies, one or many, to any number of threads (R3, R4, R6).
 
-It has no thread of its own. Whoever waits for a reply receives for all: one caller at a time pumps the reply
+It has no thread of its own. Whoever waits for a reply receives for all: one caller at a time receives from the reply
 destination and gives each reply to the exchange it belongs to. So nothing is taken from the provider before somebody
 wants it, and a failure surfaces where somebody waits. For callers on event loops there is `Requestor.aio`.
 """
@@ -25,11 +25,10 @@ from mtosi_jms.errors import (
     TransportError,
     UnknownOutcomeError,
 )
-from mtosi_jms.exchange._incoming import Orphans
 from mtosi_jms.exchange._pattern_header import SIMPLE, batch_shape, bulk_shape, has_batches
-from mtosi_jms.exchange._pending import Asked, OpenedExchange, Ticket
-from mtosi_jms.exchange._receiver import ReplyPump
-from mtosi_jms.exchange._result import Batches, bulk_reply, heard, only_reply
+from mtosi_jms.exchange._pending import PendingExchange, PreparedRequest, RequestInfo
+from mtosi_jms.exchange._receiver import Orphans, Receiver
+from mtosi_jms.exchange._result import Batches, bulk_reply, decode_response, only_reply
 from mtosi_jms.exchange.messages import Target, moment, stamped, target_of
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, to_jms
@@ -164,7 +163,7 @@ class Requestor:
             self._receives = [*dict.fromkeys(named + failures)]
             tells = connection.consumers(self._receives[0]) is not None
             self._consumers = connection.consumers if tells else None
-            self._pump = self._make_pump(receiving, self._receives, landing, on_orphan)
+            self._receiver = self._make_pump(receiving, self._receives, landing, on_orphan)
             connection.start()
         except BaseException:
             self._session.close()
@@ -173,8 +172,8 @@ class Requestor:
 
     def _make_pump(
         self, session: Session, destinations: list[Destination], landing: Landing | None, on_orphan: Orphans | None
-    ) -> ReplyPump:
-        return ReplyPump(
+    ) -> Receiver:
+        return Receiver(
             session,
             destinations,
             strategy=_STRATEGIES[self.profile.correlation],
@@ -187,12 +186,12 @@ class Requestor:
     @property
     def orphans(self) -> int:
         """How many replies belonged to no exchange."""
-        return self._pump.orphans
+        return self._receiver.orphans
 
     @property
     def pending(self) -> int:
         """How many exchanges wait for replies."""
-        return self._pump.pending
+        return self._receiver.pending
 
     @property
     def aio(self) -> AsyncRequestor:
@@ -203,7 +202,7 @@ class Requestor:
 
         with self._making:
             if self._aio is None:
-                self._aio = AsyncRequestor(self._pump, self, self.close)
+                self._aio = AsyncRequestor(self._receiver, self, self.close)
             return self._aio
 
     def call(
@@ -225,7 +224,7 @@ class Requestor:
             return None
         opened = self.open_exchange(service, operation, destination, request, SIMPLE, options)
         envelope = self._only_reply(opened)
-        return heard(envelope, options, service, operation)
+        return decode_response(envelope, options, service, operation)
 
     def call_bulk(
         self,
@@ -244,16 +243,16 @@ class Requestor:
         envelope = self._only_reply(
             self.open_exchange(service, operation, destination, request, bulk_shape(operation, terms), options)
         )
-        return bulk_reply(envelope, heard(envelope, options, service, operation), terms)
+        return bulk_reply(envelope, decode_response(envelope, options, service, operation), terms)
 
-    def _only_reply(self, opened: OpenedExchange) -> Envelope:
+    def _only_reply(self, opened: PreparedRequest) -> Envelope:
         """Send a request and wait for its one reply."""
-        ticket = self.send_request(opened)
+        pending = self.send_request(opened)
         try:
-            envelope = self._pump.next(ticket)
+            envelope = self._receiver.next(pending)
         finally:
-            self._pump.close_ticket(ticket)
-        return only_reply(envelope, ticket)
+            self._receiver.close_exchange(pending)
+        return only_reply(envelope, pending)
 
     def call_batches(
         self,
@@ -271,8 +270,8 @@ class Requestor:
             TransportError: the provider failed.
         """
         shape = batch_shape(operation, batch_size)
-        ticket = self.send_request(self.open_exchange(service, operation, destination, request, shape, options))
-        return Batches(self._pump, ticket, service, operation, options)
+        pending = self.send_request(self.open_exchange(service, operation, destination, request, shape, options))
+        return Batches(self._receiver, pending, service, operation, options)
 
     def open_exchange(
         self,
@@ -282,7 +281,7 @@ class Requestor:
         request: XmlObject,
         shape: Mapping[str, Any],
         options: CallOptions,
-    ) -> OpenedExchange:
+    ) -> PreparedRequest:
         """Make a request and open its exchange, without waiting for anything.
 
         `shape` is what the request's header says of the pattern.
@@ -298,58 +297,58 @@ class Requestor:
             message = self._message(header, request, target.options, own_id=own_id)
             identifier = correlation_id(header) or ""
         exchange = self._exchange(identifier, now, options, simple=not has_batches(shape))
-        asked = Asked(operation.name, target.destination, self._receives, self._consumers)
-        ticket = self._pump.open(exchange, asked, service.root, now, own_id=own_id)
-        return OpenedExchange(ticket, target.destination, message)
+        asked = RequestInfo(operation.name, target.destination, self._receives, self._consumers)
+        pending = self._receiver.open(exchange, asked, service.root, now, own_id=own_id)
+        return PreparedRequest(pending, target.destination, message)
 
-    def send_request(self, opened: OpenedExchange) -> Ticket:
+    def send_request(self, opened: PreparedRequest) -> PendingExchange:
         """Send the request of an exchange that was opened, in its time; where that fails, the exchange is closed.
 
         Raises:
             ReplyTimeoutError: its time is over.
             TransportError: the provider failed.
         """
-        ticket = opened.ticket
-        seconds = ticket.time_left(self._clock())
+        pending = opened.pending
+        seconds = pending.time_left(self._clock())
         since = time.monotonic()
         try:
             if seconds == 0:
-                raise ticket.late("the request was not sent: others were before it")
+                raise pending.late("the request was not sent: others were before it")
             sent = self._send(opened.destination, opened.message, seconds)
         except BaseException as error:
             late = None
             if isinstance(error, TransportError) and _is_over(since, seconds, error):
                 doubtful = isinstance(error, UnknownOutcomeError)
                 became = "whether the request was sent is unknown" if doubtful else "the request was not sent"
-                late = ticket.late(f"{became}: {error}")
-            self._pump.close_ticket(ticket)
+                late = pending.late(f"{became}: {error}")
+            self._receiver.close_exchange(pending)
             if late is not None:
                 raise late from error
             raise
-        self._pump.sent(ticket, sent.message_id)
-        return ticket
+        self._receiver.sent(pending, sent.message_id)
+        return pending
 
-    def time_left(self, opened: OpenedExchange) -> float | None:
+    def time_left(self, opened: PreparedRequest) -> float | None:
         """Seconds that sending the request of an exchange may take; None: any number."""
-        return opened.ticket.time_left(self._clock())
+        return opened.pending.time_left(self._clock())
 
-    def too_late(self, opened: OpenedExchange) -> ReplyTimeoutError:
+    def too_late(self, opened: PreparedRequest) -> ReplyTimeoutError:
         """The error of an exchange whose time is over while its request stands in line, or is being sent."""
-        return opened.ticket.late("the request stands in line, or is being sent")
+        return opened.pending.late("the request stands in line, or is being sent")
 
-    def send_request_soon(self, opened: OpenedExchange) -> bool:
+    def send_request_soon(self, opened: PreparedRequest) -> bool:
         """The same without waiting for anything; False: that cannot be, nothing was sent."""
         if not self._sending.acquire(blocking=False):
             return False
         try:
             sent = self._session.send_soon(opened.destination, opened.message, can_wait=self._has_company())
         except BaseException:
-            self._pump.close_ticket(opened.ticket)
+            self._receiver.close_exchange(opened.pending)
             raise
         finally:
             self._sending.release()
         if sent is not None:
-            self._pump.sent(opened.ticket, sent.message_id)
+            self._receiver.sent(opened.pending, sent.message_id)
         return sent is not None
 
     def _target(self, destination: Any, options: CallOptions) -> Target:
@@ -487,7 +486,7 @@ class Requestor:
 
     def _has_company(self) -> bool:
         """Whether so many exchanges are in flight that more is about to be sent, and one write does for several."""
-        return self._pump.in_flight >= _MANY
+        return self._receiver.in_flight >= _MANY
 
     def _send(self, target: Destination, message: JmsMessage, seconds: float | None) -> JmsMessage:
         left = self._take_turn(seconds)
@@ -538,7 +537,7 @@ class Requestor:
 
     def close(self) -> None:
         """Ends the sessions; callers that wait get an IllegalStateError. The connection stays open."""
-        self._pump.close()
+        self._receiver.close()
         self._session.close()
         with self._making:
             if self._aio is not None:

@@ -209,8 +209,8 @@ def test_the_first_reply_is_waited_for_from_when_the_request_was_sent(
 
         monkeypatch.setattr(pair.requestor._session, "send", slow)
         batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
-        ticket: Any = batches._ticket
-        assert ticket.exchange.deadline[0] - ticket.time(clock.now) == 5
+        ticket: Any = batches._exchange
+        assert ticket.state.deadline[0] - ticket.time(clock.now) == 5
         assert sum(1 for _ in batches) == 2
 
 
@@ -226,7 +226,7 @@ def test_what_sending_took_is_not_there_for_the_replies(small_ems: Any, monkeypa
 
         monkeypatch.setattr(pair.requestor._session, "send", slow)
         began = time.monotonic()
-        monkeypatch.setattr(pair.requestor._pump, "_clock", lambda: clock.now + time.monotonic() - began)
+        monkeypatch.setattr(pair.requestor._receiver, "_clock", lambda: clock.now + time.monotonic() - began)
         with pytest.raises(ReplyTimeoutError, match="no reply within 10 s, total clock"):
             pair.stub(ManagedElementRetrieval).get_all_managed_elements(timeout=10)
         assert time.monotonic() - began < 9

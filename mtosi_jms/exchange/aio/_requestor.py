@@ -1,11 +1,11 @@
 """The requestor for coroutines: receives in one thread, and hands over to the loops (R3, R4, R6).
 
 A request is made by the loop, and sent by it where that waits for nothing; otherwise by the requestor's sending thread,
-so that a slow network holds up no loop. Requests go out in the order of the calls. Replies are taken by the pump's
-receiving thread, and wait in the ticket of their exchange, as they do for a blocking caller: nothing reads ahead of
+so that a slow network holds up no loop. Requests go out in the order of the calls. Replies are taken by the receiver's
+receiving thread, and wait in the pending of their exchange, as they do for a blocking caller: nothing reads ahead of
 whoever iterates but the provider. Time-outs are timers of the loop that ask the exchange itself.
 
-Whoever is cancelled drops the ticket, which takes no lock: late replies are orphans from then on.
+Whoever is cancelled drops the pending, which takes no lock: late replies are orphans from then on.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from typing import Any, Final, Protocol, Self
 from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.errors import IllegalStateError, ReplyTimeoutError, TransportError
 from mtosi_jms.exchange._pattern_header import SIMPLE, batch_shape, bulk_shape
-from mtosi_jms.exchange._pending import OpenedExchange, Ticket, reply_of
-from mtosi_jms.exchange._receiver import ReplyPump
-from mtosi_jms.exchange._result import BatchCall, bulk_reply, heard, only_reply
+from mtosi_jms.exchange._pending import PendingExchange, PreparedRequest, reply_of
+from mtosi_jms.exchange._receiver import Receiver
+from mtosi_jms.exchange._result import BatchCall, bulk_reply, decode_response, only_reply
 from mtosi_jms.exchange.aio.worker import Closing, Worker
 from mtosi_jms.patterns import rounded
 from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
@@ -47,15 +47,15 @@ class _Sending(Protocol):
         shape: Mapping[str, Any],
         options: CallOptions,
         /,
-    ) -> OpenedExchange: ...
+    ) -> PreparedRequest: ...
 
-    def send_request(self, opened: OpenedExchange, /) -> Ticket: ...
+    def send_request(self, opened: PreparedRequest, /) -> PendingExchange: ...
 
-    def send_request_soon(self, opened: OpenedExchange, /) -> bool: ...
+    def send_request_soon(self, opened: PreparedRequest, /) -> bool: ...
 
-    def time_left(self, opened: OpenedExchange, /) -> float | None: ...
+    def time_left(self, opened: PreparedRequest, /) -> float | None: ...
 
-    def too_late(self, opened: OpenedExchange, /) -> ReplyTimeoutError: ...
+    def too_late(self, opened: PreparedRequest, /) -> ReplyTimeoutError: ...
 
     def send_one_way(
         self, operation: OperationInfo, destination: Any, request: XmlObject, options: CallOptions, /
@@ -68,14 +68,14 @@ class AsyncRequestor(Closing):
     """A requestor as coroutines see it; made by `Requestor.aio`, and called by `stub.aio`.
 
     Args:
-        pump: of the requestor.
+        receiver: of the requestor.
         sending: opens exchanges and sends their requests, and those that nobody answers.
         close: closes the requestor; blocks.
     """
 
-    def __init__(self, pump: ReplyPump, sending: _Sending, close: Callable[[], None]) -> None:
+    def __init__(self, receiver: Receiver, sending: _Sending, close: Callable[[], None]) -> None:
         super().__init__(close, "the requestor")
-        self._pump = pump
+        self._receiver = receiver
         self._sending = sending
         self._sender = Worker("mtosi-send", "the requestor")
 
@@ -90,7 +90,7 @@ class AsyncRequestor(Closing):
             await self._send_one_way(operation, destination, request, options)
             return None
         make = partial(self._sending.open_exchange, service, operation, destination, request, SIMPLE, options)
-        return heard(await self._only_reply(make), options, service, operation)
+        return decode_response(await self._only_reply(make), options, service, operation)
 
     async def call_bulk(
         self,
@@ -105,26 +105,26 @@ class AsyncRequestor(Closing):
         shape = bulk_shape(operation, terms)
         make = partial(self._sending.open_exchange, service, operation, destination, request, shape, options)
         envelope = await self._only_reply(make)
-        return bulk_reply(envelope, heard(envelope, options, service, operation), terms)
+        return bulk_reply(envelope, decode_response(envelope, options, service, operation), terms)
 
-    async def _only_reply(self, make: Callable[[], OpenedExchange]) -> Envelope:
+    async def _only_reply(self, make: Callable[[], PreparedRequest]) -> Envelope:
         """Send a request and wait for its one reply."""
-        ticket = await self._begun(make)
+        pending = await self._begun(make)
         try:
-            return only_reply(await _next(self._pump, ticket, only=True), ticket)
+            return only_reply(await _next(self._receiver, pending, only=True), pending)
         finally:
-            self._pump.drop(ticket)
+            self._receiver.drop(pending)
 
-    async def _begun(self, make: Callable[[], OpenedExchange]) -> Ticket:
+    async def _begun(self, make: Callable[[], PreparedRequest]) -> PendingExchange:
         """Send a request: at once, unless that might wait for something or would overtake another one."""
         opened = make()
         try:
             if not (self._sender.is_idle and self._sending.send_request_soon(opened)):
                 await self._sent(opened)
         except BaseException:
-            self._pump.drop(opened.ticket)
+            self._receiver.drop(opened.pending)
             raise
-        return opened.ticket
+        return opened.pending
 
     async def _send_one_way(
         self, operation: OperationInfo, destination: Any, request: XmlObject, options: CallOptions
@@ -142,7 +142,7 @@ class AsyncRequestor(Closing):
                 f"{operation.name} to {destination}: {within}: it stands in line, or is being sent"
             ) from None
 
-    async def _sent(self, opened: OpenedExchange) -> None:
+    async def _sent(self, opened: PreparedRequest) -> None:
         """Have a request sent by the thread, after those that wait there, as long as its time is not over."""
         left = self._sending.time_left(opened)
         limit = asyncio.timeout(left and left + _GRACE)
@@ -170,7 +170,7 @@ class AsyncRequestor(Closing):
         """
         shape = batch_shape(operation, batch_size)
         make = partial(self._sending.open_exchange, service, operation, destination, request, shape, options)
-        return AsyncBatches(self._pump, partial(self._begun, make), service, operation, options)
+        return AsyncBatches(self._receiver, partial(self._begun, make), service, operation, options)
 
     async def close(self) -> None:
         """Close the requestor; callers that wait get an IllegalStateError. The connection stays open."""
@@ -191,13 +191,13 @@ class AsyncBatches(BatchCall, AsyncIterator[Any]):
 
     def __init__(
         self,
-        pump: ReplyPump,
-        send: Callable[[], Awaitable[Ticket]],
+        receiver: Receiver,
+        send: Callable[[], Awaitable[PendingExchange]],
         service: ServiceInfo,
         operation: OperationInfo,
         options: CallOptions,
     ) -> None:
-        super().__init__(pump, service, operation, options)
+        super().__init__(receiver, service, operation, options)
         self._send = send
         self._begun = False
         self._ended = False
@@ -205,23 +205,23 @@ class AsyncBatches(BatchCall, AsyncIterator[Any]):
     async def __anext__(self) -> Any:
         with self._closed_by_errors():
             await self._begin()
-            envelope = None if self._ticket is None else await _next(self._pump, self._ticket)
+            envelope = None if self._exchange is None else await _next(self._receiver, self._exchange)
             if envelope is not None:
-                return self._heard(envelope)
+                return self._decode_response(envelope)
         self.close()
         raise StopAsyncIteration
 
     async def _begin(self) -> None:
         """Send the request, once, and not if it was given up before."""
-        if self._ticket is not None or self._ended:
+        if self._exchange is not None or self._ended:
             return
         if self._begun:
             raise IllegalStateError("another task sends this request")
         self._begun = True
         self._opened(await self._send())
 
-    def _opened(self, ticket: Ticket) -> None:
-        super()._opened(ticket)
+    def _opened(self, pending: PendingExchange) -> None:
+        super()._opened(pending)
         if self._ended:  # closed while the request was sent
             self._give_up()
 
@@ -240,7 +240,7 @@ class AsyncBatches(BatchCall, AsyncIterator[Any]):
         self.close()
 
 
-class _Chime:
+class _LoopWaker:
     """Wakes coroutines of one loop from any thread, several at a time: a loop is woken through a socket, which costs.
 
     It keeps neither loop nor coroutines alive: a loop may be gone without a word.
@@ -248,77 +248,77 @@ class _Chime:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop: Final = weakref.ref(loop)
-        self._due: deque[weakref.ref[_Bell]] = deque()
+        self._due: deque[weakref.ref[_LoopEvent]] = deque()
         self._called = False
 
-    def ring(self, bell: weakref.ref[_Bell]) -> None:
-        """Have a bell ring soon."""
-        self._due.append(bell)
+    def wake(self, event: weakref.ref[_LoopEvent]) -> None:
+        """Have a event ring soon."""
+        self._due.append(event)
         loop = self._loop()
         if self._called or loop is None:
             return
         self._called = True
         with contextlib.suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(self._ring_all)
+            loop.call_soon_threadsafe(self._wake_all)
 
-    def _ring_all(self) -> None:
+    def _wake_all(self) -> None:
         self._called = False  # what comes from now on is for the next call, if not for this one
         while self._due:
-            bell = self._due.popleft()()
-            if bell is not None:
-                bell.over()
+            event = self._due.popleft()()
+            if event is not None:
+                event.over()
 
 
-_CHIMES: Final[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Chime]] = weakref.WeakKeyDictionary()
+_WAKERS: Final[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopWaker]] = weakref.WeakKeyDictionary()
 
 
-class _Bell:
+class _LoopEvent:
     """Wakes one coroutine, from any thread."""
 
     def __init__(self) -> None:
         self._loop: Final = asyncio.get_running_loop()
-        self._rung: asyncio.Future[None] | None = None
+        self._done: asyncio.Future[None] | None = None
 
-    def cord(self) -> Callable[[], None]:
+    def setter(self) -> Callable[[], None]:
         """What to pull for it to ring."""
-        chime = _CHIMES.get(self._loop)
-        if chime is None:
-            chime = _CHIMES[self._loop] = _Chime(self._loop)
-        return partial(chime.ring, weakref.ref(self))
+        waker = _WAKERS.get(self._loop)
+        if waker is None:
+            waker = _WAKERS[self._loop] = _LoopWaker(self._loop)
+        return partial(waker.wake, weakref.ref(self))
 
     def over(self) -> None:
         """End the waiting."""
-        if self._rung is not None and not self._rung.done():
-            self._rung.set_result(None)
+        if self._done is not None and not self._done.done():
+            self._done.set_result(None)
 
     async def wait(self, seconds: float | None) -> None:
         """Until it rings, or the time is over."""
-        self._rung = self._loop.create_future()
+        self._done = self._loop.create_future()
         timer = self._loop.call_later(seconds, self.over) if seconds is not None else None
         try:
-            await self._rung
+            await self._done
         finally:
             if timer is not None:
                 timer.cancel()
 
 
-async def _next(pump: ReplyPump, ticket: Ticket, *, only: bool = False) -> Envelope | None:
-    """The next reply of an exchange when its turn has come, None at the end; see `ReplyPump.next`.
+async def _next(receiver: Receiver, pending: PendingExchange, *, only: bool = False) -> Envelope | None:
+    """The next reply of an exchange when its turn has come, None at the end; see `Receiver.next`.
 
     Args:
-        pump: gives it.
-        ticket: of the exchange.
-        only: no other one is asked for; the caller drops the ticket.
+        receiver: gives it.
+        pending: of the exchange.
+        only: no other one is asked for; the caller drops the pending.
     """
-    bell = _Bell()
-    action, left = pump.listen(ticket, bell.cord())
+    event = _LoopEvent()
+    action, left = receiver.listen(pending, event.setter())
     try:
         while action is None:
-            await bell.wait(left)
-            action = pump.end_of(ticket) if only else None
+            await event.wait(left)
+            action = receiver.end_of(pending) if only else None
             if action is None:
-                action, left = pump.taken(ticket)
+                action, left = receiver.taken(pending)
     except BaseException:  # cancelled, closed, or the loop is gone and the garbage collector is here
-        pump.drop(ticket)
+        receiver.drop(pending)
         raise
-    return reply_of(action, ticket)
+    return reply_of(action, pending)

@@ -135,7 +135,7 @@ def test_cancelling_gives_the_rest_up(run: Any, until: Any, small_ems: Any, stag
         pair.scripted.send(asked.replies([small_ems(3)])[:1])
         await got.wait()
         if stage == "waiting":
-            await until(lambda: pair.requestor._pump._listening)
+            await until(lambda: pair.requestor._receiver._listening)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
@@ -196,7 +196,7 @@ def test_closed_by_another_task_while_one_waits(run: Any, until: Any) -> None:
     async def ask(pair: Any) -> None:
         found = batches(pair)
         asking = asyncio.create_task(every(found))
-        await until(lambda: pair.requestor._pump._listening)
+        await until(lambda: pair.requestor._receiver._listening)
         found.close()
         assert await asking == []
 
@@ -207,7 +207,7 @@ def test_closed_by_another_task_while_one_waits(run: Any, until: Any) -> None:
 def test_a_requestor_that_is_closed_ends_the_iteration(run: Any, until: Any) -> None:
     async def ask(pair: Any) -> None:
         asking = asyncio.create_task(every(batches(pair)))
-        await until(lambda: pair.requestor._pump._listening)
+        await until(lambda: pair.requestor._receiver._listening)
         pair.requestor.close()
         with pytest.raises(IllegalStateError):
             await asking

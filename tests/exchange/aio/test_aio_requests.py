@@ -221,7 +221,7 @@ def test_whoever_stops_waiting_leaves_an_orphan(run: Any, until: Any, small_ems:
         if how == "cancel":
             task = asyncio.create_task(call(me_ref=ne1))
             asked = await asyncio.to_thread(pair.scripted.take)
-            await until(lambda: pair.requestor._pump._listening)
+            await until(lambda: pair.requestor._receiver._listening)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
@@ -396,7 +396,7 @@ def test_a_loop_that_is_closed_under_its_tasks_leaves_nothing(small_ems: Any, ne
         loop = asyncio.new_event_loop()
         task: Any = loop.create_task(stub(pair).aio.get_managed_element(me_ref=ne1))
         task._log_destroy_pending = False
-        while not pair.requestor._pump._listening:
+        while not pair.requestor._receiver._listening:
             loop.run_until_complete(asyncio.sleep(0))
         loop.close()
         del task
