@@ -241,8 +241,8 @@ def test_call_options_are_honoured(mtosi_exchange: Any, ne1: Any) -> None:
         ({"priority": -1}, HeaderError, "priority"),
         ({"header": {"nonsense": 1}}, ConfigError, "nonsense"),
         ({"header": {"msg_type": None}}, HeaderError, "msgType"),
-        ({"time_to_live": -1}, ConfigError, "time to live"),
-        ({"timeout": -1}, ConfigError, "limit"),
+        ({"time_to_live": -1}, ConfigError, "time_to_live"),
+        ({"timeout": -1}, ConfigError, "timeout"),
         ({"gap_timeout": 0}, ConfigError, "gap"),
     ],
 )

@@ -297,7 +297,7 @@ def test_a_reply_that_is_there_before_the_message_id_is_known(monkeypatch: pytes
     """O13d: a fault that pairs by message id alone may overtake the return of `send`."""
     with exchange() as pair:
         stub = pair.stub(ManagedElementRetrieval)
-        session = pair.requestor._session
+        session = pair.requestor._writer.session
         send = session.send
 
         def slow(destination: Any, message: Any) -> Any:

@@ -14,54 +14,27 @@ import asyncio
 import contextlib
 import weakref
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.errors import IllegalStateError, ReplyTimeoutError, TransportError
-from mtosi_jms.exchange._pattern_header import SIMPLE, batch_shape, bulk_shape
+from mtosi_jms.exchange._pattern_header import SIMPLE, batch_pattern, bulk_pattern
 from mtosi_jms.exchange._pending import PendingExchange, PreparedRequest, reply_of
 from mtosi_jms.exchange._receiver import Receiver
+from mtosi_jms.exchange._request_writer import RequestWriter
 from mtosi_jms.exchange._result import BatchCall, bulk_reply, decode_response, only_reply
 from mtosi_jms.exchange.aio.worker import Closing, Worker
 from mtosi_jms.patterns import rounded
-from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
+from mtosi_jms.service import Call
 from mtosi_jms.soap import Envelope
-from mtosi_jms.xmlbind import XmlObject
+from mtosi_jms.xmlbind import RawXml, XmlObject
 
 _GRACE: Final = 0.05
 """Seconds by which a loop waits longer than the thread that sends for it, which knows more of what keeps it."""
-
-
-class _Sending(Protocol):
-    """What is needed of the blocking requestor to send requests."""
-
-    def open_exchange(
-        self,
-        service: ServiceInfo,
-        operation: OperationInfo,
-        destination: Any,
-        request: XmlObject,
-        shape: Mapping[str, Any],
-        options: CallOptions,
-        /,
-    ) -> PreparedRequest: ...
-
-    def send_request(self, opened: PreparedRequest, /) -> PendingExchange: ...
-
-    def send_request_soon(self, opened: PreparedRequest, /) -> bool: ...
-
-    def time_left(self, opened: PreparedRequest, /) -> float | None: ...
-
-    def too_late(self, opened: PreparedRequest, /) -> ReplyTimeoutError: ...
-
-    def send_one_way(
-        self, operation: OperationInfo, destination: Any, request: XmlObject, options: CallOptions, /
-    ) -> None: ...
-
-    def seconds_of(self, options: CallOptions, /) -> float | None: ...
 
 
 class AsyncRequestor(Closing):
@@ -69,108 +42,114 @@ class AsyncRequestor(Closing):
 
     Args:
         receiver: of the requestor.
-        sending: opens exchanges and sends their requests, and those that nobody answers.
+        writer: makes and sends its requests.
         close: closes the requestor; blocks.
     """
 
-    def __init__(self, receiver: Receiver, sending: _Sending, close: Callable[[], None]) -> None:
+    def __init__(self, receiver: Receiver, writer: RequestWriter, close: Callable[[], None]) -> None:
         super().__init__(close, "the requestor")
         self._receiver = receiver
-        self._sending = sending
+        self._writer = writer
         self._sender = Worker("mtosi-send", "the requestor")
 
-    async def call(
-        self, service: ServiceInfo, operation: OperationInfo, destination: Any, request: XmlObject, options: CallOptions
-    ) -> Any:
+    async def call(self, call: Call) -> XmlObject | RawXml | None:
         """Carry out one call in the pattern SimpleResponse; see `Requestor.call` for what is raised.
 
         When it is cancelled before the request is sent, the request is not sent. Otherwise a reply is an orphan.
         """
-        if operation.mep == "one-way":
-            await self._send_one_way(operation, destination, request, options)
+        if call.operation.mep == "one-way":
+            await self._send_one_way(call)
             return None
-        make = partial(self._sending.open_exchange, service, operation, destination, request, SIMPLE, options)
-        return decode_response(await self._only_reply(make), options, service, operation)
+        return decode_response(await self._only_reply(self._writer.prepare(call, SIMPLE)), call)
 
-    async def call_bulk(
-        self,
-        service: ServiceInfo,
-        operation: OperationInfo,
-        destination: Any,
-        request: XmlObject,
-        terms: BulkTerms,
-        options: CallOptions,
-    ) -> BulkReply[Any]:
+    async def call_bulk(self, call: Call, terms: BulkTerms) -> BulkReply[Any]:
         """Carry out one call in the pattern BulkResponse; see `Requestor.call_bulk` for what is raised."""
-        shape = bulk_shape(operation, terms)
-        make = partial(self._sending.open_exchange, service, operation, destination, request, shape, options)
-        envelope = await self._only_reply(make)
-        return bulk_reply(envelope, decode_response(envelope, options, service, operation), terms)
+        envelope = await self._only_reply(self._writer.prepare(call, bulk_pattern(call.operation, terms)))
+        return bulk_reply(envelope, decode_response(envelope, call), terms)
 
-    async def _only_reply(self, make: Callable[[], PreparedRequest]) -> Envelope:
+    def call_batches(self, call: Call, batch_size: int) -> AsyncBatches:
+        """One call in the pattern MultipleBatchResponse; see `Requestor.call_batches` for what is raised.
+
+        The request is sent before this returns, or stands in line to be sent; then its failure is raised by the first
+        batch that is waited for.
+        """
+        prepared = self._writer.prepare(call, batch_pattern(call.operation, batch_size))
+        return AsyncBatches(self, prepared, call)
+
+    async def _only_reply(self, prepared: PreparedRequest) -> Envelope:
         """Send a request and wait for its one reply."""
-        pending = await self._begun(make)
+        pending = prepared.pending
         try:
-            return only_reply(await _next(self._receiver, pending, only=True), pending)
+            sending = self.begin(prepared)
+            if sending is not None:
+                await self.wait_sent(prepared, sending)
+            return only_reply(await self.next(pending, only=True), pending)
         finally:
             self._receiver.drop(pending)
 
-    async def _begun(self, make: Callable[[], PreparedRequest]) -> PendingExchange:
-        """Send a request: at once, unless that might wait for something or would overtake another one."""
-        opened = make()
-        try:
-            if not (self._sender.is_idle and self._sending.send_request_soon(opened)):
-                await self._sent(opened)
-        except BaseException:
-            self._receiver.drop(opened.pending)
-            raise
-        return opened.pending
+    def begin(self, prepared: PreparedRequest) -> Future[PendingExchange] | None:
+        """Send a request: at once, unless that might wait for something or would overtake another one.
 
-    async def _send_one_way(
-        self, operation: OperationInfo, destination: Any, request: XmlObject, options: CallOptions
-    ) -> None:
-        seconds = self._sending.seconds_of(options)
+        Returns:
+            None where it was sent, else the sending thread's outcome.
+        """
+        try:
+            if self._sender.is_idle and self._writer.send_soon(prepared):
+                return None
+            return self._sender.submit(partial(self._writer.send, prepared))
+        except BaseException:
+            self._receiver.drop(prepared.pending)
+            raise
+
+    async def wait_sent(self, prepared: PreparedRequest, sending: Future[PendingExchange]) -> None:
+        """Wait for the thread to have sent a request, as long as its time is not over."""
+        left = self._writer.time_left(prepared)
+        limit = asyncio.timeout(left and left + _GRACE)
+        try:
+            async with limit:
+                await asyncio.wrap_future(sending)
+        except TimeoutError as error:
+            if isinstance(error, ReplyTimeoutError) or not limit.expired():
+                raise
+            raise prepared.pending.late("the request stands in line, or is being sent") from None
+
+    async def _send_one_way(self, call: Call) -> None:
+        seconds = self._writer.seconds_of(call.options)
         limit = asyncio.timeout(seconds and seconds + _GRACE)
         try:
             async with limit:
-                await self._sender.run(partial(self._sending.send_one_way, operation, destination, request, options))
+                await self._sender.run(partial(self._writer.send_one_way, call))
         except TimeoutError:
             if not limit.expired():
                 raise
             within = f"not sent within {rounded(seconds or 0)} s"
-            raise TransportError(
-                f"{operation.name} to {destination}: {within}: it stands in line, or is being sent"
-            ) from None
+            what = f"{call.operation.name} to {call.destination}: {within}: it stands in line, or is being sent"
+            raise TransportError(what) from None
 
-    async def _sent(self, opened: PreparedRequest) -> None:
-        """Have a request sent by the thread, after those that wait there, as long as its time is not over."""
-        left = self._sending.time_left(opened)
-        limit = asyncio.timeout(left and left + _GRACE)
-        try:
-            async with limit:
-                await self._sender.run(partial(self._sending.send_request, opened))
-        except TimeoutError as error:
-            if isinstance(error, ReplyTimeoutError) or not limit.expired():
-                raise
-            raise self._sending.too_late(opened) from None
+    async def next(self, pending: PendingExchange, *, only: bool = False) -> Envelope | None:
+        """The next reply of an exchange when its turn has come, None at the end; see `Receiver.next`.
 
-    def call_batches(
-        self,
-        service: ServiceInfo,
-        operation: OperationInfo,
-        destination: Any,
-        request: XmlObject,
-        batch_size: int,
-        options: CallOptions,
-    ) -> AsyncBatches:
-        """One call in the pattern MultipleBatchResponse; the request is sent when the first batch is waited for.
-
-        Raises:
-            ConfigError: the operation has no response.
+        Args:
+            pending: the exchange.
+            only: no other one is asked for; the caller drops the exchange.
         """
-        shape = batch_shape(operation, batch_size)
-        make = partial(self._sending.open_exchange, service, operation, destination, request, shape, options)
-        return AsyncBatches(self._receiver, partial(self._begun, make), service, operation, options)
+        receiver, event = self._receiver, _LoopEvent()
+        action, left = receiver.listen(pending, event.setter())
+        try:
+            while action is None:
+                await event.wait(left)
+                action = receiver.end_of(pending) if only else None
+                if action is None:
+                    action, left = receiver.taken(pending)
+        except BaseException:  # cancelled, closed, or the loop is gone and the garbage collector is here
+            receiver.drop(pending)
+            raise
+        return reply_of(action, pending)
+
+    @property
+    def receiver(self) -> Receiver:
+        """The requestor's receiver."""
+        return self._receiver
 
     async def close(self) -> None:
         """Close the requestor; callers that wait get an IllegalStateError. The connection stays open."""
@@ -184,54 +163,50 @@ class AsyncRequestor(Closing):
 class AsyncBatches(BatchCall, AsyncIterator[Any]):
     """The responses of one MultipleBatchResponse call: in order, each once, as soon as order allows.
 
-    The request is sent when the first batch is waited for, or by `async with`. Iteration raises what `Batches` raises.
-    It is for one task at a time. What ends early, by an error or by cancellation, is given up; so is what nobody
-    refers to any more.
+    Iteration raises what `Batches` raises. It is for one task at a time. What ends early, by an error or by
+    cancellation, is given up; so is what nobody refers to any more.
     """
 
-    def __init__(
-        self,
-        receiver: Receiver,
-        send: Callable[[], Awaitable[PendingExchange]],
-        service: ServiceInfo,
-        operation: OperationInfo,
-        options: CallOptions,
-    ) -> None:
-        super().__init__(receiver, service, operation, options)
-        self._send = send
-        self._begun = False
+    def __init__(self, requestor: AsyncRequestor, prepared: PreparedRequest, call: Call) -> None:
+        super().__init__(requestor.receiver, call)
+        self._requestor = requestor
+        self._prepared = prepared
+        self._sending = requestor.begin(prepared)
+        self._waits = False
         self._ended = False
+        self._opened(prepared.pending)
 
     async def __anext__(self) -> Any:
         with self._closed_by_errors():
-            await self._begin()
-            envelope = None if self._exchange is None else await _next(self._receiver, self._exchange)
+            await self._sent()
+            envelope = await self._next()
             if envelope is not None:
                 return self._decode_response(envelope)
         self.close()
         raise StopAsyncIteration
 
-    async def _begin(self) -> None:
-        """Send the request, once, and not if it was given up before."""
-        if self._exchange is not None or self._ended:
-            return
-        if self._begun:
-            raise IllegalStateError("another task sends this request")
-        self._begun = True
-        self._opened(await self._send())
+    async def _next(self) -> Envelope | None:
+        return None if self._ended else await self._requestor.next(self._prepared.pending)
 
-    def _opened(self, pending: PendingExchange) -> None:
-        super()._opened(pending)
-        if self._ended:  # closed while the request was sent
-            self._give_up()
+    async def _sent(self) -> None:
+        """Wait until the request is sent."""
+        if self._sending is None or self._ended:
+            return
+        if self._waits:
+            raise IllegalStateError("another task waits for this request to be sent")
+        self._waits = True
+        await self._requestor.wait_sent(self._prepared, self._sending)
+        self._sending = None
 
     def _give_up(self) -> None:
         self._ended = True
+        if self._sending is not None:
+            self._sending.cancel()
         super()._give_up()
 
     async def __aenter__(self) -> Self:
         with self._closed_by_errors():
-            await self._begin()
+            await self._sent()
         return self
 
     async def __aexit__(
@@ -300,25 +275,3 @@ class _LoopEvent:
         finally:
             if timer is not None:
                 timer.cancel()
-
-
-async def _next(receiver: Receiver, pending: PendingExchange, *, only: bool = False) -> Envelope | None:
-    """The next reply of an exchange when its turn has come, None at the end; see `Receiver.next`.
-
-    Args:
-        receiver: gives it.
-        pending: of the exchange.
-        only: no other one is asked for; the caller drops the pending.
-    """
-    event = _LoopEvent()
-    action, left = receiver.listen(pending, event.setter())
-    try:
-        while action is None:
-            await event.wait(left)
-            action = receiver.end_of(pending) if only else None
-            if action is None:
-                action, left = receiver.taken(pending)
-    except BaseException:  # cancelled, closed, or the loop is gone and the garbage collector is here
-        receiver.drop(pending)
-        raise
-    return reply_of(action, pending)
