@@ -315,7 +315,7 @@ def test_the_receiving_thread_ends_when_nobody_listens(
     run: Any, small_ems: Any, ne1: Any, monkeypatch: pytest.MonkeyPatch, patience: float
 ) -> None:
     monkeypatch.setattr("mtosi_jms.exchange._receiver._STAY", 0.01)
-    monkeypatch.setattr("mtosi_jms.exchange.aio.worker._STAY", 0.01)
+    monkeypatch.setattr("mtosi_jms.exchange.worker._STAY", 0.01)
     with exchange([small_ems()]) as pair:
         for _ in range(3):  # and another one begins
             assert run(stub(pair).aio.get_managed_element(me_ref=ne1)).me is not None

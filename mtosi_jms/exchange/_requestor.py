@@ -33,7 +33,7 @@ from mtosi_jms.transport.dropping import close_aside, is_open
 from mtosi_jms.xmlbind import RawXml, XmlObject
 
 if TYPE_CHECKING:
-    from mtosi_jms.exchange.aio._requestor import AsyncRequestor
+    from mtosi_jms.exchange._aio_requestor import AsyncRequestor
 
 __all__ = ["Requestor"]
 
@@ -162,7 +162,7 @@ class Requestor:
         """The same requestor for coroutines; blocking callers and any number of event loops may share it."""
         if self._aio is not None:
             return self._aio
-        from mtosi_jms.exchange.aio._requestor import AsyncRequestor  # asyncio is not there for who does not use it
+        from mtosi_jms.exchange._aio_requestor import AsyncRequestor  # asyncio is not there for who does not use it
 
         with self._making:
             if self._aio is None:

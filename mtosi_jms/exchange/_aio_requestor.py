@@ -27,7 +27,7 @@ from mtosi_jms.exchange._pending import PendingExchange, PreparedRequest, reply_
 from mtosi_jms.exchange._receiver import Receiver
 from mtosi_jms.exchange._request_writer import RequestWriter
 from mtosi_jms.exchange._result import BatchCall, bulk_reply, decode_response, only_reply
-from mtosi_jms.exchange.aio.worker import Closing, Worker
+from mtosi_jms.exchange.worker import Closing, Worker
 from mtosi_jms.patterns import rounded
 from mtosi_jms.service import Call
 from mtosi_jms.soap import Envelope
