@@ -33,7 +33,7 @@ from mtosi_jms.service import Call
 from mtosi_jms.soap import Envelope
 from mtosi_jms.xmlbind import RawXml, XmlObject
 
-_GRACE: Final = 0.05
+_GRACE: Final = 0.2
 """Seconds by which a loop waits longer than the thread that sends for it, which knows more of what keeps it."""
 
 

@@ -353,17 +353,14 @@ class Supplier:
             self._tell("a request that cannot be read", error)
             if kind not in (*NO_REQUEST, "NOTIFICATION"):
                 why = f"the request cannot be read: {getattr(error, 'message', error)}"
-                send_all(dispatcher.refuse(why, complete=writer.complete), writer.send)
+                send_all(dispatcher.refuse(why, address=writer), writer.send)
             return
         writer.request = request = envelope.header or Header()
         if kind in NO_REQUEST and header_text(request, "msgType") is None:
             what = f"a message of type {kind} came where requests are expected"
             self._tell("a message that is no request", ProtocolError(what, correlation_id(request) or ""))
             return
-        operation = dispatcher.operation_of(envelope)
-        if operation is not None and operation.mep != "one-way":
-            writer.admit()
-        send_all(dispatcher.dispatch(envelope, message=message, complete=writer.complete), writer.send)
+        send_all(dispatcher.dispatch(envelope, message=message, address=writer), writer.send)
 
 
 def _answer_all(weak: weakref.ref[Supplier], session: Session, consumer: Consumer | InboxReceiver) -> None:

@@ -315,7 +315,9 @@ class BoundOperation(Generic[Request, Response]):
                 what = f"give a {cls.__name__} or its fields by name, not {type(request).__name__}"
                 raise ConfigError(f"{self.info.python_name}: {what}")
             return request
-        named: dict[str, Any] = {name: _as_name(cls, name, value) for name, value in given.items()}
+        named: dict[str, Any] = {
+            name: _as_name(cls, name, value) if isinstance(value, str) else value for name, value in given.items()
+        }
         try:
             return cls(**named)
         except TypeError as error:
@@ -393,10 +395,8 @@ class BoundOperation(Generic[Request, Response]):
         return self._caller.call_bulk(self._call(request, fields, CallOptions.of(options, timeout)), terms)
 
 
-def _as_name(cls: type[XmlObject], field: str, value: object) -> object:
+def _as_name(cls: type[XmlObject], field: str, value: str) -> object:
     """A name for its text form, where a field holds names."""
-    if not isinstance(value, str):
-        return value
     found = next((one for one in cls.__xml__.fields if one.name == field), None)
     if found is None or found.kind != "element" or not isinstance(found.type, str):
         return value
