@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.errors import ConfigError, HeaderError
@@ -186,7 +186,7 @@ class Requestor:
             return None
         return decode_response(self._only_reply(self._writer.prepare(call, SIMPLE)), call)
 
-    def call_bulk(self, call: Call, terms: BulkTerms) -> BulkReply[Any]:
+    def call_bulk(self, call: Call, terms: BulkTerms) -> BulkReply[XmlObject]:
         """Carry out one call in the pattern BulkResponse: one reply, the data in a file (C18). Experimental.
 
         Raises:
