@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mtosi_jms.notifications import Publisher, Subscriber
     from mtosi_jms.patterns import Limits
     from mtosi_jms.service import CallOptions
-    from mtosi_jms.spool._landing import DurableLanding
+    from mtosi_jms.spool import DurableLanding
     from mtosi_jms.transport import connect
 
 __all__ = [

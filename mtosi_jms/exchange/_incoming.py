@@ -29,7 +29,7 @@ from mtosi_jms.patterns import (
     Strategy,
 )
 from mtosi_jms.patterns import Orphan as LateReply
-from mtosi_jms.spool.journal import Landing
+from mtosi_jms.spool import Landing
 from mtosi_jms.transport import Delivery, Session, redeliver
 
 log = logging.getLogger(__name__)

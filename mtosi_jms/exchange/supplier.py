@@ -48,7 +48,7 @@ from mtosi_jms.jms.binding import DEFAULT_PROFILE, from_jms
 from mtosi_jms.patterns import CommunicationPattern, cut_batches, parse_pattern
 from mtosi_jms.service import OperationInfo, RequestContext, SupplierBase
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
-from mtosi_jms.spool.journal import InboxReceiver, IncomingJournal, give_back, handed_out
+from mtosi_jms.spool import InboxReceiver, IncomingJournal, give_back, handed_out
 from mtosi_jms.transport import Connection, Consumer, Delivery, Session, redeliver
 from mtosi_jms.transport.dropping import dropped, is_open
 

@@ -22,13 +22,13 @@ from mtosi_jms.runtime._parking import parked
 from mtosi_jms.runtime._record import Record
 from mtosi_jms.runtime._rules import RuntimeRules
 from mtosi_jms.runtime._workers import Workers
-from mtosi_jms.spool.journal import (
+from mtosi_jms.spool import (
     CONFLICT,
     InboxDelivery,
     InboxReceiver,
     IncomingJournal,
-    doubt,
     give_back,
+    mark_in_doubt,
     park,
     retry,
 )
@@ -216,7 +216,7 @@ class Receiver:
             return
         if error is not None:
             self._record.failed(task, error)
-            if isinstance(error, HandlerTimeoutError) and doubt(task.delivery):  # it may do its work yet
+            if isinstance(error, HandlerTimeoutError) and mark_in_doubt(task.delivery):  # it may do its work yet
                 self._workers.finish(task)
                 return
             again = task.failures < self._rules.attempts

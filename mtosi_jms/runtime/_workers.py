@@ -17,7 +17,7 @@ from collections.abc import Callable
 from mtosi_jms.errors import HandlerTimeoutError, IllegalStateError, MtosiError
 from mtosi_jms.runtime._handlers import Handler
 from mtosi_jms.runtime._lanes import Lanes, Task
-from mtosi_jms.spool.journal import begin
+from mtosi_jms.spool import begin
 from mtosi_jms.transport import Session
 
 log = logging.getLogger(__name__)

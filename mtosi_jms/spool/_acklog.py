@@ -10,10 +10,10 @@ import json
 import os
 import threading
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
 
 from mtosi_jms.errors import SpoolError
-from mtosi_jms.spool._files import make_folder, reporting, sync_folder, write_all
+from mtosi_jms.spool._files import Closing, make_folder, reporting, sync_folder, write_all
 
 _CHUNK: Final = 65_536
 _KINDS: Final = ((str,), (str, type(None)), (int, type(None)), (str,))
@@ -35,7 +35,7 @@ class Acknowledgement(NamedTuple):
     sha256: str
 
 
-class AckLog:
+class AckLog(Closing):
     """Appends to an acknowledgement log; any number of threads may share one, processes may not.
 
     Args:
@@ -80,12 +80,6 @@ class AckLog:
             if self._descriptor >= 0:
                 os.close(self._descriptor)
                 self._descriptor = -1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def read_acknowledgements(path: str | os.PathLike[str]) -> list[Acknowledgement]:

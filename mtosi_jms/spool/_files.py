@@ -6,8 +6,23 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Self
 
 from mtosi_jms.errors import SpoolError
+
+
+class Closing:
+    """Closes itself at the end of a `with` block."""
+
+    def close(self) -> None:
+        """Release what is held; may be called again."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 @contextmanager

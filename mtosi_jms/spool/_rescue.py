@@ -74,7 +74,7 @@ class Verification(NamedTuple):
 
 
 def verify_folder(folder: str | os.PathLike[str]) -> Verification:
-    """Compares all with its checksums. What is not as it was stored is set aside; a damaged database is rescued.
+    """Checks all messages by their checksums: damaged ones are dead then. Rescues a damaged database.
 
     Args:
         folder: of an outbox or inbox; processes may have it open.
@@ -214,7 +214,7 @@ class _Salvage:
             for row in _rows(old, keys):
                 self._take(new, row)
             for row in self._damaged:  # last of all, so that a damaged key is not in the way of a whole one
-                self._set_aside(new, row)
+                self._add_damaged(new, row)
             self._account(old, new, opened, keys)
             new.execute("COMMIT")
 
@@ -234,7 +234,7 @@ class _Salvage:
         except sqlite3.IntegrityError:  # a value is missing
             self._damaged.append(row)
 
-    def _set_aside(self, new: sqlite3.Connection, row: tuple[Any, ...]) -> None:
+    def _add_damaged(self, new: sqlite3.Connection, row: tuple[Any, ...]) -> None:
         """Stores a message that is not as it was stored, for who wants to look at what is left of it."""
         number, key, since, size = row[0], row[1], row[8], row[9]
         columns = "number, key, state, since_ms, size, reason, content, digest, facts, body"

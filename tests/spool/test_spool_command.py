@@ -96,7 +96,7 @@ def inbox(folders: Callable[[], Path]) -> Path:
             entry = box.take()
             assert entry is not None
             box.hand(entry.key)
-        box.doubt("doubt-1")
+        box.mark_in_doubt("doubt-1")
         box.take()
         os._exit(0)
 
