@@ -415,7 +415,7 @@ class Store:
             return None
 
     def verify(self) -> list[str]:
-        """Checks each message by its checksum; damaged ones are dead then. Returns their keys. Others may be at work."""
+        """Checks each message by its checksum, beside others; damaged ones are dead then. Returns their keys."""
         return [one.key for one in self.messages() if self.write(partial(self._is_damaged, one), sync=True)]
 
     def _is_damaged(self, one: StoredMessage) -> bool:
