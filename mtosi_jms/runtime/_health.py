@@ -91,7 +91,7 @@ class Record:
         return self._handled + self._parked
 
     def health(self, state: State, counts: tuple[int, int, int]) -> Health:
-        """The health, given the state and how many messages are handled, how many wait, and how many threads are stuck."""
+        """The health, by the state and the numbers of messages handled now, of waiting ones, and of stuck threads."""
         in_flight, backlog, stuck = counts
         return Health(
             state=state,

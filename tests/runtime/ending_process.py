@@ -80,8 +80,10 @@ def run(supplier: Supplier, connection: MemoryConnection) -> None:
         asyncio.run(supplier.aio.serve(limit=2))
     else:
         runtime = ConsumerRuntime(connection, SUPPLIER, answering(supplier), parking="jms/FailureOS")
-        threading.Thread(target=tell_of_draining, args=(runtime,), daemon=True).start()
+        watching = threading.Thread(target=tell_of_draining, args=(runtime,), daemon=True)
+        watching.start()
         runtime.run()
+        watching.join()
 
 
 main()

@@ -181,7 +181,7 @@ class TestRequestor:
             assert delivery is not None
             assert delivery.message.delivery_mode is DeliveryMode.PERSISTENT
             assert delivery.message.properties[ID]
-            requestor._session.close()
+            connection.close()
             with pytest.raises(IllegalStateError):
                 consumer.notify(topic="Fault", message=NotifyMessage(common_event_information=[event(1)]))
             assert len(outbox) == 1
