@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from mtosi_jms.bulk._archive import DEFAULT_BOUNDS, Archive, Document, UnpackBounds
 from mtosi_jms.bulk._location import Folders, bulk_files
-from mtosi_jms.bulk.archive import Archive, Document
-from mtosi_jms.bulk.bounds import DEFAULT_BOUNDS, UnpackBounds
 from mtosi_jms.xmlbind import XmlObject, iter_decode
 
 Response = TypeVar("Response")

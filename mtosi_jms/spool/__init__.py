@@ -7,7 +7,6 @@ acknowledges it and hands it out once.
 
 from __future__ import annotations
 
-from mtosi_jms.spool._acklog import AckLog, Acknowledgement, read_acknowledgements
 from mtosi_jms.spool._inbox import Inbox
 from mtosi_jms.spool._inspection import SpoolFolder
 from mtosi_jms.spool._journal import (
@@ -25,7 +24,19 @@ from mtosi_jms.spool._journal import (
     park,
     retry,
 )
-from mtosi_jms.spool._landing import DurableLanding, Leftover, Listing, Spool, SpoolEntry, entries, open_entry, scan
+from mtosi_jms.spool._landing import (
+    AckLog,
+    Acknowledgement,
+    DurableLanding,
+    Leftover,
+    Listing,
+    Spool,
+    SpoolEntry,
+    entries,
+    open_entry,
+    read_acknowledgements,
+    scan,
+)
 from mtosi_jms.spool._outbox import Outbox
 from mtosi_jms.spool._rescue import Verification, verify_folder
 from mtosi_jms.spool._store import DeadMessage, StoredMessage

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from lxml import etree
 
-from mtosi_jms.inventory.objects import is_object, tables_of_namespace
+from mtosi_jms.inventory._objects import is_object, tables_of_namespace
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.xmlbind.plan import OBJECT, Slot, plan_of
 from mtosi_jms.xmlbind.registry import XSI_TYPE, find_element, find_type
