@@ -22,7 +22,7 @@ from mtosi_jms.jms import Destination
 from mtosi_jms.notifications._publisher import Publisher
 from mtosi_jms.notifications._subscriber import Subscriber
 from mtosi_jms.notifications._subscriptions import new_identifier, selector_of
-from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
+from mtosi_jms.service import Call
 from mtosi_jms.stubs.fmw.msg import InvalidInputFault, InvalidTopicFault, NotImplementedFault
 from mtosi_jms.stubs.fmw.notmsg import (
     Notify,
@@ -67,22 +67,22 @@ class LocalBroker:
         self._subscriptions: dict[str, dict[str, Subscriber]] = {}
         self._lock = threading.Lock()
 
-    def call(
-        self, service: ServiceInfo, operation: OperationInfo, destination: Any, request: XmlObject, options: CallOptions
-    ) -> Any:
+    def call(self, call: Call) -> XmlObject | None:
         """Carry out an operation; see `mtosi_jms.service.Caller`.
 
         Raises:
             MtosiFault: as a broker would answer: no such topic, subscription, or filter.
             TransportError: the provider failed.
         """
+        request = call.request
         if isinstance(request, SubscribeRequest):
             return self._subscribe(request)
         if isinstance(request, UnsubscribeRequest):
             return self._unsubscribe(request)
         if isinstance(request, Notify):
-            return self._notify(request)
-        raise NotImplementedFault(f"a notification broker has no {operation.name}")
+            self._notify(request)
+            return None
+        raise NotImplementedFault(f"a notification broker has no {call.operation.name}")
 
     def call_batches(self, *_: Any) -> NoReturn:
         """Refused: no answer of a broker has parts."""

@@ -18,7 +18,7 @@ from mtosi_jms.errors import (
     ProtocolError,
     ReplyTimeoutError,
 )
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Supplier
 from mtosi_jms.jms import BindingProfile, JmsMessage, TemporaryQueue
 from mtosi_jms.patterns import Limits
 from mtosi_jms.service import CallOptions, RequestContext
@@ -310,7 +310,7 @@ def test_what_has_arrived_is_used_before_a_clock_is_looked_at(
         clock.advance(3600)
         return clock.now
 
-    pair.requestor._pump._clock = passing
+    pair.requestor._receiver._clock = passing
     assert [numbers(batch) for batch in batches] == [[1], [2], [3]]
 
 
@@ -455,10 +455,10 @@ def test_batches_are_for_one_thread_at_a_time(mtosi_exchange: Any, background: A
     pair = mtosi_exchange()
     batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
     other = background(lambda: next(batches))
-    while batches._ticket not in pair.requestor._pump._waiting:
+    while batches._exchange not in pair.requestor._receiver._waiting:
         assert not other.done()
     with pytest.raises(IllegalStateError, match="another caller waits"):
-        pair.requestor._pump.next(batches._ticket)
+        pair.requestor._receiver.next(batches._exchange)
     batches.close()
     pair.requestor.close()
     with pytest.raises((IllegalStateError, StopIteration)):
@@ -540,7 +540,7 @@ def test_an_acknowledgement_is_not_the_answer_where_peers_send_them(small_ems: A
         assert stub.get_managed_element(me_ref=ne1).me is not None
     with exchange([small_ems(2)], tamper=with_ack) as pair:
         stub = pair.stub(ManagedElementRetrieval)
-        with pytest.raises(ProtocolError, match="an empty body came"):
+        with pytest.raises(ProtocolError, match="got an empty body"):
             stub.get_managed_element(me_ref=ne1)
 
 

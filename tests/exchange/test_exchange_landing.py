@@ -128,13 +128,13 @@ def test_a_reply_that_one_has_is_his_though_receiving_for_others_fails(
             return super().land(message)
 
     with exchange(landing=SecondFails()) as pair:
-        stub, pump = pair.stub(ManagedElementRetrieval), pair.requestor._pump
+        stub, pump = pair.stub(ManagedElementRetrieval), pair.requestor._receiver
         calls = [stub.get_all_managed_elements.batches(batch_size=9) for _ in range(2)]
         asked = [pair.scripted.take() for _ in calls]
         answers = []
         for number, call in enumerate(calls):
             answers.append(background(lambda call=call: next(call)))  # type: ignore[misc]
-            while len(pump._waiting) <= number or pump._pumper is None:
+            while len(pump._waiting) <= number or pump._holder is None:
                 assert not answers[number].done()
         pair.scripted.send([reply for one in asked for reply in one.replies([small_ems(2)])])
         both_there.set()
@@ -151,7 +151,7 @@ def test_a_signal_does_not_cost_another_caller_its_reply(
             raise signals.pop()
         return read_reply(*message, **how)
 
-    monkeypatch.setattr("mtosi_jms.exchange._incoming.read_reply", interrupted)
+    monkeypatch.setattr("mtosi_jms.exchange._receiver.read_reply", interrupted)
     with exchange() as pair:
         stub = pair.stub(ManagedElementRetrieval)
         first = stub.get_all_managed_elements.batches(batch_size=9)

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import IllegalStateError, IncompleteBatchError, MalformedXmlError, ReplyTimeoutError
-from mtosi_jms.exchange.requestor import Requestor
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.jms import NamingContext
 from mtosi_jms.patterns import Limits
 from mtosi_jms.service import CallOptions
@@ -144,19 +143,19 @@ def test_a_hook_that_makes_a_call_is_not_waited_for(background: Background, pati
         stub.get_managed_element(me_ref=name("ME=nested"))
 
     with exchange(on_orphan=hook, limits=Limits(first_reply=10 * patience)) as pair:
-        stub, pump = pair.stub(ManagedElementRetrieval), pair.requestor._pump
+        stub, pump = pair.stub(ManagedElementRetrieval), pair.requestor._receiver
         taken, calls = [], []
         for number in range(2):
             call = background(lambda number=number: stub.get_managed_element(me_ref=name(f"ME={number}")))  # type: ignore[misc]
             taken.append(pair.scripted.take())
             calls.append(call)
-            while len(pump._waiting) <= number or pump._pumper is None:
+            while len(pump._waiting) <= number or pump._holder is None:
                 assert not call.done()
         (reply,) = taken[0].replies([Echo()])
         body = reply.body.replace(b"correlationId>", b"correlationId>not-", 1)
-        first, known = pump._pumper, set(pump._waiting)
+        first, known = pump._holder, set(pump._waiting)
         pair.scripted.send([dataclasses.replace(reply, body=body, correlation_id="ID:nobody's")])
-        while pump._pumper in (None, first):
+        while pump._holder in (None, first):
             assert not calls[0].done()
         others_pump.set()
         nested = pair.scripted.take()
@@ -194,7 +193,7 @@ def test_a_thread_that_pumps_hands_over_when_it_is_done(background: Background, 
         stub = pair.stub(ManagedElementRetrieval)
         calls = [background(lambda n=n: stub.get_managed_element(me_ref=name(f"ME={n}"))) for n in range(3)]  # type: ignore[misc]
         asked = [pair.scripted.take() for _ in calls]
-        while len(pair.requestor._pump._waiting) < len(calls):
+        while len(pair.requestor._receiver._waiting) < len(calls):
             assert not any(call.done() for call in calls)
         for one in asked:
             pair.scripted.send(one.replies([Echo()]))
@@ -225,7 +224,7 @@ def test_a_caller_whose_time_gets_shorter_is_told(background: Background, patien
         hurried = CallOptions(gap_timeout=0.05)
         batches = stub.get_all_managed_elements.batches(batch_size=1, md_or_mlsn_ref=name("MD=1"), options=hurried)
         waits = background(lambda: next(batches))
-        while len(pair.requestor._pump._waiting) < 2:
+        while len(pair.requestor._receiver._waiting) < 2:
             assert not waits.done()
         pair.scripted.send(pair.scripted.take().replies([Echo()])[1:2])
         with pytest.raises(IncompleteBatchError):
@@ -297,16 +296,16 @@ def test_a_reply_that_is_there_before_the_message_id_is_known(monkeypatch: pytes
     """O13d: a fault that pairs by message id alone may overtake the return of `send`."""
     with exchange() as pair:
         stub = pair.stub(ManagedElementRetrieval)
-        session = pair.requestor._session
+        session = pair.requestor._writer.session
         send = session.send
 
         def slow(destination: Any, message: Any) -> Any:
             sent = send(destination, message)
             asked = pair.scripted.take()
             pair.scripted.send([asked.reply(b"<broken")])
-            delivery = pair.requestor._pump._ready()
+            delivery = pair.requestor._receiver._ready()
             assert delivery is not None
-            pair.requestor._pump._handle(delivery)
+            pair.requestor._receiver._handle(delivery)
             return sent
 
         monkeypatch.setattr(session, "send", slow)

@@ -1,0 +1,25 @@
+"""What callers give to roles, looked at where it is given."""
+
+from __future__ import annotations
+
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.transport import Connection
+
+__all__ = ["check_connection"]
+
+
+def check_connection(role: str, given: object) -> None:
+    """See that a role gets a connection.
+
+    Args:
+        role: name of the role's class.
+        given: what it got.
+
+    Raises:
+        ConfigError: it is something else; says what to write.
+    """
+    if isinstance(given, Connection):
+        return
+    if isinstance(given, str):
+        raise ConfigError(f"{role}: {given!r} is a URL; give a connection, mtosi_jms.connect({given!r})")
+    raise ConfigError(f"{role}: give a connection of mtosi_jms.connect(...), not {type(given).__name__}")
