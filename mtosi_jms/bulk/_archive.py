@@ -64,11 +64,11 @@ class UnpackBounds:
     """Bounds on what a packed file may become.
 
     Attributes:
-        max_bytes: most bytes that all of a file may become.
-        max_ratio: most bytes that a packed byte may become, once more than `free_bytes` came of them. Inventory in XML
-            is packed to a twentieth or a fiftieth; deflate can pack zeros to a thousandth.
-        free_bytes: what may come of any file whatever its ratio.
-        max_members: most members of an archive.
+        max_bytes: maximum of bytes that a file may unpack to.
+        max_ratio: maximum of bytes for each packed byte, beyond `free_bytes`. XML inventory is packed to a twentieth
+            or a fiftieth; deflate can pack zeros to a thousandth.
+        free_bytes: what any file may unpack to, whatever its ratio.
+        max_members: maximum of members of an archive.
     """
 
     max_bytes: int = 64 * 1024**3
@@ -77,7 +77,7 @@ class UnpackBounds:
     max_members: int = 100_000
 
     def allowed(self, packed: int) -> int:
-        """Most bytes that may come of so many packed ones."""
+        """How many bytes so many packed ones may unpack to."""
         return min(self.max_bytes, max(self.free_bytes, self.max_ratio * packed))
 
 
@@ -193,7 +193,7 @@ class Archive:
 
     Args:
         path: the file.
-        bounds: how much may come of it.
+        bounds: how much it may unpack to.
 
     Attributes:
         path: the file.
@@ -242,10 +242,10 @@ class Archive:
         """The bytes of one document, unpacked where it is gzip itself.
 
         Args:
-            member: its name; empty for a file that is no archive.
+            member: its name; empty for a file that is not an archive.
 
         Raises:
-            ArchiveError: there is no such member, or, while it is read, it is damaged or too large.
+            ArchiveError: no such member; or, while it is read, it is damaged or too large.
         """
         if not member and not self.is_archive:
             return self._unpacked(cast("IO[bytes]", _Window(self._file, 0, self._packed)), self.path, self._packed)

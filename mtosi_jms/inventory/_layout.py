@@ -138,12 +138,12 @@ class Route:
                 self.steps[tag] = routes.route(target)
 
     def knows(self, tag: str) -> bool:
-        """Whether the class has a place for an element, be it one that leads nowhere."""
+        """Whether the class has a place for an element, also one that leads nowhere."""
         return tag in self._known
 
 
 class Routes:
-    """All routes of one reading; what is wanted decides them."""
+    """All routes to the objects that one reading wants."""
 
     def __init__(self, wanted: Wanted) -> None:
         """Prepare routes to the objects whose class `wanted` accepts."""

@@ -50,7 +50,6 @@ class Lanes:
         return len(self._ready) + len(self._later) + sum(len(lane) for lane in self._lanes.values())
 
     def add(self, task: Task) -> None:
-        """A message has arrived."""
         if task.key is None:
             self._ready.append(task)
         elif task.key in self._lanes:
@@ -60,7 +59,6 @@ class Lanes:
             self._ready.append(task)
 
     def take(self) -> Task | None:
-        """The next message to be handled."""
         return self._ready.popleft() if self._ready else None
 
     def finish(self, task: Task) -> None:

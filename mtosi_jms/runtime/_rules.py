@@ -50,10 +50,8 @@ class RuntimeRules:
 
     @property
     def most(self) -> int:
-        """How many messages are held at most."""
         return self.in_flight if self.in_flight is not None else 4 * self.concurrency
 
     @property
     def most_stuck(self) -> int:
-        """How many handlers may be stuck."""
         return self.max_stuck if self.max_stuck is not None else 4 * self.concurrency

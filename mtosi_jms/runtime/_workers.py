@@ -20,8 +20,6 @@ Opener = Callable[[], tuple[Session, int]]
 
 
 class _Context:
-    """See `HandlingContext`."""
-
     def __init__(self, worker: _Worker, attempt: int) -> None:
         self._worker = worker
         self.attempt = attempt
@@ -29,7 +27,6 @@ class _Context:
 
     @property
     def session(self) -> Session:
-        """See `HandlingContext`."""
         return self._worker.session()
 
 
@@ -75,7 +72,6 @@ class _Worker:
         return self._fenced.is_set()
 
     def close_session(self) -> None:
-        """Ends its session."""
         if self._session is None:
             return
         try:
@@ -96,7 +92,6 @@ class _Worker:
         self.close_session()
 
     def begin(self, task: Task) -> None:
-        """It handles a message now."""
         self.task = task
         self.context = _Context(self, task.failures + 1)
 
@@ -142,7 +137,6 @@ class Workers:
         self._ended = False
 
     def start(self, count: int) -> None:
-        """Starts so many threads."""
         with self._lock:
             for _ in range(count):
                 self._start()
@@ -164,33 +158,27 @@ class Workers:
             return len(self._busy) + len(self._stuck)
 
     def held(self) -> int:
-        """How many messages are being handled or wait."""
         running, waiting, _ = self.counts()
         return running + waiting
 
     def is_mine(self) -> bool:
-        """Whether the caller is one of the threads."""
         return threading.current_thread() in self._threads
 
     def add(self, task: Task) -> None:
-        """A message has arrived."""
         with self._lock:
             self.lanes.add(task)
             self._work.notify()
 
     def finish(self, task: Task) -> None:
-        """A message is done with: the next one of its key may be handled."""
         with self._lock:
             self.lanes.finish(task)
             self._work.notify()
 
     def retry(self, task: Task, at: float) -> None:
-        """A message waits for another attempt."""
         with self._lock:
             self.lanes.retry(task, at)
 
     def clear(self) -> list[Task]:
-        """Removes and returns all that wait."""
         with self._lock:
             return self.lanes.clear()
 

@@ -118,7 +118,6 @@ class PrivateFolder:
         return False
 
     def close(self) -> None:
-        """Releases all locks."""
         for file in self._locks:
             file.close()
 

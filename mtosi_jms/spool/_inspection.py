@@ -29,7 +29,7 @@ class SpoolFolder(Closing):
 
     Raises:
         JournalDamageError: the database is damaged; see `verify_folder`.
-        SpoolError: there is no outbox or inbox, or it cannot be read.
+        SpoolError: the folder is not an outbox or inbox, or cannot be read.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:

@@ -67,7 +67,6 @@ class Verification(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing was wrong."""
         return not (self.damaged or self.problems)
 
 

@@ -185,7 +185,7 @@ class Store:
     def _open(self, alone: bool) -> None:
         """Opens the database; makes a new one where there is none, and takes over the journals of 0.1."""
         if not self.kind:
-            self._reported(self._connect)
+            self._guarded(self._connect)
             return
         guard = self.place.lock(LOCK, wait=not alone)
         finish_rescue(self.folder)
@@ -194,11 +194,11 @@ class Store:
         if not self._path.exists():
             with reporting(self._path):
                 os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
-        self._roomy(self._connect)
+        self._guarded(self._connect, reserve=True)
         if not self.execute("PRAGMA application_id").fetchone()[0]:
             self.write(self._make, sync=True)
         format_0_1.remove(self.folder)
-        self._roomy(self._look_over)
+        self._guarded(self._look_over, reserve=True)
         self.place.make_reserve()
         if self.kind == "inbox":
             self.place.enter(self.me)
@@ -286,18 +286,16 @@ class Store:
             settles: whether the reserve may be given up for them: for all but new messages.
         """
         with self.lock:
-            if settles:
-                return self._roomy(lambda: self._transact(work, sync=sync))
-            return self._reported(lambda: self._transact(work, sync=sync))
+            return self._guarded(lambda: self._transact(work, sync=sync), reserve=settles)
 
-    def _roomy(self, work: Callable[[], T]) -> T:
-        """Does something; on a full disk once more, in the room of the reserve."""
+    def _guarded(self, work: Callable[[], T], *, reserve: bool = False) -> T:
+        """Maps errors; with `reserve` tries again on a full disk, in the room of the reserve."""
         try:
             return work()
         except _ERRORS as error:
-            if not self._is_full(error) or not self.place.give_up_reserve():
+            if not (reserve and self._is_full(error) and self.place.give_up_reserve()):
                 raise self._mapped(error) from error
-        return self._reported(work)
+        return self._guarded(work)
 
     def _transact(self, work: Callable[[], T], *, sync: bool) -> T:
         database = self._connection()
@@ -314,12 +312,6 @@ class Store:
             raise
         return result
 
-    def _reported(self, work: Callable[[], T]) -> T:
-        try:
-            return work()
-        except _ERRORS as error:
-            raise self._mapped(error) from error
-
     def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
         """Runs a statement within `write`."""
         return self._connection().execute(statement, values)
@@ -329,14 +321,13 @@ class Store:
         return self.write(lambda: self.execute(statement, *values).rowcount > 0, sync=sync)
 
     def read(self, statement: str, *values: Any) -> list[Any]:
-        """The rows of a query."""
         with self.lock:
-            return self._reported(lambda: self.execute(statement, *values).fetchall())
+            return self._guarded(lambda: self.execute(statement, *values).fetchall())
 
     def first(self, statement: str, wanted: Callable[[Any], bool]) -> Any:
         """The first row of a query that is wanted, None where none is."""
         with self.lock:
-            return self._reported(lambda: next(filter(wanted, self.execute(statement)), None))
+            return self._guarded(lambda: next(filter(wanted, self.execute(statement)), None))
 
     def _connection(self) -> sqlite3.Connection:
         if os.getpid() != self._pid:
@@ -372,7 +363,6 @@ class Store:
     # Messages. What changes the database is called within `write`, unless it says otherwise.
 
     def now_ms(self) -> int:
-        """By the clock, milliseconds since 1970 UTC."""
         return int(self._clock() * 1000)
 
     def insert(
@@ -435,7 +425,6 @@ class Store:
         return self.query(f"{where} ORDER BY number", *states)
 
     def query(self, where: str, *values: str) -> list[StoredMessage]:
-        """What is stored and fulfils a condition."""
         return [StoredMessage(*row) for row in self.read(f"SELECT {_COLUMNS} FROM message WHERE {where}", *values)]
 
     def dead(self) -> list[DeadMessage]:
@@ -540,7 +529,6 @@ def content_digest(body: bytes) -> bytes:
 
 
 def digest_of(key: str, since_ms: int, facts: bytes, body: bytes) -> bytes:
-    """A checksum over all of a message."""
     digest = blake2b(f"{key}\n{since_ms}\n{len(facts)}\n".encode("utf-8", "surrogateescape"), digest_size=16)
     digest.update(facts)
     digest.update(body)
@@ -548,7 +536,6 @@ def digest_of(key: str, since_ms: int, facts: bytes, body: bytes) -> bytes:
 
 
 def is_whole(key: Any, since_ms: Any, digest: Any, facts: Any, body: Any) -> bool:
-    """Whether a message is as it was stored."""
     try:
         return bool(digest == digest_of(key, since_ms, facts, body))
     except (TypeError, ValueError, AttributeError):  # a column with a value of another type

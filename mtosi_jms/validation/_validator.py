@@ -53,7 +53,7 @@ class Report:
     Attributes:
         file: name of the document.
         well_formed: whether it was read to its end as well-formed XML; False where it could not be opened or was
-            refused, since nobody knows then.
+            refused: then it is unknown.
         issues: what is wrong, in document order.
     """
 
