@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         MtosiError: it could not, for the reasons that `mtosi_jms.spark.jobs.alarms.run_alarms` lists.
     """
-    from mtosi_jms.inventory.objects import class_for, load_stubs
+    from mtosi_jms.inventory import class_for, load_stubs
     from mtosi_jms.spark.jobs.alarms import ALARM, AlarmOptions, run_alarms
 
     try:

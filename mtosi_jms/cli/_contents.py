@@ -9,8 +9,7 @@ from typing import Any, Final
 from lxml import etree
 
 from mtosi_jms.cli._documents import Document, mapping_of
-from mtosi_jms.inventory.layout import Hit, Routes, find_objects, given_name, name_text
-from mtosi_jms.inventory.objects import is_object, label_of
+from mtosi_jms.inventory import Hit, Routes, find_objects, given_name, is_object, label_of, name_text
 from mtosi_jms.jms.events import events_of, logical_name
 from mtosi_jms.jms.profile import BindingProfile
 from mtosi_jms.jms.table2 import restore

@@ -110,7 +110,7 @@ def _check_types(args: argparse.Namespace) -> None:
     Raises:
         ConfigError: they have not.
     """
-    from mtosi_jms.inventory.objects import ALL, MESSAGE, class_for, load_stubs
+    from mtosi_jms.inventory import ALL, MESSAGE, class_for, load_stubs
     from mtosi_jms.spark.options import SourceOptions
 
     options = SourceOptions.parse({"path": args.landing, "objectType": args.object, "stubs": args.stubs})

@@ -23,7 +23,7 @@ from mtosi_jms.cli._plain import plain
 from mtosi_jms.cli._providers import add_provider, open_connection, time_limits
 from mtosi_jms.cli._stopping import log_in_lines
 from mtosi_jms.errors import ConfigError, MtosiFault, XmlError
-from mtosi_jms.inventory.objects import load_stubs
+from mtosi_jms.inventory import load_stubs
 from mtosi_jms.namespaces import SOAP11, SOAP12, clark
 from mtosi_jms.service import Call as OperationCall
 from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo

@@ -15,7 +15,7 @@ from mtosi_jms.cli._plain import plain
 from mtosi_jms.cli._providers import add_provider, open_connection
 from mtosi_jms.cli._stopping import Stop, closing_at, until_signalled
 from mtosi_jms.errors import ConfigError, IllegalStateError, SelectorError, TransportError
-from mtosi_jms.inventory.objects import load_stubs
+from mtosi_jms.inventory import load_stubs
 from mtosi_jms.jms.events import logical_name
 from mtosi_jms.jms.selector import parse
 from mtosi_jms.namespaces import split_clark

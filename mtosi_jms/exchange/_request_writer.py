@@ -28,7 +28,7 @@ from mtosi_jms.jms.templates import HeaderTemplates
 from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, Limits, SimpleExchange, rounded
 from mtosi_jms.service import Call, CallOptions, OperationInfo
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
-from mtosi_jms.spool.journal import OutgoingJournal
+from mtosi_jms.spool import OutgoingJournal
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.transport import Capability, Connection, Session
 

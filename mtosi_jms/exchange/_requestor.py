@@ -27,7 +27,7 @@ from mtosi_jms.jms.ids import random_id
 from mtosi_jms.patterns import BatchRules, Limits, OnConflict, Strategy
 from mtosi_jms.service import Call
 from mtosi_jms.soap import Envelope
-from mtosi_jms.spool.journal import Landing, OutgoingJournal
+from mtosi_jms.spool import Landing, OutgoingJournal
 from mtosi_jms.transport import Connection
 from mtosi_jms.transport.dropping import close_aside, is_open
 from mtosi_jms.xmlbind import RawXml, XmlObject

@@ -17,7 +17,7 @@ from mtosi_jms.jms.profile import TopicCategory
 from mtosi_jms.notifications._system import SystemProfile
 from mtosi_jms.notifications.events import Event, event_name, events_of_message, notify_of
 from mtosi_jms.soap import Header
-from mtosi_jms.spool.journal import OutgoingJournal
+from mtosi_jms.spool import OutgoingJournal
 from mtosi_jms.stubs.fmw.elc import EventLossCleared
 from mtosi_jms.stubs.fmw.elo import EventLossOccured
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
