@@ -9,7 +9,6 @@ from typing import Any
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import words
 from mtosi_jms.deployment import read_deployment
-from mtosi_jms.deployment.sheet import sheet_of
 from mtosi_jms.jms import NamingContext
 from mtosi_jms.service.registry import services_of
 
@@ -45,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         tell(f"{args.file}: {problem.message}")
     if any(problem.fatal for problem in problems):
         return 1
-    sheet = sheet_of(deployment, names)
+    sheet = deployment.sheet(names)
     if args.json:
         console.print_json(sheet)
     else:
