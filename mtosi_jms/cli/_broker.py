@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from mtosi_jms.broker import service
+from mtosi_jms.broker import KINDS, DevelopmentBroker, default_folder, find_broker, start_broker, stop_broker
 from mtosi_jms.cli import _console as console
 
 
@@ -21,10 +21,8 @@ def add_parser(subparsers: Any) -> None:
         "run.",
     )
     parser.add_argument("action", choices=("up", "down", "status"))
-    parser.add_argument(
-        "--kind", choices=tuple(service.KINDS), help="which one up starts (that of the folder, else artemis)"
-    )
-    parser.add_argument("--dir", type=Path, default=service.default_folder(), help="folder of the broker (%(default)s)")
+    parser.add_argument("--kind", choices=tuple(KINDS), help="which one up starts (that of the folder, else artemis)")
+    parser.add_argument("--dir", type=Path, default=default_folder(), help="folder of the broker (%(default)s)")
     parser.add_argument("--json", action="store_true", help="one JSON document")
 
 
@@ -36,16 +34,16 @@ def run(args: argparse.Namespace) -> int:
         TransportError: the broker does not start.
     """
     if args.action == "up":
-        _tell(service.up(args.dir, args.kind), args.json)
+        _tell(start_broker(args.dir, args.kind), args.json)
         return 0
     if args.action == "down":
-        ended = service.down(args.dir)
+        ended = stop_broker(args.dir)
         if args.json:
             console.print_json({"running": False, "ended": ended})
         else:
             console.say("the broker has ended" if ended else "no broker runs there")
         return 0
-    found = service.find(args.dir)
+    found = find_broker(args.dir)
     if found is not None and found.is_running():
         _tell(found, args.json)
         return 0
@@ -56,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     return 1
 
 
-def _tell(broker: service.Service, as_json: bool) -> None:
+def _tell(broker: DevelopmentBroker, as_json: bool) -> None:
     facts = broker.to_json()
     if as_json:
         console.print_json(facts)
