@@ -36,7 +36,7 @@ def test_an_error_without_words_is_still_one_line(
     monkeypatch.setattr(cli, "_run", fail)
     assert main(["doctor"]) == 1
     assert capsys.readouterr().err.splitlines() == [
-        "error: internal error, please report it: SilentError: no further words"
+        "error: internal error, please report it: SilentError: without a message"
     ]
 
 

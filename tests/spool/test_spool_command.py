@@ -183,7 +183,7 @@ class TestList:
         Outbox(folder).close()
         code, out, err = run("list", folder)
         assert (code, out) == (0, "")
-        assert "no message" in err
+        assert "no unfinished message" in err
 
 
 class TestShow:
