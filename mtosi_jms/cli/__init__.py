@@ -1,8 +1,8 @@
 """The `mtosi-jms` command.
 
 Each command is a module of this package, `_NAME.py`, with `add_arguments(parser)`, which declares its arguments, and
-`run(args) -> int`, which returns the exit code. `COMMANDS` is the one table of them. A command is imported when a user
-asks for it, so that a missing optional library breaks that command alone.
+`run(args) -> int`, which returns the exit code; its docstring is what `--help` shows. `COMMANDS` is the one table of
+them. A command is imported when a user asks for it, so that a missing optional library breaks that command alone.
 
 Exit codes: 0 done; 1 the input or the peer is at fault; 2 wrong usage; 130 interrupted. Standard error says what was
 wrong, one problem a line; a traceback is shown only where the environment sets MTOSI_JMS_DEBUG.
@@ -54,6 +54,14 @@ INTERRUPTED: Final = 130
 PIPE_CLOSED: Final = 141
 
 
+class _HelpFormatter(argparse.HelpFormatter):
+    """Keeps the paragraphs of a description apart."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        paragraphs = text.strip().split("\n\n")
+        return "\n\n".join(super(_HelpFormatter, self)._fill_text(one, width, indent) for one in paragraphs)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
@@ -101,6 +109,8 @@ def parser_for(command: str | None) -> argparse.ArgumentParser:
         subparser = subparsers.add_parser(name, help=COMMANDS[name])
         if name == command:
             module = importlib.import_module(f"{__name__}._{name}")
+            subparser.description = module.__doc__
+            subparser.formatter_class = _HelpFormatter
             module.add_arguments(subparser)
             subparser.set_defaults(run=module.run)
     return parser

@@ -1,4 +1,8 @@
-"""`mtosi-jms alarms`: the alarms of landed notifications and answers as a table."""
+"""Turns landed alarms, notified or requested, into a table.
+
+Reads a spool, or any folder of envelopes, and writes OUT/alarms/*.parquet, one row each time an alarm was sent, and
+OUT/_report/alarms.json. Rejected files do not fail the job; they are listed.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +18,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.description = (
-        "Reads a spool, or any folder of envelopes, and writes OUT/alarms/*.parquet, one row each time an alarm was "
-        "sent, and OUT/_report/alarms.json. Rejected files do not fail the job; they are listed."
-    )
     parser.add_argument("landing", metavar="LANDING", help="a spool, a folder, a file or a glob")
     parser.add_argument("--latest", action="store_true", help="write OUT/latest/*.parquet too: each alarm's last state")
     parser.add_argument("--object", metavar="CLASS", help="the class of alarms, for stubs that call it otherwise")

@@ -1,7 +1,7 @@
-"""`mtosi-jms demo`: the main job, end to end, in one process.
+"""Runs the main job end to end, in one process.
 
 A supplier with a generated network, a requestor that asks it for all managed elements over JMS, a durable landing of
-every reply, Spark turning the landing into Parquet with a ledger, and notifications for a few changes.
+every reply, Spark turning the landing into Parquet with a ledger, notifications for a few changes, and a report.
 
 The provider may be a broker that others use: each run has its own destinations, so that neither a demo at the same time
 nor what a killed one left behind interferes.
@@ -78,8 +78,6 @@ class Exchange(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.description = "A supplier, a requestor, a landing, Spark, notifications and a report, in one process."
     parser.add_argument("--elements", type=positive, default=2000, help="managed elements in the network (%(default)s)")
     parser.add_argument("--batch-size", type=positive, default=200, help="most elements in one reply (%(default)s)")
     parser.add_argument(

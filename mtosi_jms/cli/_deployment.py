@@ -1,4 +1,8 @@
-"""`mtosi-jms deployment`: checks a deployment file and prints its sheet, for the operators of both sides (O12b)."""
+"""Checks the interfaces and destinations of an OS, and shows the sheet for the operators of both sides (O12b).
+
+The sheet has destinations, properties for selectors, and times to live. Exit code 1 if something is wrong; a note if it
+is only unusual.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +18,6 @@ from mtosi_jms.service.registry import services_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.description = (
-        "Checks the interfaces and destinations of an OS, and shows the sheet: destinations, properties for selectors, "
-        "times to live. Exit code 1 if something is wrong; a note if it is only unusual."
-    )
     parser.add_argument("file", metavar="FILE", help="a deployment in TOML")
     parser.add_argument(
         "--names", metavar="FILE", help="jndi.properties or TOML, in place of the deployment's own names"

@@ -1,4 +1,7 @@
-"""`mtosi-jms diff`: what changed between two snapshots that `ingest` made."""
+"""Compares the tables of two ingests, object by object, by full name.
+
+Writes OUT/changes/objectType=X/*.parquet and OUT/_report/diff.json. Differences do not fail the command.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.description = (
-        "Compares the tables of two ingests, object by object, by full name. Writes "
-        "OUT/changes/objectType=X/*.parquet and OUT/_report/diff.json. Differences do not fail the command."
-    )
     parser.add_argument("old", metavar="OLD", help="folder of the snapshot before, as ingest writes it")
     parser.add_argument("new", metavar="NEW", help="folder of the snapshot after")
     parser.add_argument("--object", type=words, default=(), metavar="TYPE,...", help="object types to compare (all)")

@@ -1,7 +1,8 @@
-"""`mtosi-jms doctor`: what this installation can do, each shortcoming with its fix.
+"""Shows what this installation can do, and how to get the rest.
 
-A check is `ok`, `missing` (something optional that is not there) or `fault` (something that is needed, or was named by
-the user, and does not work). No text holds a credential.
+Checks Python, the optional libraries, Java, schemas and stubs, and a broker if one is given. A check is `ok`, `missing`
+(something optional that is not there) or `fault` (something that is always needed, or was named by the user, and does
+not work); a fault makes the exit code 1. No text holds a credential.
 """
 
 from __future__ import annotations
@@ -75,11 +76,6 @@ class Check(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.description = (
-        "Checks Python, the optional libraries, Java, schemas and stubs, and a broker if one is given. Exit code 1 if "
-        "something that is always needed, or the broker, does not work."
-    )
     parser.add_argument(
         "--url",
         default=login.url_from_environment(),

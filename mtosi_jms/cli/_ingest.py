@@ -1,4 +1,8 @@
-"""`mtosi-jms ingest`: landed envelopes into Parquet by object type, with a ledger of what is complete."""
+"""Turns landed envelopes into Parquet by object type, with a ledger of what is complete.
+
+Reads a spool, or any folder of envelopes (*.xml, *.xml.gz, or these in *.zip, *.tar, *.tar.gz, *.tgz), and writes
+OUT/objectType=X/*.parquet and OUT/_report/. Rejected files do not fail the job; they are listed.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +21,6 @@ _STAGES: Final = 4
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.description = (
-        "Reads a spool, or any folder of envelopes (*.xml, *.xml.gz, or these in *.zip, *.tar, *.tar.gz, *.tgz), and "
-        "writes OUT/objectType=X/*.parquet and OUT/_report/. Rejected files do not fail the job; they are listed."
-    )
     parser.add_argument("landing", metavar="LANDING", help="a spool, a folder, a file or a glob")
     parser.add_argument(
         "--object",

@@ -1,6 +1,6 @@
-"""`mtosi-jms inspect`: what an envelope is, for people: operation, pattern, header, objects, fault, warnings.
+"""Shows what SOAP envelopes are and hold: operation, service, pattern, header, objects by type, fault, warnings.
 
-Credentials in the header are masked, in the table and in the JSON; `--show-secrets` shows them.
+Credentials in the header are masked, in the table and in the JSON. Exit code 1 if a file is not an MTOSI envelope.
 """
 
 from __future__ import annotations
@@ -41,11 +41,6 @@ _BATCH: Final = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.description = (
-        "Shows operation and service, pattern, header fields, objects by type, fault and warnings of SOAP envelopes. "
-        "Exit code 1 if a file is not an MTOSI envelope."
-    )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a SOAP envelope, gzip or not")
     parser.add_argument(
         "--names", type=count, default=_NAMES, metavar="N", help="names to show of each type (%(default)s)"

@@ -1,8 +1,8 @@
-"""`mtosi-jms map`: the JMS headers and properties that the binding makes of an envelope.
+"""Shows what the binding makes of the MTOSI header in SOAP envelopes: JMS headers and typed properties.
 
-Credentials: MTOSI_security is mapped only where `--optional` names `security`. The table masks it, because what is on
-a terminal ends in logs and screenshots; `--show-secrets` shows it. The JSON has the value: it states what the message
-will carry, and the user who named the field asked for it. No warning or error holds it.
+Each breach of a rule is a warning. Exit code 1 if a file is not an MTOSI envelope. MTOSI_security is mapped only where
+`--optional` names `security`. The table masks it, because terminals end in logs and screenshots; the JSON has the value
+that the message will carry. No warning or error holds it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,6 @@ _HEADER_TYPES = {"JMSReplyTo": "Destination", "JMSPriority": "Integer", "JMSDeli
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.description = (
-        "Shows what the binding makes of the MTOSI header in SOAP envelopes: JMS headers, typed properties, and a "
-        "warning for each breach of a rule. Exit code 1 if a file is not an MTOSI envelope."
-    )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a SOAP envelope, gzip or not")
     parser.add_argument("--profile", choices=list(PRESETS), default="default", help="the switches of the binding")
     parser.add_argument(

@@ -1,6 +1,7 @@
-"""`mtosi-jms publish`: notifications in files, sent to a topic.
+"""Sends each file as one message: an envelope with a notify body as it is; a notify body, or a single event, with a
+new header.
 
-Every file is read before the first message is sent: where one is at fault, nothing is sent.
+All files are read before the first message is sent; if any is at fault, nothing is sent.
 """
 
 from __future__ import annotations
@@ -55,11 +56,6 @@ class Notification:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.description = (
-        "Sends each file as one message: an envelope with a notify body as it is, a notify body or a single event with "
-        "a new header. Sends nothing if any file is at fault."
-    )
     parser.add_argument("files", nargs="+", metavar="FILE", help="envelope, notify body or event, gzip or not")
     add_provider(parser)
     parser.add_argument("--topic", required=True, metavar="NAME", help="the topic to send to")

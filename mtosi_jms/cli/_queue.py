@@ -1,4 +1,4 @@
-"""`mtosi-jms queue`: browse, count, copy, move or purge the messages of a queue.
+"""Shows, counts, copies, moves or removes the messages of a queue.
 
 Browsing consumes nothing. Move and purge work in batches: the messages are recorded in a landing and synced, then sent,
 then taken. On a transport with TRANSACTED_RECEIVE one commit does the sending and the taking, so that a kill leaves
@@ -48,11 +48,6 @@ _HEADINGS: Final = ("sent", "message", "type", "correlationId", "batch", "prio",
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.description = (
-        "Shows, counts, copies, moves or removes the messages of a queue. Browsing consumes nothing. Messages are "
-        "recorded on disk before they are moved or purged; one transaction takes and sends a message."
-    )
     parser.add_argument("action", choices=_ACTIONS)
     parser.add_argument("name", metavar="NAME", help="the queue: queue:X, or a name of --names")
     add_provider(parser)

@@ -1,9 +1,9 @@
-"""`mtosi-jms replay`: landed messages sent again, in the order of their arrival, as JMS had them.
+"""Sends the messages of a landing, or of any folder of envelopes (*.xml, *.xml.gz), in the order of their names, which
+is that of arrival.
 
 Headers and typed properties are those of the side car, so a PERSISTENT message keeps its MTOSIX_messageId, by which a
-receiver tells a resend. An envelope without a side car gets what the binding makes of its header. Message id,
-timestamp and expiration are the provider's, and new; what only a provider sets is left out. A temporary reply queue is
-gone with the connection that made it: the message goes without.
+receiver recognizes a resend. An envelope without a side car gets what the binding makes of its header. The provider
+sets message id, timestamp and expiration anew. A temporary reply queue is gone with its connection, and is left out.
 """
 
 from __future__ import annotations
@@ -35,11 +35,6 @@ _TOLD: Final = ("MTOSI_msgType", "MTOSI_msgName", "MTOSI_correlationId", "MTOSI_
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.description = (
-        "Sends the messages of a landing, or of any folder of envelopes (*.xml, *.xml.gz), to a "
-        "destination, in the order of their names, which is that of arrival. Prints a line for each."
-    )
     parser.add_argument("landing", type=Path, metavar="LANDING", help="a spool, a folder of envelopes, or one envelope")
     add_provider(parser)
     parser.add_argument("--to", required=True, metavar="NAME", help="the destination to send to")

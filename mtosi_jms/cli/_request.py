@@ -1,4 +1,7 @@
-"""`mtosi-jms request`: one call of one operation, its replies on standard output."""
+"""Calls one operation and prints its replies: the XML of a single one, a line for each of several, or JSON lines.
+
+A fault is one line on standard error and exit code 1.
+"""
 
 from __future__ import annotations
 
@@ -59,11 +62,6 @@ class Call:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.description = (
-        "Calls one operation and prints its replies: the XML of a single one, a line for each of several, or a JSON "
-        "line for each. A fault is one line on standard error and exit code 1."
-    )
     parser.add_argument("operation", metavar="[SERVICE.]OPERATION", help="such as getManagedElement")
     add_provider(parser)
     parser.add_argument("--to", required=True, metavar="NAME", help="where the supplier listens")

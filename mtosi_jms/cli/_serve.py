@@ -1,4 +1,8 @@
-"""`mtosi-jms serve`: a simulated supplier OS on a real provider, until it is told to stop."""
+"""Answers requests as a simulated supplier OS on a JMS provider.
+
+Prints one line that begins with `ready` when it listens. After SIGTERM or SIGINT it answers the requests in hand and
+ends.
+"""
 
 from __future__ import annotations
 
@@ -38,11 +42,6 @@ SERVICES: Final = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.description = (
-        "A simulated supplier OS on a JMS provider. Prints one line that begins with `ready` when it listens. After "
-        "SIGTERM or SIGINT it answers the requests in hand and ends."
-    )
     add_provider(parser)
     parser.add_argument("--destination", required=True, metavar="NAME", help="where to receive requests")
     source = parser.add_mutually_exclusive_group()

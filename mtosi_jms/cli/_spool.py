@@ -1,4 +1,4 @@
-"""`mtosi-jms spool`: list, show, verify, redrive or withdraw the messages of an outbox or inbox.
+"""Lists, shows, verifies, redrives or withdraws the unfinished messages of an outbox or inbox.
 
 Another process may have the folder open meanwhile, except where a damaged database has to be rescued.
 """
@@ -34,11 +34,6 @@ _PROBLEMS: Final = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.description = (
-        "Lists and shows the unfinished messages of an outbox or inbox, verifies its folder, and redrives or withdraws "
-        "messages that are dead or in doubt. A process may have the folder open."
-    )
     parser.add_argument("action", choices=_ACTIONS)
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of an outbox or inbox")
     parser.add_argument(

@@ -1,4 +1,7 @@
-"""`mtosi-jms subscribe`: notifications of a topic, a line for each event, until it is told to stop."""
+"""Prints a line for each event that arrives on a topic, and `ready` on standard error when it listens.
+
+Ends after --count events, after --timeout seconds without one, or at SIGTERM or SIGINT.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +29,6 @@ _SHOWN: Final = ("object_type", "object_name", "perceived_severity", "notificati
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.description = (
-        "Prints a line for each event, and `ready` on standard error when it listens. Ends after --count events, after "
-        "--timeout seconds without one, or at SIGTERM or SIGINT."
-    )
     add_provider(parser)
     parser.add_argument("--topic", required=True, metavar="NAME", help="the topic to listen to")
     parser.add_argument(

@@ -1,4 +1,8 @@
-"""`mtosi-jms topology`: the network of a snapshot as tables of nodes and edges."""
+"""Turns a snapshot into nodes and edges.
+
+Writes OUT/nodes/*.parquet, OUT/edges/*.parquet (containment, links, references) and OUT/_report/topology.json. Ends
+that the snapshot does not have are kept and marked.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +18,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.description = (
-        "Writes OUT/nodes/*.parquet, OUT/edges/*.parquet (containment, links, references) and "
-        "OUT/_report/topology.json. Ends that the snapshot does not have are kept and marked."
-    )
     parser.add_argument("snapshot", metavar="SNAPSHOT", help="folder of a snapshot, as ingest writes it")
     add_job(parser, out="out/topology", allow_empty=NO_TABLE)
 

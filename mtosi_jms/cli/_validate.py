@@ -1,4 +1,8 @@
-"""`mtosi-jms validate`: what is wrong with SOAP envelopes and MTOSI documents, or that they are valid."""
+"""Validates SOAP envelopes and bare MTOSI documents against all schemas at once.
+
+The envelope must keep the rules of SOAP 1.1, the children of Header, Body and fault detail their schemas. Exit code 1
+if any file is invalid.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,6 @@ from mtosi_jms.validation import Report, SchemaSet, Validator
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.description = (
-        "Validates SOAP envelopes and bare MTOSI documents: the envelope by the rules of SOAP 1.1, the "
-        "children of its Header, Body and fault detail against all schemas at once. Exit code 1 if any is invalid."
-    )
     parser.add_argument("files", nargs="+", metavar="FILE", help="an XML document, gzip or not")
     parser.add_argument(
         "--schemas",
