@@ -26,23 +26,17 @@ from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json, positive
 from mtosi_jms.cli._providers import mask_url
 from mtosi_jms.errors import ConfigError, ReplyTimeoutError
-from mtosi_jms.exchange.messages import moment
 from mtosi_jms.jms.profile import TopicCategory
 from mtosi_jms.masking import without_login
 from mtosi_jms.notifications import Publisher, Subscriber
 from mtosi_jms.report import Event, Fact, Report, write_report
 from mtosi_jms.simulator import ManagedElementEms, Network
-from mtosi_jms.stubs.fmw.avc import AttributeValueChangeTypeAttributeList
-from mtosi_jms.stubs.fmw.gen import AnyListType
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.nra.alm import Alarm
-from mtosi_jms.stubs.nra.com import AcknowledgeIndicationType, PerceivedSeverityType
-from mtosi_jms.stubs.nra.prc import ProbableCauseEnumType, ProbableCauseType
+from mtosi_jms.stubs.nra.com import PerceivedSeverityType
 from mtosi_jms.stubs.nrb.rscavc import ResourceAttributeValueChange
 from mtosi_jms.stubs.nrb.rscoc import ResourceObjectCreation
-from mtosi_jms.stubs.nrf.me import Me
 from mtosi_jms.transport import Connection, login
-from mtosi_jms.xmlbind import RawXml
 
 if TYPE_CHECKING:
     from mtosi_jms.spark.jobs.ingest import IngestResult
@@ -58,6 +52,8 @@ PREFIX: Final = "MTOSI.DEMO"
 _OWN: Final = frozenset({"landing", "notifications", "inventory", "summary.json", "report.html"})
 _CAPACITY: Final = 8
 """Messages that a destination holds before senders wait: bounds the memory of a demo of any size."""
+_EVENTS: Final = 1_000
+"""Enough for an event of each kind."""
 
 
 class Exchange(NamedTuple):
@@ -175,35 +171,12 @@ def _notifications(connection: Connection, network: Network, landing: Path) -> i
 
 
 def _changes(network: Network) -> list[Any]:
-    now = moment()
-    new = network.managed_element(network.elements)
-    common: dict[str, Any] = {"source_time": now, "os_time": now, "object_type": "ME"}
-    created = Me(**{field.name: getattr(new, field.name) for field in dataclasses.fields(new)})
-    version = RawXml(
-        b'<me:softwareVersion xmlns:me="http://www.tmforum.org/mtop/nrf/xsd/me/v1">9.9.9</me:softwareVersion>'
-    )
-    return [
-        ResourceObjectCreation(
-            notification_id="demo-1",
-            object_name=network.element_name(network.elements),
-            object=AnyListType(any_=[created]),
-            **common,
-        ),
-        ResourceAttributeValueChange(
-            notification_id="demo-2",
-            object_name=network.element_name(0),
-            attribute_list=AttributeValueChangeTypeAttributeList(any_=[version]),
-            **common,
-        ),
-        Alarm(
-            notification_id="demo-3",
-            object_name=network.element_name(0),
-            probable_cause=ProbableCauseType(probable_cause=ProbableCauseEnumType.LOS),
-            perceived_severity=PerceivedSeverityType.CRITICAL,
-            acknowledge_indication=AcknowledgeIndicationType.UNACKNOWLEDGED,
-            **common,
-        ),
-    ]
+    """A new element, a changed attribute and a critical alarm: the first ones that the network reports."""
+    found: dict[type, Any] = {}
+    for event in network.events(_EVENTS, start=dt.datetime.now(dt.UTC)):
+        if not isinstance(event, Alarm) or event.perceived_severity is PerceivedSeverityType.CRITICAL:
+            found.setdefault(type(event), event)
+    return [found[kind] for kind in (ResourceObjectCreation, ResourceAttributeValueChange, Alarm)]
 
 
 def _finish(

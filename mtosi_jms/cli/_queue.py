@@ -80,8 +80,8 @@ def run(args: argparse.Namespace) -> int:
         return operate(connection, args, stop)
 
 
-def operate(connection: Connection, args: argparse.Namespace, stop: Stop) -> int:
-    """Browse, count, copy, move or purge over a connection; 130 where the stop was set before the end.
+def operate(connection: Connection, args: argparse.Namespace, stop: Stop, batch: int = _BATCH) -> int:
+    """Browse, count, copy, move or purge over a connection, so many messages at a time; 130 where the stop was set.
 
     Raises:
         ConfigError: a topic, one queue as source and target, or the transport cannot browse.
@@ -96,7 +96,7 @@ def operate(connection: Connection, args: argparse.Namespace, stop: Stop) -> int
         return _look(connection, args, queue, target)
     with ExitStack() as stack:
         sending = stack.enter_context(connection.session(transacted=True))
-        work = _Work(sending, args, queue, target)
+        work = _Work(sending, args, queue, target, batch)
         connection.start()
         steps: Iterator[_Step]
         if args.action == "copy" and Capability.BROWSE in connection.capabilities:
@@ -187,15 +187,17 @@ class _Work:
         args: of the command line.
         queue: where messages come from.
         target: where they go; None: nowhere.
+        most: messages in a batch.
     """
 
     def __init__(
-        self, session: Session, args: argparse.Namespace, queue: Destination, target: Destination | None
+        self, session: Session, args: argparse.Namespace, queue: Destination, target: Destination | None, most: int
     ) -> None:
         self._session = session
         self._args = args
         self._queue = queue
         self._target = target
+        self._most = most
         self._folder: Path | None = args.record
         if args.record is None and args.action != "copy":
             self._folder = default_record(args.action, queue)
@@ -211,7 +213,7 @@ class _Work:
             for step in steps:
                 self._take(step)
                 size += len(step.message.body)
-                if len(self._batch) >= _BATCH or size >= _BATCH_BYTES:
+                if len(self._batch) >= self._most or size >= _BATCH_BYTES:
                     self._commit()
                     size = 0
                 if stop.is_set():
