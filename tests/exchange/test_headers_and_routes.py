@@ -33,8 +33,7 @@ from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
 from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.mri.resource_inventory_retrieval import ResourceInventoryRetrieval
-from mtosi_jms.testing import SUPPLIER, connect_privately, exchange
-from mtosi_jms.testing._sending import Recorder
+from mtosi_jms.testing import SUPPLIER, Recorder, connect_privately, exchange
 from mtosi_jms.transport.memory import MemoryConnection
 
 NOON = dt.datetime(2026, 5, 4, 12, 0, 0, tzinfo=dt.UTC)

@@ -31,8 +31,7 @@ from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieva
 from mtosi_jms.stubs.mri.resource_inventory_retrieval import ResourceInventoryRetrieval
 from mtosi_jms.stubs.nrb.rscoc import ResourceObjectCreation
 from mtosi_jms.stubs.nrf.me import ManagedElementType
-from mtosi_jms.testing import SUPPLIER
-from mtosi_jms.testing._sending import Recorder
+from mtosi_jms.testing import SUPPLIER, Recorder
 
 SERVICE = ManagedElementRetrieval.__service__
 GET_ONE = SERVICE.by_name["getManagedElement"]

@@ -13,7 +13,7 @@ from mtosi_jms.jms import JmsMessage, Topic
 from mtosi_jms.notifications import Publisher, Subscriber
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.nra.alm import Alarm
-from mtosi_jms.testing._pair import connect_privately
+from mtosi_jms.testing import connect_privately
 
 TOPIC = Topic("MTOSI.Fault")
 

@@ -28,8 +28,7 @@ from mtosi_jms.stubs.fmw.notmsg import Notify, NotifyMessage
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.mri.mer import GetManagedElementRequest
 from mtosi_jms.stubs.nra.alm import Alarm
-from mtosi_jms.testing import duplicate, exchange
-from mtosi_jms.testing._pair import SUPPLIER
+from mtosi_jms.testing import SUPPLIER, duplicate, exchange
 
 
 def stub(pair: Any) -> ManagedElementRetrieval:

@@ -23,8 +23,7 @@ from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.stubs.nrf.me import ManagedElementListType, ManagedElementType
-from mtosi_jms.testing import exchange
-from mtosi_jms.testing._pair import REQUESTOR, SUPPLIER, connect_privately
+from mtosi_jms.testing import REQUESTOR, SUPPLIER, connect_privately, exchange
 from mtosi_jms.transport.memory import MemoryConnection
 from mtosi_jms.transport.memory._session import MemorySession
 

@@ -22,7 +22,7 @@ from mtosi_jms.notifications import (
 )
 from mtosi_jms.notifications import _snapshot as module
 from mtosi_jms.simulator import Network, standing_alarms
-from mtosi_jms.simulator._events import alarm_key as simulated_key
+from mtosi_jms.simulator import alarm_key as simulated_key
 from mtosi_jms.stubs.fmw.avc import AttributeValueChangeTypeAttributeList
 from mtosi_jms.stubs.fmw.fts import FileTransferStatus
 from mtosi_jms.stubs.fmw.gen import AnyListType
