@@ -25,6 +25,7 @@ from mtosi_jms.cli._stopping import log_in_lines
 from mtosi_jms.errors import ConfigError, MtosiFault, XmlError
 from mtosi_jms.inventory.objects import load_stubs
 from mtosi_jms.namespaces import SOAP11, SOAP12, clark
+from mtosi_jms.service import Call as OperationCall
 from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
 from mtosi_jms.soap import Envelope, correlation_id
 from mtosi_jms.transport import Connection
@@ -210,11 +211,11 @@ def _time_left(seconds: float | None, deadline: float | None) -> float | None:
 def _responses(
     requestor: mtosi.Requestor, args: argparse.Namespace, asked: Call, options: CallOptions
 ) -> Iterator[Any]:
-    what = (asked.service, asked.operation, args.to, asked.request)
+    call = OperationCall(asked.service, asked.operation, args.to, asked.request, options)
     if args.batch_size is None:
-        yield requestor.call(*what, options)
+        yield requestor.call(call)
         return
-    with requestor.call_batches(*what, args.batch_size, options) as batches:
+    with requestor.call_batches(call, args.batch_size) as batches:
         yield from batches
 
 

@@ -17,7 +17,7 @@ from mtosi_jms.errors import (
     ResourceLimitError,
     TransportError,
 )
-from mtosi_jms.exchange.dispatcher import Abandoned
+from mtosi_jms.exchange._dispatcher import Abandoned
 from mtosi_jms.exchange.messages import stamped
 from mtosi_jms.jms import RUN_ID, BindingProfile, Destination, JmsMessage, NamingContext, Properties
 from mtosi_jms.jms.binding import to_jms

@@ -14,8 +14,9 @@ from mtosi_jms.errors import IncompleteBatchError, MtosiError, MtosiFault, Proto
 from mtosi_jms.exchange._pending import PendingExchange
 from mtosi_jms.exchange._receiver import Receiver
 from mtosi_jms.exchange.messages import in_package
-from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
+from mtosi_jms.service import Call
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
+from mtosi_jms.xmlbind import XmlObject
 
 log = logging.getLogger(__name__)
 
@@ -26,13 +27,9 @@ class BatchCall:
     What nobody refers to any more is given up.
     """
 
-    def __init__(
-        self, receiver: Receiver, service: ServiceInfo, operation: OperationInfo, options: CallOptions
-    ) -> None:
+    def __init__(self, receiver: Receiver, call: Call) -> None:
         self._receiver = receiver
-        self._service = service
-        self._operation = operation
-        self._options = options
+        self._call = call
         self._exchange: PendingExchange | None = None
         self._end: weakref.finalize[..., Any] | None = None
 
@@ -56,7 +53,7 @@ class BatchCall:
             raise
 
     def _decode_response(self, envelope: Envelope) -> Any:
-        return decode_response(envelope, self._options, self._service, self._operation)
+        return decode_response(envelope, self._call)
 
     @property
     def correlation_id(self) -> str:
@@ -74,7 +71,7 @@ class BatchCall:
 
     def _held(self, envelope: Envelope) -> Any:
         try:
-            return response_of(in_package(envelope, self._service.root), self._service, self._operation)
+            return response_of(in_package(envelope, self._call.service.root), self._call)
         except MtosiError:
             return envelope
 
@@ -103,15 +100,8 @@ class Batches(BatchCall, Iterator[Any]):
     time. What nobody refers to any more is given up.
     """
 
-    def __init__(
-        self,
-        receiver: Receiver,
-        pending: PendingExchange,
-        service: ServiceInfo,
-        operation: OperationInfo,
-        options: CallOptions,
-    ) -> None:
-        super().__init__(receiver, service, operation, options)
+    def __init__(self, receiver: Receiver, pending: PendingExchange, call: Call) -> None:
+        super().__init__(receiver, call)
         self._opened(pending)
         self._asked = pending
 
@@ -143,18 +133,18 @@ def only_reply(envelope: Envelope | None, pending: PendingExchange) -> Envelope:
     return envelope
 
 
-def decode_response(envelope: Envelope, options: CallOptions, service: ServiceInfo, operation: OperationInfo) -> Any:
+def decode_response(envelope: Envelope, call: Call) -> XmlObject:
     """The response object of a reply whose turn has come; the call's hook sees its envelope first."""
-    envelope = in_package(envelope, service.root)
-    if options.on_reply is not None:
-        options.on_reply(envelope)
+    envelope = in_package(envelope, call.service.root)
+    if call.options.on_reply is not None:
+        call.options.on_reply(envelope)
     elif envelope.warnings:
         count, first = len(envelope.warnings), envelope.warnings[0]
-        log.warning("a reply of %s with %d warnings, the first: %s", operation.name, count, first)
-    return response_of(envelope, service, operation)
+        log.warning("a reply of %s with %d warnings, the first: %s", call.operation.name, count, first)
+    return response_of(envelope, call)
 
 
-def response_of(envelope: Envelope, service: ServiceInfo, operation: OperationInfo) -> Any:
+def response_of(envelope: Envelope, call: Call) -> XmlObject:
     """The response object of a reply.
 
     Raises:
@@ -166,11 +156,12 @@ def response_of(envelope: Envelope, service: ServiceInfo, operation: OperationIn
         raise envelope.fault
     if header is not None and header_text(header, "msgType") == "ERROR":
         raise MtosiFault("the reply has msgType ERROR and no fault", detail=envelope.body, header=header)
-    expected = service.load(operation.response)
+    expected = call.service.load(call.operation.response)
     if isinstance(envelope.body, expected):
         return envelope.body
     got = type(envelope.body).__name__ if envelope.body is not None else "an empty body"
-    raise ProtocolError(f"{operation.name}: {expected.__name__} was expected, {got} came", correlation_id(header) or "")
+    what = f"{call.operation.name}: expected {expected.__name__}, got {got}"
+    raise ProtocolError(what, correlation_id(header) or "")
 
 
 def bulk_reply(envelope: Envelope, response: Any, terms: BulkTerms) -> BulkReply[Any]:

@@ -32,7 +32,7 @@ from mtosi_jms.jms.selector.builder import Condition
 from mtosi_jms.notifications._events import Event, event_name
 from mtosi_jms.notifications._publisher import Category, Publisher
 from mtosi_jms.notifications._subscriber import Subscriber
-from mtosi_jms.service import CallOptions, OperationInfo, RequestContext, ServiceInfo
+from mtosi_jms.service import Call, RequestContext
 from mtosi_jms.stubs.fmw.gen import QueryDialectEnumType, QueryExpressionType
 from mtosi_jms.stubs.fmw.msg import (
     InvalidFilterDefinitionFault,
@@ -115,20 +115,14 @@ class LocalBroker:
         self._subscriptions: dict[str, dict[str, Subscriber]] = {}
         self._lock = threading.Lock()
 
-    def call(
-        self,
-        service: ServiceInfo,
-        operation: OperationInfo,
-        destination: str | Destination,
-        request: XmlObject,
-        options: CallOptions,
-    ) -> XmlObject | None:
+    def call(self, call: Call) -> XmlObject | None:
         """Carry out an operation; see `mtosi_jms.service.Caller`.
 
         Raises:
             MtosiFault: as a broker would answer: no such topic, subscription, or filter.
             TransportError: the provider failed.
         """
+        request = call.request
         if isinstance(request, SubscribeRequest):
             return self._subscribe(request)
         if isinstance(request, UnsubscribeRequest):
@@ -136,7 +130,7 @@ class LocalBroker:
         if isinstance(request, Notify):
             self._notify(request)
             return None
-        raise NotImplementedFault(f"a notification broker has no {operation.name}")
+        raise NotImplementedFault(f"a notification broker has no {call.operation.name}")
 
     def call_batches(self, *_: object) -> NoReturn:
         """Refused: no answer of a broker has parts."""

@@ -12,7 +12,7 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 from mtosi_jms.errors import ConfigError, ResourceLimitError, TransportError, UnknownOutcomeError
-from mtosi_jms.exchange.arguments import check_connection, check_seconds
+from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.exchange.messages import moment, stamped
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import to_jms
@@ -21,6 +21,7 @@ from mtosi_jms.masking import without_login
 from mtosi_jms.notifications._events import Event, event_name, events_of_message, notify_of
 from mtosi_jms.notifications._system import SystemProfile
 from mtosi_jms.patterns import rounded
+from mtosi_jms.service import check_seconds
 from mtosi_jms.soap import Header
 from mtosi_jms.spool.journal import OutgoingJournal
 from mtosi_jms.stubs.fmw.elc import EventLossCleared

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, Self
 
 from mtosi_jms.errors import ConfigError, EnvelopeError, IllegalStateError, TransportError, XmlError
-from mtosi_jms.exchange.arguments import check_connection, check_interval, check_seconds
+from mtosi_jms.exchange.arguments import check_connection, check_interval
 from mtosi_jms.jms import BindingProfile, Destination
 from mtosi_jms.jms.binding import from_jms, sender_of
 from mtosi_jms.jms.selector import Selector, lint
 from mtosi_jms.jms.selector.builder import Condition
 from mtosi_jms.notifications._events import Received, events_in, name_of
 from mtosi_jms.notifications._losses import Loss, LossHook, LossWatch
+from mtosi_jms.service import check_seconds
 from mtosi_jms.soap import correlation_id
 from mtosi_jms.spool.journal import InboxReceiver, IncomingJournal, Landing, begin, doubt
 from mtosi_jms.transport import Connection, Delivery, redeliver

@@ -18,7 +18,7 @@ from mtosi_jms.errors import (
     ProtocolError,
     ReplyTimeoutError,
 )
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Supplier
 from mtosi_jms.jms import BindingProfile, JmsMessage, TemporaryQueue
 from mtosi_jms.patterns import Limits
 from mtosi_jms.service import CallOptions, RequestContext
@@ -540,7 +540,7 @@ def test_an_acknowledgement_is_not_the_answer_where_peers_send_them(small_ems: A
         assert stub.get_managed_element(me_ref=ne1).me is not None
     with exchange([small_ems(2)], tamper=with_ack) as pair:
         stub = pair.stub(ManagedElementRetrieval)
-        with pytest.raises(ProtocolError, match="an empty body came"):
+        with pytest.raises(ProtocolError, match="got an empty body"):
             stub.get_managed_element(me_ref=ne1)
 
 

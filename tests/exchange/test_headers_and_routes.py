@@ -22,8 +22,7 @@ from mtosi_jms.errors import (
     ReplyTimeoutError,
     ResourceLimitError,
 )
-from mtosi_jms.exchange.requestor import Requestor
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.jms import BindingProfile, DeliveryMode, JmsMessage, Queue, Topic
 from mtosi_jms.patterns import Limits
 from mtosi_jms.service import CallOptions
@@ -241,8 +240,8 @@ def test_call_options_are_honoured(mtosi_exchange: Any, ne1: Any) -> None:
         ({"priority": -1}, HeaderError, "priority"),
         ({"header": {"nonsense": 1}}, ConfigError, "nonsense"),
         ({"header": {"msg_type": None}}, HeaderError, "msgType"),
-        ({"time_to_live": -1}, ConfigError, "time to live"),
-        ({"timeout": -1}, ConfigError, "limit"),
+        ({"time_to_live": -1}, ConfigError, "time_to_live"),
+        ({"timeout": -1}, ConfigError, "timeout"),
         ({"gap_timeout": 0}, ConfigError, "gap"),
     ],
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-import mtosi_jms.exchange.supplier
+import mtosi_jms.exchange._supplier
 from mtosi_jms.errors import (
     AuthenticationError,
     ProtocolError,
@@ -30,7 +30,7 @@ THREADS = 3
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mtosi_jms.exchange.supplier, "_FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(mtosi_jms.exchange._supplier, "_FIRST_PAUSE", 0.0)
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_a_request_that_nobody_could_answer_is_not_carried_out(
     else:
         stub.get_managed_element.batches(me_ref=ne1, batch_size=1)
     message = dataclasses.replace(pair.scripted.take().message, reply_to=None)
-    supplier = mtosi_jms.exchange.supplier.Supplier(pair.connection, SUPPLIER, [ems], on_error=reported.append)
+    supplier = mtosi_jms.exchange._supplier.Supplier(pair.connection, SUPPLIER, [ems], on_error=reported.append)
     supplier.answer(message, pair.connection.session())
     assert ems.contexts == []
     [error] = reported

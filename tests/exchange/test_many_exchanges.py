@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import IllegalStateError, IncompleteBatchError, MalformedXmlError, ReplyTimeoutError
-from mtosi_jms.exchange.requestor import Requestor
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.jms import NamingContext
 from mtosi_jms.patterns import Limits
 from mtosi_jms.service import CallOptions
@@ -297,7 +296,7 @@ def test_a_reply_that_is_there_before_the_message_id_is_known(monkeypatch: pytes
     """O13d: a fault that pairs by message id alone may overtake the return of `send`."""
     with exchange() as pair:
         stub = pair.stub(ManagedElementRetrieval)
-        session = pair.requestor._session
+        session = pair.requestor._writer.session
         send = session.send
 
         def slow(destination: Any, message: Any) -> Any:

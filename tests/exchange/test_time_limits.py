@@ -186,10 +186,10 @@ def test_a_provider_that_needs_all_the_time(raised: TransportError, said: str, m
         def at_once(destination: Any, message: Any, *, timeout: float) -> Any:
             raise raised
 
-        monkeypatch.setattr(pair.requestor._session, "send", late)
+        monkeypatch.setattr(pair.requestor._writer.session, "send", late)
         with pytest.raises(ReplyTimeoutError, match=said):
             stub.get_all_managed_elements(timeout=0.05)
-        monkeypatch.setattr(pair.requestor._session, "send", at_once)
+        monkeypatch.setattr(pair.requestor._writer.session, "send", at_once)
         with pytest.raises(type(raised)) as caught:
             stub.get_all_managed_elements(timeout=60)
         assert caught.value is raised
@@ -201,13 +201,13 @@ def test_the_first_reply_is_waited_for_from_when_the_request_was_sent(
     """A limit for the peer is no limit for the way to it."""
     clock = ManualClock()
     with exchange([small_ems(2)], clock=clock, limits=mtosi.Limits(first_reply=5, total=None)) as pair:
-        send = pair.requestor._session.send
+        send = pair.requestor._writer.session.send
 
         def slow(destination: Any, message: Any) -> Any:
             clock.advance(100)
             return send(destination, message)
 
-        monkeypatch.setattr(pair.requestor._session, "send", slow)
+        monkeypatch.setattr(pair.requestor._writer.session, "send", slow)
         batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
         ticket: Any = batches._exchange
         assert ticket.state.deadline[0] - ticket.time(clock.now) == 5
@@ -217,14 +217,14 @@ def test_the_first_reply_is_waited_for_from_when_the_request_was_sent(
 def test_what_sending_took_is_not_there_for_the_replies(small_ems: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = ManualClock()
     with exchange(clock=clock) as pair:
-        send = pair.requestor._session.send
+        send = pair.requestor._writer.session.send
 
         def slow(destination: Any, message: Any, *, timeout: float) -> Any:
             assert timeout > 9
             clock.advance(9.99)
             return send(destination, message)
 
-        monkeypatch.setattr(pair.requestor._session, "send", slow)
+        monkeypatch.setattr(pair.requestor._writer.session, "send", slow)
         began = time.monotonic()
         monkeypatch.setattr(pair.requestor._receiver, "_clock", lambda: clock.now + time.monotonic() - began)
         with pytest.raises(ReplyTimeoutError, match="no reply within 10 s, total clock"):

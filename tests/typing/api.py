@@ -81,7 +81,10 @@ async def ask_asynchronously(connection: Connection) -> AsyncIterator[ManagedEle
     request = GetAllManagedElementsRequest(md_or_mlsn_ref=name("MD=EMS1"))
     assert_type(await mer.aio.get_all_managed_elements(request), GetAllManagedElementsResponse)
     await mer.aio.get_managed_element(me=name("MD=EMS1"))  # type: ignore[call-arg] # there is no such field
-    await mer.aio.get_managed_element(me_ref="MD=EMS1")  # type: ignore[arg-type] # a name is no text
+    await mer.aio.get_managed_element(me_ref="MD=EMS1/ME=NE-7")  # a name's text form
+    await mer.aio.get_managed_element(me_ref=7)  # type: ignore[arg-type]
+    async for me in mer.aio.get_all_managed_elements.objects(batch_size=500):
+        assert_type(me, ManagedElementType)
     mer.aio.get_all_managed_elements.batches()  # type: ignore[call-arg] # how many in a batch?
     async for batch in mer.aio.get_all_managed_elements.batches(request, batch_size=500):
         assert_type(batch, GetAllManagedElementsResponse)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mtosi_jms.errors import ConfigError, IllegalStateError, IncompleteBatchError, MtosiFault, ReplyTimeoutError
 from mtosi_jms.patterns import Limits
-from mtosi_jms.service import CallOptions, RequestContext
+from mtosi_jms.service import Call, CallOptions, RequestContext
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.fmw.notification_consumer import NotificationConsumer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
@@ -145,10 +145,11 @@ def test_cancelling_gives_the_rest_up(run: Any, until: Any, small_ems: Any, stag
         run(ask(pair))
 
 
-def test_the_request_is_sent_when_somebody_waits(run: Any, small_ems: Any) -> None:
+def test_the_request_is_sent_by_the_call(run: Any, small_ems: Any) -> None:
     async def ask(pair: Any) -> None:
-        never = batches(pair)
-        assert (never.correlation_id, never.held, never.counts) == ("", {}, None)
+        never = batches(pair, correlation_id="never")
+        assert (never.correlation_id, never.held) == ("never", {})
+        await asyncio.to_thread(pair.scripted.take)
         early = batches(pair, correlation_id="early")
         async with early:
             asked = await asyncio.to_thread(pair.scripted.take)
@@ -180,15 +181,15 @@ def test_closed_while_it_is_sent(run: Any, until: Any, monkeypatch: pytest.Monke
         assert pair.requestor.pending == 0
 
     with exchange() as pair:
-        send = pair.requestor._session.send
+        send = pair.requestor._writer.session.send
 
         def slow(*message: Any) -> Any:
             entered.set()
             assert gate.wait(60)
             return send(*message)
 
-        monkeypatch.setattr(pair.requestor._session, "send", slow)
-        monkeypatch.setattr(pair.requestor._session, "send_soon", lambda *message, **how: None)  # it would wait
+        monkeypatch.setattr(pair.requestor._writer.session, "send", slow)
+        monkeypatch.setattr(pair.requestor._writer.session, "send_soon", lambda *message, **how: None)  # it would wait
         run(ask(pair))
 
 
@@ -251,7 +252,7 @@ def test_a_one_way_operation_has_no_batches() -> None:
     with exchange() as pair:
         info = pair.stub(NotificationConsumer).notify.info
         with pytest.raises(ConfigError, match="one-way"):
-            pair.requestor.aio.call_batches(NotificationConsumer.__service__, info, "queue:X", None, 1, CallOptions())  # type: ignore[arg-type]
+            pair.requestor.aio.call_batches(Call(NotificationConsumer.__service__, info, "queue:X", None), 1)  # type: ignore[arg-type]
 
 
 def test_many_sequences_at_once_beside_blocking_ones(

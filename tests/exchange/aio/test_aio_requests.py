@@ -138,15 +138,15 @@ def test_callers_with_different_patience(run: Any, small_ems: Any, ne1: Any) -> 
 def test_cancelled_before_it_is_sent_it_never_is(run: Any, until: Any, ne1: Any, monkeypatch: Any) -> None:
     gate, entered = threading.Event(), threading.Event()
     with exchange() as pair:
-        send = pair.requestor._session.send
+        send = pair.requestor._writer.session.send
 
         def slow(destination: Any, message: Any) -> Any:
             entered.set()
             assert gate.wait(60)
             return send(destination, message)
 
-        monkeypatch.setattr(pair.requestor._session, "send", slow)
-        monkeypatch.setattr(pair.requestor._session, "send_soon", lambda *message, **how: None)  # it would wait
+        monkeypatch.setattr(pair.requestor._writer.session, "send", slow)
+        monkeypatch.setattr(pair.requestor._writer.session, "send_soon", lambda *message, **how: None)  # it would wait
 
         async def ask() -> None:
             call = stub(pair).aio.get_managed_element
@@ -174,7 +174,7 @@ def test_no_request_overtakes_one_that_waits(run: Any, until: Any, monkeypatch: 
     """What the loop might send at once waits behind what the sending thread is at; where threads send, it waits too."""
     gate, entered = threading.Event(), threading.Event()
     with exchange() as pair:
-        session = pair.requestor._session
+        session = pair.requestor._writer.session
         send, soon = session.send, session.send_soon
 
         def slow(destination: Any, message: Any) -> Any:
@@ -195,7 +195,7 @@ def test_no_request_overtakes_one_that_waits(run: Any, until: Any, monkeypatch: 
             await until(lambda: pair.requestor.pending == 3)
             gate.set()
             asked = [await asyncio.to_thread(pair.scripted.take) for _ in range(3)]
-            with pair.requestor._sending:
+            with pair.requestor._writer._sending:
                 others.append(asyncio.create_task(call(me_ref=name("ME=4"))))
                 await until(lambda: pair.requestor.pending == 4)
             asked.append(await asyncio.to_thread(pair.scripted.take))
@@ -315,7 +315,7 @@ def test_the_receiving_thread_ends_when_nobody_listens(
     run: Any, small_ems: Any, ne1: Any, monkeypatch: pytest.MonkeyPatch, patience: float
 ) -> None:
     monkeypatch.setattr("mtosi_jms.exchange._receiver._STAY", 0.01)
-    monkeypatch.setattr("mtosi_jms.exchange.aio.worker._STAY", 0.01)
+    monkeypatch.setattr("mtosi_jms.exchange.worker._STAY", 0.01)
     with exchange([small_ems()]) as pair:
         for _ in range(3):  # and another one begins
             assert run(stub(pair).aio.get_managed_element(me_ref=ne1)).me is not None

@@ -12,6 +12,8 @@ from typing import Any, Final, Self, TypeVar
 
 from mtosi_jms.errors import IllegalStateError
 
+__all__ = ["Closing", "Worker"]
+
 T = TypeVar("T")
 _STAY: Final = 5.0
 """Seconds that the thread waits for more work before it ends."""
