@@ -5,7 +5,7 @@ from __future__ import annotations
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.transport import Connection
 
-__all__ = ["check_connection", "check_interval"]
+__all__ = ["check_connection"]
 
 
 def check_connection(role: str, given: object) -> None:
@@ -23,15 +23,3 @@ def check_connection(role: str, given: object) -> None:
     if isinstance(given, str):
         raise ConfigError(f"{role}: {given!r} is a URL; give a connection, mtosi_jms.connect({given!r})")
     raise ConfigError(f"{role}: give a connection of mtosi_jms.connect(...), not {type(given).__name__}")
-
-
-def check_interval(name: str, value: object) -> None:
-    """See that an argument is a number of seconds, more than 0.
-
-    Raises:
-        ConfigError: it is not.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ConfigError(f"{name}: give seconds as a number, not {value!r}")
-    if not value > 0:
-        raise ConfigError(f"{name}: seconds must be more than 0, not {value!r}")

@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable
 from typing import Protocol, Self
 
-from mtosi_jms.exchange.arguments import check_interval
 from mtosi_jms.exchange.messages import moment
 from mtosi_jms.notifications._publisher import Publisher
+from mtosi_jms.service import check_seconds
 from mtosi_jms.stubs.fmw.hbt import Heartbeat
 from mtosi_jms.stubs.fmw.nam import NamingAttributeType
 
@@ -67,7 +67,7 @@ class Heartbeats:
         timer: Timer | None = None,
         on_error: Callable[[Exception], object] | None = None,
     ) -> None:
-        check_interval("interval", interval)
+        check_seconds("interval", interval)
         self.published = 0
         self._publisher = publisher
         self._interval = interval

@@ -5,22 +5,20 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import threading
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
-from mtosi_jms.errors import ConfigError, ResourceLimitError, TransportError, UnknownOutcomeError
+from mtosi_jms.errors import ConfigError
 from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.exchange.messages import moment, stamped
+from mtosi_jms.exchange.sending import TimedSender
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import to_jms
 from mtosi_jms.jms.profile import TopicCategory
 from mtosi_jms.masking import without_login
 from mtosi_jms.notifications._events import Event, event_name, events_of_message, notify_of
 from mtosi_jms.notifications._system import SystemProfile
-from mtosi_jms.patterns import rounded
 from mtosi_jms.service import check_seconds
 from mtosi_jms.soap import Header
 from mtosi_jms.spool.journal import OutgoingJournal
@@ -28,7 +26,7 @@ from mtosi_jms.stubs.fmw.elc import EventLossCleared
 from mtosi_jms.stubs.fmw.elo import EventLossOccured
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.stubs.fmw.nam import NamingAttributeType
-from mtosi_jms.transport import Connection, Session
+from mtosi_jms.transport import Connection
 from mtosi_jms.transport.dropping import dropped, is_open
 from mtosi_jms.xmlbind import XmlObject
 
@@ -43,8 +41,6 @@ Topics: TypeAlias = Mapping[TopicCategory, Address] | Mapping[str, Address] | Ma
 """Category to the name of its destination, or the destination."""
 EVENTS_PER_MESSAGE: Final = 100
 """Events that `publish_all` puts into one message at most."""
-_TICK: Final = 0.001
-"""Seconds by which clocks may differ."""
 
 
 class Publisher:
@@ -304,38 +300,19 @@ class Publisher:
         sender = self._sender(timeout)
         if self._outbox is None:
             return 0
-        with self._turn("messages of the outbox", sender):
+        with sender.in_time("messages of the outbox"):
             return self._outbox.resend(sender)
 
-    def _sender(self, timeout: float | None) -> _TimedSender:
+    def _sender(self, timeout: float | None) -> TimedSender:
         check_seconds("timeout", timeout)
-        return _TimedSender(self._session, timeout)
+        return TimedSender(self._session, self._lock, timeout)
 
-    def _send(self, topic: Destination, events: Sequence[Event], sender: _TimedSender) -> JmsMessage:
+    def _send(self, topic: Destination, events: Sequence[Event], sender: TimedSender) -> JmsMessage:
         message = self.message_of(topic, events)
-        with self._turn(f"a notification to {topic}", sender):
+        with sender.in_time(f"{event_name(events[0])} to {topic}"):
             if self._outbox is not None:
                 return self._outbox.send(sender, topic, message)
             return sender.send(topic, message)
-
-    @contextmanager
-    def _turn(self, what: str, sender: _TimedSender) -> Iterator[None]:
-        """Give the session to one thread at a time; an error because the time is over says so."""
-        left = sender.left()
-        try:
-            if not self._lock.acquire(timeout=-1 if left is None else min(left, threading.TIMEOUT_MAX)):
-                raise TransportError("another thread is still sending")
-            try:
-                yield
-            finally:
-                self._lock.release()
-        except TransportError as error:
-            if not sender.is_over():
-                raise
-            text = f"{what}: not sent within {rounded(sender.seconds or 0)} s: {error}"
-            if isinstance(error, UnknownOutcomeError):
-                raise UnknownOutcomeError(text, error.messages) from error
-            raise (ResourceLimitError if isinstance(error, ResourceLimitError) else TransportError)(text) from error
 
     def __del__(self) -> None:
         if is_open(getattr(self, "_session", None)):
@@ -353,24 +330,6 @@ class Publisher:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class _TimedSender:
-    """Sends by a session, in so many seconds from now in all; None: any number."""
-
-    def __init__(self, session: Session, seconds: float | None) -> None:
-        self._session = session
-        self.seconds = seconds
-        self._end = None if seconds is None else time.monotonic() + seconds
-
-    def left(self) -> float | None:
-        return None if self._end is None else max(0.0, self._end - time.monotonic())
-
-    def is_over(self) -> bool:
-        return self._end is not None and time.monotonic() >= self._end - _TICK
-
-    def send(self, destination: Destination, message: JmsMessage) -> JmsMessage:
-        return self._session.send(destination, message, timeout=self.left())
 
 
 def _category(category: Category) -> TopicCategory:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, Self
 
 from mtosi_jms.errors import ConfigError, EnvelopeError, IllegalStateError, TransportError, XmlError
-from mtosi_jms.exchange.arguments import check_connection, check_interval
+from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.jms import BindingProfile, Destination
 from mtosi_jms.jms.binding import from_jms, sender_of
 from mtosi_jms.jms.selector import Selector, lint
@@ -87,9 +87,8 @@ class Subscriber(Iterator[Received]):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         check_connection("Subscriber", connection)
-        check_seconds("timeout", timeout)
-        if heartbeat is not None:
-            check_interval("heartbeat", heartbeat)
+        check_seconds("timeout", timeout, zero=True)
+        check_seconds("heartbeat", heartbeat)
         for name, hook in (("on_error", on_error), ("on_loss", on_loss)):
             if hook is not None and not callable(hook):
                 raise ConfigError(f"{name}: give a function, not {type(hook).__name__}")
