@@ -9,15 +9,14 @@ from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Self, TypeAlias, TypeVar, cast
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from mtosi_jms.errors import ConfigError, IllegalStateError, ReplyTimeoutError
 from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage, NamingContext
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, from_jms
-from mtosi_jms.jms.events import logical_name
 from mtosi_jms.jms.profile import TopicCategory
-from mtosi_jms.notifications import Publisher, Subscriber
+from mtosi_jms.notifications import Publisher, Subscriber, event_name
 from mtosi_jms.service import Service, SupplierBase
 from mtosi_jms.soap import Envelope
 from mtosi_jms.stubs.fmw.cei import CommonEventInformationType
@@ -343,17 +342,6 @@ def exchange(
 
 
 @dataclass(frozen=True, slots=True)
-class _Pretended:
-    """What a publisher wants of a connection, for messages that are not sent."""
-
-    names: NamingContext
-    recorder: Recorder
-
-    def session(self) -> Recorder:
-        return self.recorder
-
-
-@dataclass(frozen=True, slots=True)
 class Notifications:
     """A publisher and a subscriber to each category.
 
@@ -376,7 +364,7 @@ class Notifications:
 
     def received(self, category: TopicCategory | str) -> list[Any]:
         """The events that have arrived on the topic of a category since it was last asked for."""
-        return list(self.subscribers[TopicCategory(category)])
+        return [received.event for received in self.subscribers[TopicCategory(category)]]
 
     def messages(self, events: Iterable[CommonEventInformationType]) -> list[JmsMessage]:
         """The messages that a publisher would send, each with its destination; none is sent.
@@ -384,14 +372,12 @@ class Notifications:
         Raises:
             ConfigError, EncodeError: as for `Publisher.publish`.
         """
-        recorder = Recorder()
-        # Of a connection a publisher wants names and a session that sends, nothing else.
-        pretended = cast("Connection", _Pretended(self.connection.names, recorder))
-        publisher = Publisher(pretended, TOPICS, sender_uri=PUBLISHER, profile=self.profile)
+        messages = []
         for event in events:
-            found = self.profile.topic_category(logical_name(event.__xml__.element or ""))
-            publisher.publish(event, category=found or self.generic)
-        return recorder.sent
+            category = self.profile.topic_category(event_name(event)) or self.generic
+            topic = self.publisher.topic_of(event, category)
+            messages.append(dataclasses.replace(self.publisher.message_of(topic, [event]), destination=topic))
+        return messages
 
     def publish(self, events: Iterable[CommonEventInformationType], *, tamper: Tamper | None = None) -> None:
         """Publish events, in this order and all at once.

@@ -131,9 +131,9 @@ def test_standing_in_line(way: str, crowded: mtosi.Requestor, background: Any, p
     other = background(lambda: stub.get_all_managed_elements(timeout=patience))
     while not crowded._session.blocked:  # type: ignore[attr-defined]
         assert not other.done()
-    with pytest.raises(ReplyTimeoutError, match="the request was not sent: another request"):
+    with pytest.raises(ReplyTimeoutError, match="the request was not sent: another message"):
         called(way, CALLS["one reply"], stub)
-    with pytest.raises(TransportError, match=r"not sent within 0\.05 s: another request"):
+    with pytest.raises(TransportError, match=r"not sent within 0\.05 s: another message"):
         called(
             way, lambda stub: stub.notify(topic="T", message=EVENT, timeout=0.05), NotificationConsumer(crowded, FULL)
         )
