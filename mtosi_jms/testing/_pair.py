@@ -14,6 +14,7 @@ from mtosi_jms.jms import BindingProfile, Destination, NamingContext
 from mtosi_jms.jms.binding import DEFAULT_PROFILE
 from mtosi_jms.service import Service, SupplierBase
 from mtosi_jms.testing._clock import Timer
+from mtosi_jms.testing._interception import InterceptedConnection, Interceptor
 from mtosi_jms.testing._scripted import ScriptedSupplier
 from mtosi_jms.testing._sending import Tamper
 from mtosi_jms.transport import Connection
@@ -91,6 +92,8 @@ def exchange(
     provider: Mapping[str, Any] | None = None,
     supplier: Mapping[str, Any] | None = None,
     threads: int = 1,
+    intercept: Interceptor | None = None,
+    intercept_supplier: Interceptor | None = None,
     **requestor: Any,
 ) -> Iterator[Pair]:
     """A requestor and a supplier joined in memory, ended and cleared away with the block.
@@ -104,11 +107,16 @@ def exchange(
         provider: options of the embedded provider, such as `clock`.
         supplier: further arguments of `Supplier`.
         threads: how many threads the supplier answers with.
+        intercept: gets each step of the requestor's sessions (`InterceptedConnection`).
+        intercept_supplier: the same for the supplier.
         requestor: further arguments of `Requestor`.
     """
     with ExitStack() as stack:
-        connection = stack.enter_context(connect_privately(names, **provider or {}))
-        other = stack.enter_context(MemoryConnection(connection.provider, connection.names))
+        embedded = stack.enter_context(connect_privately(names, **provider or {}))
+        connection = _intercepted(embedded, intercept)
+        other = _intercepted(
+            stack.enter_context(MemoryConnection(embedded.provider, embedded.names)), intercept_supplier
+        )
         serving: Supplier | ScriptedSupplier
         if services and tamper is None:
             serving = Supplier(other, SUPPLIER, services, **{"profile": profile, **(supplier or {})})
@@ -120,4 +128,8 @@ def exchange(
                 change = tamper
                 serving.start(lambda asked: change(asked.replies(services, profile=profile)))
         asking = Requestor(connection, **{"sender_uri": REQUESTOR, "profile": profile, **requestor})
-        yield Pair(connection, connection.provider, stack.enter_context(asking), serving)
+        yield Pair(connection, embedded.provider, stack.enter_context(asking), serving)
+
+
+def _intercepted(connection: Connection, interceptor: Interceptor | None) -> Connection:
+    return connection if interceptor is None else InterceptedConnection(connection, interceptor)

@@ -21,7 +21,7 @@ from mtosi_jms.stubs.mri import eir, rir
 from mtosi_jms.stubs.mri.equipment_inventory_retrieval import EquipmentInventoryRetrieval
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.mri.resource_inventory_retrieval import ResourceInventoryRetrieval
-from mtosi_jms.testing._pair import connect_privately
+from mtosi_jms.testing import connect_privately
 from mtosi_jms.transport import Connection
 
 NAMES = {f"jms/{name}": f"queue:{name}" for name in ("OS", "S", "S1", "S2", "R", "R1", "R2", "F")}
