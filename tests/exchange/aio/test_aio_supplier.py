@@ -82,7 +82,9 @@ class Ems(ManagedElementRetrieval.Supplier):
 class Ends:
     """A requestor, and a supplier that is not served yet."""
 
-    def __init__(self, connection: Any, services: list[Any], intercept: Any = lambda step: step.proceed(), **supplier: Any) -> None:
+    def __init__(
+        self, connection: Any, services: list[Any], intercept: Any = lambda step: step.proceed(), **supplier: Any
+    ) -> None:
         self.provider = connection.provider
         self.connection = connection
         self.supplier = Supplier(InterceptedConnection(connection, intercept), SUPPLIER, services, **supplier)
@@ -94,9 +96,9 @@ class Ends:
 
 
 @contextmanager
-def ends(*services: Any, **supplier: Any) -> Iterator[Ends]:
+def ends(*services: Any, intercept: Any = lambda step: step.proceed(), **supplier: Any) -> Iterator[Ends]:
     with connect_privately() as connection:
-        both = Ends(connection, list(services), **supplier)
+        both = Ends(connection, list(services), intercept, **supplier)
         with both.requestor:
             yield both
 
