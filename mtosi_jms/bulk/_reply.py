@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from mtosi_jms.bulk._location import Folders, bulk_files
 from mtosi_jms.bulk.archive import Archive, Document
 from mtosi_jms.bulk.bounds import DEFAULT_BOUNDS, UnpackBounds
+from mtosi_jms.soap import Envelope
 from mtosi_jms.xmlbind import XmlObject, iter_decode
 
 Response = TypeVar("Response")
@@ -32,7 +33,7 @@ class BulkReply(Generic[Response]):
     """
 
     response: Response
-    envelope: Any
+    envelope: Envelope
     file_location_uri: str
     compression: str
     packing: str

@@ -32,7 +32,7 @@ from mtosi_jms.cli._stopping import Stop, until_signalled
 from mtosi_jms.errors import ConfigError, SelectorError, UnknownOutcomeError
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.jms.selector import parse
-from mtosi_jms.spool._landing import DurableLanding
+from mtosi_jms.spool import DurableLanding
 from mtosi_jms.transport import Capability, Connection, Consumer, Delivery, Session
 
 _DONE: Final = {"copy": "copied", "move": "moved", "purge": "purged"}

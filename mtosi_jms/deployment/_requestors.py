@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from mtosi_jms.deployment._parts import Asking
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.exchange.requestor import Requestor
+from mtosi_jms.exchange import Requestor
 from mtosi_jms.service import Service
 from mtosi_jms.transport import Connection
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from mtosi_jms.errors import IllegalStateError
-from mtosi_jms.exchange.aio.worker import Closing, Worker
+from mtosi_jms.exchange.worker import Closing, Worker
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.profile import TopicCategory
 from mtosi_jms.transport import Delivery

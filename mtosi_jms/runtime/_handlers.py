@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
 
 from mtosi_jms.errors import EnvelopeError
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Supplier
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.binding import from_jms
 from mtosi_jms.notifications.events import events_in

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.exchange.requestor import Requestor
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.jms import BindingProfile, Destination, NamingContext
 from mtosi_jms.jms.binding import DEFAULT_PROFILE
 from mtosi_jms.service import Service, SupplierBase

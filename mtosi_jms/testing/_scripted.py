@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self, TypeAlias
 
 from mtosi_jms.errors import IllegalStateError, ReplyTimeoutError
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Supplier
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, from_jms
 from mtosi_jms.service import SupplierBase

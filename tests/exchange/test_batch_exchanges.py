@@ -18,7 +18,7 @@ from mtosi_jms.errors import (
     ProtocolError,
     ReplyTimeoutError,
 )
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Supplier
 from mtosi_jms.jms import BindingProfile, JmsMessage, TemporaryQueue
 from mtosi_jms.patterns import Limits
 from mtosi_jms.service import CallOptions, RequestContext

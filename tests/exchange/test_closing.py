@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import IllegalStateError, InvalidDestinationError
-from mtosi_jms.exchange.requestor import Requestor
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.jms import JmsMessage, Queue, Topic
 from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval

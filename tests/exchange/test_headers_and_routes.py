@@ -22,8 +22,7 @@ from mtosi_jms.errors import (
     ReplyTimeoutError,
     ResourceLimitError,
 )
-from mtosi_jms.exchange.requestor import Requestor
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.jms import BindingProfile, DeliveryMode, JmsMessage, Queue, Topic
 from mtosi_jms.patterns import Limits
 from mtosi_jms.service import CallOptions

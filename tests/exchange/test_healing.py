@@ -18,7 +18,7 @@ from mtosi_jms.errors import (
     TransportError,
     UnknownOutcomeError,
 )
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Supplier
 from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.spool import Inbox
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import IllegalStateError, IncompleteBatchError, MalformedXmlError, ReplyTimeoutError
-from mtosi_jms.exchange.requestor import Requestor
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.jms import NamingContext
 from mtosi_jms.patterns import Limits
 from mtosi_jms.service import CallOptions

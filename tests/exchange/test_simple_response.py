@@ -17,7 +17,7 @@ from mtosi_jms.errors import (
     ReplyTimeoutError,
     TransportError,
 )
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Supplier
 from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.patterns import Limits
 from mtosi_jms.service import CallOptions

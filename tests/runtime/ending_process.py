@@ -12,8 +12,7 @@ import sys
 import threading
 from typing import Any
 
-from mtosi_jms.exchange.requestor import Requestor
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.jms import NamingContext
 from mtosi_jms.runtime import ConsumerRuntime, answering
 from mtosi_jms.stubs.mri import mer

@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiFault, TransportError
-from mtosi_jms.exchange.requestor import Requestor
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.fmw.notification_consumer import NotificationConsumer

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import IllegalStateError
-from mtosi_jms.exchange.aio.worker import Worker
+from mtosi_jms.exchange.worker import Worker
 
 
 def test_jobs_are_done_in_order_by_one_thread(run: Any) -> None:

@@ -38,8 +38,8 @@ BATCH = 5
 ATTEMPTS = 30
 OURS = (
     "mtosi_jms.transport.",
-    "mtosi_jms.exchange.requestor",
-    "mtosi_jms.exchange.supplier",
+    "mtosi_jms.exchange._requestor",
+    "mtosi_jms.exchange._supplier",
     "mtosi_jms.exchange._receiver",
     "mtosi_jms.exchange._pending",
 )

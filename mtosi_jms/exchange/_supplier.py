@@ -25,6 +25,7 @@ from mtosi_jms.errors import (
     SpoolError,
     TransportError,
 )
+from mtosi_jms.exchange._dispatcher import NO_REQUEST, Dispatcher, FailureHook, send_all
 from mtosi_jms.exchange._reply_writer import (
     ProviderError,
     ReplyPolicy,
@@ -34,7 +35,6 @@ from mtosi_jms.exchange._reply_writer import (
     WithheldError,
 )
 from mtosi_jms.exchange.arguments import check_connection
-from mtosi_jms.exchange.dispatcher import NO_REQUEST, Dispatcher, FailureHook, send_all
 from mtosi_jms.exchange.signals import aside, on_signals
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, from_jms
@@ -45,7 +45,7 @@ from mtosi_jms.transport import Connection, Consumer, Delivery, Session, redeliv
 from mtosi_jms.transport.dropping import dropped, is_open
 
 if TYPE_CHECKING:
-    from mtosi_jms.exchange.aio._supplier import AsyncSupplier
+    from mtosi_jms.exchange._aio_supplier import AsyncSupplier
 
 log = logging.getLogger(__name__)
 
@@ -141,7 +141,7 @@ class Supplier:
     @property
     def aio(self) -> AsyncSupplier:
         """The same supplier on an event loop, for handlers that are coroutines or asynchronous generators too."""
-        from mtosi_jms.exchange.aio._supplier import AsyncSupplier
+        from mtosi_jms.exchange._aio_supplier import AsyncSupplier
 
         with self._lock:
             if self._aio is None:
@@ -360,17 +360,14 @@ class Supplier:
             self._tell("a request that cannot be read", error)
             if kind not in (*NO_REQUEST, "NOTIFICATION"):
                 why = f"the request cannot be read: {getattr(error, 'message', error)}"
-                send_all(dispatcher.refuse(why, complete=writer.complete), writer.send)
+                send_all(dispatcher.refuse(why, address=writer), writer.send)
             return
         writer.request = request = envelope.header or Header()
         if kind in NO_REQUEST and header_text(request, "msgType") is None:
             what = f"a message of type {kind} came where requests are expected"
             self._tell("a message that is no request", ProtocolError(what, correlation_id(request) or ""))
             return
-        operation = dispatcher.operation_of(envelope)
-        if operation is not None and operation.mep != "one-way":
-            writer.admit()
-        send_all(dispatcher.dispatch(envelope, message=message, complete=writer.complete), writer.send)
+        send_all(dispatcher.dispatch(envelope, message=message, address=writer), writer.send)
 
 
 def _answer_all(weak: weakref.ref[Supplier], session: Session, consumer: Consumer | InboxReceiver) -> None:

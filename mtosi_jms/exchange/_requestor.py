@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.errors import ConfigError, HeaderError
@@ -33,7 +33,7 @@ from mtosi_jms.transport.dropping import close_aside, is_open
 from mtosi_jms.xmlbind import RawXml, XmlObject
 
 if TYPE_CHECKING:
-    from mtosi_jms.exchange.aio._requestor import AsyncRequestor
+    from mtosi_jms.exchange._aio_requestor import AsyncRequestor
 
 __all__ = ["Requestor"]
 
@@ -171,7 +171,7 @@ class Requestor:
         """The same requestor for coroutines; blocking callers and any number of event loops may share it."""
         if self._aio is not None:
             return self._aio
-        from mtosi_jms.exchange.aio._requestor import AsyncRequestor  # asyncio is not there for who does not use it
+        from mtosi_jms.exchange._aio_requestor import AsyncRequestor  # asyncio is not there for who does not use it
 
         with self._making:
             if self._aio is None:
@@ -195,7 +195,7 @@ class Requestor:
             return None
         return decode_response(self._only_reply(self._writer.prepare(call, SIMPLE)), call)
 
-    def call_bulk(self, call: Call, terms: BulkTerms) -> BulkReply[Any]:
+    def call_bulk(self, call: Call, terms: BulkTerms) -> BulkReply[XmlObject]:
         """Carry out one call in the pattern BulkResponse: one reply, the data in a file (C18). Experimental.
 
         Raises:

@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.errors import ReplyTimeoutError, TransportError
@@ -27,17 +27,17 @@ from mtosi_jms.exchange._pending import AnotherWaitsError, PendingExchange, Prep
 from mtosi_jms.exchange._receiver import Receiver
 from mtosi_jms.exchange._request_writer import RequestWriter
 from mtosi_jms.exchange._result import BatchCall, bulk_reply, decode_response, only_reply
-from mtosi_jms.exchange.aio.worker import Closing, Worker
+from mtosi_jms.exchange.worker import Closing, Worker
 from mtosi_jms.patterns import rounded
-from mtosi_jms.service import Call
+from mtosi_jms.service import AsyncCaller, Call
 from mtosi_jms.soap import Envelope
 from mtosi_jms.xmlbind import RawXml, XmlObject
 
-_GRACE: Final = 0.05
+_GRACE: Final = 0.2
 """Seconds by which a loop waits longer than the thread that sends for it, which knows more of what keeps it."""
 
 
-class AsyncRequestor(Closing):
+class AsyncRequestor(Closing, AsyncCaller):
     """A requestor as coroutines see it; made by `Requestor.aio`, and called by `stub.aio`.
 
     Args:
@@ -63,7 +63,7 @@ class AsyncRequestor(Closing):
             return None
         return decode_response(await self._only_reply(self._writer.prepare(call, SIMPLE)), call)
 
-    async def call_bulk(self, call: Call, terms: BulkTerms) -> BulkReply[Any]:
+    async def call_bulk(self, call: Call, terms: BulkTerms) -> BulkReply[XmlObject]:
         """Carry out one call in the pattern BulkResponse; see `Requestor.call_bulk` for what is raised."""
         envelope = await self._only_reply(self._writer.prepare(call, bulk_pattern(call.operation, terms)))
         return bulk_reply(envelope, decode_response(envelope, call), terms)
@@ -161,7 +161,7 @@ class AsyncRequestor(Closing):
         self._sender.close()
 
 
-class AsyncBatches(BatchCall, AsyncIterator[Any]):
+class AsyncBatches(BatchCall, AsyncIterator[XmlObject]):
     """The responses of one MultipleBatchResponse call: in order, each once, as soon as order allows.
 
     Iteration raises what `Batches` raises. It is for one task at a time. What ends early, by an error or by
@@ -179,7 +179,10 @@ class AsyncBatches(BatchCall, AsyncIterator[Any]):
         self._ended = False
         self._opened(prepared.pending)
 
-    async def __anext__(self) -> Any:
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> XmlObject:
         with self._closed_by_errors():
             await self._sent()
             envelope = await self._next()

@@ -12,6 +12,8 @@ from typing import Any, Self, TypeVar
 
 from mtosi_jms.errors import IllegalStateError
 
+__all__ = ["Closing", "Worker"]
+
 T = TypeVar("T")
 
 
