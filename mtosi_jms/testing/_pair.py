@@ -22,6 +22,7 @@ from mtosi_jms.soap import Envelope
 from mtosi_jms.stubs.fmw.cei import CommonEventInformationType
 from mtosi_jms.testing._clock import Timer
 from mtosi_jms.testing._faults import Late
+from mtosi_jms.testing._interception import InterceptedConnection, Interceptor
 from mtosi_jms.transport import AckMode, Connection
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 
@@ -310,6 +311,8 @@ def exchange(
     provider: Mapping[str, Any] | None = None,
     supplier: Mapping[str, Any] | None = None,
     threads: int = 1,
+    intercept: Interceptor | None = None,
+    intercept_supplier: Interceptor | None = None,
     **requestor: Any,
 ) -> Iterator[Pair]:
     """A requestor and a supplier joined in memory, ended and cleared away with the block.
@@ -323,11 +326,16 @@ def exchange(
         provider: options of the embedded provider, such as `clock`.
         supplier: further arguments of `Supplier`.
         threads: how many threads the supplier answers with.
+        intercept: gets each step of the requestor's sessions (`InterceptedConnection`).
+        intercept_supplier: the same for the supplier.
         requestor: further arguments of `Requestor`.
     """
     with ExitStack() as stack:
-        connection = stack.enter_context(connect_privately(names, **provider or {}))
-        other = stack.enter_context(MemoryConnection(connection.provider, connection.names))
+        embedded = stack.enter_context(connect_privately(names, **provider or {}))
+        connection = _intercepted(embedded, intercept)
+        other = _intercepted(
+            stack.enter_context(MemoryConnection(embedded.provider, embedded.names)), intercept_supplier
+        )
         serving: Supplier | ScriptedSupplier
         if services and tamper is None:
             serving = Supplier(other, SUPPLIER, services, **{"profile": profile, **(supplier or {})})
@@ -338,7 +346,7 @@ def exchange(
             if tamper is not None:
                 serving.start(lambda asked: tamper(asked.replies(services, profile=profile)))
         asking = Requestor(connection, **{"sender_uri": REQUESTOR, "profile": profile, **requestor})
-        yield Pair(connection, connection.provider, stack.enter_context(asking), serving)
+        yield Pair(connection, embedded.provider, stack.enter_context(asking), serving)
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,3 +436,7 @@ def notifications(
         sender = _Sender(connection, timer)
         stack.callback(sender.close)
         yield Notifications(connection, connection.provider, publisher, subscribers, profile, generic, sender)
+
+
+def _intercepted(connection: Connection, interceptor: Interceptor | None) -> Connection:
+    return connection if interceptor is None else InterceptedConnection(connection, interceptor)
