@@ -13,8 +13,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from mtosi_jms.errors import ConfigError, EncodeError
-from mtosi_jms.xmlbind import DistinguishedNameMixin, Field, XmlObject
-from mtosi_jms.xmlbind.table import ClassTable
+from mtosi_jms.xmlbind import ClassTable, DistinguishedNameMixin, Field, XmlObject
 
 _STEP: Final = re.compile(r"([^.\[\]=]+)(?:\[(\d{1,4})\])?")
 _HIGHEST: Final = 999

@@ -9,7 +9,7 @@ from mtosi_jms.deployment._parts import Address, Problem, near
 from mtosi_jms.errors import NamingError
 from mtosi_jms.jms import Destination, NamingContext
 from mtosi_jms.service.registry import services_of
-from mtosi_jms.xmlbind.registry import registered_packages
+from mtosi_jms.xmlbind import registered_packages
 
 if TYPE_CHECKING:
     from mtosi_jms.deployment._model import Deployment

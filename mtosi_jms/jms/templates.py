@@ -22,10 +22,7 @@ from mtosi_jms.jms.profile import BindingProfile
 from mtosi_jms.soap.envelope import start_tag
 from mtosi_jms.soap.faults import soap_prefix
 from mtosi_jms.stubs.fmw.hdr import Header
-from mtosi_jms.xmlbind import Writer, XmlObject
-from mtosi_jms.xmlbind.encoder import DECLARATION
-from mtosi_jms.xmlbind.lexical import format_date_time
-from mtosi_jms.xmlbind.registry import known_prefix
+from mtosi_jms.xmlbind import DECLARATION, Writer, XmlObject, format_date_time, known_prefix
 
 _MOST: Final = 256
 """Forms that are kept at once: what distinguishes them may come from peers."""

@@ -15,8 +15,7 @@ from typing import Any, ClassVar, Final, Generic, Literal, Protocol, Self, TypeV
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.errors import ConfigError, MtosiFault
-from mtosi_jms.xmlbind import XmlObject, find_element, find_type, register_package
-from mtosi_jms.xmlbind.refs import resolve_class
+from mtosi_jms.xmlbind import XmlObject, find_element, find_type, register_package, resolve_class
 
 __all__ = [
     "Batches",

@@ -28,8 +28,8 @@ STEERING = {
     "mtosi_jms.jms.templates.Unfit",
     "mtosi_jms.spark._leaves.Odd",
     "mtosi_jms.validation._judge._Enough",
-    "mtosi_jms.xmlbind.fast.Odd",
-    "mtosi_jms.xmlbind.scanplan.Unable",
+    "mtosi_jms.xmlbind._fast.Odd",
+    "mtosi_jms.xmlbind._scanplan.Unable",
 }
 
 MESSAGE = JmsMessage(
