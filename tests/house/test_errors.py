@@ -25,7 +25,6 @@ STEERING = {
     "mtosi_codegen.passes.groups._TooLargeError",
     "mtosi_jms.exchange._reply_writer.ProviderError",
     "mtosi_jms.exchange._reply_writer.WithheldError",
-    "mtosi_jms.jms.templates.Unfit",
     "mtosi_jms.spark._leaves.Odd",
     "mtosi_jms.validation._judge._Enough",
     "mtosi_jms.xmlbind._fast.Odd",
