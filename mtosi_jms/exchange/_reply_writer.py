@@ -21,10 +21,9 @@ from mtosi_jms.errors import (
 )
 from mtosi_jms.exchange.messages import moment, stamped, whole_number
 from mtosi_jms.jms import RUN_ID, BindingProfile, Destination, JmsMessage, NamingContext, Properties
-from mtosi_jms.jms.binding import to_jms
+from mtosi_jms.jms.binding import HeaderTemplates, to_jms
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.jms.table2 import MAX_INTEGER
-from mtosi_jms.jms.templates import HeaderForms, fits
 from mtosi_jms.patterns import (
     Batch,
     BatchPosition,
@@ -102,7 +101,7 @@ class ReplyRules:
         together: whether a reply that the provider does not confirm may be sent with others (`Session.send_soon`). That
             is safe where the request is acknowledged behind it, on the same way.
         echo: what goes into JMSCorrelationID, after the profile.
-        forms: the headers of its responses.
+        templates: write responses, which have the same header again and again.
 
     Raises:
         ConfigError: a window below 1.
@@ -115,11 +114,11 @@ class ReplyRules:
     send_window: int
     together: bool
     echo: JmsEcho = field(init=False)
-    forms: HeaderForms = field(init=False, compare=False)
+    templates: HeaderTemplates = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "echo", JmsEcho(self.profile.jms_echo))
-        object.__setattr__(self, "forms", HeaderForms(self.profile))
+        object.__setattr__(self, "templates", HeaderTemplates(self.profile))
         if self.send_window < 1:
             raise ConfigError(f"send_window {self.send_window}: 1 or more is wanted, or no partial response goes out")
 
@@ -205,34 +204,18 @@ class Replies:
             HeaderError, EncodeError: it must not be sent as it is.
         """
         route = self._route(is_error=False)
-        formed = self._formed(body, operation, route) if position is None and not fields else None
-        if formed is not None:
-            self._transmit(formed, route, partial=False)
-            return
         header = self._response_header(operation, route)
         if position is not None:
             header.communication_pattern = CommunicationPatternType.MultipleBatchResponse
             self._number(header, position)
         if fields:
             header = dataclasses.replace(header, **fields)
-        self._send(Envelope(header=header, body=body), route, partial=position is not None)
-
-    def _formed(self, body: Any, operation: OperationInfo, route: ReplyRoute[Destination]) -> JmsMessage | None:
-        """A response whose header differs from others in correlationId and time alone; None for any other."""
-        ids = self._ids()
-        identifier = ids.correlation_id or ids.jms_correlation_id or ""
-        if not isinstance(body, XmlObject) or not fits(identifier):
-            return None
-        request = self.request
-        told = ("replyToURI", "senderURI", "communicationPattern", "communicationStyle")
-        form = self._rules.forms.get(
-            (operation.name, operation.response_message, self.version, *(header_text(request, one) for one in told)),
-            lambda: self._response_header(operation, route),
-            self.version,
-        )
-        if form is None:
-            return None
-        return form.message(body, identifier, moment(), names=self._rules.names, correlation_id=self._echo())
+        if position is not None:
+            self._send(Envelope(header=header, body=body), route, partial=True)
+            return
+        templates, names = self._rules.templates, self._rules.names
+        message = templates.to_jms(header, body, self.version, names=names, correlation_id=self._echo())
+        self._transmit(message, route, partial=False)
 
     def _ids(self) -> ReplyIds:
         return reply_ids(correlation_id(self.request), self._message.message_id, self._message.correlation_id)

@@ -32,9 +32,8 @@ from mtosi_jms.exchange._receiver import ReplyPump
 from mtosi_jms.exchange._result import Batches, bulk_reply, heard, only_reply
 from mtosi_jms.exchange.messages import Target, moment, stamped, target_of
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
-from mtosi_jms.jms.binding import DEFAULT_PROFILE, to_jms
+from mtosi_jms.jms.binding import DEFAULT_PROFILE, HeaderTemplates, to_jms
 from mtosi_jms.jms.ids import random_id
-from mtosi_jms.jms.templates import HeaderForms, fits
 from mtosi_jms.patterns import (
     BatchAssembler,
     BatchRules,
@@ -147,7 +146,7 @@ class Requestor:
         self._persistent = persistent
         self._rules = BatchRules(on_conflict=on_conflict, expect_ack=expect_ack)
         self._outbox = outbox
-        self._forms = HeaderForms(profile)
+        self._templates = HeaderTemplates(profile)
         self._new_id = new_id
         self._clock = clock
         self._sending = threading.Lock()
@@ -292,11 +291,9 @@ class Requestor:
         # Where the provider's id will never be known, a peer that sends back this one instead is understood.
         own_id = None if Capability.MESSAGE_IDS in self.connection.capabilities else random_id()
         identifier = self._new_id() if options.correlation_id is None else options.correlation_id
-        message = self._formed(operation, target, shape, request, identifier, own_id)
-        if message is None:
-            header = self._header(operation, target, shape, identifier)
-            message = self._message(header, request, target.options, own_id=own_id)
-            identifier = correlation_id(header) or ""
+        header = self._header(operation, target, shape, identifier)
+        message = self._message(header, request, target.options, own_id=own_id)
+        identifier = correlation_id(header) or ""
         exchange = self._exchange(identifier, now, options, simple=not has_batches(shape))
         asked = Asked(operation.name, target.destination, self._receives, self._consumers)
         ticket = self._pump.open(exchange, asked, service.root, now, own_id=own_id)
@@ -399,35 +396,6 @@ class Requestor:
             raise ConfigError(f"the address has replies sent to {name}, where this requestor does not receive")
         return name or self._reply_to
 
-    def _formed(
-        self,
-        operation: OperationInfo,
-        target: Target,
-        shape: Mapping[str, Any],
-        request: Any,
-        identifier: str,
-        own_id: str | None,
-    ) -> JmsMessage | None:
-        """A request whose header differs from others in correlationId and time alone; None for any other."""
-        options = target.options
-        if shape is not SIMPLE or options.header or options.priority is not None:
-            return None
-        if not isinstance(request, XmlObject) or not fits(identifier):
-            return None
-        if self._forms.profile is not self.profile:
-            self._forms = HeaderForms(self.profile)
-        form = self._forms.get(
-            (operation.name, operation.request_message, self.sender_uri, target.uri, self._reply_name(target)),
-            lambda: self._header(operation, target, shape, identifier),
-            has_reply_to=self._temporary is not None,
-        )
-        if form is None:
-            return None
-        message = form.message(
-            request, identifier, moment(), names=self.connection.names, reply_to=self._temporary, correlation_id=own_id
-        )
-        return stamped(message, options.persistent, options.time_to_live)
-
     def _header(
         self, operation: OperationInfo, target: Target, shape: Mapping[str, Any], identifier: str | None
     ) -> Header:
@@ -472,15 +440,16 @@ class Requestor:
         own_id: str | None = None,
         one_way: bool = False,
     ) -> JmsMessage:
-        message = to_jms(
-            header,
-            Envelope(header=header, body=request),
-            self.profile,
-            names=self.connection.names,
-            reply_to=None if one_way else self._temporary,
-            correlation_id=own_id,
-            one_way=one_way,
-        )
+        names = self.connection.names
+        if one_way:
+            envelope = Envelope(header=header, body=request)
+            message = to_jms(header, envelope, self.profile, names=names, correlation_id=own_id, one_way=True)
+        else:
+            if self._templates.profile is not self.profile:
+                self._templates = HeaderTemplates(self.profile)
+            message = self._templates.to_jms(
+                header, request, names=names, reply_to=self._temporary, correlation_id=own_id
+            )
         if not one_way and header_text(header, "correlationId") is None:
             raise HeaderError("correlationId", "required: replies could not be told apart (R3b)")
         return stamped(message, options.persistent, options.time_to_live)
