@@ -557,7 +557,7 @@ def _has_plain_marks(header: Header) -> bool:
 def _key_part(value: object) -> object:
     """A value as a part of a key; values with equal parts are written alike."""
     if isinstance(value, XmlObject):
-        cls = type(value)
+        cls: Any = type(value)
         return cls, *[item if item.__class__ in _PLAIN else _key_part(item) for item in _fields_of(cls)(value)]
     if isinstance(value, list):
         return list, *map(_key_part, value)
