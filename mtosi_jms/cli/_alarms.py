@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make the table; errors are those of `mtosi_jms.spark.jobs.alarms.run_alarms`."""
-    from mtosi_jms.inventory.objects import class_for, load_stubs
+    from mtosi_jms.inventory import class_for, load_stubs
     from mtosi_jms.spark.jobs.alarms import ALARM, AlarmOptions, run_alarms
 
     with as_usage():

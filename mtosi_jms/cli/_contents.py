@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from lxml import etree
 
-from mtosi_jms.inventory.layout import Hit, Routes, find_objects, given_name, name_text
-from mtosi_jms.inventory.objects import is_object, label_of
+from mtosi_jms.inventory import Hit, Routes, find_objects, given_name, is_object, label_of, name_text
 from mtosi_jms.jms.events import events_of, logical_name
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.xmlbind import RawXml

@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _check_types(args: argparse.Namespace) -> None:
     """Check that the stubs are there and have the requested object types; a ConfigError if not."""
-    from mtosi_jms.inventory.objects import ALL, MESSAGE, class_for, load_stubs
+    from mtosi_jms.inventory import ALL, MESSAGE, class_for, load_stubs
     from mtosi_jms.spark.options import SourceOptions
 
     options = SourceOptions.parse({"path": args.landing, "objectType": args.object, "stubs": ",".join(args.stubs)})

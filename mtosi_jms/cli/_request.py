@@ -24,8 +24,9 @@ from mtosi_jms.cli._operations import find_operation
 from mtosi_jms.cli._providers import add_provider, open_connection, time_limits
 from mtosi_jms.cli._stopping import log_in_lines
 from mtosi_jms.errors import ConfigError, MtosiFault, XmlError
-from mtosi_jms.inventory.objects import load_stubs
+from mtosi_jms.inventory import load_stubs
 from mtosi_jms.namespaces import SOAP11, SOAP12, clark
+from mtosi_jms.service import Call as OperationCall
 from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
 from mtosi_jms.soap import Envelope, correlation_id
 from mtosi_jms.transport import Connection
@@ -174,10 +175,11 @@ def _time_left(seconds: float | None, deadline: float | None) -> float | None:
 def _responses(
     requestor: mtosi.Requestor, args: argparse.Namespace, asked: Asked, options: CallOptions
 ) -> Iterator[Any]:
+    call = OperationCall(*asked, options)
     if args.batch_size is None:
-        yield requestor.call(*asked, options)
+        yield requestor.call(call)
         return
-    with requestor.call_batches(*asked, args.batch_size, options) as batches:
+    with requestor.call_batches(call, args.batch_size) as batches:
         yield from batches
 
 

@@ -17,7 +17,7 @@ from mtosi_jms.cli._documents import told
 from mtosi_jms.cli._providers import add_provider, open_connection
 from mtosi_jms.cli._stopping import Stop, until_signalled
 from mtosi_jms.errors import ConfigError, TransportError
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Supplier
 from mtosi_jms.jms import Destination
 from mtosi_jms.service import SupplierBase
 from mtosi_jms.transport import Connection

@@ -17,10 +17,10 @@ from mtosi_jms.cli._objects import plain
 from mtosi_jms.cli._providers import add_provider, open_connection
 from mtosi_jms.cli._stopping import Stop, closing_at, until_signalled
 from mtosi_jms.errors import IllegalStateError, TransportError
-from mtosi_jms.inventory.objects import load_stubs
+from mtosi_jms.inventory import load_stubs
 from mtosi_jms.jms.events import logical_name
 from mtosi_jms.namespaces import split_clark
-from mtosi_jms.notifications import Subscriber
+from mtosi_jms.notifications import Received, Subscriber
 from mtosi_jms.soap import header_text
 from mtosi_jms.transport import Connection
 from mtosi_jms.xmlbind import RawXml, XmlObject
@@ -92,9 +92,9 @@ def _show_events(subscriber: Subscriber, args: argparse.Namespace, stop: Stop) -
     """Show events; how many."""
     came = 0
     try:
-        for event in subscriber:
+        for received in subscriber:
             came += 1
-            _show(event, subscriber, as_json=args.json)
+            _show(received, as_json=args.json)
             if came == args.count:
                 break
     except (TransportError, IllegalStateError):
@@ -103,29 +103,28 @@ def _show_events(subscriber: Subscriber, args: argparse.Namespace, stop: Stop) -
     return came
 
 
-def _show(event: Any, subscriber: Subscriber, *, as_json: bool) -> None:
+def _show(received: Received, *, as_json: bool) -> None:
     if as_json:
-        console.print_json(_to_json(event, subscriber))
+        console.print_json(_to_json(received))
         return
+    event = received.event
     moment = getattr(event, "source_time", None) or getattr(event, "os_time", None)
     facts = [plain(moment), _name_of(event), *(plain(getattr(event, name, None)) for name in _SHOWN)]
     console.say(" ".join(str(fact) for fact in facts if fact is not None))
     console.flush()
 
 
-def _to_json(event: Any, subscriber: Subscriber) -> dict[str, Any]:
-    message, envelope = subscriber.message, subscriber.envelope
-    header = envelope.header if envelope is not None else None
-    found: dict[str, Any] = {"event": _name_of(event)}
-    found |= {name: plain(getattr(event, name, None)) for name in (*_SHOWN, "source_time")}
-    if message is not None:
-        found |= {
-            "message_id": message.message_id,
-            "redelivered": message.redelivered,
-            "properties": shown_properties(message.properties),
-        }
-    found["sender"] = header_text(header, "senderURI") if header is not None else None
-    return {**found, "body": plain(event)}
+def _to_json(received: Received) -> dict[str, Any]:
+    event, envelope, message = received
+    return {
+        "event": _name_of(event),
+        **{name: plain(getattr(event, name, None)) for name in (*_SHOWN, "source_time")},
+        "message_id": message.message_id,
+        "redelivered": message.redelivered,
+        "properties": shown_properties(message.properties),
+        "sender": header_text(envelope.header, "senderURI") if envelope.header is not None else None,
+        "body": plain(event),
+    }
 
 
 def _name_of(event: Any) -> str:

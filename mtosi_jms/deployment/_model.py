@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from mtosi_jms.errors import ConfigError, NamingError
-from mtosi_jms.exchange.requestor import Requestor
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.jms import BindingProfile, Destination, NamingContext
 from mtosi_jms.jms.binding import DEFAULT_PROFILE
 from mtosi_jms.jms.frozen import FrozenMap

@@ -13,8 +13,7 @@ from typing import Any, Final
 from lxml import etree
 
 from mtosi_jms.errors import ConfigError, EncodeError, MtosiError, XmlError
-from mtosi_jms.inventory.layout import Routes, find_objects
-from mtosi_jms.inventory.objects import is_object, type_class
+from mtosi_jms.inventory import Routes, find_objects, is_object, type_class
 from mtosi_jms.namespaces import SOAP11, SOAP12, clark, split_clark
 from mtosi_jms.simulator._events import standing_alarms
 from mtosi_jms.simulator._parts import Resource

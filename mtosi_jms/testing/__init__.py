@@ -2,7 +2,8 @@
 
 `exchange` joins a requestor and a supplier in memory, with the replies tampered with if wanted, `notifications` a
 publisher and subscribers; `ScriptedSupplier` answers what it is told; `gap`, `duplicate`, `reorder`, `delay`, `late`
-and `truncate` are the faults; `ManualClock` is the time. Networks and their events are made by `mtosi_jms.simulator`.
+and `truncate` are the faults; `ManualClock` is the time; `InterceptedConnection` holds up or fails what a session does;
+`Recorder` takes what would be sent. Networks and their events are made by `mtosi_jms.simulator`.
 pytest has fixtures of these by itself, see `mtosi_jms.testing.fixtures`:
 
     from mtosi_jms.testing import exchange, gap
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from mtosi_jms.testing._clock import ManualClock, Timer
     from mtosi_jms.testing._faults import Chosen, Late, delay, duplicate, gap, late, reorder, truncate
+    from mtosi_jms.testing._interception import Action, InterceptedConnection, Interceptor, Step
     from mtosi_jms.testing._pair import (
         NAMES,
         PUBLISHER,
@@ -49,8 +51,11 @@ __all__ = [
     "SUPPLIER",
     "TOPICS",
     "TOPIC_NAMES",
+    "Action",
     "Asked",
     "Chosen",
+    "InterceptedConnection",
+    "Interceptor",
     "Late",
     "ManualClock",
     "Notifications",
@@ -59,6 +64,7 @@ __all__ = [
     "Recorder",
     "Script",
     "ScriptedSupplier",
+    "Step",
     "Tamper",
     "Timer",
     "connect_privately",
@@ -73,7 +79,7 @@ __all__ = [
 ]
 
 # Imported when they are first asked for: pytest imports this package wherever it is installed.
-_MODULES: Final = ("_faults", "_clock", "_pair")
+_MODULES: Final = ("_faults", "_clock", "_interception", "_pair")
 
 
 def __getattr__(name: str) -> Any:

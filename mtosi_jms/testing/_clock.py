@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.notifications.timing import Timer
+from mtosi_jms.notifications import Timer
 
 __all__ = ["ManualClock", "Timer"]
 

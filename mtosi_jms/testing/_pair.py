@@ -9,21 +9,20 @@ from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Self, TypeAlias, TypeVar, cast
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from mtosi_jms.errors import ConfigError, IllegalStateError, ReplyTimeoutError
-from mtosi_jms.exchange.requestor import Requestor
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage, NamingContext
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, from_jms
-from mtosi_jms.jms.events import logical_name
 from mtosi_jms.jms.profile import TopicCategory
-from mtosi_jms.notifications import Publisher, Subscriber
+from mtosi_jms.notifications import Publisher, Subscriber, event_name
 from mtosi_jms.service import Service, SupplierBase
 from mtosi_jms.soap import Envelope
 from mtosi_jms.stubs.fmw.cei import CommonEventInformationType
 from mtosi_jms.testing._clock import Timer
 from mtosi_jms.testing._faults import Late
+from mtosi_jms.testing._interception import InterceptedConnection, Interceptor
 from mtosi_jms.transport import AckMode, Connection
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 
@@ -312,6 +311,8 @@ def exchange(
     provider: Mapping[str, Any] | None = None,
     supplier: Mapping[str, Any] | None = None,
     threads: int = 1,
+    intercept: Interceptor | None = None,
+    intercept_supplier: Interceptor | None = None,
     **requestor: Any,
 ) -> Iterator[Pair]:
     """A requestor and a supplier joined in memory, ended and cleared away with the block.
@@ -325,11 +326,16 @@ def exchange(
         provider: options of the embedded provider, such as `clock`.
         supplier: further arguments of `Supplier`.
         threads: how many threads the supplier answers with.
+        intercept: gets each step of the requestor's sessions (`InterceptedConnection`).
+        intercept_supplier: the same for the supplier.
         requestor: further arguments of `Requestor`.
     """
     with ExitStack() as stack:
-        connection = stack.enter_context(connect_privately(names, **provider or {}))
-        other = stack.enter_context(MemoryConnection(connection.provider, connection.names))
+        embedded = stack.enter_context(connect_privately(names, **provider or {}))
+        connection = _intercepted(embedded, intercept)
+        other = _intercepted(
+            stack.enter_context(MemoryConnection(embedded.provider, embedded.names)), intercept_supplier
+        )
         serving: Supplier | ScriptedSupplier
         if services and tamper is None:
             serving = Supplier(other, SUPPLIER, services, **{"profile": profile, **(supplier or {})})
@@ -340,18 +346,7 @@ def exchange(
             if tamper is not None:
                 serving.start(lambda asked: tamper(asked.replies(services, profile=profile)))
         asking = Requestor(connection, **{"sender_uri": REQUESTOR, "profile": profile, **requestor})
-        yield Pair(connection, connection.provider, stack.enter_context(asking), serving)
-
-
-@dataclass(frozen=True, slots=True)
-class _Pretended:
-    """What a publisher wants of a connection, for messages that are not sent."""
-
-    names: NamingContext
-    recorder: Recorder
-
-    def session(self) -> Recorder:
-        return self.recorder
+        yield Pair(connection, embedded.provider, stack.enter_context(asking), serving)
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,7 +372,7 @@ class Notifications:
 
     def received(self, category: TopicCategory | str) -> list[Any]:
         """The events that have arrived on the topic of a category since it was last asked for."""
-        return list(self.subscribers[TopicCategory(category)])
+        return [received.event for received in self.subscribers[TopicCategory(category)]]
 
     def messages(self, events: Iterable[CommonEventInformationType]) -> list[JmsMessage]:
         """The messages that a publisher would send, each with its destination; none is sent.
@@ -385,14 +380,12 @@ class Notifications:
         Raises:
             ConfigError, EncodeError: as for `Publisher.publish`.
         """
-        recorder = Recorder()
-        # Of a connection a publisher wants names and a session that sends, nothing else.
-        pretended = cast("Connection", _Pretended(self.connection.names, recorder))
-        publisher = Publisher(pretended, TOPICS, sender_uri=PUBLISHER, profile=self.profile)
+        messages = []
         for event in events:
-            found = self.profile.topic_category(logical_name(event.__xml__.element or ""))
-            publisher.publish(event, category=found or self.generic)
-        return recorder.sent
+            category = self.profile.topic_category(event_name(event)) or self.generic
+            topic = self.publisher.topic_of(event, category)
+            messages.append(dataclasses.replace(self.publisher.message_of(topic, [event]), destination=topic))
+        return messages
 
     def publish(self, events: Iterable[CommonEventInformationType], *, tamper: Tamper | None = None) -> None:
         """Publish events, in this order and all at once.
@@ -443,3 +436,7 @@ def notifications(
         sender = _Sender(connection, timer)
         stack.callback(sender.close)
         yield Notifications(connection, connection.provider, publisher, subscribers, profile, generic, sender)
+
+
+def _intercepted(connection: Connection, interceptor: Interceptor | None) -> Connection:
+    return connection if interceptor is None else InterceptedConnection(connection, interceptor)

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import ConfigError, HeaderError, IncompleteBatchError, MtosiFault, NamingError
-from mtosi_jms.exchange.requestor import Requestor
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.jms import BindingProfile, DeliveryMode, JmsMessage, NamingContext, Queue, Topic
 from mtosi_jms.jms.binding import to_jms
 from mtosi_jms.patterns import Limits

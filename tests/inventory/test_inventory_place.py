@@ -11,9 +11,7 @@ from lxml import etree
 
 from mtosi_codegen import generate, write
 from mtosi_jms import xmlbind
-from mtosi_jms.inventory.layout import Routes, find_objects
-from mtosi_jms.inventory.objects import class_for, is_object
-from mtosi_jms.inventory.place import Place, place_of
+from mtosi_jms.inventory import Place, Routes, class_for, find_objects, is_object, place_of
 from mtosi_jms.simulator import InventoryEms, Network
 from mtosi_jms.stubs.mri.mer import GetAllManagedElementsResponse
 from mtosi_jms.stubs.nrf import invdata
@@ -78,7 +76,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from release.nrf import cc, ctp, invdata, snc
 from mtosi_jms import xmlbind
-from mtosi_jms.inventory.place import place_of
+from mtosi_jms.inventory import place_of
 for found in xmlbind.iter_placed(sys.argv[2], (ctp.ConnectionTerminationPointType, snc.SubnetworkConnectionType)):
     me = found.around(invdata.ManagedElementInventoryType)
     print(type(found.value).__module__, place_of(found).name, me.me_nm, me.ptp_list)

@@ -97,7 +97,7 @@ def inbox(folders: Callable[[], Path]) -> Path:
             entry = box.take()
             assert entry is not None
             box.hand(entry.key)
-        box.doubt("doubt-1")
+        box.mark_in_doubt("doubt-1")
         box.take()
         os._exit(0)
 
@@ -363,7 +363,7 @@ class TestVerify:
             counted = [int(line.split()[0]) for line in found.lost if "nothing can be read" in line]
             assert not named & there.keys(), how
             accounted = len((there.keys() | named) & set(KEYS)) + len(found.damaged) + sum(counted)
-            assert accounted >= len(KEYS) or "it cannot be told whether there was more" in found.lost, how
+            assert accounted >= len(KEYS) or "it is not known whether there was more" in found.lost, how
             assert found.kept is None or found.kept.read_bytes() == data, how
             again = verify_folder(folder)
             assert not again.problems, how

@@ -9,7 +9,7 @@ import pytest
 
 from mtosi_jms import testing
 from mtosi_jms.errors import ConfigError, IllegalStateError, IncompleteBatchError, ReplyTimeoutError, TransportError
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Supplier
 from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.patterns import Limits
 from mtosi_jms.simulator import ManagedElementEms, Network

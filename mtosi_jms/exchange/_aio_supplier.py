@@ -19,9 +19,9 @@ from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
 from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiError
-from mtosi_jms.exchange.aio._handlers import LoopHandlers
-from mtosi_jms.exchange.aio.worker import Worker
+from mtosi_jms.exchange._aio_handlers import LoopHandlers
 from mtosi_jms.exchange.signals import on_signals
+from mtosi_jms.exchange.worker import Worker
 from mtosi_jms.service import SupplierBase
 
 _PATIENCE: Final = 10.0

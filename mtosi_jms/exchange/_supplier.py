@@ -12,8 +12,7 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
@@ -22,47 +21,38 @@ from mtosi_jms.errors import (
     ConfigError,
     IllegalStateError,
     MtosiError,
-    MtosiFault,
     ProtocolError,
     SpoolError,
     TransportError,
 )
-from mtosi_jms.exchange._bulk_supplier import BulkAnswer
+from mtosi_jms.exchange._dispatcher import NO_REQUEST, Dispatcher, FailureHook, send_all
 from mtosi_jms.exchange._reply_writer import (
     ProviderError,
-    Replies,
     ReplyPolicy,
     ReplyRules,
-    ResponseMaker,
+    ReplyWriter,
     Sender,
     WithheldError,
-    internal_error,
-    operations_by_tag,
-    refuse_asynchronous,
-    tag_of,
 )
-from mtosi_jms.exchange.messages import in_package, whole_number
+from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.exchange.signals import aside, on_signals
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, from_jms
-from mtosi_jms.patterns import CommunicationPattern, cut_batches, parse_pattern
-from mtosi_jms.service import OperationInfo, RequestContext, SupplierBase
-from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
-from mtosi_jms.spool.journal import InboxReceiver, IncomingJournal, give_back, handed_out
+from mtosi_jms.service import SupplierBase
+from mtosi_jms.soap import Header, correlation_id, header_text
+from mtosi_jms.spool import InboxReceiver, IncomingJournal, give_back, handed_out
 from mtosi_jms.transport import Connection, Consumer, Delivery, Session, redeliver
 from mtosi_jms.transport.dropping import dropped, is_open
 
 if TYPE_CHECKING:
-    from mtosi_jms.exchange.aio._supplier import AsyncSupplier
+    from mtosi_jms.exchange._aio_supplier import AsyncSupplier
 
 log = logging.getLogger(__name__)
 
-_FIRST_PAUSE: Final = 0.1
 _LAST_PAUSE: Final = 10.0
-"""Seconds that a request waits which the provider failed with: the first time, and at most."""
+"""Seconds that a request waits at most which the provider failed with."""
 _REMEMBERED: Final = 1_000
 """Requests that the provider failed with, whose number is kept."""
-_NO_REQUEST = ("RESPONSE", "ERROR")
 
 
 class Supplier:
@@ -86,6 +76,8 @@ class Supplier:
             1: each is waited for.
         inbox: stores each request before it is acknowledged, hands it to its handler once, and tells which ones were
             in hand when the process ended; without one such a request is answered again.
+        retry_pause: seconds that a request waits after the provider failed with it; after each further failure twice
+            as long, up to 10 s.
 
     Raises:
         ConfigError: a temporary destination, two services with the same request element, or a window below 1.
@@ -102,11 +94,13 @@ class Supplier:
         profile: BindingProfile = DEFAULT_PROFILE,
         reply_policy: ReplyPolicy | None = None,
         eager: bool = False,
-        on_error: Callable[[BaseException], object] | None = None,
+        on_error: FailureHook | None = None,
         bulk_folders: Folders = (),
         send_window: int = 16,
         inbox: IncomingJournal | None = None,
+        retry_pause: float = 0.1,
     ) -> None:
+        check_connection("Supplier", connection)
         names = connection.names
         self.connection = connection
         self.destination = names.lookup(destination)
@@ -117,19 +111,23 @@ class Supplier:
             names.lookup(self.sender_uri)  # every reply will need it: better now than then
         self.profile = profile
         self._rules = ReplyRules(
-            sender_uri=self.sender_uri,
             profile=profile,
             names=names,
             policy=reply_policy,
             send_window=send_window,
             together=inbox is None,  # with one, a request is done with as soon as its replies are out
         )
-        self._eager = eager
         self._inbox = inbox
-        self._on_error = on_error
-        self._bulk_folders = (bulk_folders,) if isinstance(bulk_folders, str | Path) else tuple(bulk_folders)
-        self._operations = operations_by_tag(services)
-        self._package = services[0].__service__.root if services else None
+        self._retry_pause = retry_pause
+        self._dispatcher = Dispatcher(
+            services,
+            profile,
+            sender_uri=self.sender_uri,
+            eager=eager,
+            bulk_folders=bulk_folders,
+            on_error=on_error,
+        )
+        self._tell = self._dispatcher.failures.tell
         self._sessions: set[Session] = set()
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
@@ -143,11 +141,11 @@ class Supplier:
     @property
     def aio(self) -> AsyncSupplier:
         """The same supplier on an event loop, for handlers that are coroutines or asynchronous generators too."""
-        from mtosi_jms.exchange.aio._supplier import AsyncSupplier
+        from mtosi_jms.exchange._aio_supplier import AsyncSupplier
 
         with self._lock:
             if self._aio is None:
-                self._aio = AsyncSupplier(self._with_services, eager=self._eager)
+                self._aio = AsyncSupplier(self._with_services, eager=self._dispatcher.eager)
             return self._aio
 
     def _with_services(
@@ -155,7 +153,7 @@ class Supplier:
     ) -> Supplier:
         """The same supplier, its sessions and its end, with changed services; `ended` hears of each thread's end."""
         other = copy.copy(self)
-        other._operations = {tag: (change(one), operation) for tag, (one, operation) in self._operations.items()}
+        other._dispatcher = self._dispatcher.over(change)
         other._ended = ended
         return other
 
@@ -207,7 +205,7 @@ class Supplier:
         return self
 
     def _open(self) -> tuple[Session, Consumer | InboxReceiver]:
-        refuse_asynchronous(self._operations.values())
+        self._dispatcher.refuse_asynchronous()
         session = self.connection.session()
         with self._lock:
             if self._stopped.is_set():
@@ -242,7 +240,7 @@ class Supplier:
         again: what makes the provider fail must not do so all the time."""
         identifier = delivery.message.message_id or ""
         failures = self._failures.get(identifier, 0)
-        if failures and self._stopped.wait(_pause(failures)):
+        if failures and self._stopped.wait(self._pause(failures)):
             give_back(delivery)
             return
         try:
@@ -254,10 +252,14 @@ class Supplier:
             self._failures[identifier] = failures + 1
             for oldest in list(self._failures)[:-_REMEMBERED]:
                 self._failures.pop(oldest, None)
-            self._failed("the provider failed while a request was answered; it is delivered again", error)
+            self._tell("the provider failed while a request was answered; it is delivered again", error)
             redeliver(session)
         else:
             self._failures.pop(identifier, None)
+
+    def _pause(self, failures: int) -> float:
+        """Seconds to wait after so many failures in a row, 1 or more."""
+        return float(min(self._retry_pause * 2 ** min(failures - 1, 16), _LAST_PAUSE))
 
     def _end(self, session: Session) -> None:
         with self._lock:
@@ -318,7 +320,7 @@ class Supplier:
 
     def _has_ended(self, failure: MtosiError | None) -> None:
         if failure is not None:
-            self._failed("the supplier ends", failure)
+            self._tell("the supplier ends", failure)
         if self._ended is not None:
             self._ended(failure)
 
@@ -330,15 +332,6 @@ class Supplier:
     ) -> None:
         self.stop()
 
-    def _failed(self, what: str, error: BaseException, *, trace: bool = False) -> None:
-        log.error("%s: %s", what, error, exc_info=error if trace else None)
-        if self._on_error is None:
-            return
-        try:
-            self._on_error(error)
-        except Exception:
-            log.exception("on_error failed")
-
     def answer(self, message: JmsMessage, session: Sender) -> None:
         """Answer one request through a session; whatever is wrong with the request is answered too, or reported.
 
@@ -347,138 +340,34 @@ class Supplier:
         Raises:
             TransportError: the provider failed; whether it has all replies is unknown.
         """
-        replies = Replies(self._rules, session, message)
+        writer = ReplyWriter(self._rules, session, message)
         try:
             try:
-                self._answer(message, replies)
+                self._answer(message, writer)
             finally:
-                replies.settle()
+                writer.settle()
         except WithheldError as withheld:
-            self._failed(withheld.what, withheld.error)
+            self._tell(withheld.what, withheld.error)
         except ProviderError as failure:
             raise failure.error from None
 
-    def _answer(self, message: JmsMessage, replies: Replies) -> None:
+    def _answer(self, message: JmsMessage, writer: ReplyWriter) -> None:
+        dispatcher = self._dispatcher
         kind = message.properties.get("MTOSI_msgType")
         try:
-            envelope = from_jms(message, strict=self.profile.validation == "strict", package=self._package)
+            envelope = from_jms(message, strict=self.profile.validation == "strict", package=dispatcher.package)
         except MtosiError as error:
-            self._failed("a request that cannot be read", error)
-            if kind not in (*_NO_REQUEST, "NOTIFICATION"):
-                self._refuse(replies, f"the request cannot be read: {getattr(error, 'message', error)}")
+            self._tell("a request that cannot be read", error)
+            if kind not in (*NO_REQUEST, "NOTIFICATION"):
+                why = f"the request cannot be read: {getattr(error, 'message', error)}"
+                send_all(dispatcher.refuse(why, address=writer), writer.send)
             return
-        replies.request = envelope.header or Header()
-        replies.version = envelope.version
-        kind = header_text(replies.request, "msgType") or kind
-        if envelope.fault is not None or kind in _NO_REQUEST:  # answering an answer might never end
-            what = f"a message of type {kind or 'ERROR'} came where requests are expected"
-            self._failed("a message that is no request", ProtocolError(what, correlation_id(replies.request) or ""))
+        writer.request = request = envelope.header or Header()
+        if kind in NO_REQUEST and header_text(request, "msgType") is None:
+            what = f"a message of type {kind} came where requests are expected"
+            self._tell("a message that is no request", ProtocolError(what, correlation_id(request) or ""))
             return
-        self._answer_envelope(envelope, message, replies, one_way=kind == "NOTIFICATION")
-
-    def _answer_envelope(self, envelope: Envelope, message: JmsMessage, replies: Replies, *, one_way: bool) -> None:
-        if envelope.warnings:
-            log.warning("a request with %d warnings, the first: %s", len(envelope.warnings), envelope.warnings[0])
-        tag = tag_of(envelope.body)
-        found = self._operations.get(tag)
-        if found is None:
-            what = f"no operation here takes {tag.rpartition('}')[2] or 'an empty body'}"
-            self._failed("a request is refused", ProtocolError(what, correlation_id(replies.request) or ""))
-            if not one_way:
-                self._refuse(replies, what)
-            return
-        supplier, operation = found
-        envelope = in_package(envelope, supplier.__service__.root)
-        if operation.mep != "one-way":
-            replies.admit()
-        try:
-            self._dispatch(supplier, operation, envelope, message, replies)
-        except (WithheldError, ProviderError):
-            raise
-        except MtosiFault as fault:
-            if operation.mep == "one-way":
-                self._failed(f"{operation.name} is refused", fault)
-            self._tell(fault, supplier, operation, replies)
-        except BaseException as error:
-            if not isinstance(error, Exception) and threading.current_thread() is threading.main_thread():
-                raise  # a signal's
-            self._failed(f"the handler of {operation.name} failed", error, trace=True)
-            self._tell(internal_error(operation, error), supplier, operation, replies)
-
-    def _tell(self, fault: MtosiFault, supplier: SupplierBase, operation: OperationInfo, replies: Replies) -> None:
-        """Answer with a fault; with another one that says less where this one cannot be sent."""
-        if operation.mep == "one-way":
-            return
-        service = supplier.__service__
-        attempts = ((fault, operation, service), (None, operation, service), (None, None, None))
-        problem: Exception = fault
-        for one, place, interface in attempts:
-            try:
-                replies.fault(one or internal_error(operation, problem), place, interface)
-            except (WithheldError, ProviderError):
-                raise
-            except Exception as error:  # noqa: BLE001 - the requestor must not be left without any answer
-                self._failed(f"a fault of {operation.name} cannot be sent", error)
-                problem = error
-            else:
-                return
-
-    def _refuse(self, replies: Replies, why: str) -> None:
-        try:
-            replies.fault(MtosiFault(why, fault_code="Client"), None, None)
-        except (WithheldError, ProviderError):
-            raise
-        except Exception as error:  # noqa: BLE001 - a request that cannot be refused must not end a thread
-            self._failed("a refusal cannot be sent", error)
-
-    def _dispatch(
-        self,
-        supplier: SupplierBase,
-        operation: OperationInfo,
-        envelope: Envelope,
-        message: JmsMessage,
-        replies: Replies,
-    ) -> None:
-        pattern, flag = parse_pattern(header_text(replies.request, "communicationPattern"))
-        if flag is not None:
-            log.warning("%s: %s", flag.rule, flag.reason)
-        batches = pattern is CommunicationPattern.MULTIPLE_BATCH_RESPONSE
-        size = max(whole_number(replies.request.requested_batch_size) or 0, 0) if batches else 0
-        bulk = None
-        if pattern is CommunicationPattern.BULK_RESPONSE and operation.mep != "one-way":
-            bulk = BulkAnswer(supplier.__service__, operation, replies.request, self._bulk_folders)
-            size = bulk.terms.batch_size or 0
-        context = RequestContext(
-            operation=operation,
-            header=replies.request,
-            message=message,
-            batch_size=size,
-            bulk=bulk.terms if bulk else None,
-        )
-        result = supplier.handler(operation)(envelope.body, context)
-        if operation.mep == "one-way":
-            for _ in result if isinstance(result, Iterator) else ():
-                pass
-            return
-        maker = ResponseMaker(supplier.__service__, operation)
-        if maker.is_response(result) and not batches and bulk is None:
-            replies.response(result, operation, None, context.reply_fields)
-            return
-        objects = [result] if maker.is_response(result) else result
-        if not isinstance(objects, Iterable):
-            raise ConfigError(f"the handler of {operation.name} returned {type(result).__name__}, no response")
-        try:
-            first = self.profile.first_batch_sent
-            if bulk is not None:
-                bulk.write(objects, replies, first, context.reply_fields)
-                return
-            for batch in cut_batches(objects, size, first=first, eager=self._eager, whole=maker.is_response):
-                position = batch.position if batches else None
-                replies.response(maker.response(batch), operation, position, context.reply_fields)
-        finally:
-            close = getattr(objects, "close", None)
-            if close is not None:  # a handler that is not run to its end has its own `finally` run now
-                close()
+        send_all(dispatcher.dispatch(envelope, message=message, address=writer), writer.send)
 
 
 def _answer_all(weak: weakref.ref[Supplier], session: Session, consumer: Consumer | InboxReceiver) -> None:
@@ -500,8 +389,8 @@ def _answer_all(weak: weakref.ref[Supplier], session: Session, consumer: Consume
             if supplier is None:
                 return
             if failure is not None:
-                supplier._failed("a request cannot be stored; it is delivered again", failure)
-                if supplier._stopped.wait(_pause(failures)):
+                supplier._tell("a request cannot be stored; it is delivered again", failure)
+                if supplier._stopped.wait(supplier._pause(failures)):
                     return
             elif delivery is None or not supplier._serve(delivery, session):
                 return
@@ -528,11 +417,6 @@ def _answer_in_background(weak: weakref.ref[Supplier], session: Session, consume
         supplier = weak()
         if supplier is not None:
             supplier._has_ended(failure)
-
-
-def _pause(failures: int) -> float:
-    """Seconds to wait after so many failures in a row, 1 or more."""
-    return float(min(_FIRST_PAUSE * 2 ** min(failures - 1, 16), _LAST_PAUSE))
 
 
 def _alive(threads: Sequence[threading.Thread], wait: float | None) -> list[threading.Thread]:

@@ -1,13 +1,15 @@
-"""Events as publishers and subscribers handle them: objects of any generated package, or XML that no package knows."""
+"""Events as publishers and subscribers handle them: objects of any generated package, or XML of no known class."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from mtosi_jms.errors import ConfigError
+from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.events import logical_name
 from mtosi_jms.namespaces import NOTMSG, clark, split_clark
+from mtosi_jms.soap import Envelope
 from mtosi_jms.stubs.fmw.notmsg import Notify
 from mtosi_jms.xmlbind import RawXml, XmlObject, find_element
 from mtosi_jms.xmlbind.values import Extras, Kept
@@ -20,17 +22,38 @@ _EVENTS: Final = "common_event_information"
 _SHIPPED: Final = Notify.__xml__.module.root
 
 
-def event_name(event: Any) -> str:
+class Received(NamedTuple):
+    """An event with its delivery.
+
+    Attributes:
+        event: the event; of a message that is not a notification, its body.
+        envelope: the envelope that it came in.
+        message: the JMS message that it came in; the events of one message share it.
+    """
+
+    event: Event
+    envelope: Envelope
+    message: JmsMessage
+
+
+def name_of(event: object) -> str:
+    """The logical name of an event; empty for what is not an event."""
+    if isinstance(event, RawXml):
+        return logical_name(split_clark(event.tag)[1])
+    return logical_name(event.__xml__.element or "") if isinstance(event, XmlObject) else ""
+
+
+def event_name(event: Event) -> str:
     """The logical name of an event: that of a `ResourceObjectCreation` is ObjectCreation (C27).
 
     Raises:
-        ConfigError: it is an instance of a type, `AlarmType`, and not of an event's element.
+        ConfigError: not an event, or an instance of a type, `AlarmType`, and not of an event's element.
     """
-    if isinstance(event, RawXml):
-        return logical_name(split_clark(event.tag)[1])
-    if not isinstance(event, XmlObject) or not event.__xml__.element:
+    if name := name_of(event):
+        return name
+    if isinstance(event, XmlObject):
         raise ConfigError(f"{type(event).__name__} is a type, not an event: take the class of its element")
-    return logical_name(event.__xml__.element)
+    raise ConfigError(f"give an event, such as an Alarm, not {type(event).__name__}")
 
 
 def notify_of(topic: str, events: Sequence[Event]) -> XmlObject:
@@ -41,7 +64,7 @@ def notify_of(topic: str, events: Sequence[Event]) -> XmlObject:
     """
     roots = {event.__xml__.module.root for event in events if isinstance(event, XmlObject)}
     if not events or len(roots) > 1:
-        raise ConfigError("one message carries one event or more, all of one generated package")
+        raise ConfigError("the events of a message must be of one generated package, and at least one")
     notify: Any = find_element(_NOTIFY, roots.pop() if roots else _SHIPPED)
     message = notify.__xml__.field("message").table().cls(**{_EVENTS: [e for e in events if isinstance(e, XmlObject)]})
     if kept := _kept(events):
@@ -61,23 +84,20 @@ def _kept(events: Sequence[Event]) -> list[Kept]:
     return kept
 
 
-def events_in(body: Any) -> list[Any]:
-    """The events of a notification's body; what is no notification is given back alone, as it is."""
+def events_in(body: Event) -> list[Event]:
+    """The events of a notification's body; any other body alone, as it is."""
     found = events_of_message(getattr(body, "message", None))
     return [body] if found is None else found
 
 
-def events_of_message(message: Any) -> list[Event] | None:
-    """The events of a `NotifyMessage`, those that no class is known for among the others in their places.
-
-    Returns:
-        The events, None where it is no such message.
-    """
+def events_of_message(message: object) -> list[Event] | None:
+    """The events of a `NotifyMessage` in their order, those of no known class included; None for anything else."""
     known = getattr(message, _EVENTS, None)
     if known is None:
         return None
     unknown: dict[int, list[RawXml]] = {}
-    for kept in message.extras.elements if message.extras is not None else ():
+    extras = getattr(message, "extras", None)
+    for kept in extras.elements if extras is not None else ():
         place = kept.after[1] if kept.after is not None and kept.after[0] == _EVENTS else -1
         unknown.setdefault(place, []).append(kept.xml)
     found: list[Event] = [*unknown.get(-1, ())]
