@@ -21,9 +21,9 @@ from types import TracebackType
 from typing import Final, Self
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
-from mtosi_jms.errors import IllegalStateError, ReplyTimeoutError, TransportError
+from mtosi_jms.errors import ReplyTimeoutError, TransportError
 from mtosi_jms.exchange._pattern_header import SIMPLE, batch_pattern, bulk_pattern
-from mtosi_jms.exchange._pending import PendingExchange, PreparedRequest, reply_of
+from mtosi_jms.exchange._pending import AnotherWaitsError, PendingExchange, PreparedRequest, reply_of
 from mtosi_jms.exchange._receiver import Receiver
 from mtosi_jms.exchange._request_writer import RequestWriter
 from mtosi_jms.exchange._result import BatchCall, bulk_reply, decode_response, only_reply
@@ -44,13 +44,14 @@ class AsyncRequestor(Closing, AsyncCaller):
         receiver: of the requestor.
         writer: makes and sends its requests.
         close: closes the requestor; blocks.
+        linger: seconds that the sending thread waits for more.
     """
 
-    def __init__(self, receiver: Receiver, writer: RequestWriter, close: Callable[[], None]) -> None:
+    def __init__(self, receiver: Receiver, writer: RequestWriter, close: Callable[[], None], linger: float) -> None:
         super().__init__(close, "the requestor")
         self._receiver = receiver
         self._writer = writer
-        self._sender = Worker("mtosi-send", "the requestor")
+        self._sender = Worker("mtosi-send", "the requestor", linger)
 
     async def call(self, call: Call) -> XmlObject | RawXml | None:
         """Carry out one call in the pattern SimpleResponse; see `Requestor.call` for what is raised.
@@ -172,6 +173,8 @@ class AsyncBatches(BatchCall, AsyncIterator[XmlObject]):
         self._requestor = requestor
         self._prepared = prepared
         self._sending = requestor.begin(prepared)
+        if self._sending is not None:
+            weakref.finalize(self, self._sending.cancel).atexit = False
         self._waits = False
         self._ended = False
         self._opened(prepared.pending)
@@ -196,7 +199,7 @@ class AsyncBatches(BatchCall, AsyncIterator[XmlObject]):
         if self._sending is None or self._ended:
             return
         if self._waits:
-            raise IllegalStateError("another task waits for this request to be sent")
+            raise AnotherWaitsError("another task waits for this request to be sent")
         self._waits = True
         await self._requestor.wait_sent(self._prepared, self._sending)
         self._sending = None

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.errors import IncompleteBatchError, MtosiError, MtosiFault, ProtocolError
-from mtosi_jms.exchange._pending import PendingExchange
+from mtosi_jms.exchange._pending import AnotherWaitsError, PendingExchange
 from mtosi_jms.exchange._receiver import Receiver
 from mtosi_jms.exchange.messages import in_package
 from mtosi_jms.patterns import BatchAssembler, BatchCounts
@@ -42,9 +42,14 @@ class BatchCall:
 
     @contextmanager
     def _closed_by_errors(self) -> Iterator[None]:
-        """Whatever ends the iteration gives up what has not come, and says what had arrived out of turn."""
+        """Whatever ends the iteration gives up what has not come, and says what had arrived out of turn.
+
+        A caller that another one was before does not end it: for that one it would seem complete.
+        """
         try:
             yield
+        except AnotherWaitsError:
+            raise
         except IncompleteBatchError as error:
             self._give_up()
             error.batches = dict(self.held)

@@ -10,7 +10,7 @@ from mtosi_jms.errors import EnvelopeError
 from mtosi_jms.exchange import Supplier
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.binding import from_jms
-from mtosi_jms.notifications.events import events_in
+from mtosi_jms.notifications import events_in
 from mtosi_jms.soap import Envelope
 from mtosi_jms.transport import Session
 

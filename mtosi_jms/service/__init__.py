@@ -17,9 +17,17 @@ from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, Protocol,
 from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.errors import ConfigError, MtosiFault
 from mtosi_jms.jms import Destination, JmsMessage
+from mtosi_jms.masking import without_login
 from mtosi_jms.soap import Envelope, Header, correlation_id
-from mtosi_jms.xmlbind import DistinguishedNameMixin, RawXml, XmlObject, find_element, find_type, register_package
-from mtosi_jms.xmlbind.refs import resolve_class
+from mtosi_jms.xmlbind import (
+    DistinguishedNameMixin,
+    RawXml,
+    XmlObject,
+    find_element,
+    find_type,
+    register_package,
+    resolve_class,
+)
 
 __all__ = [
     "Address",
@@ -470,7 +478,9 @@ class Service:
 
     def __init__(self, caller: Caller, destination: Address) -> None:
         if not hasattr(caller, "call_batches"):
-            given = f"{type(caller).__name__}, a connection" if hasattr(caller, "session") else repr(caller)
+            given = without_login(repr(caller))
+            if hasattr(caller, "session"):
+                given = f"{type(caller).__name__}, a connection"
             what = f"give a requestor, mtosi_jms.Requestor(connection, sender_uri=...), not {given}"
             raise ConfigError(f"{type(self).__name__}: {what}")
         self.caller = caller

@@ -12,8 +12,7 @@ from lxml import etree
 from mtosi_codegen import generate, write
 from mtosi_jms import xmlbind
 from mtosi_jms.inventory import Place, Routes, class_for, find_objects, is_object, place_of
-from mtosi_jms.simulator import _ems as ems
-from mtosi_jms.simulator import _network as network
+from mtosi_jms.simulator import InventoryEms, Network
 from mtosi_jms.stubs.mri.mer import GetAllManagedElementsResponse
 from mtosi_jms.stubs.nrf import invdata
 from mtosi_jms.stubs.nrf.ctp import ConnectionTerminationPointType as Ctp
@@ -28,7 +27,7 @@ NODES = tuple(
 
 
 def _inventory() -> bytes:
-    supplier = ems.InventoryEms(network.Network(elements=2, ports=2, channels=2, domain="A/B=C%"))
+    supplier = InventoryEms(Network(elements=2, ports=2, channels=2, domain="A/B=C%"))
     response = next(iter(supplier.get_inventory(_Request(), _Context())))  # type: ignore[arg-type]
     return xmlbind.encode(response)
 
@@ -111,7 +110,7 @@ def test_holders_are_named_within_the_element() -> None:
 
 
 def test_flat_objects_carry_their_names() -> None:
-    element = network.Network(elements=1).managed_element(0)
+    element = Network(elements=1).managed_element(0)
     data = xmlbind.encode(
         GetAllManagedElementsResponse(me_list=ManagedElementListType(me=[element, ManagedElementType()]))
     )

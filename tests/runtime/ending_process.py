@@ -18,7 +18,7 @@ from mtosi_jms.jms import NamingContext
 from mtosi_jms.runtime import ConsumerRuntime, answering
 from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
-from mtosi_jms.testing._pair import NAMES, REQUESTOR, SUPPLIER
+from mtosi_jms.testing import NAMES, REQUESTOR, SUPPLIER
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 
 ROLE, HAND = sys.argv[1:]

@@ -49,7 +49,7 @@ def event(number: int) -> ResourceObjectCreation:
 
 
 def numbers(events: Any) -> list[str]:
-    return [one.notification_id for one in events]
+    return [received.event.notification_id for received in events]
 
 
 class TestPublisher:
@@ -60,9 +60,9 @@ class TestPublisher:
             mtosi.Publisher(connection, {"Inventory": "jms/Topic"}, sender_uri="jms/EmsOS", outbox=outbox) as publisher,
         ):
             publisher.publish(event(1))
-            assert numbers(subscriber) == ["1"]
-            assert subscriber.message is not None
-            assert subscriber.message.delivery_mode is DeliveryMode.PERSISTENT
+            (received,) = subscriber
+            assert numbers([received]) == ["1"]
+            assert received.message.delivery_mode is DeliveryMode.PERSISTENT
             assert len(outbox) == 0
 
     def test_what_failed_is_sent_by_the_next_publisher(self, connection: Any, other: Any, tmp_path: Path) -> None:
