@@ -1,4 +1,4 @@
-"""Flipped bits in the databases: told, set aside or refused; never another content, and never in silence."""
+"""Flipped bits in the databases: reported, dead, or refused; never another content, and never in silence."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class TestAnyBit:
     def test_in_a_message(
         self, folders: Callable[[], Path], fill: Callable[[Path], None], drain: Callable[[Path], Found]
     ) -> None:
-        """In body, headers or properties, the last message's too: it is set aside and told, the others go on."""
+        """In body, headers or properties, of the last message too: it is dead and reported, the others go on."""
         whole = folders()
         fill(whole)
         data = (whole / DATABASE).read_bytes()
