@@ -32,7 +32,7 @@ AWAITS = re.compile(r"^(?:\w.*\bawait\b|async (?:for|with)\b)", re.MULTILINE)
 def modules(page: Path) -> dict[str, str]:
     """The modules that a page's blocks make, by name."""
     text = page.read_text(encoding="utf-8")
-    stem = page.stem.replace("-", "_").lower()
+    stem = "page_" + page.stem.replace("-", "_").lower()
     made: dict[str, str] = {}
     lines = [""] * (text.count("\n") + 1)
     for found in BLOCK.finditer(text):
@@ -89,5 +89,5 @@ def test_a_page_is_one_module_that_keeps_its_lines(tmp_path: Path) -> None:
     page.write_text("# Title\n\n```python\na = 1\n```\n\n```python\n# job.py\nb = 2\n```\n\n```python\nprint(a)\n```\n")
     made = modules(page)
     assert {name: source.splitlines().index(line) for name, source, line in [
-        ("some_page", made["some_page"], "print(a)"), ("some_page_job", made["some_page_job"], "b = 2"),
-    ]} == {"some_page": 12, "some_page_job": 8}  # fmt: skip
+        ("page_some_page", made["page_some_page"], "print(a)"), ("page_some_page_job", made["page_some_page_job"], "b = 2"),
+    ]} == {"page_some_page": 12, "page_some_page_job": 8}  # fmt: skip
