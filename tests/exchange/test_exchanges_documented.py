@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 import mtosi_jms as mtosi
-from mtosi_jms.exchange.requestor import Requestor
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Requestor, Supplier
 
 PRINTS = """\
 MD=EMS1/ME=NE-2
