@@ -6,7 +6,6 @@ Run it: python examples/e01_simple_call.py
 from __future__ import annotations
 
 import mtosi_jms as mtosi
-from mtosi_jms.service import RequestContext
 from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.mri.mer import GetManagedElementRequest, GetManagedElementResponse
@@ -20,7 +19,7 @@ class Ems(ManagedElementRetrieval.Supplier):
     """A supplier with one element. Operations without a method answer notImplemented."""
 
     def get_managed_element(
-        self, request: GetManagedElementRequest, context: RequestContext
+        self, request: GetManagedElementRequest, context: mtosi.RequestContext
     ) -> GetManagedElementResponse:
         if request.me_ref is None or str(request.me_ref) != "MD=EMS1/ME=NE-7":
             raise EntityNotFoundFault(f"there is no {request.me_ref}")
