@@ -79,7 +79,7 @@ def figure_10(connection: Connection) -> None:
     with mtosi.Publisher(connection, TOPICS, sender_uri="jms/EmsOS", system=SYSTEM) as publisher:
         publisher.publish_all([EVENTS[0], EVENTS[2]])
     for who, subscriber in listening.items():
-        print(who, "got", *(type(event).__name__ for event in subscriber))
+        print(who, "got", *(type(event).__name__ for event, _, _ in subscriber))
 
 
 def selected(connection: Connection) -> None:
@@ -94,7 +94,8 @@ def selected(connection: Connection) -> None:
     with mtosi.Publisher(connection, TOPICS, sender_uri="jms/EmsOS", system=SYSTEM) as publisher:
         publisher.publish_all(EVENTS)
     for what, subscribers in found.items():
-        names = [str(event.object_name) for subscriber in subscribers for event in subscriber]
+        messages = [received.message for subscriber in subscribers for received in subscriber]
+        names = [str(message.properties["MTOSI_objectName"]) for message in messages]
         print(f"{what}: {SELECTORS[what]}: {', '.join(one.removeprefix('MD=EMS1/') for one in names)}")
 
 
@@ -105,7 +106,7 @@ def followed(connection: Connection) -> None:
     subscriber = mtosi.Subscriber(connection, "jms/InventoryTopic", timeout=0)
     with mtosi.Publisher(connection, TOPICS, sender_uri="jms/EmsOS", system=SYSTEM) as publisher:
         publisher.publish_all(network.events(100), category="Inventory")
-    changed = sum(len(apply_notification(snapshot, event).changes) for event in subscriber)
+    changed = sum(len(apply_notification(snapshot, received.event).changes) for received in subscriber)
     print("changes:", changed, "as the network is now:", dict(snapshot) == network.after(network.events(100)))
 
 

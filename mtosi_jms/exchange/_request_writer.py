@@ -5,30 +5,22 @@ from __future__ import annotations
 import dataclasses
 import logging
 import threading
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from mtosi_jms.errors import (
-    ConfigError,
-    HeaderError,
-    IllegalStateError,
-    ResourceLimitError,
-    TransportError,
-    UnknownOutcomeError,
-)
+from mtosi_jms.errors import ConfigError, HeaderError, TransportError, UnknownOutcomeError
 from mtosi_jms.exchange._pattern_header import has_batches
 from mtosi_jms.exchange._pending import PendingExchange, PreparedRequest, RequestInfo
 from mtosi_jms.exchange._receiver import Receiver
 from mtosi_jms.exchange.messages import Target, moment, stamped, target_of
+from mtosi_jms.exchange.sending import TimedSender
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
-from mtosi_jms.jms.binding import to_jms
+from mtosi_jms.jms.binding import HeaderTemplates, to_jms
 from mtosi_jms.jms.ids import random_id
-from mtosi_jms.jms.templates import HeaderTemplates
-from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, Limits, SimpleExchange, rounded
+from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, Limits, SimpleExchange
 from mtosi_jms.service import Call, CallOptions, OperationInfo
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
-from mtosi_jms.spool.journal import OutgoingJournal
+from mtosi_jms.spool import OutgoingJournal
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.transport import Capability, Connection, Session
 
@@ -36,8 +28,6 @@ log = logging.getLogger(__name__)
 
 _MANY: Final = 32
 """Exchanges in flight from which on a request need not have a write of its own."""
-_TICK: Final = 0.001
-"""Seconds by which clocks may differ."""
 
 
 class RequestWriter:
@@ -128,15 +118,15 @@ class RequestWriter:
             TransportError: the provider failed.
         """
         pending = prepared.pending
-        seconds = pending.time_left(self._clock())
-        since = time.monotonic()
+        sender = TimedSender(self.session, self._sending, pending.time_left(self._clock()))
         try:
-            if seconds == 0:
+            if sender.seconds == 0:
                 raise pending.late("the request was not sent: others were before it")
-            sent = self._send(prepared.destination, prepared.message, seconds)
+            with sender:
+                sent = self._send(sender, prepared.destination, prepared.message)
         except BaseException as error:
             late = None
-            if isinstance(error, TransportError) and _is_over(since, seconds, error):
+            if isinstance(error, TransportError) and sender.is_over():
                 doubtful = isinstance(error, UnknownOutcomeError)
                 became = "whether the request was sent is unknown" if doubtful else "the request was not sent"
                 late = pending.late(f"{became}: {error}")
@@ -176,20 +166,12 @@ class RequestWriter:
         options = target.options
         header = self._header(operation, target, {}, options.correlation_id)
         message = self._message(header, call, options, one_way=True)
-        seconds = self.seconds_of(options)
-        since = time.monotonic()
-        try:
+        sender = TimedSender(self.session, self._sending, self.seconds_of(options))
+        with sender.in_time(f"{operation.name} to {target.destination}"):
             if self._outbox is None or target.destination.is_temporary:
-                self._send(target.destination, message, seconds)
+                self._send(sender, target.destination, message)
             else:
-                self._store_and_send(self._outbox, target.destination, message, seconds)
-        except TransportError as error:
-            if not _is_over(since, seconds, error):
-                raise
-            text = f"{operation.name} to {target.destination}: not sent within {rounded(seconds or 0)} s: {error}"
-            if isinstance(error, UnknownOutcomeError):
-                raise UnknownOutcomeError(text, error.messages) from error
-            raise (ResourceLimitError if isinstance(error, ResourceLimitError) else TransportError)(text) from error
+                self._outbox.send(sender, target.destination, message)
 
     def seconds_of(self, options: CallOptions) -> float | None:
         """Seconds that a whole call may take; None: any number."""
@@ -266,21 +248,13 @@ class RequestWriter:
     def _message(
         self, header: Header, call: Call, options: CallOptions, *, own_id: str | None = None, one_way: bool = False
     ) -> JmsMessage:
-        message = None
-        reply_to = None if one_way else self._temporary
-        if not one_way:
-            message = self._templates.message(
-                header, call.request, names=self._names, reply_to=reply_to, correlation_id=own_id
-            )
-        if message is None:
-            message = to_jms(
-                header,
-                Envelope(header=header, body=call.request),
-                self._profile,
-                names=self._names,
-                reply_to=reply_to,
-                correlation_id=own_id,
-                one_way=one_way,
+        names = self._names
+        if one_way:
+            envelope = Envelope(header=header, body=call.request)
+            message = to_jms(header, envelope, self._profile, names=names, correlation_id=own_id, one_way=True)
+        else:
+            message = self._templates.to_jms(
+                header, call.request, names=names, reply_to=self._temporary, correlation_id=own_id
             )
         if not one_way and header_text(header, "correlationId") is None:
             raise HeaderError("correlationId", "required: replies could not be told apart (R3b)")
@@ -290,52 +264,6 @@ class RequestWriter:
         """Whether so many exchanges are in flight that more is about to be sent, and one write does for several."""
         return self._receiver.in_flight >= _MANY
 
-    def _send(self, target: Destination, message: JmsMessage, seconds: float | None) -> JmsMessage:
-        left = self._take_turn(seconds)
-        try:
-            soon = self.session.send_soon(target, message, can_wait=True) if self._has_company() else None
-            if soon is not None:
-                return soon
-            send = self.session.send
-            return send(target, message) if left is None else send(target, message, timeout=left)
-        finally:
-            self._sending.release()
-
-    def _store_and_send(
-        self, outbox: OutgoingJournal, target: Destination, message: JmsMessage, seconds: float | None
-    ) -> None:
-        left = self._take_turn(seconds)
-        try:
-            outbox.send(self.session if left is None else _InTime(self.session, left), target, message)
-        finally:
-            self._sending.release()
-
-    def _take_turn(self, seconds: float | None) -> float | None:
-        """Wait until no other request is being sent; how many of the seconds are left.
-
-        Raises:
-            TransportError: they are over.
-        """
-        since = time.monotonic()
-        if not self._sending.acquire(timeout=-1 if seconds is None else min(seconds, threading.TIMEOUT_MAX)):
-            raise TransportError("another request, which came before it, is still being sent")
-        return None if seconds is None else max(0.0, seconds - (time.monotonic() - since))
-
-
-class _InTime:
-    """Sends by a session, in so many seconds from now altogether."""
-
-    def __init__(self, session: Session, seconds: float) -> None:
-        self._session = session
-        self._end = time.monotonic() + seconds
-
-    def send(self, destination: Destination, message: JmsMessage) -> JmsMessage:
-        """See `Session.send`."""
-        return self._session.send(destination, message, timeout=max(0.0, self._end - time.monotonic()))
-
-
-def _is_over(since: float, seconds: float | None, error: TransportError) -> bool:
-    """Whether an error came because the seconds are over, and not because something is closed."""
-    if seconds is None or isinstance(error, IllegalStateError):
-        return False
-    return time.monotonic() - since >= seconds - _TICK
+    def _send(self, sender: TimedSender, target: Destination, message: JmsMessage) -> JmsMessage:
+        soon = self.session.send_soon(target, message, can_wait=True) if self._has_company() else None
+        return sender.send(target, message) if soon is None else soon

@@ -16,8 +16,7 @@ from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.message import Long, PropertyValue
 from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, BindingProfile
 from mtosi_jms.namespaces import split_clark
-from mtosi_jms.xmlbind import RawXml, XmlObject, escape_name_part, to_element
-from mtosi_jms.xmlbind.lexical import parse_date_time, parse_loose_date_time
+from mtosi_jms.xmlbind import RawXml, XmlObject, escape_name_part, parse_date_time, parse_loose_date_time, to_element
 
 _NAMES: Final = {
     "alarm": "AlarmInformation",

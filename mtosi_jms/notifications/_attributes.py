@@ -8,9 +8,8 @@ from typing import Any
 
 from lxml import etree
 
-from mtosi_jms.inventory.objects import is_object, type_class
-from mtosi_jms.xmlbind import RawXml, XmlObject, decode, to_element
-from mtosi_jms.xmlbind.values import Extras
+from mtosi_jms.inventory import is_object, type_class
+from mtosi_jms.xmlbind import Extras, RawXml, XmlObject, decode, to_element
 
 _NEVER = frozenset({"name", "extras"})
 """A name does not change while the object lives; what is kept out of band is merged by itself."""

@@ -172,9 +172,9 @@ def test_standing_in_line(
     stub = ManagedElementRetrieval(crowded, FULL)
     other = background(lambda: stub.get_all_managed_elements(timeout=patience))
     assert sending.wait(patience)
-    with pytest.raises(ReplyTimeoutError, match="the request was not sent: another request"):
+    with pytest.raises(ReplyTimeoutError, match="the request was not sent: another message"):
         called(way, CALLS["one reply"], stub)
-    with pytest.raises(TransportError, match=r"not sent within 0\.05 s: another request"):
+    with pytest.raises(TransportError, match=r"not sent within 0\.05 s: another message"):
         called(
             way, lambda stub: stub.notify(topic="T", message=EVENT, timeout=0.05), NotificationConsumer(crowded, FULL)
         )

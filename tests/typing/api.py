@@ -9,9 +9,10 @@ from typing import assert_type
 import mtosi_jms as mtosi
 from mtosi_jms import errors, soap, xmlbind
 from mtosi_jms.deployment import Deployment, read_deployment
-from mtosi_jms.inventory.place import place_of
+from mtosi_jms.inventory import place_of
 from mtosi_jms.jms.binding import from_jms, to_jms
 from mtosi_jms.jms.selector import Finding, P, Selector, lint, parse
+from mtosi_jms.notifications import Received
 from mtosi_jms.service import RequestContext
 from mtosi_jms.stubs.fmw.nam import NamingAttributeType, name
 from mtosi_jms.stubs.fmw.notification_consumer import NotificationConsumer
@@ -128,8 +129,11 @@ async def serve_asynchronously(connection: Connection) -> None:
     await supplier.aio.serve(limit=4)
     publisher = mtosi.Publisher(connection, {"Fault": mtosi.Topic("Fault")}, sender_uri="jms/EmsOS")
     assert_type(await publisher.aio.publish(Alarm(object_type="ME")), mtosi.JmsMessage)
-    async for event in mtosi.Subscriber(connection, "jms/FaultTopic").aio:
-        print(event)
+    async for received in mtosi.Subscriber(connection, "jms/FaultTopic").aio:
+        assert_type(received, Received)
+        assert_type(received.event, xmlbind.XmlObject | xmlbind.RawXml)
+        assert_type(received.envelope, soap.Envelope)
+        assert_type(received.message, mtosi.JmsMessage)
 
 
 class Inventory(ResourceInventoryRetrieval.Supplier):

@@ -14,7 +14,6 @@ from mtosi_jms.jms import BindingProfile, Queue, Topic
 from mtosi_jms.jms.events import EVENT_NAMES, events_of
 from mtosi_jms.jms.profile import FILTER_ATTRIBUTES
 from mtosi_jms.notifications import Publisher, Subscriber, SystemProfile, event_name
-from mtosi_jms.notifications._publisher import EVENTS_PER_MESSAGE
 from mtosi_jms.soap import parse
 from mtosi_jms.stubs.fmw.elc import EventLossCleared
 from mtosi_jms.stubs.fmw.elo import EventLossOccured
@@ -36,6 +35,10 @@ TCA = RawXml(
 
 def table4(message: Any) -> set[str]:
     return {name.removeprefix("MTOSI_") for name in message.properties} & FILTER_ATTRIBUTES
+
+
+def events(subscriber: Subscriber) -> list[Any]:
+    return [received.event for received in subscriber]
 
 
 @pytest.mark.obligation("R9a", "R9b", "R9c")
@@ -71,7 +74,7 @@ def test_a_publisher_that_differs_is_refused(
     profile = BindingProfile(**change)
     with pytest.raises(ConfigError, match=told):
         Publisher(connection, topics, sender_uri="jms/EmsOS", system=SystemProfile(), profile=profile)
-    assert connection._sessions == {}
+    assert connection.provider.held() == 0
 
 
 @pytest.mark.obligation("R9c")
@@ -137,27 +140,27 @@ def test_nothing_is_sent_at_the_start(connection: Any, topics: dict[str, str]) -
 def test_events_share_messages_only_where_no_selector_goes_by_them(
     connection: Any, topics: Any, alarm: MakeAlarm
 ) -> None:
-    events = [alarm(), alarm("LOF"), ResourceObjectCreation(object_type="ME"), alarm("AIS")]
+    published = [alarm(), alarm("LOF"), ResourceObjectCreation(object_type="ME"), alarm("AIS")]
     with Publisher(connection, topics, sender_uri="jms/EmsOS") as filterable:
-        assert [len(_events(message)) for message in filterable.publish_all(events)] == [1, 1, 1, 1]
+        assert [len(_events(message)) for message in filterable.publish_all(published)] == [1, 1, 1, 1]
     faults, inventory = (Subscriber(connection, topic, timeout=0) for topic in ("jms/FaultTopic", "jms/InventoryTopic"))
     with Publisher(connection, topics, sender_uri="jms/EmsOS", profile=NO_FILTERS) as plain:
-        sent = plain.publish_all(events)
+        sent = plain.publish_all(published)
     assert [(str(m.destination), len(_events(m)), m.time_to_live_ms) for m in sent] == [
         ("topic:FAULT", 2, 1_800_000),
         ("topic:INVENTORY", 1, 86_400_000),
         ("topic:FAULT", 1, 1_800_000),
     ]
     assert [table4(message) for message in sent] == [set()] * 3
-    assert list(faults) == [events[0], events[1], events[3]]
-    assert list(inventory) == [events[2]]
+    assert events(faults) == [published[0], published[1], published[3]]
+    assert events(inventory) == [published[2]]
 
 
 @pytest.mark.obligation("C30")
 def test_long_runs_are_cut(connection: Any, topics: dict[str, str], alarm: MakeAlarm) -> None:
-    many = [alarm()] * (EVENTS_PER_MESSAGE + 1)
+    many = [alarm()] * 101
     with Publisher(connection, topics, sender_uri="jms/EmsOS", profile=NO_FILTERS) as publisher:
-        assert [len(_events(message)) for message in publisher.publish_all(many)] == [EVENTS_PER_MESSAGE, 1]
+        assert [len(_events(message)) for message in publisher.publish_all(many)] == [100, 1]
         assert publisher.publish_all([]) == []
 
 
@@ -201,15 +204,15 @@ def test_what_concerns_all_goes_to_each_topic_once(connection: Any, topics: dict
 @pytest.mark.obligation("C29")
 def test_losses_are_told_on_all_topics(publisher: Publisher, connection: Any) -> None:
     subscriber = Subscriber(connection, "jms/InventoryTopic", timeout=0)
-    about = {"object_type": "MD", "object_name": name("MD=EMS1")}
-    occurred = publisher.event_loss_occurred(**about, first_event_lost_notification_id="n-7")
-    cleared = publisher.event_loss_cleared(**about)
+    about = name("MD=EMS1")
+    occurred = publisher.event_loss_occurred(object_name=about, first_event_lost_notification_id="n-7")
+    cleared = publisher.event_loss_cleared(object_type="MD", object_name=about)
     assert [len(occurred), len(cleared)] == [3, 3]
     assert [message.properties["MTOSI_EventType"] for message in (occurred[0], cleared[0])] == [
         "EventLossOccurred",
         "EventLossCleared",
     ]
-    began, ended = subscriber
+    began, ended = events(subscriber)
     assert (type(began), str(began.object_name), began.first_event_lost_notification_id) == (
         EventLossOccured,
         "MD=EMS1",
@@ -226,13 +229,14 @@ def test_an_event_that_no_package_knows_goes_out_as_it_is(publisher: Publisher, 
         "PTP",
         1_800_000,
     )
-    assert list(subscriber) == [TCA]
+    assert events(subscriber) == [TCA]
 
 
 def test_names_of_events() -> None:
     assert {event_name(event) for event in (TCA, Heartbeat(), ResourceObjectCreation())} <= EVENT_NAMES
-    for wrong in (AlarmType(), "alarm", None):
-        with pytest.raises(ConfigError, match="is a type, not an event"):
+    wrong: Any
+    for wrong, told in ((AlarmType(), "AlarmType is a type, not an event"), ("alarm", "give an event.*, not str")):
+        with pytest.raises(ConfigError, match=told):
             event_name(wrong)
 
 
