@@ -250,6 +250,25 @@ def test_a_reply_that_cannot_be_encoded_is_replaced_by_a_fault(faulty_ems: Any, 
     assert [type(error) for error in errors] == [EncodeError]
 
 
+def test_where_no_exception_can_be_sent_at_all_a_bare_fault_is(faulty_ems: Any) -> None:
+    """The requestor is not left without an answer."""
+
+    def fail() -> Any:
+        raise CommLossFault("gone")
+
+    sent: list[Envelope] = []
+
+    def send(reply: Envelope) -> None:
+        if reply.body is not None:
+            raise EncodeError("not today")
+        sent.append(parse(reply.to_bytes()))
+
+    send_all(Dispatcher([faulty_ems(fail)]).dispatch(parse(request(ALL))), send)
+    [bare] = sent
+    assert type(bare.fault) is MtosiFault
+    assert bare.fault.reason == "getAllManagedElements failed with EncodeError"
+
+
 def test_a_sender_that_never_succeeds_is_given_up_and_reported(small_ems: Any) -> None:
     errors: list[BaseException] = []
     tried: list[Envelope] = []

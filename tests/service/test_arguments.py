@@ -181,7 +181,6 @@ def test_something_else_for_options(pair: Pair, given: Any) -> None:
         ({"sender_uri": None}, "senderURI"),
         ({"linger": "3"}, "linger: give seconds as a number, not '3'"),
         ({"on_conflict": "last"}, "on_conflict must be 'error' or 'keep_first', not 'last'"),
-        ({"reply_to": "jms/FailureOS", "temporary_reply": True}, "give reply_to or temporary_reply, not both"),
     ],
 )
 def test_settings_of_a_requestor(pair: Pair, given: dict[str, Any], said: str) -> None:
