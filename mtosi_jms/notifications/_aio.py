@@ -50,21 +50,14 @@ class AsyncPublisher:
         waiting for its turn.
         """
         check_seconds("timeout", timeout)
-        if timeout is None:
-            return await self._worker.run(partial(self._publish, event, category=category))
-        end = time.monotonic() + timeout
-
-        def publish() -> JmsMessage:
-            return self._publish(event, category=category, timeout=max(0.0, end - time.monotonic()))
-
-        limit = asyncio.timeout(timeout + _GRACE)
+        limit = asyncio.timeout(timeout and timeout + _GRACE)
         try:
             async with limit:
-                return await self._worker.run(publish)
+                return await self._worker.run(partial(self._publish, event, category=category, timeout=timeout))
         except TimeoutError:
             if not limit.expired():
                 raise
-            text = f"a notification was not sent within {rounded(timeout)} s: others are before it, or it is being sent"
+            text = f"not sent within {rounded(timeout or 0)} s: the event stands in line, or is being sent"
             raise TransportError(text) from None
 
     def stop(self) -> None:
