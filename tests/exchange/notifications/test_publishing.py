@@ -245,9 +245,7 @@ def test_what_it_is(connection: Any, topics: dict[str, str]) -> None:
     with Publisher(connection, topics, sender_uri="jms/EmsOS") as publisher:
         assert repr(publisher) == f"{shown}, open>"
     assert repr(publisher) == f"{shown}, closed>"
-    with Publisher(
-        connection, {"Fault": "topic:F"}, sender_uri="stomp://user:secret@host?password=secret"
-    ) as publisher:
+    with Publisher(connection, topics, sender_uri="jms:queue:EMS?password=secret") as publisher:
         assert "secret" not in repr(publisher)
 
 
@@ -256,7 +254,7 @@ WRONG_TOPICS: list[Any] = ["jms/FaultTopic", ["jms/FaultTopic"], None, {}]
 
 @pytest.mark.parametrize("wrong", WRONG_TOPICS)
 def test_topics_that_are_no_table(wrong: Any, connection: Any) -> None:
-    with pytest.raises(ConfigError, match="topics: give a topic by category, such as {'Fault': 'jms/FaultTopic'}, not"):
+    with pytest.raises(ConfigError, match="topics: give a topic by category"):
         Publisher(connection, wrong, sender_uri="jms/EmsOS")
 
 
@@ -269,7 +267,7 @@ def test_a_url_is_no_connection(topics: dict[str, str]) -> None:
 def test_one_event_is_no_list_of_events(publisher: Publisher, alarm: MakeAlarm) -> None:
     wrong: Any
     for wrong in (alarm(), TCA):
-        with pytest.raises(ConfigError, match="publish_all takes a list of events, not .*; publish takes one"):
+        with pytest.raises(ConfigError, match=r"publish_all takes a list of events, not \w+; publish takes one"):
             publisher.publish_all(wrong)
     wrong = [alarm()]
     with pytest.raises(ConfigError, match="give an event, such as an Alarm, not list"):
@@ -307,7 +305,7 @@ def crowded(alarm: MakeAlarm) -> Iterator[Publisher]:
 
 @pytest.mark.parametrize("way", CALLS)
 def test_a_call_ends_in_its_time(way: str, crowded: Publisher, alarm: MakeAlarm) -> None:
-    with pytest.raises(ResourceLimitError, match=r"\w+ to queue:FULL: not sent within 0\.01 s: .*full"):
+    with pytest.raises(TransportError, match=r"not sent within 0\.01 s"):
         CALLS[way](crowded, alarm(), 0.01)
     wrong: Any
     for wrong in ("3", -1, 0, True):
