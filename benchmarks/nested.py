@@ -21,7 +21,7 @@ from measure import Comparison, Line
 from messaging import header, sent
 from network import managed_element
 
-from mtosi_jms.inventory.objects import load_stubs
+from mtosi_jms.inventory import load_stubs
 from mtosi_jms.spark._landing import plan_landing
 from mtosi_jms.spark._reader import ObjectReader
 from mtosi_jms.spark._source import full_schema

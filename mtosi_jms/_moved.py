@@ -14,7 +14,8 @@ from typing import Final
 MOVED: Final = {
     "mtosi_jms.aio": "mtosi_jms.exchange",
     "mtosi_jms.awaited": "mtosi_jms.service.aio",
-    "mtosi_jms.delivery": "mtosi_jms.spool.journal",
+    "mtosi_jms.delivery": "mtosi_jms.spool",
+    "mtosi_jms.inventory.place": "mtosi_jms.inventory",
     "mtosi_jms.messages": "mtosi_jms.exchange.messages",
     "mtosi_jms.notifications.events": "mtosi_jms.notifications",
     "mtosi_jms.notifications.timing": "mtosi_jms.notifications",

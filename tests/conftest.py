@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.broker._process import BrokerProcess
+from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.testing import fixtures
 
 from .brokers import Brokers

@@ -1,6 +1,7 @@
-"""`mtosi-jms publish`: notifications in files, sent to a topic.
+"""Sends each file as one message: an envelope with a notify body as it is; a notify body, or a single event, with a
+new header.
 
-Every file is read before the first message is sent: where one is at fault, nothing is sent.
+All files are read before the first message is sent; if any is at fault, nothing is sent.
 """
 
 from __future__ import annotations
@@ -8,13 +9,13 @@ from __future__ import annotations
 import argparse
 import copy
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from lxml import etree
 
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import known_words
-from mtosi_jms.cli._documents import printable, told
+from mtosi_jms.cli._arguments import add_json, known_words
+from mtosi_jms.cli._documents import told
 from mtosi_jms.cli._messages import shown_properties
 from mtosi_jms.cli._providers import add_provider, open_connection
 from mtosi_jms.cli._stopping import log_in_lines
@@ -37,7 +38,6 @@ _NOTIFY: Final = clark(NOTMSG, "notify")
 _EVENT_TYPE: Final = "CommonEventInformationType"
 _SENDER: Final = "mtosi-jms"
 _NONE: Final = "none"
-_PREFIX: Final = "MTOSI_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,28 +55,21 @@ class Notification:
     envelope: Envelope | None
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the parser of this command."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "publish",
-        help="send notifications in files to a topic",
-        description="Sends each file as one message: an envelope with a notify body as it is, a notify body or a "
-        "single event with a header made for it. Nothing is sent if any file is at fault.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="envelope, notify body or event, gzip or not")
     add_provider(parser)
-    parser.add_argument("--topic", required=True, metavar="NAME", help="where to")
+    parser.add_argument("--topic", required=True, metavar="NAME", help="the topic to send to")
     parser.add_argument(
         "--filter",
         type=known_words("filterable attribute", {*FILTER_ATTRIBUTES, _NONE}),
         metavar="NAME,...",
-        help="attributes of Table 4 that become properties, for selectors; none: none (those of the profile)",
+        help="attributes of Table 4 that become properties, for selectors; none for none (those of the profile)",
     )
     parser.add_argument("--profile", choices=list(PRESETS), default="default", help="the switches of the binding")
     parser.add_argument("--sender", default=_SENDER, metavar="URI", help=f"senderURI of headers made here ({_SENDER})")
-    parser.add_argument("--new-header", action="store_true", help="make the header anew for envelopes too")
+    parser.add_argument("--new-header", action="store_true", help="make a new header for envelopes too")
     parser.add_argument("--persistent", action="store_true", help="have the provider store the messages")
-    parser.add_argument("--json", action="store_true", help="one JSON line for each message")
+    add_json(parser, "one JSON line for each message")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -96,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read_notification(file: str, *, new_header: bool = False) -> Notification:
-    """The notification in a file; what in it does not fit the schema is told as notes.
+    """The notification in a file; breaches of the schema become notes.
 
     Raises:
         OSError: it cannot be read.
@@ -114,7 +107,7 @@ def read_notification(file: str, *, new_header: bool = False) -> Notification:
             return Notification(file, body, _checked(envelope, file))
         return Notification(file, body, None)
     if root.tag != _NOTIFY and not _is_event(str(root.tag)):
-        raise EnvelopeError(f"{split_clark(str(root.tag))[1]} is no event and no notify", source=file)
+        raise EnvelopeError(f"{split_clark(str(root.tag))[1]} is neither an event nor a notify", source=file)
     warnings: list[XmlWarning] = []
     decode(root, warnings=warnings, source=file)
     _tell(file, warnings)
@@ -124,14 +117,14 @@ def read_notification(file: str, *, new_header: bool = False) -> Notification:
 def _checked(envelope: Envelope, file: str) -> Envelope:
     kind = header_text(envelope.header, "msgType") if envelope.header is not None else None
     if kind != "NOTIFICATION":
-        said = "it has no MTOSI header" if envelope.header is None else f"its header says msgType {kind or 'nothing'}"
-        raise EnvelopeError(f"{said}: no notification, but --new-header makes it one", source=file)
+        said = "it has no MTOSI header" if envelope.header is None else f"msgType in its header is {kind or 'absent'}"
+        raise EnvelopeError(f"not a notification, {said}; --new-header makes it one", source=file)
     return envelope
 
 
 def _tell(file: str, warnings: list[XmlWarning]) -> None:
     for warning in warnings:
-        console.note(printable(f"{file}: {warning}"))
+        console.note(f"{file}: {warning}")
 
 
 def _is_event(tag: str) -> bool:
@@ -198,4 +191,4 @@ def _show(args: argparse.Namespace, file: str, topic: Destination, sent: JmsMess
     filters = " ".join(
         f"{name}={properties[name]}" for name in properties if name.removeprefix("MTOSI_") in FILTER_ATTRIBUTES
     )
-    console.say(printable(f"sent: {file}: {', '.join(events) or 'no event'} to {topic} {filters}".rstrip()))
+    console.say(f"sent: {file}: {', '.join(events) or 'no event'} to {topic} {filters}".rstrip())

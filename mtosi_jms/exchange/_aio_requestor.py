@@ -18,39 +18,40 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
-from mtosi_jms.errors import IllegalStateError, ReplyTimeoutError, TransportError
+from mtosi_jms.errors import ReplyTimeoutError, TransportError
 from mtosi_jms.exchange._pattern_header import SIMPLE, batch_pattern, bulk_pattern
-from mtosi_jms.exchange._pending import PendingExchange, PreparedRequest, reply_of
+from mtosi_jms.exchange._pending import AnotherWaitsError, PendingExchange, PreparedRequest, reply_of
 from mtosi_jms.exchange._receiver import Receiver
 from mtosi_jms.exchange._request_writer import RequestWriter
 from mtosi_jms.exchange._result import BatchCall, bulk_reply, decode_response, only_reply
 from mtosi_jms.exchange.worker import Closing, Worker
 from mtosi_jms.patterns import rounded
-from mtosi_jms.service import Call
+from mtosi_jms.service import AsyncCaller, Call
 from mtosi_jms.soap import Envelope
 from mtosi_jms.xmlbind import RawXml, XmlObject
 
-_GRACE: Final = 0.05
+_GRACE: Final = 0.2
 """Seconds by which a loop waits longer than the thread that sends for it, which knows more of what keeps it."""
 
 
-class AsyncRequestor(Closing):
+class AsyncRequestor(Closing, AsyncCaller):
     """A requestor as coroutines see it; made by `Requestor.aio`, and called by `stub.aio`.
 
     Args:
         receiver: of the requestor.
         writer: makes and sends its requests.
         close: closes the requestor; blocks.
+        linger: seconds that the sending thread waits for more.
     """
 
-    def __init__(self, receiver: Receiver, writer: RequestWriter, close: Callable[[], None]) -> None:
+    def __init__(self, receiver: Receiver, writer: RequestWriter, close: Callable[[], None], linger: float) -> None:
         super().__init__(close, "the requestor")
         self._receiver = receiver
         self._writer = writer
-        self._sender = Worker("mtosi-send", "the requestor")
+        self._sender = Worker("mtosi-send", "the requestor", linger)
 
     async def call(self, call: Call) -> XmlObject | RawXml | None:
         """Carry out one call in the pattern SimpleResponse; see `Requestor.call` for what is raised.
@@ -62,7 +63,7 @@ class AsyncRequestor(Closing):
             return None
         return decode_response(await self._only_reply(self._writer.prepare(call, SIMPLE)), call)
 
-    async def call_bulk(self, call: Call, terms: BulkTerms) -> BulkReply[Any]:
+    async def call_bulk(self, call: Call, terms: BulkTerms) -> BulkReply[XmlObject]:
         """Carry out one call in the pattern BulkResponse; see `Requestor.call_bulk` for what is raised."""
         envelope = await self._only_reply(self._writer.prepare(call, bulk_pattern(call.operation, terms)))
         return bulk_reply(envelope, decode_response(envelope, call), terms)
@@ -160,7 +161,7 @@ class AsyncRequestor(Closing):
         self._sender.close()
 
 
-class AsyncBatches(BatchCall, AsyncIterator[Any]):
+class AsyncBatches(BatchCall, AsyncIterator[XmlObject]):
     """The responses of one MultipleBatchResponse call: in order, each once, as soon as order allows.
 
     Iteration raises what `Batches` raises. It is for one task at a time. What ends early, by an error or by
@@ -172,11 +173,16 @@ class AsyncBatches(BatchCall, AsyncIterator[Any]):
         self._requestor = requestor
         self._prepared = prepared
         self._sending = requestor.begin(prepared)
+        if self._sending is not None:
+            weakref.finalize(self, self._sending.cancel).atexit = False
         self._waits = False
         self._ended = False
         self._opened(prepared.pending)
 
-    async def __anext__(self) -> Any:
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> XmlObject:
         with self._closed_by_errors():
             await self._sent()
             envelope = await self._next()
@@ -193,7 +199,7 @@ class AsyncBatches(BatchCall, AsyncIterator[Any]):
         if self._sending is None or self._ended:
             return
         if self._waits:
-            raise IllegalStateError("another task waits for this request to be sent")
+            raise AnotherWaitsError("another task waits for this request to be sent")
         self._waits = True
         await self._requestor.wait_sent(self._prepared, self._sending)
         self._sending = None

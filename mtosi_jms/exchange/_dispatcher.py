@@ -17,7 +17,7 @@ import logging
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from mtosi_jms.bulk import Folders
 from mtosi_jms.errors import ConfigError, MtosiFault, ProtocolError
@@ -39,18 +39,31 @@ from mtosi_jms.stubs.fmw.hdr import (
 )
 from mtosi_jms.xmlbind import RawXml, XmlObject
 
-__all__ = ["NO_REQUEST", "Abandoned", "Dispatcher", "FailureHook", "Failures", "HeaderHook", "send_all"]
+__all__ = ["NO_REQUEST", "Abandoned", "Dispatcher", "FailureHook", "Failures", "ReplyAddress", "send_all"]
 
 log = logging.getLogger(__name__)
 
 FailureHook = Callable[[BaseException], object]
 """Called with each failure that no requestor hears of."""
 
-HeaderHook = Callable[[Header], object]
-"""Completes the header of a reply."""
-
 NO_REQUEST: Final = ("RESPONSE", "ERROR")
 _PATTERNS: Final = {pattern: CommunicationPatternType(pattern.value) for pattern in CommunicationPattern}
+
+
+class ReplyAddress(Protocol):
+    """Where the replies to one request go."""
+
+    def admit(self) -> None:
+        """Called before a handler runs whose operation has a response.
+
+        Raises:
+            Abandoned: nobody would get the response.
+        """
+        ...
+
+    def complete(self, header: Header) -> None:
+        """Called with the header of each reply before anything is made of it; may fill in what it knows."""
+        ...
 
 
 class Abandoned(Exception):
@@ -137,13 +150,8 @@ class Dispatcher:
             if inspect.iscoroutinefunction(handler) or inspect.isasyncgenfunction(handler):
                 raise ConfigError(f"the handler of {operation.name} is asynchronous: serve it by `supplier.aio`")
 
-    def operation_of(self, envelope: Envelope) -> OperationInfo | None:
-        """The operation that a request asks for; None where none of the services has it, or it is no request."""
-        found = None if _is_reply(envelope) else self._operations.get(_tag_of(envelope.body))
-        return found and found[1]
-
     def dispatch(
-        self, envelope: Envelope, *, message: JmsMessage | None = None, complete: HeaderHook | None = None
+        self, envelope: Envelope, *, message: JmsMessage | None = None, address: ReplyAddress | None = None
     ) -> Generator[Envelope, None, None]:
         """Answer one request. Handlers run while the replies are iterated; closing the iterator ends them.
 
@@ -152,7 +160,7 @@ class Dispatcher:
         Args:
             envelope: the request.
             message: the JMS message that it came in, for handlers; None where it came another way.
-            complete: called with the header of each reply before anything is made of it.
+            address: where the replies go, as far as their headers and handlers are concerned.
 
         Yields:
             The replies in their order: responses, or a fault at the end (C59). Nothing for a one-way operation and for
@@ -173,14 +181,16 @@ class Dispatcher:
             what = f"no operation here takes {_tag_of(envelope.body).rpartition('}')[2] or 'an empty body'}"
             self.failures.tell("a request is refused", ProtocolError(what, correlation_id(request) or ""))
             if header_text(request, "msgType") != "NOTIFICATION":
-                yield from self.refuse(what, request, envelope.version, complete)
+                yield from self.refuse(what, request, envelope.version, address)
             return
         supplier, operation = found
-        call = _Call(self, supplier, operation, request, envelope.version, complete)
+        call = _Call(self, supplier, operation, request, envelope.version, address)
+        if address is not None and operation.mep != "one-way":
+            address.admit()
         yield from call.replies(in_package(envelope, supplier.__service__.root).body, message)
 
     def refuse(
-        self, why: str, request: Header | None = None, version: str = "1.1", complete: HeaderHook | None = None
+        self, why: str, request: Header | None = None, version: str = "1.1", address: ReplyAddress | None = None
     ) -> Generator[Envelope, None, None]:
         """The answer to a request that is not carried out: a bare SOAP fault that blames the requestor.
 
@@ -188,22 +198,22 @@ class Dispatcher:
             why: the faultstring.
             request: the request's header, as far as it is known.
             version: SOAP version of the request (C52).
-            complete: as for `dispatch`.
+            address: as for `dispatch`.
         """
         try:
-            header = self.header(request or Header(), None, "", complete, failed=True)
+            header = self._header(request or Header(), None, "", address, failed=True)
             yield _in_version(Envelope.bare_fault(MtosiFault(why, fault_code="Client"), header), version)
         except Abandoned:
             raise
         except Exception as error:  # noqa: BLE001 - a request that cannot be refused must not end a thread
             self.failures.tell("a refusal cannot be sent", error)
 
-    def header(
+    def _header(
         self,
         request: Header,
         operation: OperationInfo | None,
         msg_name: str,
-        complete: HeaderHook | None,
+        address: ReplyAddress | None,
         *,
         failed: bool,
     ) -> Header:
@@ -211,24 +221,24 @@ class Dispatcher:
         pattern, _ = parse_pattern(header_text(request, "communicationPattern"))
         style = CommunicationStyleType
         status = ActivityStatusEnumType.FAILURE if failed else ActivityStatusEnumType.SUCCESS
-        names = ("failureReplytoURI", "replyToURI", "senderURI") if failed else ("replyToURI", "senderURI")
+        wanted = header_text(request, "failureReplytoURI") if failed else None
         header = Header(
             activity_name=operation.name if operation else header_text(request, "activityName"),
             msg_name=msg_name or None,
             msg_type=MessageTypeType.ERROR if failed else MessageTypeType.RESPONSE,
             activity_status=ActivityStatusType(value=status),
             sender_uri=self._sender_uri or None,
-            destination_uri=next(filter(None, (header_text(request, name) for name in names)), None),
+            destination_uri=wanted or header_text(request, "replyToURI") or header_text(request, "senderURI"),
             correlation_id=correlation_id(request),
             communication_pattern=_PATTERNS[pattern],
             communication_style=style.RPC if header_text(request, "communicationStyle") == "RPC" else style.MSG,
             timestamp=moment(),
         )
-        if complete is not None:
-            complete(header)
+        if address is not None:
+            address.complete(header)
         return header
 
-    def bulk_of(self, supplier: SupplierBase, operation: OperationInfo, request: Header) -> BulkSupplier:
+    def _bulk_of(self, supplier: SupplierBase, operation: OperationInfo, request: Header) -> BulkSupplier:
         """The file of a BulkResponse request.
 
         Raises:
@@ -245,7 +255,7 @@ class _Call:
         supplier, operation: what it asks for.
         request: its header.
         version: its SOAP version.
-        complete: completes the headers of its replies.
+        address: where its replies go.
     """
 
     def __init__(
@@ -255,7 +265,7 @@ class _Call:
         operation: OperationInfo,
         request: Header,
         version: str,
-        complete: HeaderHook | None,
+        address: ReplyAddress | None,
     ) -> None:
         self._dispatcher = dispatcher
         self._supplier = supplier
@@ -263,7 +273,7 @@ class _Call:
         self._operation = operation
         self._request = request
         self._version = version
-        self._complete = complete
+        self._address = address
         self._closed = False
 
     def replies(self, body: Any, message: JmsMessage | None) -> Generator[Envelope, None, None]:
@@ -296,7 +306,7 @@ class _Call:
         size = max(whole_number(request.requested_batch_size) or 0, 0) if batches else 0
         bulk = None
         if pattern is CommunicationPattern.BULK_RESPONSE and operation.mep != "one-way":
-            bulk = self._dispatcher.bulk_of(self._supplier, operation, request)
+            bulk = self._dispatcher._bulk_of(self._supplier, operation, request)
             size = bulk.terms.batch_size or 0
         context = RequestContext(
             operation=operation, header=request, message=message, batch_size=size, bulk=bulk.terms if bulk else None
@@ -340,7 +350,7 @@ class _Call:
     def _response_header(self) -> Header:
         operation = self._operation
         name = operation.response_message or f"{operation.name}Response"
-        return self._dispatcher.header(self._request, operation, name, self._complete, failed=False)
+        return self._dispatcher._header(self._request, operation, name, self._address, failed=False)
 
     def _response(self, body: Any, position: BatchPosition | None, fields: Mapping[str, Any]) -> Envelope:
         """One response.
@@ -390,7 +400,7 @@ class _Call:
         """A fault: with the operation's exception where there is one and it is `known`, else a bare SOAP fault."""
         operation = self._operation if known else None
         name = operation.fault_message if operation else ""
-        header = self._dispatcher.header(self._request, operation, name, self._complete, failed=True)
+        header = self._dispatcher._header(self._request, operation, name, self._address, failed=True)
         if operation is None or not operation.fault:
             return _in_version(Envelope.bare_fault(fault, header), self._version)
         in_header = self._dispatcher.profile.fault_in_header

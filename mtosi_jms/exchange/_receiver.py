@@ -43,7 +43,7 @@ from mtosi_jms.patterns import (
 )
 from mtosi_jms.patterns import Orphan as LateReply
 from mtosi_jms.soap import Envelope
-from mtosi_jms.spool.journal import Landing
+from mtosi_jms.spool import Landing
 from mtosi_jms.transport import Delivery, Session, redeliver
 from mtosi_jms.transport.dropping import dropped, is_open
 
@@ -59,8 +59,6 @@ _LAST_LOOK: Final = 0.05
 """Seconds between looks at each destination, where replies come in on several; they grow while nothing comes."""
 _SPELL: Final = 0.005
 """Seconds that a caller goes on receiving for others after its own reply came."""
-_STAY: Final = 5.0
-"""Seconds that the receiving thread goes on when no asynchronous caller listens any more."""
 
 _Holder: TypeAlias = PendingExchange | threading.Condition
 """Who receives for all, or may: a blocking caller, or the receiving thread by what wakes it."""
@@ -97,6 +95,7 @@ class Receiver:
             waits, or by a thread of its own once there were asynchronous ones.
         clock: seconds, not running backwards.
         strict: what is read must fit the schema.
+        linger: seconds that the receiving thread goes on when no asynchronous caller listens any more.
     """
 
     def __init__(
@@ -109,6 +108,7 @@ class Receiver:
         on_orphan: Orphans | None,
         clock: Callable[[], float],
         strict: bool,
+        linger: float,
     ) -> None:
         self._session = session
         self._orphaned: deque[OrphanReply[Any]] = deque()
@@ -119,6 +119,7 @@ class Receiver:
         self._on_orphan = on_orphan
         self._clock = clock
         self._strict = strict
+        self._linger = linger
         self._lock = threading.Lock()
         self._dropped: deque[PendingExchange] = deque()
         self._package: str | None = None
@@ -146,6 +147,13 @@ class Receiver:
         with self._lock:
             self._forget_dropped()
             return len(self._exchanges)
+
+    @property
+    def waiting(self) -> int:
+        """How many callers wait for a reply now."""
+        with self._lock:
+            self._forget_dropped()
+            return len(self._waiting) + len(self._listening)
 
     @property
     def in_flight(self) -> int:
@@ -389,13 +397,13 @@ class Receiver:
                 now = time.monotonic()
                 if self._listening:
                     self._idle_since = now
-                if self._closed or now - self._idle_since >= _STAY:
+                if self._closed or now - self._idle_since >= self._linger:
                     self._wakeup = None  # in one with the decision: who listens from now on starts another
                     return False
                 if self._holder in (None, woken):
                     self._holder = woken
                     return True
-                woken.wait(_STAY)
+                woken.wait(self._linger)
 
     def _fail_one(self, error: Exception) -> None:
         """Tell the caller that has listened longest; a blocking caller that receives next will see for itself."""
@@ -448,7 +456,7 @@ class Receiver:
             self._overdue.clear()
             if self._closed or (pending and pending.inbox):
                 return None
-            patience = pending.patience(self._clock()) if pending else _STAY
+            patience = pending.patience(self._clock()) if pending else self._linger
             self._dry = True
         if len(self._consumers) > 1:
             patience = self._look if patience is None else min(patience, self._look)

@@ -22,6 +22,7 @@ from mtosi_jms.exchange.messages import stamped
 from mtosi_jms.jms import RUN_ID, BindingProfile, Destination, JmsMessage, NamingContext, Properties
 from mtosi_jms.jms.binding import to_jms
 from mtosi_jms.jms.ids import random_id
+from mtosi_jms.jms.templates import HeaderTemplates
 from mtosi_jms.patterns import JmsEcho, ReplyRoute, RouteSource, reply_ids, reply_route
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
 from mtosi_jms.stubs.fmw.hdr import MessageTypeType
@@ -75,6 +76,7 @@ class ReplyRules:
         together: whether a reply that the provider does not confirm may be sent with others (`Session.send_soon`). That
             is safe where the request is acknowledged behind it, on the same way.
         echo: what goes into JMSCorrelationID, after the profile.
+        templates: of its responses.
 
     Raises:
         ConfigError: a window below 1.
@@ -86,9 +88,11 @@ class ReplyRules:
     send_window: int
     together: bool
     echo: JmsEcho = field(init=False)
+    templates: HeaderTemplates = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "echo", JmsEcho(self.profile.jms_echo))
+        object.__setattr__(self, "templates", HeaderTemplates(self.profile))
         if self.send_window < 1:
             raise ConfigError(f"send_window must be at least 1, not {self.send_window}")
 
@@ -157,7 +161,7 @@ class ReplyWriter:
         self._allowed(self._message.reply_to)
 
     def complete(self, header: Header) -> None:
-        """Complete the header of a reply with what the request's JMS message says; for `Dispatcher.dispatch`.
+        """Complete the header of a reply with what the request's JMS message says; see `ReplyAddress`.
 
         That is the message id, by which a peer without correlationIds pairs, and the address that a fault really goes
         to.
@@ -165,7 +169,7 @@ class ReplyWriter:
         Raises:
             WithheldError: a fault has nowhere to go.
         """
-        if correlation_id(header) is None:
+        if header.correlation_id is None:
             header.correlation_id = self._jms_id(JmsEcho.MESSAGE_ID)
         request = self.request
         if request is None or header.msg_type is not MessageTypeType.ERROR:
@@ -186,8 +190,13 @@ class ReplyWriter:
         header, rules = reply.header or Header(), self._rules
         route = self._route(is_error=reply.fault is not None)
         echo = self._jms_id(rules.echo)
-        message = to_jms(header, reply, rules.profile, names=rules.names, correlation_id=echo)
-        self._transmit(message, route, partial=header.batch_sequence_number is not None)
+        partial = header.batch_sequence_number is not None
+        message = None
+        if not partial and reply.fault is None:
+            message = rules.templates.message(header, reply.body, reply.version, names=rules.names, correlation_id=echo)
+        if message is None:
+            message = to_jms(header, reply, rules.profile, names=rules.names, correlation_id=echo)
+        self._transmit(message, route, partial=partial)
 
     def _jms_id(self, echo: JmsEcho) -> str | None:
         message = self._message

@@ -17,10 +17,11 @@ from mtosi_jms.exchange.sending import TimedSender
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import to_jms
 from mtosi_jms.jms.ids import random_id
+from mtosi_jms.jms.templates import HeaderTemplates
 from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, Limits, SimpleExchange
 from mtosi_jms.service import Call, CallOptions, OperationInfo
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
-from mtosi_jms.spool.journal import OutgoingJournal
+from mtosi_jms.spool import OutgoingJournal
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.transport import Capability, Connection, Session
 
@@ -78,6 +79,7 @@ class RequestWriter:
         self._reply_to_uri = reply_to_uri
         self._failure_reply_to_uri = failure_reply_to_uri
         self._profile = profile
+        self._templates = HeaderTemplates(profile)
         self._limits = limits
         self._rules = rules
         self._persistent = persistent
@@ -247,15 +249,22 @@ class RequestWriter:
     def _message(
         self, header: Header, call: Call, options: CallOptions, *, own_id: str | None = None, one_way: bool = False
     ) -> JmsMessage:
-        message = to_jms(
-            header,
-            Envelope(header=header, body=call.request),
-            self._profile,
-            names=self._names,
-            reply_to=None if one_way else self._temporary,
-            correlation_id=own_id,
-            one_way=one_way,
-        )
+        message = None
+        reply_to = None if one_way else self._temporary
+        if not one_way:
+            message = self._templates.message(
+                header, call.request, names=self._names, reply_to=reply_to, correlation_id=own_id
+            )
+        if message is None:
+            message = to_jms(
+                header,
+                Envelope(header=header, body=call.request),
+                self._profile,
+                names=self._names,
+                reply_to=reply_to,
+                correlation_id=own_id,
+                one_way=one_way,
+            )
         if not one_way and header_text(header, "correlationId") is None:
             raise HeaderError("correlationId", "required: replies could not be told apart (R3b)")
         return stamped(message, options.persistent, options.time_to_live)

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.errors import ConfigError, HeaderError
@@ -27,7 +27,7 @@ from mtosi_jms.jms.ids import random_id
 from mtosi_jms.patterns import BatchRules, Limits, OnConflict, Strategy
 from mtosi_jms.service import Call
 from mtosi_jms.soap import Envelope
-from mtosi_jms.spool.journal import Landing, OutgoingJournal
+from mtosi_jms.spool import Landing, OutgoingJournal
 from mtosi_jms.transport import Connection
 from mtosi_jms.transport.dropping import close_aside, is_open
 from mtosi_jms.xmlbind import RawXml, XmlObject
@@ -63,6 +63,7 @@ class Requestor:
             confirmed it. Where there is an answer it is that which confirms, and who waits for it asks again.
         new_id: makes correlation ids.
         clock: seconds, not running backwards.
+        linger: seconds that the threads which send and receive for coroutines stay when there is nothing to do.
 
     Raises:
         ConfigError: both `reply_to` and `temporary_reply`; an `on_conflict` that there is not.
@@ -89,6 +90,7 @@ class Requestor:
         outbox: OutgoingJournal | None = None,
         new_id: Callable[[], str] = random_id,
         clock: Callable[[], float] = time.monotonic,
+        linger: float = 5.0,
     ) -> None:
         check_connection("Requestor", connection)
         if not sender_uri.strip():
@@ -99,6 +101,7 @@ class Requestor:
         self.sender_uri = sender_uri
         self.profile = profile
         self.limits = limits or Limits()
+        self._linger = linger
         self._making = threading.Lock()
         self._aio: AsyncRequestor | None = None
         names = connection.names
@@ -119,6 +122,7 @@ class Requestor:
                 on_orphan=on_orphan,
                 clock=clock,
                 strict=profile.validation == "strict",
+                linger=linger,
             )
             self._writer = RequestWriter(
                 connection,
@@ -158,6 +162,11 @@ class Requestor:
         return self._receiver.pending
 
     @property
+    def waiting(self) -> int:
+        """How many callers, threads and coroutines, wait for a reply now."""
+        return self._receiver.waiting
+
+    @property
     def aio(self) -> AsyncRequestor:
         """The same requestor for coroutines; blocking callers and any number of event loops may share it."""
         if self._aio is not None:
@@ -166,7 +175,7 @@ class Requestor:
 
         with self._making:
             if self._aio is None:
-                self._aio = AsyncRequestor(self._receiver, self._writer, self.close)
+                self._aio = AsyncRequestor(self._receiver, self._writer, self.close, self._linger)
             return self._aio
 
     def call(self, call: Call) -> XmlObject | RawXml | None:
@@ -186,7 +195,7 @@ class Requestor:
             return None
         return decode_response(self._only_reply(self._writer.prepare(call, SIMPLE)), call)
 
-    def call_bulk(self, call: Call, terms: BulkTerms) -> BulkReply[Any]:
+    def call_bulk(self, call: Call, terms: BulkTerms) -> BulkReply[XmlObject]:
         """Carry out one call in the pattern BulkResponse: one reply, the data in a file (C18). Experimental.
 
         Raises:

@@ -11,9 +11,10 @@ from typing import Any, Self
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.errors import IncompleteBatchError, MtosiError, MtosiFault, ProtocolError
-from mtosi_jms.exchange._pending import PendingExchange
+from mtosi_jms.exchange._pending import AnotherWaitsError, PendingExchange
 from mtosi_jms.exchange._receiver import Receiver
 from mtosi_jms.exchange.messages import in_package
+from mtosi_jms.patterns import BatchAssembler, BatchCounts
 from mtosi_jms.service import Call
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
 from mtosi_jms.xmlbind import XmlObject
@@ -41,9 +42,14 @@ class BatchCall:
 
     @contextmanager
     def _closed_by_errors(self) -> Iterator[None]:
-        """Whatever ends the iteration gives up what has not come, and says what had arrived out of turn."""
+        """Whatever ends the iteration gives up what has not come, and says what had arrived out of turn.
+
+        A caller that another one was before does not end it: for that one it would seem complete.
+        """
         try:
             yield
+        except AnotherWaitsError:
+            raise
         except IncompleteBatchError as error:
             self._give_up()
             error.batches = dict(self.held)
@@ -52,7 +58,7 @@ class BatchCall:
             self._give_up()
             raise
 
-    def _decode_response(self, envelope: Envelope) -> Any:
+    def _decode_response(self, envelope: Envelope) -> XmlObject:
         return decode_response(envelope, self._call)
 
     @property
@@ -76,10 +82,10 @@ class BatchCall:
             return envelope
 
     @property
-    def counts(self) -> Any:
-        """What came so far: replies, released, duplicates, conflicts, orphans; None before the request was sent."""
-        exchange: Any = self._exchange.state if self._exchange is not None else None
-        return exchange.counts if exchange is not None else None
+    def counts(self) -> BatchCounts:
+        """What came so far: replies, released, duplicates, conflicts, strays."""
+        exchange = self._exchange.state if self._exchange is not None else None
+        return exchange.counts if isinstance(exchange, BatchAssembler) else BatchCounts()
 
     def close(self) -> None:
         """Give up what has not come; its replies will be orphans."""
@@ -92,7 +98,7 @@ class BatchCall:
             self._receiver.drop(self._exchange)
 
 
-class Batches(BatchCall, Iterator[Any]):
+class Batches(BatchCall, Iterator[XmlObject]):
     """The responses of one MultipleBatchResponse call: in order, each once, as soon as order allows.
 
     Iteration raises, when the turn of the fault has come, `MtosiFault` (C59), `IncompleteBatchError` with the missing
@@ -105,7 +111,7 @@ class Batches(BatchCall, Iterator[Any]):
         self._opened(pending)
         self._asked = pending
 
-    def __next__(self) -> Any:
+    def __next__(self) -> XmlObject:
         with self._closed_by_errors():
             envelope = self._receiver.next(self._asked)
             if envelope is not None:
@@ -164,7 +170,7 @@ def response_of(envelope: Envelope, call: Call) -> XmlObject:
     raise ProtocolError(what, correlation_id(header) or "")
 
 
-def bulk_reply(envelope: Envelope, response: Any, terms: BulkTerms) -> BulkReply[Any]:
+def bulk_reply(envelope: Envelope, response: XmlObject, terms: BulkTerms) -> BulkReply[XmlObject]:
     """The reply of a BulkResponse exchange; what its header leaves out is taken to be as the request wanted it."""
     header = envelope.header or Header()
     return BulkReply(

@@ -40,7 +40,7 @@ from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, from_jms
 from mtosi_jms.service import SupplierBase
 from mtosi_jms.soap import Header, correlation_id, header_text
-from mtosi_jms.spool.journal import InboxReceiver, IncomingJournal, give_back, handed_out
+from mtosi_jms.spool import InboxReceiver, IncomingJournal, give_back, handed_out
 from mtosi_jms.transport import Connection, Consumer, Delivery, Session, redeliver
 from mtosi_jms.transport.dropping import dropped, is_open
 
@@ -49,9 +49,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_FIRST_PAUSE: Final = 0.1
 _LAST_PAUSE: Final = 10.0
-"""Seconds that a request waits which the provider failed with: the first time, and at most."""
+"""Seconds that a request waits at most which the provider failed with."""
 _REMEMBERED: Final = 1_000
 """Requests that the provider failed with, whose number is kept."""
 
@@ -77,6 +76,8 @@ class Supplier:
             1: each is waited for.
         inbox: stores each request before it is acknowledged, hands it to its handler once, and tells which ones were
             in hand when the process ended; without one such a request is answered again.
+        retry_pause: seconds that a request waits after the provider failed with it; after each further failure twice
+            as long, up to 10 s.
 
     Raises:
         ConfigError: a temporary destination, two services with the same request element, or a window below 1.
@@ -97,6 +98,7 @@ class Supplier:
         bulk_folders: Folders = (),
         send_window: int = 16,
         inbox: IncomingJournal | None = None,
+        retry_pause: float = 0.1,
     ) -> None:
         check_connection("Supplier", connection)
         names = connection.names
@@ -116,6 +118,7 @@ class Supplier:
             together=inbox is None,  # with one, a request is done with as soon as its replies are out
         )
         self._inbox = inbox
+        self._retry_pause = retry_pause
         self._dispatcher = Dispatcher(
             services,
             profile,
@@ -237,7 +240,7 @@ class Supplier:
         again: what makes the provider fail must not do so all the time."""
         identifier = delivery.message.message_id or ""
         failures = self._failures.get(identifier, 0)
-        if failures and self._stopped.wait(_pause(failures)):
+        if failures and self._stopped.wait(self._pause(failures)):
             give_back(delivery)
             return
         try:
@@ -253,6 +256,10 @@ class Supplier:
             redeliver(session)
         else:
             self._failures.pop(identifier, None)
+
+    def _pause(self, failures: int) -> float:
+        """Seconds to wait after so many failures in a row, 1 or more."""
+        return float(min(self._retry_pause * 2 ** min(failures - 1, 16), _LAST_PAUSE))
 
     def _end(self, session: Session) -> None:
         with self._lock:
@@ -353,17 +360,14 @@ class Supplier:
             self._tell("a request that cannot be read", error)
             if kind not in (*NO_REQUEST, "NOTIFICATION"):
                 why = f"the request cannot be read: {getattr(error, 'message', error)}"
-                send_all(dispatcher.refuse(why, complete=writer.complete), writer.send)
+                send_all(dispatcher.refuse(why, address=writer), writer.send)
             return
         writer.request = request = envelope.header or Header()
         if kind in NO_REQUEST and header_text(request, "msgType") is None:
             what = f"a message of type {kind} came where requests are expected"
             self._tell("a message that is no request", ProtocolError(what, correlation_id(request) or ""))
             return
-        operation = dispatcher.operation_of(envelope)
-        if operation is not None and operation.mep != "one-way":
-            writer.admit()
-        send_all(dispatcher.dispatch(envelope, message=message, complete=writer.complete), writer.send)
+        send_all(dispatcher.dispatch(envelope, message=message, address=writer), writer.send)
 
 
 def _answer_all(weak: weakref.ref[Supplier], session: Session, consumer: Consumer | InboxReceiver) -> None:
@@ -386,7 +390,7 @@ def _answer_all(weak: weakref.ref[Supplier], session: Session, consumer: Consume
                 return
             if failure is not None:
                 supplier._tell("a request cannot be stored; it is delivered again", failure)
-                if supplier._stopped.wait(_pause(failures)):
+                if supplier._stopped.wait(supplier._pause(failures)):
                     return
             elif delivery is None or not supplier._serve(delivery, session):
                 return
@@ -413,11 +417,6 @@ def _answer_in_background(weak: weakref.ref[Supplier], session: Session, consume
         supplier = weak()
         if supplier is not None:
             supplier._has_ended(failure)
-
-
-def _pause(failures: int) -> float:
-    """Seconds to wait after so many failures in a row, 1 or more."""
-    return float(min(_FIRST_PAUSE * 2 ** min(failures - 1, 16), _LAST_PAUSE))
 
 
 def _alive(threads: Sequence[threading.Thread], wait: float | None) -> list[threading.Thread]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mtosi_jms.errors import ConfigError
+from mtosi_jms.masking import without_login
 from mtosi_jms.transport import Connection
 
 __all__ = ["check_connection"]
@@ -21,5 +22,6 @@ def check_connection(role: str, given: object) -> None:
     if isinstance(given, Connection):
         return
     if isinstance(given, str):
-        raise ConfigError(f"{role}: {given!r} is a URL; give a connection, mtosi_jms.connect({given!r})")
+        shown = without_login(given)
+        raise ConfigError(f"{role}: {shown!r} is a URL; give a connection, mtosi_jms.connect({shown!r})")
     raise ConfigError(f"{role}: give a connection of mtosi_jms.connect(...), not {type(given).__name__}")

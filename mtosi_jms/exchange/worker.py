@@ -8,15 +8,13 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from mtosi_jms.errors import IllegalStateError
 
 __all__ = ["Closing", "Worker"]
 
 T = TypeVar("T")
-_STAY: Final = 5.0
-"""Seconds that the thread waits for more work before it ends."""
 
 
 class Worker:
@@ -27,11 +25,13 @@ class Worker:
     Args:
         name: of the thread.
         owner: whose work it is, for errors: `the requestor`.
+        linger: seconds that the thread waits for more work before it ends.
     """
 
-    def __init__(self, name: str, owner: str) -> None:
+    def __init__(self, name: str, owner: str, linger: float = 5.0) -> None:
         self._name = name
         self._owner = owner
+        self._linger = linger
         self._lock = threading.Lock()
         self._more = threading.Condition(self._lock)
         self._jobs: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
@@ -95,7 +95,7 @@ class Worker:
             with self._lock:
                 self._busy = False
                 if not self._jobs and not self._closed:
-                    self._more.wait_for(lambda: self._jobs or self._closed, _STAY)
+                    self._more.wait_for(lambda: self._jobs or self._closed, self._linger)
                 if not self._jobs:
                     self._working = False
                     return

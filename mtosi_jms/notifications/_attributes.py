@@ -8,7 +8,7 @@ from typing import Any
 
 from lxml import etree
 
-from mtosi_jms.inventory.objects import is_object, type_class
+from mtosi_jms.inventory import is_object, type_class
 from mtosi_jms.xmlbind import RawXml, XmlObject, decode, to_element
 from mtosi_jms.xmlbind.values import Extras
 

@@ -21,7 +21,7 @@ from mtosi_jms.notifications._events import Event, event_name, events_of_message
 from mtosi_jms.notifications._system import SystemProfile
 from mtosi_jms.service import check_seconds
 from mtosi_jms.soap import Header
-from mtosi_jms.spool.journal import OutgoingJournal
+from mtosi_jms.spool import OutgoingJournal
 from mtosi_jms.stubs.fmw.elc import EventLossCleared
 from mtosi_jms.stubs.fmw.elo import EventLossOccured
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType

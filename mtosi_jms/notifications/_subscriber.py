@@ -19,7 +19,7 @@ from mtosi_jms.notifications._events import Received, events_in, name_of
 from mtosi_jms.notifications._losses import Loss, LossHook, LossWatch
 from mtosi_jms.service import check_seconds
 from mtosi_jms.soap import correlation_id
-from mtosi_jms.spool.journal import InboxReceiver, IncomingJournal, Landing, begin, doubt
+from mtosi_jms.spool import InboxReceiver, IncomingJournal, Landing, begin, mark_in_doubt
 from mtosi_jms.transport import Connection, Delivery, redeliver
 from mtosi_jms.transport.dropping import dropped, is_open
 
@@ -272,7 +272,7 @@ class Subscriber(Iterator[Received]):
         self._session.close()
         in_hand, self._in_hand = self._in_hand, None
         if in_hand is not None:
-            doubt(in_hand)
+            mark_in_doubt(in_hand)
 
     def __enter__(self) -> Self:
         return self

@@ -17,12 +17,15 @@ from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, Protocol,
 from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.errors import ConfigError, MtosiFault
 from mtosi_jms.jms import Destination, JmsMessage
+from mtosi_jms.masking import without_login
 from mtosi_jms.soap import Envelope, Header, correlation_id
 from mtosi_jms.xmlbind import DistinguishedNameMixin, RawXml, XmlObject, find_element, find_type, register_package
 from mtosi_jms.xmlbind.refs import resolve_class
 
 __all__ = [
     "Address",
+    "AsyncBatches",
+    "AsyncCaller",
     "Batches",
     "BoundOperation",
     "Call",
@@ -215,6 +218,38 @@ class Batches(Iterator[Response_co], Protocol[Response_co]):
     ) -> None: ...
 
 
+class AsyncBatches(Protocol[Response_co]):
+    """The responses of one MultipleBatchResponse call, in order, each once, as soon as order allows.
+
+    The request is sent, or stands in line to be sent, before the call returns. Iteration raises what ended the exchange
+    when everything before it was handed out, as `Batches` does.
+    """
+
+    @property
+    def correlation_id(self) -> str:
+        """The request's correlationId; empty as long as it was not sent."""
+        ...
+
+    @property
+    def held(self) -> Mapping[int, Response_co]:
+        """What had arrived by the time that the exchange ended badly and never had its turn, by batch number."""
+        ...
+
+    def close(self) -> None:
+        """Give up what has not come; its replies will be orphans."""
+        ...
+
+    def __aiter__(self) -> Self: ...
+
+    async def __anext__(self) -> Response_co: ...
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
 class Objects(Iterator[Item], Generic[Item]):
     """The objects of all batches of one call, one after another: complete, or an error at the end.
 
@@ -284,17 +319,33 @@ class Caller(Protocol):
         """Send a request and return its one response (SimpleResponse); nothing for a one-way operation."""
         ...
 
-    def call_batches(self, call: Call, batch_size: int) -> Batches[Any]:
+    def call_batches(self, call: Call, batch_size: int) -> Batches[XmlObject]:
         """Send a request and return its responses in order, each once (MultipleBatchResponse)."""
         ...
 
-    def call_bulk(self, call: Call, terms: BulkTerms) -> BulkReply[Any]:
+    def call_bulk(self, call: Call, terms: BulkTerms) -> BulkReply[XmlObject]:
         """Send a request whose answer lies in a file, and return the one reply (BulkResponse)."""
         ...
 
     @property
-    def aio(self) -> Any:
-        """The same for coroutines: an `mtosi_jms.service.aio.AsyncCaller`."""
+    def aio(self) -> AsyncCaller:
+        """The same for coroutines."""
+        ...
+
+
+class AsyncCaller(Protocol):
+    """Who carries calls for coroutines: `Requestor.aio`."""
+
+    async def call(self, call: Call) -> XmlObject | RawXml | None:
+        """See `Caller.call`."""
+        ...
+
+    def call_batches(self, call: Call, batch_size: int) -> AsyncBatches[XmlObject]:
+        """See `Caller.call_batches`."""
+        ...
+
+    async def call_bulk(self, call: Call, terms: BulkTerms) -> BulkReply[XmlObject]:
+        """See `Caller.call_bulk`."""
         ...
 
 
@@ -315,7 +366,9 @@ class BoundOperation(Generic[Request, Response]):
                 what = f"give a {cls.__name__} or its fields by name, not {type(request).__name__}"
                 raise ConfigError(f"{self.info.python_name}: {what}")
             return request
-        named: dict[str, Any] = {name: _as_name(cls, name, value) for name, value in given.items()}
+        named: dict[str, Any] = {
+            name: _as_name(cls, name, value) if isinstance(value, str) else value for name, value in given.items()
+        }
         try:
             return cls(**named)
         except TypeError as error:
@@ -350,7 +403,7 @@ class BoundOperation(Generic[Request, Response]):
             As `invoke`, and IncompleteBatchError when batches are missing at the end or when time runs out.
         """
         check_count("batch_size", batch_size)
-        return self._caller.call_batches(self._call(request, fields, options), batch_size)
+        return cast(Batches[Response], self._caller.call_batches(self._call(request, fields, options), batch_size))
 
     def invoke_objects(
         self, request: Request | None, batch_size: int, options: CallOptions | None, /, **fields: object
@@ -390,13 +443,12 @@ class BoundOperation(Generic[Request, Response]):
             As `invoke`; ConfigError also for other ways to compress or pack, and for a one-way operation.
         """
         terms = BulkTerms.of(file_location_uri, compression, packing, batch_size)
-        return self._caller.call_bulk(self._call(request, fields, CallOptions.of(options, timeout)), terms)
+        call = self._call(request, fields, CallOptions.of(options, timeout))
+        return cast(BulkReply[Response], self._caller.call_bulk(call, terms))
 
 
-def _as_name(cls: type[XmlObject], field: str, value: object) -> object:
+def _as_name(cls: type[XmlObject], field: str, value: str) -> object:
     """A name for its text form, where a field holds names."""
-    if not isinstance(value, str):
-        return value
     found = next((one for one in cls.__xml__.fields if one.name == field), None)
     if found is None or found.kind != "element" or not isinstance(found.type, str):
         return value
@@ -419,7 +471,9 @@ class Service:
 
     def __init__(self, caller: Caller, destination: Address) -> None:
         if not hasattr(caller, "call_batches"):
-            given = f"{type(caller).__name__}, a connection" if hasattr(caller, "session") else repr(caller)
+            given = without_login(repr(caller))
+            if hasattr(caller, "session"):
+                given = f"{type(caller).__name__}, a connection"
             what = f"give a requestor, mtosi_jms.Requestor(connection, sender_uri=...), not {given}"
             raise ConfigError(f"{type(self).__name__}: {what}")
         self.caller = caller

@@ -7,22 +7,22 @@ the signatures off the generated ones, and at run time calls them with an `Async
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from types import TracebackType
-from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Protocol, Self, TypeAlias, TypeVar, overload
+from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Self, TypeAlias, TypeVar, overload
 
-from mtosi_jms.bulk import BulkReply, BulkTerms
+from mtosi_jms.bulk import BulkReply
 from mtosi_jms.service import (
+    AsyncBatches,
+    AsyncCaller,
     Batches,
     BoundOperation,
-    Call,
     CallOptions,
     Objects,
     Service,
     ServiceInfo,
     objects_in,
 )
-from mtosi_jms.xmlbind import RawXml, XmlObject
 
 __all__ = [
     "Answer",
@@ -52,38 +52,6 @@ Answer: TypeAlias = (
 
 Done: TypeAlias = Awaitable[None] | None
 """What a supplier's handler of a one-way operation returns."""
-
-
-class AsyncBatches(Protocol[Response_co]):
-    """The responses of one MultipleBatchResponse call, in order, each once, as soon as order allows.
-
-    The request is sent, or stands in line to be sent, before the call returns. Iteration raises what ended the exchange
-    when everything before it was handed out, as `Batches` does.
-    """
-
-    @property
-    def correlation_id(self) -> str:
-        """The request's correlationId; empty as long as it was not sent."""
-        ...
-
-    @property
-    def held(self) -> Mapping[int, Response_co]:
-        """What had arrived by the time that the exchange ended badly and never had its turn, by batch number."""
-        ...
-
-    def close(self) -> None:
-        """Give up what has not come; its replies will be orphans."""
-        ...
-
-    def __aiter__(self) -> Self: ...
-
-    async def __anext__(self) -> Response_co: ...
-
-    async def __aenter__(self) -> Self: ...
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
 
 
 class AsyncObjects(AsyncIterator[Item], Generic[Item]):
@@ -118,22 +86,6 @@ class AsyncObjects(AsyncIterator[Item], Generic[Item]):
         self.close()
 
 
-class AsyncCaller(Protocol):
-    """Who carries calls for coroutines: `Requestor.aio`."""
-
-    async def call(self, call: Call) -> XmlObject | RawXml | None:
-        """See `mtosi_jms.service.Caller.call`."""
-        ...
-
-    def call_batches(self, call: Call, batch_size: int) -> AsyncBatches[Any]:
-        """See `mtosi_jms.service.Caller.call_batches`."""
-        ...
-
-    async def call_bulk(self, call: Call, terms: BulkTerms) -> BulkReply[Any]:
-        """See `mtosi_jms.service.Caller.call_bulk`."""
-        ...
-
-
 class AsyncView:
     """Base of what generated service stubs have as `aio`.
 
@@ -150,8 +102,7 @@ class AsyncView:
     @property
     def caller(self) -> AsyncCaller:
         """Who carries the calls."""
-        caller: AsyncCaller = self._caller.aio
-        return caller
+        return self._caller.aio
 
     def __repr__(self) -> str:
         return f"<{self.__service__.name} for asyncio at {self.destination}>"

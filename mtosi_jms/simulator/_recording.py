@@ -13,8 +13,7 @@ from typing import Any, Final
 from lxml import etree
 
 from mtosi_jms.errors import ConfigError, EncodeError, MtosiError, SpoolError, XmlError
-from mtosi_jms.inventory.layout import Hit, Routes, find_objects
-from mtosi_jms.inventory.objects import is_object, type_class
+from mtosi_jms.inventory import Hit, Routes, find_objects, is_object, type_class
 from mtosi_jms.namespaces import SOAP11, SOAP12, clark, split_clark
 from mtosi_jms.simulator._events import standing_alarms
 from mtosi_jms.simulator._parts import Resource
@@ -88,7 +87,7 @@ class Recording:
         return (found for found in self.objects.values() if isinstance(found, ManagedElementType))
 
     def elements_in(self, domain: NamingAttributeType | None) -> Iterable[ManagedElementType] | None:
-        """See `ElementSource`; a domain is there if anything in it is."""
+        """See `Source`; a domain is there if anything in it is."""
         if domain is None:
             return self.elements()
         inside = f"{domain}/"
@@ -97,12 +96,12 @@ class Recording:
         return (found for found in self.elements() if str(found.name).startswith(inside))
 
     def is_managed_by(self, system: NamingAttributeType) -> bool:
-        """See `ElementSource`; the system was recorded, or elements name it as theirs."""
+        """See `Source`; the system was recorded, or elements name it as theirs."""
         own = system.rdn[-1].value if system.rdn else None
         return str(system) in self.objects or any(found.naming_os == own for found in self.elements())
 
     def equipment_of(self, element: NamingAttributeType) -> Iterable[EquipmentHolderType | EquipmentType] | None:
-        """See `EquipmentSource`."""
+        """See `Source`."""
         found = [one for one in self.inside(element) if isinstance(one, EquipmentHolderType | EquipmentType)]
         return found if found or isinstance(self.find(element), ManagedElementType) else None
 

@@ -8,8 +8,18 @@ from typing import Any, Final
 import pyarrow as pa
 from lxml import etree
 
-from mtosi_jms.inventory.layout import Hit, escaped, given_name, parents_of, relations_of
-from mtosi_jms.inventory.objects import ALL, OBJECT_TYPES, class_for, is_object, label_of
+from mtosi_jms.inventory import (
+    ALL,
+    OBJECT_TYPES,
+    Hit,
+    class_for,
+    escaped,
+    given_name,
+    is_object,
+    label_of,
+    parents_of,
+    relations_of,
+)
 from mtosi_jms.namespaces import XSI, split_clark
 from mtosi_jms.spark._columns import Many, Struct
 from mtosi_jms.spark._discover import Reject

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from mtosi_jms.bulk.archive import SEPARATOR, is_document_name
+from mtosi_jms.bulk import SEPARATOR, is_document_name
 from mtosi_jms.errors import ArchiveError, ConfigError, SpoolError
 from mtosi_jms.spark._packed import SHELF
 

@@ -18,8 +18,7 @@ from typing import IO, Any, Final, cast
 
 from lxml import etree
 
-from mtosi_jms.bulk.archive import GZIP_MAGIC
-from mtosi_jms.bulk.bounds import DEFAULT_BOUNDS, BoundedStream
+from mtosi_jms.bulk import DEFAULT_BOUNDS, GZIP_MAGIC, BoundedStream
 from mtosi_jms.errors import EnvelopeError, MalformedXmlError, MtosiError, SpoolError
 from mtosi_jms.namespaces import SOAP11, SOAP12, clark
 from mtosi_jms.spark._envelope import EnvelopeFacts, envelope_facts, soap_namespace

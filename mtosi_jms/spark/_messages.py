@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from mtosi_jms.errors import ConfigError, MtosiError, SpoolError, XmlError
-from mtosi_jms.inventory.layout import Routes, find_objects
-from mtosi_jms.inventory.objects import MESSAGE, is_object, label_of, load_stubs
+from mtosi_jms.inventory import MESSAGE, Routes, find_objects, is_object, label_of, load_stubs
 from mtosi_jms.spark._digest import body_digest, tree_digest
 from mtosi_jms.spark._discover import Reject
 from mtosi_jms.spark._envelope import EnvelopeFacts, envelope_facts, soap_body

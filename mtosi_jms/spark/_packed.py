@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from mtosi_jms.bulk.archive import SEPARATOR, Archive
+from mtosi_jms.bulk import SEPARATOR, Archive
 from mtosi_jms.errors import SpoolError
 
 Identity = tuple[str, int, int]

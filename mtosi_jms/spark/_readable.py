@@ -9,8 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from mtosi_jms.errors import SpoolError, XmlError
-from mtosi_jms.inventory.layout import Routes
-from mtosi_jms.inventory.objects import ALL, MESSAGE, is_object
+from mtosi_jms.inventory import ALL, MESSAGE, Routes, is_object
 from mtosi_jms.spark._discover import Reject
 from mtosi_jms.spark._landed import verify
 from mtosi_jms.spark._landing import Landing, PlannedFile, reject_of

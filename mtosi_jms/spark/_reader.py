@@ -13,8 +13,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from mtosi_jms.errors import MtosiError, SpoolError, XmlError
-from mtosi_jms.inventory.layout import Hit, Routes, find_objects
-from mtosi_jms.inventory.objects import ALL
+from mtosi_jms.inventory import ALL, Hit, Routes, find_objects
 from mtosi_jms.spark._builder import RowBuilder, wanted
 from mtosi_jms.spark._discover import Reject
 from mtosi_jms.spark._envelope import EnvelopeFacts, envelope_facts, soap_body

@@ -28,7 +28,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from mtosi_jms.inventory.objects import ALL, MESSAGE, class_for, label_of
+from mtosi_jms.inventory import ALL, MESSAGE, class_for, label_of
 from mtosi_jms.spark._columns import Struct
 from mtosi_jms.spark._envelope import HEADER_COLUMNS, EnvelopeFacts
 from mtosi_jms.spark._values import list_type

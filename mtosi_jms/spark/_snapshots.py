@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
 from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
-from mtosi_jms.inventory.objects import OBJECT_TYPES
+from mtosi_jms.inventory import OBJECT_TYPES
 from mtosi_jms.spark._envelope import HEADER_COLUMNS
 from mtosi_jms.spark._swap import REPORT, recover
 

@@ -117,7 +117,7 @@ def full_schema(settings: SourceOptions) -> pa.Schema:
     """
     import pyarrow as pa
 
-    from mtosi_jms.inventory.objects import load_stubs
+    from mtosi_jms.inventory import load_stubs
     from mtosi_jms.spark._rows import corrupt_field, row_schema
 
     load_stubs(settings.stubs)
@@ -177,7 +177,7 @@ class InventoryReader(DataSourceReader):
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """The rows of one partition as Arrow batches."""
-        from mtosi_jms.inventory.objects import load_stubs
+        from mtosi_jms.inventory import load_stubs
         from mtosi_jms.spark._messages import reader_for
 
         if not isinstance(partition, FilesPartition):

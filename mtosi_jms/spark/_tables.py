@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mtosi_jms.errors import SpoolError, XmlError
-from mtosi_jms.inventory.layout import Routes
-from mtosi_jms.inventory.objects import ALL, MESSAGE, OBJECT_TYPES, class_for, is_object, label_of
+from mtosi_jms.inventory import ALL, MESSAGE, OBJECT_TYPES, Routes, class_for, is_object, label_of
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.spark._discover import Reject
 from mtosi_jms.spark._landed import verify

@@ -10,8 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
-from mtosi_jms.inventory.layout import Routes, node_of
-from mtosi_jms.inventory.objects import is_object
+from mtosi_jms.inventory import Routes, is_object, node_of
 from mtosi_jms.spark._columns import Many, Struct
 from mtosi_jms.spark._leaves import Column, Leaf, Odd, Present
 from mtosi_jms.xmlbind.islands import Islands

@@ -35,7 +35,7 @@ from enum import Enum
 from typing import Final, TypeVar
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.inventory.objects import ALL, MESSAGE, OBJECT_TYPES
+from mtosi_jms.inventory import ALL, MESSAGE, OBJECT_TYPES
 
 
 class Mode(Enum):

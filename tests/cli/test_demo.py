@@ -122,7 +122,7 @@ def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path, capsys
 @pytest.mark.parametrize("value", ["0", "-5", "many"])
 def test_sizes_are_positive_numbers(option: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", option, value]) == 2
-    assert f"{option}: a whole number, 1 or more, is wanted" in capsys.readouterr().err
+    assert f"{option}: must be a whole number, at least 1" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -129,7 +129,7 @@ def test_a_provider_that_is_gone_ends_it(url: str, parsed: Any, background: Any)
         running = background(lambda: serve(connection, args, services_of(args), stop, lambda line: ready.set()))
         assert ready.wait(30)
         connection.close()
-        with pytest.raises(TransportError, match="nothing is received from queue:EMS any more"):
+        with pytest.raises(TransportError, match="the supplier at queue:EMS has stopped"):
             running.result(30)
 
 
@@ -137,7 +137,7 @@ def test_a_provider_that_is_gone_ends_it(url: str, parsed: Any, background: Any)
     ("words", "text"),
     [
         (["--services", "ManagedElmentRetrieval"], "did you mean ManagedElementRetrieval?"),
-        (["--elements", "0"], "a whole number, 1 or more, is wanted"),
+        (["--elements", "0"], "must be a whole number, at least 1"),
         (["--elements", "5", "--inventory", "x"], "not allowed with argument"),
         (["--grace", "soon"], "a number of seconds"),
     ],

@@ -17,8 +17,7 @@ from mtosi_jms.soap import Header, parse
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, MessageTypeType
 from mtosi_jms.stubs.fmw.notification_consumer import NotificationConsumer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
-from mtosi_jms.testing import REQUESTOR, SUPPLIER, connect_privately, exchange
-from mtosi_jms.testing._sending import Recorder
+from mtosi_jms.testing import REQUESTOR, SUPPLIER, Recorder, connect_privately, exchange
 from mtosi_jms.xmlbind import RawXml
 
 

@@ -26,15 +26,13 @@ from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.jms import BindingProfile, DeliveryMode, JmsMessage, Queue, Topic
 from mtosi_jms.patterns import Limits
 from mtosi_jms.service import CallOptions
-from mtosi_jms.soap import header_text, parse
-from mtosi_jms.soap._header import FIELD_NAMES
+from mtosi_jms.soap import FIELD_NAMES, header_text, parse
 from mtosi_jms.stubs.fmw.hdr import ActivityStatusEnumType, ActivityStatusType
 from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
 from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.mri.resource_inventory_retrieval import ResourceInventoryRetrieval
-from mtosi_jms.testing import SUPPLIER, connect_privately, exchange
-from mtosi_jms.testing._sending import Recorder
+from mtosi_jms.testing import SUPPLIER, InterceptedConnection, Recorder, connect_privately, exchange
 from mtosi_jms.transport.memory import MemoryConnection
 
 NOON = dt.datetime(2026, 5, 4, 12, 0, 0, tzinfo=dt.UTC)
@@ -358,7 +356,8 @@ def test_both_addresses_the_same(small_ems: Any, ne1: Any, ne7: Any) -> None:
 
 
 def test_requestors_that_cannot_be() -> None:
-    with connect_privately() as connection:
+    with connect_privately() as opened:
+        connection = InterceptedConnection(opened)
         for arguments, error in (
             ({"sender_uri": " "}, HeaderError),
             ({"sender_uri": "jms/NobodyOS"}, NamingError),
@@ -368,7 +367,7 @@ def test_requestors_that_cannot_be() -> None:
         ):
             with pytest.raises(error):
                 Requestor(connection, **arguments)  # type: ignore[arg-type]
-        assert connection._sessions == {}
+        assert connection.sessions == []
 
 
 @pytest.mark.obligation("R2b")
@@ -398,13 +397,13 @@ class Asking:
 
     def __init__(self, message: JmsMessage, supplier: Callable[..., Supplier]) -> None:
         self.message = message
-        self._supplier = supplier
+        self.supplier = supplier
         self.reported: list[Exception] = []
 
     def answered(self, **changes: Any) -> list[JmsMessage]:
         arguments = changes.pop("arguments", {})
         recorder = Recorder()
-        supplier = self._supplier(on_error=self.reported.append, **arguments)
+        supplier = self.supplier(on_error=self.reported.append, **arguments)
         supplier.answer(dataclasses.replace(self.message, **changes), recorder)
         return recorder.sent
 

@@ -21,8 +21,7 @@ from mtosi_jms.exchange import Supplier
 from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.patterns import Limits
 from mtosi_jms.service import CallOptions
-from mtosi_jms.soap import Envelope, parse
-from mtosi_jms.soap._kinds import fault_class, fault_kinds
+from mtosi_jms.soap import Envelope, fault_class, fault_kinds, parse
 from mtosi_jms.stubs.fmw import msg
 from mtosi_jms.stubs.fmw.notification_consumer import NotificationConsumer
 from mtosi_jms.stubs.fmw.notmsg import Notify, NotifyMessage
@@ -31,8 +30,7 @@ from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieva
 from mtosi_jms.stubs.mri.resource_inventory_retrieval import ResourceInventoryRetrieval
 from mtosi_jms.stubs.nrb.rscoc import ResourceObjectCreation
 from mtosi_jms.stubs.nrf.me import ManagedElementType
-from mtosi_jms.testing import SUPPLIER
-from mtosi_jms.testing._sending import Recorder
+from mtosi_jms.testing import SUPPLIER, Recorder
 
 SERVICE = ManagedElementRetrieval.__service__
 GET_ONE = SERVICE.by_name["getManagedElement"]

@@ -14,10 +14,10 @@ from typing import Any
 
 from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.jms import NamingContext
-from mtosi_jms.runtime import ConsumerRuntime, answering
+from mtosi_jms.runtime import ConsumerRuntime, State, answering
 from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
-from mtosi_jms.testing._pair import NAMES, REQUESTOR, SUPPLIER
+from mtosi_jms.testing import NAMES, REQUESTOR, SUPPLIER
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 
 ROLE, HAND = sys.argv[1:]
@@ -66,6 +66,12 @@ def main() -> None:
             print(provider.depth(names.lookup(REQUESTOR)), provider.depth(names.lookup(SUPPLIER)), flush=True)
 
 
+def tell_of_draining(runtime: ConsumerRuntime) -> None:
+    while runtime.health.state not in (State.DRAINING, State.ENDED):
+        told.wait(0.01)
+    tell()
+
+
 def run(supplier: Supplier, connection: MemoryConnection) -> None:
     if ROLE == "supplier":
         supplier.run()
@@ -73,14 +79,10 @@ def run(supplier: Supplier, connection: MemoryConnection) -> None:
         asyncio.run(supplier.aio.serve(limit=2))
     else:
         runtime = ConsumerRuntime(connection, SUPPLIER, answering(supplier), parking="jms/FailureOS")
-        begin = runtime._work.begin_drain
-
-        def begin_drain(seconds: float | None) -> None:
-            begin(seconds)
-            tell()
-
-        runtime._work.begin_drain = begin_drain  # type: ignore[method-assign]
+        watching = threading.Thread(target=tell_of_draining, args=(runtime,), daemon=True)
+        watching.start()
         runtime.run()
+        watching.join()
 
 
 main()

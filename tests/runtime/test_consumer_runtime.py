@@ -10,8 +10,7 @@ import pytest
 
 from mtosi_jms.errors import ConfigError, HandlerTimeoutError, IllegalStateError, TransportError
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, Topic
-from mtosi_jms.runtime import State
-from mtosi_jms.runtime._rules import Backoff
+from mtosi_jms.runtime import Backoff, State
 
 WORK = Queue("WORK")
 

@@ -29,15 +29,15 @@ def test_each_is_handled_once_and_those_of_a_key_one_at_a_time_and_in_order(
     order = {one: number for number, one in enumerate(coming)}
     waiting, running, done, retries = list(coming), [], [], 0
     while waiting or running or len(lanes):
-        steps = ["add"] * bool(waiting) + ["take"] * lanes.has_ready + ["finish", "retry"] * bool(running)
+        steps = ["add"] * bool(waiting) + ["take"] + ["finish", "retry"] * bool(running)
         step = data.draw(st.sampled_from([*steps, "time"]))
         if step == "add":
             lanes.add(waiting.pop(0))
         elif step == "take":
             taken = lanes.take()
-            assert taken is not None
-            assert taken.key is None or taken.key not in {one.key for one in running}
-            running.append(taken)
+            if taken is not None:
+                assert taken.key is None or taken.key not in {one.key for one in running}
+                running.append(taken)
         elif step == "time":
             now += 1
             lanes.due(now)

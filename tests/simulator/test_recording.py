@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.cli._plain import plain
+from mtosi_jms.cli._objects import plain
 from mtosi_jms.errors import ConfigError, MtosiFault, SpoolError, XmlError
 from mtosi_jms.simulator import (
     AlarmEms,

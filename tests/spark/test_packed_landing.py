@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("pyarrow")
 
 from mtosi_jms.errors import ArchiveError, ConfigError, SpoolError
-from mtosi_jms.inventory.objects import MESSAGE
+from mtosi_jms.inventory import MESSAGE
 from mtosi_jms.spark import _landed as landed
 from mtosi_jms.spark._discover import find_files
 from mtosi_jms.spark._landing import Landing, plan_landing

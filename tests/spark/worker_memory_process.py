@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from mtosi_jms.inventory.objects import load_stubs
+from mtosi_jms.inventory import load_stubs
 from mtosi_jms.spark._landing import plan_landing
 from mtosi_jms.spark._messages import reader_for
 from mtosi_jms.spark._source import full_schema

@@ -181,7 +181,7 @@ class TestRequestor:
             assert delivery is not None
             assert delivery.message.delivery_mode is DeliveryMode.PERSISTENT
             assert delivery.message.properties[ID]
-            requestor._session.close()
+            connection.close()
             with pytest.raises(IllegalStateError):
                 consumer.notify(topic="Fault", message=NotifyMessage(common_event_information=[event(1)]))
             assert len(outbox) == 1
@@ -392,7 +392,7 @@ class TestRuntime:
 
 
 def test_a_message_that_landed_and_was_not_acknowledged_is_known(connection: Any, other: Any, tmp_path: Path) -> None:
-    from mtosi_jms.spool.journal import InboxReceiver
+    from mtosi_jms.spool import InboxReceiver
 
     queue = Queue("WORK")
     connection.session().send(queue, JmsMessage(body=b"1", properties={ID: "one"}))
@@ -412,7 +412,7 @@ def test_a_message_that_landed_and_was_not_acknowledged_is_known(connection: Any
 
 def test_a_journal_that_cannot_store_leaves_it_to_the_provider(connection: Any, other: Any, tmp_path: Path) -> None:
     from mtosi_jms.errors import SpoolError
-    from mtosi_jms.spool.journal import InboxReceiver
+    from mtosi_jms.spool import InboxReceiver
 
     queue = Queue("WORK")
     connection.session().send(queue, JmsMessage(body=b"1"))

@@ -288,11 +288,11 @@ class TestInbox:
             inbox.land(marked(1))
             entry = inbox.take()
             assert entry is not None
-            inbox.doubt(entry.key)
+            inbox.mark_in_doubt(entry.key)
             assert inbox.in_doubt == [], "it was not handed out"
             inbox.hand(entry.key)
-            inbox.doubt(entry.key)
-            inbox.doubt(entry.key)
+            inbox.mark_in_doubt(entry.key)
+            inbox.mark_in_doubt(entry.key)
             assert told == inbox.in_doubt == [entry]
 
     def test_a_hook_that_fails_hurts_nobody(self, folder: Path, caplog: pytest.LogCaptureFixture) -> None:

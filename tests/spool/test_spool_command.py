@@ -7,6 +7,7 @@ import logging
 import multiprocessing
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
@@ -96,7 +97,7 @@ def inbox(folders: Callable[[], Path]) -> Path:
             entry = box.take()
             assert entry is not None
             box.hand(entry.key)
-        box.doubt("doubt-1")
+        box.mark_in_doubt("doubt-1")
         box.take()
         os._exit(0)
 
@@ -183,7 +184,7 @@ class TestList:
         Outbox(folder).close()
         code, out, err = run("list", folder)
         assert (code, out) == (0, "")
-        assert "no message" in err
+        assert "no unfinished message" in err
 
 
 class TestShow:
@@ -362,7 +363,7 @@ class TestVerify:
             counted = [int(line.split()[0]) for line in found.lost if "nothing can be read" in line]
             assert not named & there.keys(), how
             accounted = len((there.keys() | named) & set(KEYS)) + len(found.damaged) + sum(counted)
-            assert accounted >= len(KEYS) or "it cannot be told whether there was more" in found.lost, how
+            assert accounted >= len(KEYS) or "it is not known whether there was more" in found.lost, how
             assert found.kept is None or found.kept.read_bytes() == data, how
             again = verify_folder(folder)
             assert not again.problems, how
@@ -556,9 +557,7 @@ def test_ctrl_c_changes_nothing(outbox: Path) -> None:
     assert states(outbox)["dead-1"] == ("waits" if out else "dead")
 
 
-def test_names_that_the_modules_share() -> None:
-    """The states that the command offers are those of the store."""
-    from mtosi_jms.cli import _spool as spool
-
+def test_the_states_on_offer_are_those_of_the_store(capsys: pytest.CaptureFixture[str]) -> None:
     known = {state for kind in store.KINDS.values() for state in kind} - set(store.SETTLED)
-    assert set(spool._STATES) == known
+    assert main(["spool", "list", "folder", "--state", "?"]) == 2
+    assert set(re.findall(r"'(\w+)'", capsys.readouterr().err)) == known

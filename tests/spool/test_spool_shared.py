@@ -106,11 +106,11 @@ def test_what_is_in_doubt(folders: Callable[[], Path], caplog: pytest.LogCapture
                 other.land(marked(key))
                 other.hand(key)
                 if key != "c":
-                    other.doubt(key)
+                    other.mark_in_doubt(key)
             with turn.of(folder, lambda: settle(other)), Inbox(folder, on_doubt=told.append) as inbox:
                 told += inbox.in_doubt
-                other.doubt("c")
-                inbox.doubt("c")
+                other.mark_in_doubt("c")
+                inbox.mark_in_doubt("c")
             assert all(is_whole(entry.key, entry.message) for entry in told)
 
     every_line(story)

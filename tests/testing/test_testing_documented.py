@@ -10,9 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mtosi_jms import testing
 from mtosi_jms.simulator import TECHNOLOGIES, Network
-from mtosi_jms.testing import _faults as faults
 from mtosi_jms.testing import fixtures
 
 
@@ -47,7 +45,7 @@ def test_the_page_names_all_there_is(page: str) -> None:
         *fixtures.__all__,
         *TECHNOLOGIES,
         *(field.name for field in dataclasses.fields(Network)),
-        *(name for name in vars(faults) if name in testing.__all__ and name.islower()),
+        *("gap", "duplicate", "reorder", "delay", "late", "truncate"),
         *("exchange", "notifications", "ManualClock", "ScriptedSupplier", "standing_alarms"),
     ]
     assert len(named) > 25

@@ -18,8 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from mtosi_jms.broker import service
-from mtosi_jms.broker._process import start_on_free_ports
+from mtosi_jms.broker import KINDS, start_on_free_ports
 from mtosi_jms.transport import Capability, connect
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -141,7 +140,7 @@ def declared_live(folder: Path) -> dict[str, frozenset[Capability]]:
             with connect("memory:page-of-transports") as connection:
                 declared[name] = connection.capabilities
             continue
-        start = partial(service.KINDS[name].start, folder / name)
+        start = partial(KINDS[name].start, folder / name)
         broker = start_on_free_ports(start, ["stomp"], "page", "of-the-run")
         try:
             with connect(broker.endpoints.url("stomp")) as connection:

@@ -9,7 +9,7 @@ from typing import assert_type
 import mtosi_jms as mtosi
 from mtosi_jms import errors, soap, xmlbind
 from mtosi_jms.deployment import Deployment, read_deployment
-from mtosi_jms.inventory.place import place_of
+from mtosi_jms.inventory import place_of
 from mtosi_jms.jms.binding import from_jms, to_jms
 from mtosi_jms.jms.selector import Finding, P, Selector, lint, parse
 from mtosi_jms.notifications import Received

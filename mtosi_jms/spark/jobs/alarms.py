@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.inventory.objects import class_for, load_stubs
+from mtosi_jms.inventory import class_for, load_stubs
 from mtosi_jms.spark._discover import Reject
 from mtosi_jms.spark._landing import Landing, plan_landing
 from mtosi_jms.spark._output import (

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mtosi_jms.errors import ConfigError, MtosiError
-from mtosi_jms.inventory.objects import ALL, MESSAGE
+from mtosi_jms.inventory import ALL, MESSAGE
 from mtosi_jms.spark._delta import DELTA, check_format, commit, delta_settings
 from mtosi_jms.spark._discover import Reject
 from mtosi_jms.spark._landing import Landing, check_complete, plan_landing
@@ -186,7 +186,7 @@ class _Job:
         self._stages: dict[str, float] = {}
 
     def run(self, spark: SparkSession | None) -> IngestResult:
-        from mtosi_jms.inventory.objects import class_for, load_stubs
+        from mtosi_jms.inventory import class_for, load_stubs
         from mtosi_jms.spark.session import check_java, check_pyspark, local_session
 
         check_pyspark()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING
 
-from mtosi_jms.report import Fact, RejectLine, Report, SequenceLine
-from mtosi_jms.report.charts import duration, number
+from mtosi_jms.report import Fact, RejectLine, Report, SequenceLine, duration, number
 from mtosi_jms.spark.sequences import time_text
 
 if TYPE_CHECKING:

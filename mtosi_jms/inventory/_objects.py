@@ -37,7 +37,7 @@ def load_stubs(stubs: Sequence[str]) -> None:
         stubs: dotted names; they are asked before the shipped ones, the first one first.
 
     Raises:
-        ConfigError: a package cannot be imported, or is none that the generator made.
+        ConfigError: a package cannot be imported, or was not generated.
     """
     for name in (SHIPPED, *reversed(stubs)):
         try:
@@ -45,7 +45,7 @@ def load_stubs(stubs: Sequence[str]) -> None:
         except ImportError as error:
             raise ConfigError(f"stubs package {name!r} cannot be imported: {error}") from error
         if name not in registered_packages():
-            raise ConfigError(f"{name!r} is no package that mtosi-codegen generated")
+            raise ConfigError(f"{name!r} is not a package that mtosi-codegen generated")
 
 
 @cache
@@ -60,7 +60,7 @@ def is_object(table: ClassTable) -> bool:
 
 @cache
 def type_class(table: ClassTable) -> ClassTable:
-    """The named type behind the class of a global element; the table itself where it is no such class."""
+    """The named type behind the class of a global element; otherwise the table itself."""
     base = table.base
     if table.element is not None and not table.own and base is not None:
         return base
@@ -87,14 +87,14 @@ def class_for(name: str) -> ClassTable:
             (`nrf.snc:SubnetworkConnectionType`).
 
     Raises:
-        ConfigError: there is none, or several packages' modules have a class of that name.
+        ConfigError: no such class, or several packages' modules have a class of that name.
     """
     if name in (MESSAGE, ALL):
         raise ConfigError(f"objectType {name} has no class of its own")
     found = _short(name) if name in OBJECT_TYPES else _named(name)
     if not found:
         known = ", ".join((*OBJECT_TYPES, MESSAGE, ALL))
-        raise ConfigError(f"objectType {name!r}: no such class in the stubs; there are {known} and class names")
+        raise ConfigError(f"objectType {name!r}: no such class in the stubs; use {known} or the name of a class")
     if len(found) > 1:
         paths = ", ".join(f"{table.module.name.removeprefix(table.module.root + '.')}:{name}" for table in found)
         raise ConfigError(f"objectType {name!r} is ambiguous; say which one: {paths}")

@@ -1,29 +1,31 @@
 """Reading packed files: plain, GZIP, ZIP, TAR, and the latter two inside GZIP. What a file is, its bytes say.
 
-Nothing is ever extracted under a name that the archive gives. An archive is refused whole if any of its members has an
-unsafe name, is a link or a device, is encrypted, is not what the directory of a ZIP archive says, or would become too
-large: a file of which a part is hostile is not to be trusted for the rest. Members are read one at a time as streams. A
-gzip archive cannot be read at any place but its beginning, so it is unpacked once into a temporary file without a name.
+An archive is refused as a whole if any member has an unsafe name, is a link or a device, is encrypted, differs from the
+directory of a ZIP archive, or would become too large. Nothing is extracted under a name that the archive gives. Members
+are read one at a time as streams. A gzip archive can only be read from its beginning, so it is unpacked once into an
+anonymous temporary file.
 """
 
 from __future__ import annotations
 
 import gzip
 import io
+import lzma
 import stat
+import struct
 import tarfile
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, Self, cast
 
 from mtosi_jms.bulk._zipheaders import check_headers
-from mtosi_jms.bulk.bounds import CHUNK, DEFAULT_BOUNDS, BoundedStream, CarefulFile, UnpackBounds, damage
-from mtosi_jms.errors import ArchiveError, SpoolError
+from mtosi_jms.errors import ArchiveError, MtosiError, SpoolError
 
 SEPARATOR: Final = "!/"
 """Between the path of an archive and the name of a member: `/landing/a.zip!/1.xml`."""
@@ -36,6 +38,141 @@ _HEAD: Final = 512
 _ENCRYPTED: Final = 0x1
 _READS_A_MEMBER: Final = 10
 _METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_CHUNK: Final = 64 * 1024
+_AT_ONCE: Final = 64 * 1024 * 1024
+
+_DAMAGE: Final = (
+    EOFError,
+    LookupError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RuntimeError,  # RecursionError among them
+    TypeError,
+    ValueError,
+    lzma.LZMAError,
+    struct.error,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What the standard library raises at a damaged archive, wherever it notices."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnpackBounds:
+    """Bounds on what a packed file may become.
+
+    Attributes:
+        max_bytes: maximum of bytes that a file may unpack to.
+        max_ratio: maximum of bytes for each packed byte, beyond `free_bytes`. XML inventory is packed to a twentieth
+            or a fiftieth; deflate can pack zeros to a thousandth.
+        free_bytes: what any file may unpack to, whatever its ratio.
+        max_members: maximum of members of an archive.
+    """
+
+    max_bytes: int = 64 * 1024**3
+    max_ratio: int = 200
+    free_bytes: int = 64 * 1024**2
+    max_members: int = 100_000
+
+    def allowed(self, packed: int) -> int:
+        """How many bytes so many packed ones may unpack to."""
+        return min(self.max_bytes, max(self.free_bytes, self.max_ratio * packed))
+
+
+DEFAULT_BOUNDS: Final = UnpackBounds()
+
+
+@contextmanager
+def damage(path: str) -> Iterator[None]:
+    """Turns what the standard library raises for a damaged archive into an `ArchiveError` that names it."""
+    try:
+        yield
+    except MtosiError:
+        raise
+    except _DAMAGE as error:
+        text = str(error) or type(error).__name__
+        raise ArchiveError(path, f"damaged archive: {text}") from None
+
+
+class _Readable(io.RawIOBase):
+    def readable(self) -> bool:
+        return True
+
+
+class BoundedStream(_Readable):
+    """What comes out of a packed file, up to a bound.
+
+    Args:
+        stream: gives the unpacked bytes.
+        name: for errors, and what parsers are told.
+        most: bytes that may come.
+    """
+
+    def __init__(self, stream: IO[bytes], name: str, most: int) -> None:
+        self._stream = stream
+        self._left = most
+        self._most = most
+        self.name = name
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """The next bytes, `size` at most; all that are left where that is negative or None.
+
+        Raises:
+            ArchiveError: more comes than is allowed.
+        """
+        wanted = self._left + 1 if size is None or size < 0 else min(size, self._left + 1)
+        data = self._stream.read(wanted)
+        self._left -= len(data)
+        if self._left < 0:
+            raise ArchiveError(self.name, f"unpacks to more than {self._most} bytes, too many for its size")
+        return data
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stream.close()
+        super().close()
+
+
+class CarefulFile(_Readable):
+    """A file for zipfile and tarfile, which believe any length and any place that a header names.
+
+    Args:
+        stream: the file.
+        name: for errors.
+        most_reads: how often it may be read, None for any number: headers that point back would never end.
+    """
+
+    def __init__(self, stream: IO[bytes], name: str, most_reads: int | None = None) -> None:
+        self._stream = stream
+        self._name = name
+        self._most_reads = most_reads
+        self._reads = 0
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        return self._stream.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._stream.tell()
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """As any file; ArchiveError where more than 64 MiB are read at once, or too often."""
+        self._reads += 1
+        if self._most_reads is not None and self._reads > self._most_reads:
+            raise ArchiveError(self._name, "damaged archive: headers without end")
+        wanted = _AT_ONCE + 1 if size is None or size < 0 else min(size, _AT_ONCE + 1)
+        parts: list[bytes] = []
+        while wanted > 0 and (part := self._stream.read(min(wanted, _CHUNK))):  # no large buffer for nothing
+            parts.append(part)
+            wanted -= len(part)
+        data = b"".join(parts)
+        if len(data) > _AT_ONCE:
+            raise ArchiveError(self._name, "damaged archive: a header or table of contents of more than 64 MiB")
+        return data
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +193,12 @@ class Archive:
 
     Args:
         path: the file.
-        bounds: how much may come of it.
+        bounds: how much it may unpack to.
 
     Attributes:
         path: the file.
         members: size in bytes of each document by its name in the archive, in the archive's order; empty where the
-            file is no archive. Members that are not called `*.xml` or `*.xml.gz` are no documents, as in a folder.
+            file is not an archive. Only members called `*.xml` or `*.xml.gz` are documents, as in a folder.
 
     Raises:
         ArchiveError: damaged, unsafe or too large.
@@ -105,10 +242,10 @@ class Archive:
         """The bytes of one document, unpacked where it is gzip itself.
 
         Args:
-            member: its name; empty for a file that is no archive.
+            member: its name; empty for a file that is not an archive.
 
         Raises:
-            ArchiveError: there is no such member, or, while it is read, it is damaged or too large.
+            ArchiveError: no such member; or, while it is read, it is damaged or too large.
         """
         if not member and not self.is_archive:
             return self._unpacked(cast("IO[bytes]", _Window(self._file, 0, self._packed)), self.path, self._packed)
@@ -167,7 +304,7 @@ class Archive:
                     spool.write(data)
                 except OSError as error:
                     raise SpoolError(self.path, f"no room to unpack it: {error.strerror}") from error
-                data = stream.read(CHUNK)
+                data = stream.read(_CHUNK)
             spool.seek(0)
             stack.pop_all()
         return cast("IO[bytes]", spool)
@@ -199,7 +336,7 @@ class Archive:
             raise ArchiveError(self.path, "damaged archive: it ends early, or a header is damaged")
 
     def close(self) -> None:
-        """Close the file, and whatever was unpacked of it is gone."""
+        """Close the file, and remove what was unpacked of it."""
         self._closing.close()
 
     def __enter__(self) -> Self:
@@ -241,7 +378,7 @@ class _Listing:
             raise ArchiveError(self._path, f"more than {self._bounds.max_members} members")
 
 
-class _Window(io.RawIOBase):
+class _Window(_Readable):
     """A part of an open file, with a position of its own."""
 
     def __init__(self, file: IO[bytes], start: int, size: int) -> None:
@@ -249,9 +386,6 @@ class _Window(io.RawIOBase):
         self._start = start
         self._size = size
         self._position = 0
-
-    def readable(self) -> bool:
-        return True
 
     def seekable(self) -> bool:
         return True
@@ -272,15 +406,12 @@ class _Window(io.RawIOBase):
         return data
 
 
-class _Reading(io.RawIOBase):
-    """The document that is being read: reads the last of several streams, and closes all of them."""
+class _Reading(_Readable):
+    """The document that is being read: reads the last of several streams, and closes all."""
 
     def __init__(self, name: str, *streams: IO[bytes]) -> None:
         self.name = name
         self._streams = streams
-
-    def readable(self) -> bool:
-        return True
 
     def read(self, size: int | None = -1, /) -> bytes:
         with damage(self.name):

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from lxml import etree
 
-from mtosi_jms.inventory.objects import is_object, tables_of_namespace
+from mtosi_jms.inventory._objects import is_object, tables_of_namespace
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.xmlbind.plan import OBJECT, Slot, plan_of
 from mtosi_jms.xmlbind.registry import XSI_TYPE, find_element, find_type
@@ -138,12 +138,12 @@ class Route:
                 self.steps[tag] = routes.route(target)
 
     def knows(self, tag: str) -> bool:
-        """Whether the class has a place for an element, be it one that leads nowhere."""
+        """Whether the class has a place for an element, also one that leads nowhere."""
         return tag in self._known
 
 
 class Routes:
-    """All routes of one reading; what is wanted decides them."""
+    """All routes to the objects that one reading wants."""
 
     def __init__(self, wanted: Wanted) -> None:
         """Prepare routes to the objects whose class `wanted` accepts."""

@@ -1,4 +1,4 @@
-"""A broker for development that outlives the command that started it: its folder tells the next command about it."""
+"""A broker for development that outlives the command that started it: its folder remembers it for the next command."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from typing import Any, Final
 
 from mtosi_jms.broker import _activemq as activemq
 from mtosi_jms.broker import _artemis as artemis
-from mtosi_jms.broker._private import write_private
-from mtosi_jms.broker._process import INSTANCE, BrokerProcess, Endpoints, listening, start_on_free_ports
+from mtosi_jms.broker._process import INSTANCE, BrokerProcess, Endpoints, listening, start_on_free_ports, write_private
 from mtosi_jms.errors import ConfigError
 
 
@@ -25,35 +24,41 @@ class Kind:
     """A broker that can be started here.
 
     Attributes:
-        title: its name and version.
+        title: its name.
+        version: which version is fetched.
         protocols: what it offers.
-        start: starts it in a folder.
+        start: starts it in a folder, without waiting until it listens; takes `settings`, `tls` and `memory_mb` too.
+        jars: the jars that it is made of, a Java client among them.
     """
 
     title: str
+    version: str
     protocols: tuple[str, ...]
-    start: Callable[[Path, Endpoints], BrokerProcess]
+    start: Callable[..., BrokerProcess]
+    jars: Callable[[], list[Path]]
 
 
 KINDS: Final = {
-    "artemis": Kind("Apache ActiveMQ Artemis", ("stomp", "amqp", "openwire"), artemis.start),
-    "activemq": Kind("Apache ActiveMQ Classic", ("stomp", "openwire"), activemq.start),
+    "artemis": Kind(
+        "Apache ActiveMQ Artemis", artemis.VERSION, ("stomp", "amqp", "openwire"), artemis.start, artemis.jars
+    ),
+    "activemq": Kind("Apache ActiveMQ Classic", activemq.VERSION, ("stomp", "openwire"), activemq.start, activemq.jars),
 }
-USER: Final = "mtosi"
+_USER: Final = "mtosi"
 _STATE: Final = "service.json"
 _PATIENCE: Final = 20.0
 _LOOK: Final = 0.05
 
 
 def default_folder() -> Path:
-    """Where the broker lives if nothing else is said: `mtosi-jms/broker` below the user's state folder."""
+    """The folder of the broker by default: `mtosi-jms/broker` below the user's state folder."""
     base = os.environ.get("XDG_STATE_HOME")
     return (Path(base) if base else Path.home() / ".local" / "state") / "mtosi-jms" / "broker"
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
-    """A broker that was started, and may run still.
+class DevelopmentBroker:
+    """A broker that was started in a folder, and may still run.
 
     Attributes:
         folder: of its instance.
@@ -72,7 +77,7 @@ class Service:
         return _is_ours(self.pid, self.folder) and listening(self.endpoints.ports.values())
 
     def to_json(self) -> dict[str, Any]:
-        """What `mtosi-jms broker` tells: broker, process, and URLs with the credentials."""
+        """What `mtosi-jms broker` prints: broker, process, and URLs with the credentials."""
         return {
             "running": self.is_running(),
             "broker": KINDS[self.kind].title,
@@ -84,8 +89,8 @@ class Service:
         }
 
 
-def find(folder: Path) -> Service | None:
-    """The broker of a folder; None where none was started there.
+def find_broker(folder: Path) -> DevelopmentBroker | None:
+    """The broker of a folder; None if none was started there.
 
     Raises:
         ConfigError: its file cannot be read.
@@ -97,17 +102,17 @@ def find(folder: Path) -> Service | None:
         kind = state["kind"]
         if kind not in KINDS:
             raise ValueError(kind)
-        return Service(folder, int(state["pid"]), endpoints, kind)
+        return DevelopmentBroker(folder, int(state["pid"]), endpoints, kind)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"{folder / _STATE}: it cannot be read ({type(error).__name__}); remove it") from error
+        raise ConfigError(f"{folder / _STATE} cannot be read ({type(error).__name__}): remove it") from error
 
 
-def up(folder: Path, kind: str | None = None) -> Service:
-    """Starts a broker, or finds the one that runs; returns when it answers.
+def start_broker(folder: Path, kind: str | None = None) -> DevelopmentBroker:
+    """Start the broker of a folder unless it runs; returns when it answers.
 
-    Started again it has its messages, its password and, if nobody took them meanwhile, its ports.
+    A restarted broker has its messages, its password and, if they are still free, its ports.
 
     Args:
         folder: of the broker.
@@ -118,7 +123,7 @@ def up(folder: Path, kind: str | None = None) -> Service:
         TransportError: it does not start; the end of its log is in the text.
     """
     folder = folder.resolve()
-    there = find(folder)
+    there = find_broker(folder)
     if there is not None and kind not in (None, there.kind):
         raise ConfigError(f"{folder} belongs to {KINDS[there.kind].title}: choose another folder with --dir")
     if there is not None and there.is_running():
@@ -134,33 +139,33 @@ def up(folder: Path, kind: str | None = None) -> Service:
         "password": endpoints.password,
         "ports": dict(endpoints.ports),
     }
-    write_private(folder / _STATE, json.dumps(state))
-    return Service(folder, process.pid, endpoints, kind)
+    write_private({folder / _STATE: json.dumps(state)})
+    return DevelopmentBroker(folder, process.pid, endpoints, kind)
 
 
-def _started(folder: Path, kind: Kind, there: Service | None) -> BrokerProcess:
+def _started(folder: Path, kind: Kind, there: DevelopmentBroker | None) -> BrokerProcess:
     if there is not None and not any(listening([port]) for port in there.endpoints.ports.values()):
         process = kind.start(folder, there.endpoints)
         process.wait_until_ready()
         return process
     password = there.endpoints.password if there is not None else secrets.token_urlsafe(18)
-    return start_on_free_ports(lambda endpoints: kind.start(folder, endpoints), kind.protocols, USER, password)
+    return start_on_free_ports(lambda endpoints: kind.start(folder, endpoints), kind.protocols, _USER, password)
 
 
-def down(folder: Path) -> bool:
-    """Ends the broker of a folder in good order; False where none ran. Its messages stay.
+def stop_broker(folder: Path) -> bool:
+    """Stop the broker of a folder in good order; False if none ran. Its messages stay.
 
     Raises:
         ConfigError: it does not end.
     """
-    there = find(folder)
+    there = find_broker(folder)
     if there is None or not _is_ours(there.pid, there.folder):
         return False
     os.kill(there.pid, signal.SIGTERM)
     deadline = time.monotonic() + _PATIENCE
     while _is_ours(there.pid, there.folder):
         if time.monotonic() > deadline:
-            raise ConfigError(f"the broker, process {there.pid}, does not end within {_PATIENCE:.0f} s")
+            raise ConfigError(f"the broker, process {there.pid}, did not end within {_PATIENCE:.0f} s")
         time.sleep(_LOOK)
     return True
 
@@ -172,6 +177,6 @@ def _is_ours(pid: int, folder: Path) -> bool:
             ["ps", "-ww", "-o", "stat=,args=", "-p", str(pid)], capture_output=True, text=True, check=False
         )
     except OSError as error:
-        raise ConfigError("ps, which tells processes, is missing") from error
+        raise ConfigError("the program ps is missing: install procps") from error
     state = answer.stdout.strip()
     return f"-D{INSTANCE}={folder} " in state and not state.startswith("Z")

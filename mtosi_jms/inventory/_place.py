@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from mtosi_jms.inventory.layout import Above, Node, composed_name, node_of, parents_of
-from mtosi_jms.inventory.objects import is_object
+from mtosi_jms.inventory._layout import Above, Node, composed_name, node_of, parents_of
+from mtosi_jms.inventory._objects import is_object
 from mtosi_jms.xmlbind.placed import Placed
 from mtosi_jms.xmlbind.plan import plan_of
 from mtosi_jms.xmlbind.table import ClassTable
