@@ -32,24 +32,22 @@ OPTIONAL_FIELDS: Final = frozenset(
 
 AttributeForm = Literal["text", "name", "aliases", "cause", "severity", "time", "boolean"]
 
-ATTRIBUTE_FORMS: Final = FrozenMap[str, AttributeForm](
-    {
-        "EventType": "text",
-        "objectName": "name",
-        "objectType": "text",
-        "osTime": "time",
-        "sourceTime": "time",
-        "isEdgePointRelated": "boolean",
-        "layerRate": "text",
-        "aliasNameList": "aliases",
-        "probableCause": "cause",
-        "probableCauseQualifier": "text",
-        "nativeProbableCause": "text",
-        "perceivedSeverity": "severity",
-        "rootCauseAlarmIndication": "boolean",
-        "acknowledgeIndication": "text",
-    }
-)
+ATTRIBUTE_FORMS: Final[Mapping[str, AttributeForm]] = {
+    "EventType": "text",
+    "objectName": "name",
+    "objectType": "text",
+    "osTime": "time",
+    "sourceTime": "time",
+    "isEdgePointRelated": "boolean",
+    "layerRate": "text",
+    "aliasNameList": "aliases",
+    "probableCause": "cause",
+    "probableCauseQualifier": "text",
+    "nativeProbableCause": "text",
+    "perceivedSeverity": "severity",
+    "rootCauseAlarmIndication": "boolean",
+    "acknowledgeIndication": "text",
+}
 """The attributes of Table 4, and the form in which each becomes a property."""
 FILTER_ATTRIBUTES: Final = frozenset(ATTRIBUTE_FORMS)
 """The fourteen attributes of Table 4 (R20a)."""
