@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from functools import partial
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, TypeVar
 
 from mtosi_jms.errors import IllegalStateError, TransportError
 from mtosi_jms.exchange.worker import Closing, Worker
@@ -24,20 +24,14 @@ _GRACE: Final = 0.05
 """Seconds by which a loop waits longer than the thread that publishes for it, which knows more of the delay."""
 
 
-class _Publish(Protocol):
-    def __call__(
-        self, event: Event, *, category: TopicCategory | str | None = None, timeout: float | None = None
-    ) -> JmsMessage: ...
-
-
 class AsyncPublisher:
     """A publisher as coroutines see it; made by `Publisher.aio`.
 
     Args:
-        publish: publishes one event; blocks.
+        publish: `Publisher.publish`.
     """
 
-    def __init__(self, publish: _Publish) -> None:
+    def __init__(self, publish: Callable[..., JmsMessage]) -> None:
         self._publish = publish
         self._worker = Worker("mtosi-publish", "the publisher")
 
