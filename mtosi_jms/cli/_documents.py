@@ -15,8 +15,7 @@ from mtosi_jms.jms.profile import BindingProfile
 from mtosi_jms.namespaces import HDR, SOAP11, SOAP12, clark, split_clark
 from mtosi_jms.service.registry import find_operations
 from mtosi_jms.soap import Envelope, Header, header_text, parse
-from mtosi_jms.xmlbind import ElementPaths, RawXml, XmlWarning, parse_xml
-from mtosi_jms.xmlbind.parser import read_document
+from mtosi_jms.xmlbind import ElementPaths, RawXml, XmlWarning, parse_xml, read_document
 
 _HEADER: Final = clark(HDR, "header")
 _SHOWN: Final = 200

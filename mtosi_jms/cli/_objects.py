@@ -17,8 +17,7 @@ from typing import Any, Final
 
 from mtosi_jms.cli._arguments import nearest
 from mtosi_jms.errors import ConfigError, EncodeError
-from mtosi_jms.xmlbind import DistinguishedNameMixin, Field, Nil, RawXml, XmlObject
-from mtosi_jms.xmlbind.table import ClassTable
+from mtosi_jms.xmlbind import ClassTable, DistinguishedNameMixin, Field, Nil, RawXml, XmlObject
 
 _STEP: Final = re.compile(r"([^.\[\]=]+)(?:\[(\d{1,4})\])?")
 _HIGHEST: Final = 999

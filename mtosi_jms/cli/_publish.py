@@ -30,8 +30,7 @@ from mtosi_jms.soap import Envelope, Header, header_text, parse
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.stubs.fmw.notmsg import Notify
 from mtosi_jms.transport import Connection
-from mtosi_jms.xmlbind import RawXml, XmlWarning, decode, find_element, parse_xml
-from mtosi_jms.xmlbind.parser import read_document
+from mtosi_jms.xmlbind import RawXml, XmlWarning, decode, find_element, parse_xml, read_document
 
 _ENVELOPES: Final = (clark(SOAP11, "Envelope"), clark(SOAP12, "Envelope"))
 _NOTIFY: Final = clark(NOTMSG, "notify")

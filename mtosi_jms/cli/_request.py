@@ -31,8 +31,7 @@ from mtosi_jms.service import Call as OperationCall
 from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
 from mtosi_jms.soap import Envelope, correlation_id
 from mtosi_jms.transport import Connection
-from mtosi_jms.xmlbind import XmlObject, XmlWarning, decode, parse_xml, to_element
-from mtosi_jms.xmlbind.parser import read_document
+from mtosi_jms.xmlbind import XmlObject, XmlWarning, decode, parse_xml, read_document, to_element
 
 _BODIES: Final = (clark(SOAP11, "Body"), clark(SOAP12, "Body"))
 _SENDER: Final = "mtosi-jms"

@@ -23,7 +23,7 @@ from mtosi_jms.notifications import Publisher
 from mtosi_jms.service import Service, SupplierBase
 from mtosi_jms.service.registry import services_of
 from mtosi_jms.transport import Connection
-from mtosi_jms.xmlbind.registry import registered_packages
+from mtosi_jms.xmlbind import registered_packages
 
 log = logging.getLogger(__name__)
 

@@ -20,9 +20,8 @@ from mtosi_jms.errors import (
 from mtosi_jms.exchange._dispatcher import Abandoned
 from mtosi_jms.exchange.messages import stamped
 from mtosi_jms.jms import RUN_ID, BindingProfile, Destination, JmsMessage, NamingContext, Properties
-from mtosi_jms.jms.binding import to_jms
+from mtosi_jms.jms.binding import HeaderTemplates, to_jms
 from mtosi_jms.jms.ids import random_id
-from mtosi_jms.jms.templates import HeaderTemplates
 from mtosi_jms.patterns import JmsEcho, ReplyRoute, RouteSource, reply_ids, reply_route
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
 from mtosi_jms.stubs.fmw.hdr import MessageTypeType
@@ -191,11 +190,10 @@ class ReplyWriter:
         route = self._route(is_error=reply.fault is not None)
         echo = self._jms_id(rules.echo)
         partial = header.batch_sequence_number is not None
-        message = None
-        if not partial and reply.fault is None:
-            message = rules.templates.message(header, reply.body, reply.version, names=rules.names, correlation_id=echo)
-        if message is None:
+        if partial or reply.fault is not None:
             message = to_jms(header, reply, rules.profile, names=rules.names, correlation_id=echo)
+        else:
+            message = rules.templates.to_jms(header, reply.body, reply.version, names=rules.names, correlation_id=echo)
         self._transmit(message, route, partial=partial)
 
     def _jms_id(self, echo: JmsEcho) -> str | None:

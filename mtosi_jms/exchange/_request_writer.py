@@ -15,9 +15,8 @@ from mtosi_jms.exchange._receiver import Receiver
 from mtosi_jms.exchange.messages import Target, moment, stamped, target_of
 from mtosi_jms.exchange.sending import TimedSender
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
-from mtosi_jms.jms.binding import to_jms
+from mtosi_jms.jms.binding import HeaderTemplates, to_jms
 from mtosi_jms.jms.ids import random_id
-from mtosi_jms.jms.templates import HeaderTemplates
 from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, Limits, SimpleExchange
 from mtosi_jms.service import Call, CallOptions, OperationInfo
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
@@ -249,21 +248,13 @@ class RequestWriter:
     def _message(
         self, header: Header, call: Call, options: CallOptions, *, own_id: str | None = None, one_way: bool = False
     ) -> JmsMessage:
-        message = None
-        reply_to = None if one_way else self._temporary
-        if not one_way:
-            message = self._templates.message(
-                header, call.request, names=self._names, reply_to=reply_to, correlation_id=own_id
-            )
-        if message is None:
-            message = to_jms(
-                header,
-                Envelope(header=header, body=call.request),
-                self._profile,
-                names=self._names,
-                reply_to=reply_to,
-                correlation_id=own_id,
-                one_way=one_way,
+        names = self._names
+        if one_way:
+            envelope = Envelope(header=header, body=call.request)
+            message = to_jms(header, envelope, self._profile, names=names, correlation_id=own_id, one_way=True)
+        else:
+            message = self._templates.to_jms(
+                header, call.request, names=names, reply_to=self._temporary, correlation_id=own_id
             )
         if not one_way and header_text(header, "correlationId") is None:
             raise HeaderError("correlationId", "required: replies could not be told apart (R3b)")

@@ -22,11 +22,8 @@ from lxml import etree
 
 from mtosi_jms.inventory._objects import is_object, tables_of_namespace
 from mtosi_jms.namespaces import split_clark
-from mtosi_jms.xmlbind.plan import OBJECT, Slot, plan_of
-from mtosi_jms.xmlbind.registry import XSI_TYPE, find_element, find_type
-from mtosi_jms.xmlbind.scopes import Scopes
-from mtosi_jms.xmlbind.table import ClassTable
-from mtosi_jms.xmlbind.values import DistinguishedNameMixin
+from mtosi_jms.xmlbind import XSI_TYPE, ClassTable, DistinguishedNameMixin, Scopes, find_element, find_type
+from mtosi_jms.xmlbind.columns import OBJECT, Slot, plan_of
 
 _ATTRS: Final = "Attrs"
 _NM: Final = "Nm"

@@ -14,9 +14,7 @@ from typing import Final
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.namespaces import COI, clark
-from mtosi_jms.xmlbind.registry import module_of, modules_of, registered_packages
-from mtosi_jms.xmlbind.table import ClassTable
-from mtosi_jms.xmlbind.values import XmlObject
+from mtosi_jms.xmlbind import ClassTable, XmlObject, module_of, modules_of, registered_packages
 
 OBJECT_TYPES: Final = ("ME", "EQ", "EH", "PTP", "CTP", "FTP", "TL", "OS", "MD", "TMD")
 MESSAGE: Final = "MESSAGE"

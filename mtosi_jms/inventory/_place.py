@@ -15,10 +15,8 @@ from typing import Any
 
 from mtosi_jms.inventory._layout import Above, Node, composed_name, node_of, parents_of
 from mtosi_jms.inventory._objects import is_object
-from mtosi_jms.xmlbind.placed import Placed
-from mtosi_jms.xmlbind.plan import plan_of
-from mtosi_jms.xmlbind.table import ClassTable
-from mtosi_jms.xmlbind.values import DistinguishedNameMixin, XmlObject
+from mtosi_jms.xmlbind import ClassTable, DistinguishedNameMixin, Placed, XmlObject
+from mtosi_jms.xmlbind.columns import plan_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,7 @@ from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.message import Long, PropertyValue
 from mtosi_jms.jms.profile import ATTRIBUTE_FORMS, EVENTS, FILTER_ATTRIBUTES, AttributeForm, BindingProfile
 from mtosi_jms.namespaces import split_clark
-from mtosi_jms.xmlbind import RawXml, XmlObject, escape_name_part, to_element
-from mtosi_jms.xmlbind.lexical import parse_date_time, parse_loose_date_time
+from mtosi_jms.xmlbind import RawXml, XmlObject, escape_name_part, parse_date_time, parse_loose_date_time, to_element
 
 _NAMES: Final = {element: kind.name for kind in EVENTS for element in kind.elements}
 _GENERIC: Final = tuple(kind.name for kind in EVENTS if not kind.elements)

@@ -11,8 +11,7 @@ from mtosi_jms.jms.events import logical_name
 from mtosi_jms.namespaces import NOTMSG, clark, split_clark
 from mtosi_jms.soap import Envelope
 from mtosi_jms.stubs.fmw.notmsg import Notify
-from mtosi_jms.xmlbind import RawXml, XmlObject, find_element
-from mtosi_jms.xmlbind.values import Extras, Kept
+from mtosi_jms.xmlbind import Extras, Kept, RawXml, XmlObject, find_element
 
 Event: TypeAlias = XmlObject | RawXml
 """An instance of the class of an event's element (`Alarm`), or the element itself where no class is known."""

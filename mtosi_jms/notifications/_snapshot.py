@@ -32,8 +32,7 @@ from lxml import etree
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.inventory import is_object, type_class
 from mtosi_jms.notifications._events import Event, name_of
-from mtosi_jms.xmlbind import RawXml, XmlObject, decode, to_element
-from mtosi_jms.xmlbind.values import Extras
+from mtosi_jms.xmlbind import Extras, RawXml, XmlObject, decode, to_element
 
 _NOTHING_KEPT: Final = frozenset(
     {"Heartbeat", "EventLossOccurred", "EventLossCleared", "FileTransferStatus", "BackupStatus"}

@@ -19,8 +19,15 @@ from mtosi_jms.errors import ConfigError, MtosiFault
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.masking import without_login
 from mtosi_jms.soap import Envelope, Header, correlation_id
-from mtosi_jms.xmlbind import DistinguishedNameMixin, RawXml, XmlObject, find_element, find_type, register_package
-from mtosi_jms.xmlbind.refs import resolve_class
+from mtosi_jms.xmlbind import (
+    DistinguishedNameMixin,
+    RawXml,
+    XmlObject,
+    find_element,
+    find_type,
+    register_package,
+    resolve_class,
+)
 
 __all__ = [
     "Address",

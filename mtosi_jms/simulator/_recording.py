@@ -23,8 +23,7 @@ from mtosi_jms.stubs.nra.alm import AlarmType
 from mtosi_jms.stubs.nrf.eh import EquipmentHolderType
 from mtosi_jms.stubs.nrf.eq import EquipmentType
 from mtosi_jms.stubs.nrf.me import ManagedElementType
-from mtosi_jms.xmlbind import decode, iter_decode, parse_xml
-from mtosi_jms.xmlbind.parser import read_document
+from mtosi_jms.xmlbind import decode, iter_decode, parse_xml, read_document
 
 _BODIES: Final = (clark(SOAP11, "Body"), clark(SOAP12, "Body"))
 _FILES: Final = ("*.xml", "*.xml.gz")

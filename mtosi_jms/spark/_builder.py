@@ -27,13 +27,8 @@ from mtosi_jms.spark._leaves import Given, Leaf, Odd
 from mtosi_jms.spark._raw import texts_of, xml_text
 from mtosi_jms.spark._rows import shown_names, struct_name
 from mtosi_jms.spark._textrows import Filler, TextHits
-from mtosi_jms.xmlbind.decoder import decode_root
-from mtosi_jms.xmlbind.fast import NOT_PLAIN
-from mtosi_jms.xmlbind.issues import ElementPaths, Issues, XmlWarning
-from mtosi_jms.xmlbind.plan import plan_of
-from mtosi_jms.xmlbind.scopes import Scopes
-from mtosi_jms.xmlbind.table import ClassTable
-from mtosi_jms.xmlbind.values import XmlObject
+from mtosi_jms.xmlbind import ClassTable, ElementPaths, Issues, Scopes, XmlObject, XmlWarning, decode_root
+from mtosi_jms.xmlbind.columns import NOT_PLAIN, plan_of
 
 _XSI: Final = f"{{{XSI}}}"
 _FEW: Final = 16

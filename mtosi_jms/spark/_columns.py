@@ -20,10 +20,8 @@ from lxml import etree
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.spark._leaves import NIL, NILS, SKIP, Column, Elements, Extensions, Leaf, Odd, Present, Xml
 from mtosi_jms.spark._values import list_type
-from mtosi_jms.xmlbind.plan import OBJECT, Slot, plan_of
-from mtosi_jms.xmlbind.simpletypes import SimpleType
-from mtosi_jms.xmlbind.table import ClassTable, Field
-from mtosi_jms.xmlbind.values import BLANKS, XmlObject
+from mtosi_jms.xmlbind import BLANKS, ClassTable, Field, SimpleType, XmlObject
+from mtosi_jms.xmlbind.columns import OBJECT, Slot, plan_of
 
 _OTHER: Final = 0
 _STRUCT: Final = 1

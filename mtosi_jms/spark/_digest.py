@@ -15,8 +15,7 @@ from lxml import etree
 from mtosi_jms.namespaces import XSI, clark
 from mtosi_jms.spark._envelope import soap_body
 from mtosi_jms.spark._landed import CHUNK, feed_target, opened, read_whole
-from mtosi_jms.xmlbind.parser import parse_xml
-from mtosi_jms.xmlbind.scopes import Scopes, attributes_of
+from mtosi_jms.xmlbind import Scopes, attributes_of, parse_xml
 
 _XSI_TYPE: Final = clark(XSI, "type")
 

@@ -23,7 +23,7 @@ from mtosi_jms.errors import EnvelopeError, MalformedXmlError, MtosiError, Spool
 from mtosi_jms.namespaces import SOAP11, SOAP12, clark
 from mtosi_jms.spark._envelope import EnvelopeFacts, envelope_facts, soap_namespace
 from mtosi_jms.spark._packed import SHELF, split_member
-from mtosi_jms.xmlbind.parser import HARDENED, parse_xml, refuse_doctype, syntax_error
+from mtosi_jms.xmlbind import HARDENED, parse_xml, refuse_doctype, syntax_error
 
 CHUNK: Final = 64 * 1024
 _HEAD: Final = 8 * 1024

@@ -13,9 +13,7 @@ from lxml import etree
 from mtosi_jms.namespaces import XSI, clark
 from mtosi_jms.spark._raw import Extension, extension_of, xml_text
 from mtosi_jms.spark._values import arrow_type, codes, from_text, storer
-from mtosi_jms.xmlbind.registry import find_element
-from mtosi_jms.xmlbind.simpletypes import SimpleType
-from mtosi_jms.xmlbind.values import BLANKS, Nil
+from mtosi_jms.xmlbind import BLANKS, Nil, SimpleType, find_element
 
 NIL: Final = clark(XSI, "nil")
 NILS: Final = ("true", "1")

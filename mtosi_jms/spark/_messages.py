@@ -27,7 +27,7 @@ from mtosi_jms.spark._reader import ObjectReader
 from mtosi_jms.spark._rows import message_values
 from mtosi_jms.spark._stream import stream_objects
 from mtosi_jms.spark.options import Mode, SourceOptions
-from mtosi_jms.xmlbind.parser import parse_xml
+from mtosi_jms.xmlbind import parse_xml
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 from lxml import etree
 
 from mtosi_jms.namespaces import split_clark
-from mtosi_jms.xmlbind import to_element
-from mtosi_jms.xmlbind.values import RawXml, XmlObject
+from mtosi_jms.xmlbind import RawXml, XmlObject, to_element
 
 
 class Extension(NamedTuple):

@@ -24,10 +24,8 @@ from mtosi_jms.spark._rows import message_values
 from mtosi_jms.spark._stream import stream_objects
 from mtosi_jms.spark._textrows import Finder
 from mtosi_jms.spark.options import Mode, SourceOptions
-from mtosi_jms.xmlbind.issues import ElementPaths
-from mtosi_jms.xmlbind.parser import DEFAULT_LIMITS, parse_xml
-from mtosi_jms.xmlbind.registry import find_element
-from mtosi_jms.xmlbind.scan import Recipes, cut_body, is_shell, matched, parsed_shell
+from mtosi_jms.xmlbind import DEFAULT_LIMITS, ElementPaths, find_element, parse_xml
+from mtosi_jms.xmlbind.columns import Recipes, cut_body, is_shell, matched, parsed_shell
 
 
 class ObjectReader:

@@ -32,8 +32,7 @@ from mtosi_jms.inventory import ALL, MESSAGE, class_for, label_of
 from mtosi_jms.spark._columns import Struct
 from mtosi_jms.spark._envelope import HEADER_COLUMNS, EnvelopeFacts
 from mtosi_jms.spark._values import list_type
-from mtosi_jms.xmlbind.table import ClassTable
-from mtosi_jms.xmlbind.values import XmlObject
+from mtosi_jms.xmlbind import ClassTable, XmlObject
 
 TEXT: Final = pa.string()
 TEXTS: Final = list_type(TEXT)

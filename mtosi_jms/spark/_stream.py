@@ -15,9 +15,7 @@ from lxml import etree
 
 from mtosi_jms.errors import MalformedXmlError
 from mtosi_jms.inventory import Above, Hit, Route, Routes, above_of, actual_table, global_elements, is_object, node_hit
-from mtosi_jms.xmlbind.parser import HARDENED, syntax_error
-from mtosi_jms.xmlbind.scopes import Scopes
-from mtosi_jms.xmlbind.table import ClassTable
+from mtosi_jms.xmlbind import HARDENED, ClassTable, Scopes, syntax_error
 
 
 @dataclass(slots=True, eq=False)

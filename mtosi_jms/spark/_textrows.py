@@ -13,10 +13,20 @@ from typing import Any, Final, NamedTuple, Protocol
 from mtosi_jms.inventory import Routes, is_object, node_of
 from mtosi_jms.spark._columns import Many, Struct
 from mtosi_jms.spark._leaves import Column, Leaf, Odd, Present
-from mtosi_jms.xmlbind.islands import Islands
-from mtosi_jms.xmlbind.pieces import unescaped
-from mtosi_jms.xmlbind.plan import OBJECT, STRING
-from mtosi_jms.xmlbind.scanplan import ISLAND, TEXT, Cell, Child, Layout, Shape, Steps, Unable
+from mtosi_jms.xmlbind.columns import (
+    ISLAND,
+    OBJECT,
+    STRING,
+    TEXT,
+    Cell,
+    Child,
+    Islands,
+    Layout,
+    Shape,
+    Steps,
+    Unable,
+    unescaped,
+)
 
 _MOST_KNOWN: Final = 4096
 _LONGEST_KNOWN: Final = 64

@@ -24,8 +24,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from mtosi_jms.xmlbind.simpletypes import EnumType, ListType, SimpleType
-from mtosi_jms.xmlbind.values import XmlEnum
+from mtosi_jms.xmlbind import EnumType, ListType, SimpleType, XmlEnum
 
 ITEM: Final = "element"
 """Name of the item field of lists, the one that Spark uses."""

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
-from mtosi_jms.xmlbind.lexical import parse_date_time, parse_loose_date_time
+from mtosi_jms.xmlbind import parse_date_time, parse_loose_date_time
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from lxml import etree
 
-from mtosi_jms.xmlbind.issues import ElementPaths
+from mtosi_jms.xmlbind import ElementPaths
 
 LARGE: Final = 5_000
 _CHUNK: Final = 1 << 16

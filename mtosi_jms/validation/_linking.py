@@ -18,7 +18,7 @@ from lxml import etree
 from mtosi_jms.namespaces import XML, XSD
 from mtosi_jms.validation._choice import Choice
 from mtosi_jms.validation._schemafile import SchemaFile, SchemaLink, SchemaNote
-from mtosi_jms.xmlbind.parser import make_parser
+from mtosi_jms.xmlbind import make_parser
 
 _DRIVER: Final = "urn:mtosi-jms:driver"
 _XML_KEY: Final = "mtosi-schema:/xml"

@@ -15,7 +15,7 @@ from lxml import etree
 from mtosi_jms.errors import SchemaError, XmlError
 from mtosi_jms.namespaces import XSD
 from mtosi_jms.validation._locate import resolve_location
-from mtosi_jms.xmlbind.parser import parse_xml
+from mtosi_jms.xmlbind import parse_xml
 
 _NAMES: Final = ("name", "ref", "type", "base", "itemType", "refer", "substitutionGroup")
 _LINKS: Final = {f"{{{XSD}}}{kind}": kind for kind in ("import", "include", "redefine")}

@@ -18,8 +18,7 @@ from mtosi_jms.validation._envelope import envelope_breaches, parts
 from mtosi_jms.validation._judge import LARGE, Finding, judge
 from mtosi_jms.validation._messages import is_undeclared, readable, undeclared
 from mtosi_jms.validation._schemaset import SchemaSet
-from mtosi_jms.xmlbind.issues import ElementPaths
-from mtosi_jms.xmlbind.parser import DEFAULT_LIMITS, Limits, parse_xml, read_document
+from mtosi_jms.xmlbind import DEFAULT_LIMITS, ElementPaths, Limits, parse_xml, read_document
 
 IssueKind = Literal["unreadable", "malformed", "forbidden", "envelope", "undeclared", "schema", "more"]
 

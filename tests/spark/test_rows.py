@@ -96,7 +96,7 @@ def test_arrow_schema_of_a_response_names_fields_as_the_class_does() -> None:
 
 def test_every_stub_class_has_a_schema() -> None:
     from mtosi_jms.inventory import tables_of_namespace
-    from mtosi_jms.xmlbind.registry import modules_of
+    from mtosi_jms.xmlbind import modules_of
 
     tables = [table for namespace in modules_of("mtosi_jms.stubs") for table in tables_of_namespace(namespace)]
     assert len(tables) > 150

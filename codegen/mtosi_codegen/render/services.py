@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from mtosi_codegen.model import ClassDef, Field, ObjectValue
+from mtosi_codegen.model import ClassDef, Field, ObjectValue, Operation, Service
 from mtosi_codegen.render.layout import (
     INDENT,
     WIDTH,
@@ -21,7 +21,6 @@ from mtosi_codegen.render.layout import (
 from mtosi_codegen.render.types import import_line
 from mtosi_codegen.render.values import Names, path_of
 from mtosi_codegen.text import camel
-from mtosi_codegen.wsdl.model import Operation, Service
 from mtosi_jms.errors import SchemaError
 
 _OWN_PARAMETERS: Final = frozenset({"self", "request", "options", "timeout", "batch_size"})

@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from lxml import etree
 
-from mtosi_jms.xmlbind.plan import KEEP, LEAF, OBJECT, STRING, Plan, Slot, plan_of
-from mtosi_jms.xmlbind.registry import XSI_NIL
-from mtosi_jms.xmlbind.simpletypes import SimpleType
-from mtosi_jms.xmlbind.table import ClassTable
-from mtosi_jms.xmlbind.values import BLANKS, NIL, Nil
-
-if TYPE_CHECKING:
-    from mtosi_jms.xmlbind.decoder import Reader
+from mtosi_jms.xmlbind._plan import KEEP, LEAF, OBJECT, STRING, Plan, Slot, plan_of
+from mtosi_jms.xmlbind._registry import XSI_NIL
+from mtosi_jms.xmlbind._simpletypes import SimpleType
+from mtosi_jms.xmlbind._table import ClassTable
+from mtosi_jms.xmlbind._values import BLANKS, NIL, Nil
 
 _STRING: Final = 0
 _OBJECT: Final = 1
@@ -36,6 +33,19 @@ _SIMPLE_CONTENT: Final = (_TEXT, _TEXT + _LIST)
 
 _MOST_KNOWN: Final = 512
 _LONGEST_KNOWN: Final = 64
+
+
+class Reader(Protocol):
+    """What the fast path needs of the reader of a document.
+
+    Attributes:
+        attributed: whether any element that is read may have attributes.
+    """
+
+    attributed: bool
+
+    def child(self, child: etree._Element, slot: Slot) -> Any:
+        """The value of a child that is an object or stays XML; None if it can only be kept as XML."""
 
 
 class Odd(Exception):
@@ -136,7 +146,8 @@ def fast_plan(table: ClassTable) -> FastPlan:
     """The fast plan of a table, made at first use."""
     if table.fast is None:
         table.fast = FastPlan(plan_of(table))
-    return table.fast
+    made: FastPlan = table.fast
+    return made
 
 
 # One loop on purpose: every call in it would be paid for each element of an inventory. All objects take their elements

@@ -1,21 +1,97 @@
-"""What the encoder runs on: the table of a class, compiled once into tags that are ready to be written."""
+"""What the encoder runs on: the names that a text needs, and the table of a class compiled into ready tags."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
+
+from lxml import etree
 
 from mtosi_jms.errors import EncodeError
-from mtosi_jms.xmlbind.plan import Plan, Wildcard, plan_of
-from mtosi_jms.xmlbind.registry import qualified
-from mtosi_jms.xmlbind.table import RAW, ClassTable, Field
-from mtosi_jms.xmlbind.values import Anchor, Extras, Kept, Leaf, RawXml, XmlObject
+from mtosi_jms.namespaces import XML, XMLNS, split_clark
+from mtosi_jms.xmlbind._canonical import declaration
+from mtosi_jms.xmlbind._plan import Plan, Wildcard, plan_of
+from mtosi_jms.xmlbind._registry import known_prefix, qualified
+from mtosi_jms.xmlbind._table import RAW, ClassTable, Field, XmlObject
+from mtosi_jms.xmlbind._values import Anchor, Extras, Kept, Leaf, RawXml
 
-if TYPE_CHECKING:
-    from mtosi_jms.xmlbind.encoder import Writer
+_MOST_TOLD: Final = 256
+_told: dict[tuple[frozenset[WritePlan], frozenset[str], frozenset[str]], str] = {}
+"""What was declared before, by the classes and the namespaces that needed it."""
+
+
+class Names:
+    """The namespaces that a text needs.
+
+    Attributes:
+        namespaces: those of single names.
+        plans: the plans of the classes that were written; the namespaces of all their names are needed.
+    """
+
+    def __init__(self) -> None:
+        self.namespaces: set[str] = set()
+        self.plans: set[WritePlan] = set()
+        self._prefixes: dict[str, str] = {}
+
+    def declarations(self, but: frozenset[str] = frozenset()) -> str:
+        """`xmlns:` attributes for the namespaces, in the order of their prefixes.
+
+        Args:
+            but: namespaces that the caller declares.
+        """
+        key = (frozenset(self.plans), frozenset(self.namespaces), but)
+        told = _told.get(key)
+        if told is None:
+            needed = self.namespaces.union(*(plan.namespaces for plan in self.plans)) - but - {XML, ""}
+            pairs = sorted((self._prefix(namespace), namespace) for namespace in needed)
+            told = "".join(declaration(prefix, namespace) for prefix, namespace in pairs)
+            if not self._prefixes:
+                if len(_told) >= _MOST_TOLD:
+                    _told.clear()
+                _told[key] = told
+        return told
+
+    def _prefix(self, namespace: str) -> str:
+        """The prefix of a namespace: that of the process, else one of this text's own.
+
+        Namespaces that no schema names come from peers; to remember them all would let peers fill the memory.
+        """
+        prefix = known_prefix(namespace) or self._prefixes.get(namespace)
+        if prefix is None:
+            prefix = self._prefixes[namespace] = f"_{len(self._prefixes) + 1}"
+        return prefix
+
+    def qualified(self, tag: str) -> str:
+        """A Clark name as it is written, its namespace noted.
+
+        Raises:
+            EncodeError: it is no name that a parser would take.
+        """
+        namespace, local = _checked(tag)
+        if not namespace:
+            return local
+        self.namespaces.add(namespace)
+        return f"{self._prefix(namespace)}:{local}"
+
+
+@lru_cache(1024)
+def _checked(tag: Any) -> tuple[str, str]:
+    """Namespace and local name of a Clark name."""
+    if not isinstance(tag, str):
+        raise EncodeError(f"a name is text, not {type(tag).__name__}")
+    try:
+        etree.Element(tag)
+    except ValueError:
+        raise EncodeError(f"{tag[:60]!r} is no name of XML, or its namespace is no URI") from None
+    namespace, local = split_clark(tag)
+    if namespace == XMLNS:
+        raise EncodeError("namespaces are declared by the encoder alone")
+    return namespace, local
+
 
 PLAIN: Final = 0
 SIMPLE: Final = 1
@@ -52,6 +128,23 @@ class Out(NamedTuple):
     field: Field
 
 
+class ObjectWriter(Protocol):
+    """What the functions of the fast path need of the encoder.
+
+    Attributes:
+        names: the namespaces that the text needs.
+    """
+
+    names: Names
+
+    def piece(self, out: Out, value: Any) -> str:
+        """The element of an object in the place of a field, as wire text.
+
+        Raises:
+            Odd: it cannot be written there.
+        """
+
+
 class WritePlan:
     """The compiled table of one class, for writing.
 
@@ -79,7 +172,7 @@ class WritePlan:
         spaces = {item.namespace for item in table.fields if item.kind in ("element", "attribute") and item.namespace}
         self.namespaces = frozenset(spaces)
         self.written = 0
-        self.code: Callable[[Writer, Any], str] | None = None
+        self.code: Callable[[ObjectWriter, Any], str] | None = None
 
 
 def _getter(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
@@ -108,7 +201,8 @@ def write_plan(table: ClassTable) -> WritePlan:
     """The compiled plan of a table, made at first use."""
     if table.writing is None:
         table.writing = WritePlan(table)
-    return table.writing
+    made: WritePlan = table.writing
+    return made
 
 
 def escape_text(text: str) -> str:

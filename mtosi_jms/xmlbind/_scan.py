@@ -18,13 +18,12 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 from lxml import etree
 
 from mtosi_jms.errors import ForbiddenXmlError, MalformedXmlError
-from mtosi_jms.xmlbind.fast import NOT_PLAIN
-from mtosi_jms.xmlbind.islands import Islands
-from mtosi_jms.xmlbind.parser import Limits, parse_xml
-from mtosi_jms.xmlbind.pieces import OCTETS, REFERENCES, real
-from mtosi_jms.xmlbind.scanner import Scanner
-from mtosi_jms.xmlbind.scanplan import Layout, ScanCompiler, Unable
-from mtosi_jms.xmlbind.table import ClassTable
+from mtosi_jms.xmlbind._fast import NOT_PLAIN
+from mtosi_jms.xmlbind._parser import Limits, parse_xml
+from mtosi_jms.xmlbind._pieces import OCTETS, REFERENCES, Islands, real
+from mtosi_jms.xmlbind._scanner import Scanner
+from mtosi_jms.xmlbind._scanplan import Layout, ScanCompiler, Unable
+from mtosi_jms.xmlbind._table import ClassTable
 
 T = TypeVar("T")
 V = TypeVar("V")

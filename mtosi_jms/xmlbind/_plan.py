@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from mtosi_jms.namespaces import clark
-from mtosi_jms.xmlbind.model import Group, is_group, names_of
-from mtosi_jms.xmlbind.table import RAW, ClassTable, Field
-from mtosi_jms.xmlbind.values import XmlObject
+from mtosi_jms.xmlbind._grammar import Group, is_group, names_of
+from mtosi_jms.xmlbind._table import RAW, ClassTable, Field, XmlObject
 
 STRING: Final = 0
 LEAF: Final = 1
@@ -192,4 +191,5 @@ def plan_of(table: ClassTable) -> Plan:
     """The compiled plan of a table, made at first use."""
     if table.plan is None:
         table.plan = Plan(table)
-    return table.plan
+    made: Plan = table.plan
+    return made

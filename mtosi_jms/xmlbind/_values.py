@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import total_ordering
 from math import isnan
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, Final
 
 from lxml import etree
 
-from mtosi_jms.errors import ConfigError, EncodeError, MalformedXmlError
+from mtosi_jms.errors import ConfigError, MalformedXmlError
 from mtosi_jms.masking import MASK, is_secret
-from mtosi_jms.namespaces import split_clark
 from mtosi_jms.xmlbind._canonical import canonical
-from mtosi_jms.xmlbind.parser import Limits, make_parser, parse_xml
-from mtosi_jms.xmlbind.scopes import Scopes
-
-if TYPE_CHECKING:
-    from mtosi_jms.xmlbind.table import ClassTable
+from mtosi_jms.xmlbind._parser import Limits, make_parser, parse_xml
+from mtosi_jms.xmlbind._scopes import Scopes
 
 BLANKS: Final = " \t\r\n"
 """What XML calls white space; Python knows more of it, which in XML is text."""
@@ -234,76 +229,3 @@ class Extras:
     def text(self) -> str:
         """All character data where the schema allows none."""
         return "".join([*self.texts.values(), *(kept.tail for kept in self.elements)])
-
-
-@dataclass(slots=True, kw_only=True)
-class XmlObject:
-    """Base of every generated class: a value with typed fields and, out of band, what the schema does not know.
-
-    Attributes:
-        extras: kept unknown content and original lexical forms; None where there is none.
-    """
-
-    __xml__: ClassVar[ClassTable]
-
-    extras: Extras | None = field(default=None, repr=False)
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        # Not super(): a slotted dataclass is made twice and the cell of __class__ still names the first one.
-        table = cls.__dict__.get("__xml__")
-        if table is not None:
-            table.cls = cls
-
-    def unknown_elements(self) -> list[RawXml]:
-        """The child elements that the schema does not know or whose content does not fit, in document order."""
-        return [kept.xml for kept in self.extras.elements] if self.extras else []
-
-
-class DistinguishedNameMixin:
-    """Text form of an MTOSI name: `MD=EMS1/ME=NE-7`, with `/`, `=` and `%` in a part written `%2F`, `%3D`, `%25`."""
-
-    __slots__ = ()
-
-    __xml__: ClassVar[ClassTable]
-    rdn: list[Any]
-
-    @classmethod
-    def parse(cls, text: str) -> Any:
-        """The name that a text form stands for.
-
-        Args:
-            text: `TYPE=value` parts joined by `/`.
-
-        Raises:
-            EncodeError: a part without type or `=`, or a `%` that starts no escape.
-        """
-        rdn_class = cls.__xml__.field("rdn").table().cls
-        parts = [part.partition("=") for part in text.split("/")]
-        if any(not kind or not equals for kind, equals, _ in parts):
-            raise EncodeError(f"{text!r} is no name of the form TYPE=value/TYPE=value")
-        return cls(rdn=[rdn_class(type=_unescape(kind), value=_unescape(value)) for kind, _, value in parts])  # type: ignore[call-arg]
-
-    def __str__(self) -> str:
-        return "/".join(f"{escape_name_part(part.type)}={escape_name_part(part.value)}" for part in self.rdn)
-
-
-_ESCAPES = {"%": "%25", "/": "%2F", "=": "%3D"}
-_UNESCAPES = {code.lower(): char for char, code in _ESCAPES.items()}
-
-
-def escape_name_part(text: str | None) -> str:
-    """One part of a name's text form, its `/`, `=` and `%` escaped."""
-    return "".join(_ESCAPES.get(char, char) for char in text or "")
-
-
-def _unescape(text: str) -> str:
-    pieces = re.split(r"(%.{0,2})", text, flags=re.DOTALL)
-    try:
-        return "".join(_UNESCAPES[piece.lower()] if piece.startswith("%") else piece for piece in pieces)
-    except KeyError as error:
-        raise EncodeError(f"{text!r}: {error.args[0]!r} is no escape of a name; there are %25, %2F and %3D") from None
-
-
-def local_name(tag: str) -> str:
-    """The local part of a Clark name."""
-    return split_clark(tag)[1]

@@ -1,7 +1,7 @@
 """Generated packages by namespace: from an element's or a type's QName to its class, importing only what is asked for.
 
-Packages make themselves known when they are imported. A package that was made known later comes first; the shipped
-profile comes last and is loaded at the first look-up, so a user's own package wins where both define a namespace.
+Packages register when they are imported. A package that was registered later comes first; the shipped profile comes
+last and is loaded at the first look-up, so a user's own package wins where both define a namespace.
 """
 
 from __future__ import annotations
@@ -11,14 +11,12 @@ import importlib.util
 import sys
 import threading
 from collections.abc import Mapping
+from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.namespaces import PREFIXES, XSI, clark, split_clark
-
-if TYPE_CHECKING:
-    from mtosi_jms.xmlbind.values import XmlObject
 
 # By name: this layer imports no stubs, and while they are generated for the first time there are none.
 _PROFILE: Final = "mtosi_jms.stubs"
@@ -55,29 +53,14 @@ def modules_of(root: str) -> Mapping[str, str]:
     return dict(_packages.get(root, {})) if root in registered_packages() else {}
 
 
-def find_element(tag: str, root: str | None = None) -> type[XmlObject] | None:
-    """The class of a global element, None if no registered package has it.
+def find_class(tag: Any, table: str, root: str | None) -> Any:
+    """The class of a Clark name, None if no registered package has it.
 
     Args:
-        tag: Clark name of the element.
+        tag: the name.
+        table: what a module lists it in, `__elements__` or `__types__`.
         root: a package to ask before all others.
     """
-    found: type[XmlObject] | None = _find(tag, "__elements__", root)
-    return found
-
-
-def find_type(tag: str, root: str | None = None) -> type[Any] | None:
-    """The class of a named type, None if no registered package has it.
-
-    Args:
-        tag: Clark name of the type.
-        root: a package to ask before all others.
-    """
-    found: type[Any] | None = _find(tag, "__types__", root)
-    return found
-
-
-def _find(tag: Any, table: str, root: str | None) -> Any:
     if not isinstance(tag, str):
         raise ConfigError(f"a Clark name is text, not {type(tag).__name__}")
     namespace, local = split_clark(tag)
@@ -139,3 +122,21 @@ def qualified(namespace: str, local: str) -> str:
 
 XSI_NIL = clark(XSI, "nil")
 XSI_TYPE = clark(XSI, "type")
+
+
+@cache
+def resolve_class(path: str, root: str) -> Any:
+    """The class that a path names.
+
+    Args:
+        path: `module:Class`, relative to the root package.
+        root: dotted name of the package that paths are relative to.
+
+    Raises:
+        ConfigError: there is no such class; the generated package is damaged or incomplete.
+    """
+    module_path, _, name = path.partition(":")
+    try:
+        return getattr(importlib.import_module(f"{root}.{module_path}"), name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"generated class {path!r} of package {root!r} cannot be loaded: {error}") from error

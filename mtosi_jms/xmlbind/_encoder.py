@@ -14,21 +14,20 @@ from typing import Any, Final
 
 from mtosi_jms.errors import EncodeError
 from mtosi_jms.namespaces import XSI, split_clark
-from mtosi_jms.xmlbind._wiretext import joined, pieces
-from mtosi_jms.xmlbind._writecode import inner_text
-from mtosi_jms.xmlbind.fast import Odd
-from mtosi_jms.xmlbind.names import Names
-from mtosi_jms.xmlbind.plan import substitutes
-from mtosi_jms.xmlbind.registry import XSI_NIL, XSI_TYPE
-from mtosi_jms.xmlbind.simpletypes import QNameType, SimpleType
-from mtosi_jms.xmlbind.table import ClassTable
-from mtosi_jms.xmlbind.values import Extras, Leaf, Nil, RawXml, XmlObject
-from mtosi_jms.xmlbind.writeplan import (
+from mtosi_jms.xmlbind._fast import Odd
+from mtosi_jms.xmlbind._plan import substitutes
+from mtosi_jms.xmlbind._registry import XSI_NIL, XSI_TYPE
+from mtosi_jms.xmlbind._simpletypes import QNameType, SimpleType
+from mtosi_jms.xmlbind._table import ClassTable, XmlObject
+from mtosi_jms.xmlbind._values import Extras, Leaf, Nil, RawXml
+from mtosi_jms.xmlbind._writecode import inner_text, joined, pieces
+from mtosi_jms.xmlbind._writeplan import (
     ANY,
     OBJECT,
     PLAIN,
     RAW_XML,
     Between,
+    Names,
     Out,
     WritePlan,
     check_list,

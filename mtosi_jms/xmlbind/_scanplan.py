@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from mtosi_jms.namespaces import split_clark
-from mtosi_jms.xmlbind.fast import is_plain
-from mtosi_jms.xmlbind.plan import LEAF, OBJECT, STRING, Plan, Slot, plan_of
-from mtosi_jms.xmlbind.table import ClassTable
+from mtosi_jms.xmlbind._fast import is_plain
+from mtosi_jms.xmlbind._plan import LEAF, OBJECT, STRING, Plan, Slot, plan_of
+from mtosi_jms.xmlbind._table import ClassTable
 
 BLANK: Final = "[ \t\n]*+"
 
