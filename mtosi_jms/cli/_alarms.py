@@ -11,7 +11,7 @@ from mtosi_jms.cli._arguments import processors, words
 from mtosi_jms.errors import ConfigError
 
 if TYPE_CHECKING:
-    from mtosi_jms.spark.jobs.alarms import AlarmResult
+    from mtosi_jms.spark.jobs import AlarmResult
 
 _SHOWN: Final = 20
 
@@ -40,10 +40,10 @@ def run(args: argparse.Namespace) -> int:
     """Make the table.
 
     Raises:
-        MtosiError: it could not, for the reasons that `mtosi_jms.spark.jobs.alarms.run_alarms` lists.
+        MtosiError: it could not, for the reasons that `mtosi_jms.spark.jobs.run_alarms` lists.
     """
     from mtosi_jms.inventory.objects import class_for, load_stubs
-    from mtosi_jms.spark.jobs.alarms import ALARM, AlarmOptions, run_alarms
+    from mtosi_jms.spark.jobs import ALARM, AlarmOptions, run_alarms
 
     try:
         load_stubs(words(args.stubs) if args.stubs else ())

@@ -43,7 +43,7 @@ from mtosi_jms.transport import Connection, login
 from mtosi_jms.xmlbind import RawXml
 
 if TYPE_CHECKING:
-    from mtosi_jms.spark.jobs.ingest import IngestResult
+    from mtosi_jms.spark.jobs import IngestResult
 
 NAMES: Final = {
     "jms/InventoryOS": "queue:{}.InventoryOS",
@@ -97,7 +97,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the demo; 0 if every element that was asked for is in the inventory."""
-    from mtosi_jms.spark.jobs.ingest import IngestOptions, ingest
+    from mtosi_jms.spark.jobs import IngestOptions, run_ingest
 
     out: Path = args.out
     _clear(out)
@@ -111,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
         notifications = _notifications(connection, network, out / "notifications")
         seconds["notifications"] = time.perf_counter() - started
     started = time.perf_counter()
-    result = ingest(IngestOptions(landing=out / "landing", out=out / "inventory", object_type="ME"))
+    result = run_ingest(IngestOptions(landing=out / "landing", out=out / "inventory", object_type="ME"))
     seconds["ingest"] = time.perf_counter() - started
     return _finish(args, exchange, notifications, result, seconds)
 
@@ -274,7 +274,7 @@ def _report(
         Fact("rows in Parquet", f"{summary['rows']:,}"),
         Fact("notifications", f"{summary['notifications']:,}"),
     ]
-    from mtosi_jms.spark.jobs.summary import report_of
+    from mtosi_jms.spark.jobs import report_of
 
     page = report_of(result, str(args.out / "landing"), dt.datetime.now(dt.UTC))
     return dataclasses.replace(

@@ -10,7 +10,7 @@ from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import processors, words
 
 if TYPE_CHECKING:
-    from mtosi_jms.spark.jobs.diff import DiffResult
+    from mtosi_jms.spark.jobs import DiffResult
 
 _SHOWN: Final = 20
 
@@ -39,9 +39,9 @@ def run(args: argparse.Namespace) -> int:
     """Compare; 0 whether or not something differs.
 
     Raises:
-        MtosiError: it could not, for the reasons that `mtosi_jms.spark.jobs.diff.run_diff` lists.
+        MtosiError: it could not, for the reasons that `mtosi_jms.spark.jobs.run_diff` lists.
     """
-    from mtosi_jms.spark.jobs.diff import DiffOptions, run_diff
+    from mtosi_jms.spark.jobs import DiffOptions, run_diff
 
     options = DiffOptions(
         old=args.old,
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
 def show(result: DiffResult) -> None:
     """Print what differs, as tables, and what to know about it."""
-    from mtosi_jms.spark.jobs.diff import KINDS
+    from mtosi_jms.spark.jobs import KINDS
 
     rows = [(name, *(f"{counts[key]:,}" for key in ("old", "new", *KINDS))) for name, counts in result.types.items()]
     console.table("objects", ("object type", "old", "new", *KINDS), rows)

@@ -12,8 +12,8 @@ from mtosi_jms.cli._arguments import processors
 from mtosi_jms.errors import ConfigError
 
 if TYPE_CHECKING:
-    from mtosi_jms.spark.jobs.ingest import IngestResult
-    from mtosi_jms.spark.sequences import ReplySequence
+    from mtosi_jms.spark import ReplySequence
+    from mtosi_jms.spark.jobs import IngestResult
 
 _STAGES: Final = 4
 _SHOWN: Final = 20
@@ -74,9 +74,9 @@ def run(args: argparse.Namespace) -> int:
     """Run the job; 0 whenever it came to its end.
 
     Raises:
-        MtosiError: it did not, for the reasons that `mtosi_jms.spark.jobs.ingest.ingest` lists.
+        MtosiError: it did not, for the reasons that `mtosi_jms.spark.jobs.run_ingest` lists.
     """
-    from mtosi_jms.spark.jobs.ingest import IngestOptions, ingest
+    from mtosi_jms.spark.jobs import IngestOptions, run_ingest
 
     try:
         _check_types(args)
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
         allow_empty=args.allow_empty,
     )
     with console.progress("ingesting", _STAGES) as advance:
-        result = ingest(options, progress=_after_first(advance))
+        result = run_ingest(options, progress=_after_first(advance))
     if args.json:
         console.print_json(result.summary())
     else:
@@ -111,7 +111,7 @@ def _check_types(args: argparse.Namespace) -> None:
         ConfigError: they have not.
     """
     from mtosi_jms.inventory.objects import ALL, MESSAGE, class_for, load_stubs
-    from mtosi_jms.spark.options import SourceOptions
+    from mtosi_jms.spark import SourceOptions
 
     options = SourceOptions.parse({"path": args.landing, "objectType": args.object, "stubs": args.stubs})
     load_stubs(options.stubs)

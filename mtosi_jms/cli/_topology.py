@@ -10,7 +10,7 @@ from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import processors
 
 if TYPE_CHECKING:
-    from mtosi_jms.spark.jobs.topology import TopologyResult
+    from mtosi_jms.spark.jobs import TopologyResult
 
 
 def add_parser(subparsers: Any) -> None:
@@ -34,18 +34,13 @@ def run(args: argparse.Namespace) -> int:
     """Make the tables.
 
     Raises:
-        MtosiError: it could not, for the reasons that `mtosi_jms.spark.jobs.topology.run_topology` lists.
+        MtosiError: it could not, for the reasons that `mtosi_jms.spark.jobs.run_topology` lists.
     """
-    from mtosi_jms.spark.jobs.topology import run_topology
+    from mtosi_jms.spark.jobs import TopologyOptions, run_topology
 
+    options = TopologyOptions(snapshot=args.snapshot, out=args.out, cores=args.cores, allow_empty=args.allow_empty)
     with console.progress("connecting", 3) as advance:
-        result = run_topology(
-            args.snapshot,
-            args.out,
-            cores=args.cores,
-            allow_empty=args.allow_empty,
-            progress=lambda stage: advance(1),
-        )
+        result = run_topology(options, progress=lambda stage: advance(1))
     if args.json:
         console.print_json(result.summary())
     else:

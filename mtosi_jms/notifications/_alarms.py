@@ -1,6 +1,6 @@
 """Which alarm an alarm event is about: the same object, layer and probable cause make the same alarm.
 
-The columns of `mtosi_jms.spark.jobs.alarms` go by the same identity.
+The columns of `mtosi_jms.spark.jobs` go by the same identity.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ from typing import IO
 
 from lxml import etree
 
-from mtosi_jms.errors import MalformedXmlError
 from mtosi_jms.inventory.layout import Above, Hit, Route, Routes, above_of, actual_table, node_hit
 from mtosi_jms.inventory.objects import global_elements, is_object
 from mtosi_jms.xmlbind.parser import HARDENED, syntax_error
@@ -66,8 +65,6 @@ def stream_objects(stream: IO[bytes], body_tag: str, routes: Routes, source: str
                 yield from walker.end(element)
     except etree.XMLSyntaxError as error:
         raise syntax_error(error, source) from None
-    except EOFError as error:
-        raise MalformedXmlError(f"damaged gzip: {error}", source=source) from None
 
 
 class _Walker:

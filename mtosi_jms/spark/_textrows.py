@@ -10,13 +10,18 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
+from mtosi_jms.errors import XmlError
 from mtosi_jms.inventory.layout import Routes, node_of
 from mtosi_jms.inventory.objects import is_object
-from mtosi_jms.spark._columns import Many, Struct
-from mtosi_jms.spark._leaves import Column, Leaf, Odd, Present
+from mtosi_jms.spark._envelope import EnvelopeFacts, envelope_facts, soap_body
+from mtosi_jms.spark._leaves import Builder, Leaf, Odd, Present
+from mtosi_jms.spark._structs import Many, Struct
 from mtosi_jms.xmlbind.islands import Islands
+from mtosi_jms.xmlbind.parser import DEFAULT_LIMITS
 from mtosi_jms.xmlbind.pieces import unescaped
 from mtosi_jms.xmlbind.plan import OBJECT, STRING
+from mtosi_jms.xmlbind.registry import find_element
+from mtosi_jms.xmlbind.scan import Recipes, cut_body, is_shell, matched, parsed_shell
 from mtosi_jms.xmlbind.scanplan import ISLAND, TEXT, Cell, Child, Layout, Shape, Steps, Unable
 
 _MOST_KNOWN: Final = 4096
@@ -39,6 +44,50 @@ class TextHits(NamedTuple):
     islands: Islands
     rows: list[tuple[str | None, ...]]
     lines: list[int]
+
+
+class TextMessage(NamedTuple):
+    """A message that was read from its text.
+
+    Attributes:
+        facts: what its envelope says.
+        hits: the objects in it, in document order.
+        line: the line that the content begins on, from 1.
+        escapes: whether texts may hold references.
+    """
+
+    facts: EnvelopeFacts
+    hits: list[TextHits]
+    line: int
+    escapes: bool
+
+
+class TextReader:
+    """Reads messages whose text matches the patterns of their class."""
+
+    def __init__(self, routes: Routes) -> None:
+        """Prepare to read the objects that the routes want."""
+        self._recipes = Recipes(lambda layout, islands: Finder(layout, islands, routes))
+
+    def read(self, data: bytes) -> TextMessage | None:
+        """The objects of a message; None where it has to be read from its tree."""
+        cut = cut_body(data, DEFAULT_LIMITS)
+        root = parsed_shell(cut, DEFAULT_LIMITS) if cut is not None else None
+        if cut is None or root is None:
+            return None
+        try:
+            facts = envelope_facts(root)
+        except XmlError:
+            return None
+        body = soap_body(root)
+        cls = find_element(facts.body_tag)
+        if cls is None or body is None or len(body) != 1 or not is_shell(body[0]):
+            return None
+        recipe = self._recipes.of(cls.__xml__, body[0].nsmap)
+        size = len(cut.content)
+        finder = recipe.get(cut.content, 0, size)
+        found = recipe.note(matched(finder.find, cut.content, 0, size)) if finder is not None else None
+        return None if found is None else TextMessage(facts, found, cut.line, "&" in cut.content)
 
 
 class _Pattern:
@@ -171,6 +220,24 @@ def _open_groups(cell: Cell) -> list[int]:
     return [cell.at + (not cell.required) + group for group in inside]
 
 
+class _Field(Protocol):
+    """Takes one field of many objects."""
+
+    def put(self, groups: Groups, first: int, count: int, escapes: bool) -> None:
+        """Put values at neighbouring rows.
+
+        Args:
+            groups: the values of each group of the objects' shape, None where it is absent.
+            first: the first row.
+            count: how many rows.
+            escapes: whether texts may hold references.
+
+        Raises:
+            Odd: something has to be said about a value; some builders hold some of the values by then.
+            NOT_PLAIN: the same, of references and open content.
+        """
+
+
 class Filler:
     """Puts the groups of many objects of one shape into the builders of their class.
 
@@ -190,28 +257,9 @@ class Filler:
         if unasked:
             self._fields.append(_Unasked(unasked, islands))
 
-    def fill(self, groups: Groups, first: int, count: int, escapes: bool) -> None:
-        """Put values at neighbouring rows.
-
-        Args:
-            groups: the values of each group, None where it is absent.
-            first: the first row.
-            count: how many rows.
-            escapes: whether texts may hold references.
-
-        Raises:
-            Odd: something has to be said about a value; some builders hold some of the values by then.
-            NOT_PLAIN: the same, of references and open content.
-        """
+    def put(self, groups: Groups, first: int, count: int, escapes: bool) -> None:
         for field in self._fields:
             field.put(groups, first, count, escapes)
-
-
-class _Field(Protocol):
-    """Takes one field of many objects."""
-
-    def put(self, groups: Groups, first: int, count: int, escapes: bool) -> None:
-        """As `Filler.fill`, with all groups of the objects."""
 
 
 def _field(cell: Cell, column: Any, islands: Islands) -> _Field:
@@ -288,10 +336,10 @@ class _Texts:
 class _Objects:
     """Objects, each in the row of the one around it."""
 
-    def __init__(self, cell: Cell, struct: Struct, inner: _Field | Filler, skip: int) -> None:
+    def __init__(self, cell: Cell, struct: Struct, inner: _Field, skip: int) -> None:
         self._at = None if cell.required else cell.at
         self._struct = struct
-        self._put = inner.fill if isinstance(inner, Filler) else inner.put
+        self._inner = inner
         self._skip = skip
 
     def put(self, groups: Groups, first: int, count: int, escapes: bool) -> None:
@@ -300,7 +348,7 @@ class _Objects:
             present.extend(range(first, first + count))
         else:
             present.extend([row for row, mark in enumerate(groups[self._at], start=first) if mark is not None])
-        self._put(groups[self._skip :], first, count, escapes)
+        self._inner.put(groups[self._skip :], first, count, escapes)
 
 
 class _Present:
@@ -324,7 +372,7 @@ class _Lists:
         self._at = cell.at
         self._column = column
         self._items = item.finditer
-        self._inner: _Field | Filler
+        self._inner: _Field
         if isinstance(column.inner, Leaf):
             self._inner = _Texts(0, column.inner, plain=cell.slot.kind == STRING)
         elif not isinstance(column.inner, Struct):
@@ -349,14 +397,13 @@ class _Lists:
         if isinstance(column.inner, Struct):
             column.inner.present.extend(range(before, column.items))
         inside = list(zip(*found, strict=True))
-        put = self._inner.fill if isinstance(self._inner, Filler) else self._inner.put
-        put(inside, before, len(found), escapes)
+        self._inner.put(inside, before, len(found), escapes)
 
 
 class _Trees:
     """Elements that no pattern describes, one by one."""
 
-    def __init__(self, cell: Cell, column: Column, islands: Islands) -> None:
+    def __init__(self, cell: Cell, column: Builder, islands: Islands) -> None:
         self._cell = cell
         self._column = column
         self._islands = islands

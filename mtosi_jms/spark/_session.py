@@ -7,6 +7,7 @@ it registers the source with its own: `spark.dataSource.register(InventorySource
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -21,13 +22,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mtosi_jms.errors import ConfigError, MissingExtraError
-from mtosi_jms.spark import check_version
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
 JAVA_MINIMUM: Final = 17
+SPARK_MINIMUM: Final = (4, 0)
+"""The first PySpark that has what is used here: a Python data source API whose readers give Arrow batches."""
 
 _LOGGING: Final = """\
 rootLogger.level = warn
@@ -69,7 +71,12 @@ def local_session(
     folder = Path(tempfile.mkdtemp(prefix="mtosi-spark-"))
     try:
         with quiet_pandas(), _java(name, cores, folder, settings or {}) as (conf, gateway):
-            spark = _session(conf, gateway)
+            from pyspark.sql import SparkSession
+
+            from mtosi_jms.spark._source import InventorySource
+
+            spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
+            spark.dataSource.register(InventorySource)
             try:
                 yield spark
             finally:
@@ -100,10 +107,9 @@ def _java(name: str, cores: int | None, folder: Path, settings: Mapping[str, str
     conf.setAll(list({**_settings(folder, log_file), **settings}.items()))
     conf.set("spark.sql.shuffle.partitions", str(cores or os.cpu_count() or 1))
     errors = folder / "stderr.log"
-    with errors.open("wb") as stream, _python_path():
+    with errors.open("wb") as stream, _environment(PYTHONPATH=_python_path(), LC_ALL=_utf8_locale()):
         try:
-            with _utf8_names():
-                gateway = launch_gateway(conf=conf, popen_kwargs={"stderr": stream})  # type: ignore[no-untyped-call]
+            gateway = launch_gateway(conf=conf, popen_kwargs={"stderr": stream})  # type: ignore[no-untyped-call]
         except PySparkRuntimeError as error:
             raise ConfigError(f"Java does not start: {_last_words(errors) or error}") from error
     try:
@@ -119,38 +125,36 @@ def _last_words(errors: Path) -> str:
     return next((line for line in reversed(lines) if line.strip() and not line[0].isspace()), "")
 
 
-@contextmanager
-def _python_path() -> Iterator[None]:
-    """Let what is started meanwhile import what this process can: a checkout, or a generated package beside it."""
+def _python_path() -> str:
+    """What lets another process import what this one can: a checkout, or a generated package beside it."""
     installed = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     own = [entry or str(Path.cwd()) for entry in sys.path if entry not in installed and Path(entry).is_dir()]
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(own))
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["PYTHONPATH"]
-        else:
-            os.environ["PYTHONPATH"] = before
+    return os.pathsep.join(dict.fromkeys(own))
+
+
+def _utf8_locale() -> str | None:
+    """A locale by which Java reads and writes file names in UTF-8, as Python does."""
+    spoken = next(filter(None, (os.environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))), "")
+    return os.environ.get("LC_ALL") if "utf" in spoken.lower() else "C.UTF-8"
 
 
 @contextmanager
-def _utf8_names() -> Iterator[None]:
-    """Let Java read and write file names in UTF-8, as Python does: it goes by the locale that it is started with."""
-    spoken = next(filter(None, (os.environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))), "")
-    if "utf" in spoken.lower():
-        yield
-        return
-    before = os.environ.get("LC_ALL")
-    os.environ["LC_ALL"] = "C.UTF-8"
+def _environment(**variables: str | None) -> Iterator[None]:
+    """Variables of the environment for what is started meanwhile; None takes one away."""
+    before = {name: os.environ.get(name) for name in variables}
+    _set_environment(variables)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ["LC_ALL"]
+        _set_environment(before)
+
+
+def _set_environment(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
         else:
-            os.environ["LC_ALL"] = before
+            os.environ[name] = value
 
 
 def _end(gateway: Any) -> None:
@@ -166,17 +170,6 @@ def _end(gateway: Any) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def _session(conf: SparkConf, gateway: Any) -> SparkSession:
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-
-    from mtosi_jms.spark._source import InventorySource
-
-    spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
-    spark.dataSource.register(InventorySource)
-    return spark
 
 
 def _settings(folder: Path, log_file: Path) -> dict[str, str]:
@@ -204,6 +197,40 @@ def use_this_interpreter() -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+def pyspark_version() -> str:
+    """The version of the PySpark that an import would give, without importing it; empty where it cannot be told.
+
+    It is read from PySpark's own file, since not every PySpark was installed as a distribution: a cluster's lies in its
+    `SPARK_HOME`, as a folder or as an archive.
+    """
+    spec = importlib.util.find_spec("pyspark")
+    read = getattr(spec.loader, "get_data", None) if spec is not None else None
+    if spec is None or spec.origin is None or read is None:
+        return ""
+    try:
+        text = read(str(Path(spec.origin).with_name("version.py"))).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    found = re.search(r"""^__version__[^=]*=\s*["']([^"']+)["']""", text, re.MULTILINE)
+    return found.group(1) if found else ""
+
+
+def check_version(version: str) -> None:
+    """See that a PySpark is new enough.
+
+    Args:
+        version: of PySpark; what does not begin with numbers is let through.
+
+    Raises:
+        ConfigError: it is too old.
+    """
+    found = re.match(r"(\d+)\.(\d+)", version)
+    if found and (int(found.group(1)), int(found.group(2))) < SPARK_MINIMUM:
+        least = ".".join(map(str, SPARK_MINIMUM))
+        needed = f"mtosi_jms.spark requires PySpark {least} or later"
+        raise ConfigError(f"PySpark {version} is too old: {needed}, pip install 'pyspark>={least}'")
 
 
 def check_pyspark() -> None:

@@ -41,7 +41,7 @@ from mtosi_jms.jms.selector.nodes import (
 )
 from mtosi_jms.jms.selector.numbers import calculation
 from mtosi_jms.jms.table2 import BY_PROPERTY, MAX_INTEGER
-from mtosi_jms.spark._envelope import HEADER_COLUMNS
+from mtosi_jms.spark._columns import HEADER_COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -51,7 +51,7 @@ Columns: TypeAlias = Mapping[str, str] | Callable[[str], str | None]
 PROPERTIES: Final = "properties"
 """The map or struct column in which names are looked up that have no column of their own."""
 
-KNOWN_COLUMNS: Final[Mapping[str, str]] = {
+PROPERTY_COLUMNS: Final[Mapping[str, str]] = {
     **{f"MTOSI_{field}": column for field, column in HEADER_COLUMNS.items()},
     "MTOSI_batchSequenceNumber": "batch_number",
     "MTOSI_batchSequenceEndOfReply": "end_of_reply",
@@ -178,7 +178,7 @@ class _Names:
         told = given(name) if callable(given) else given.get(name) if given is not None else None
         if told is not None:
             return [told] if told in self._schema.names else told.split(".")
-        for own in (name, KNOWN_COLUMNS.get(name)):
+        for own in (name, PROPERTY_COLUMNS.get(name)):
             if own in self._schema.names:
                 return [str(own)]
         if PROPERTIES in self._schema.names:
