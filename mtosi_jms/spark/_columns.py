@@ -12,14 +12,15 @@ of other types. The long form has `object_type`, and `LONG` in place of the fiel
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.inventory.layout import Relations, parents_of
+from mtosi_jms.inventory.layout import parents_of
 from mtosi_jms.inventory.objects import ALL, MESSAGE, class_for, label_of, load_stubs
 from mtosi_jms.spark._leaves import list_type
 from mtosi_jms.spark._options import SourceOptions, hint
@@ -45,13 +46,8 @@ class Column(NamedTuple):
 class Message:
     """A message that rows are made from.
 
-    Attributes:
-        facts: what its envelope says.
-        file: where it was landed, None for a message that is in no file.
-        size: its bytes, as landed.
-        objects: counts its objects by type.
-        digest: tells what its body says (`body_digest`).
-        data: the envelope as it came, None where it is too large to hold.
+    `file` is None for a message that is in no file, `data` for one that is too large to hold. `objects` counts its objects
+    by type, and `digest` tells what its body says.
     """
 
     facts: EnvelopeFacts
@@ -62,56 +58,30 @@ class Message:
     data: bytes | None = None
 
 
-@dataclass(slots=True)
 class Objects:
     """The objects of a batch of rows: one list for each fact about them.
 
     Attributes:
-        types: object types.
-        names: full names as text.
+        types, names: object types, and full names as text.
         parents: full names of the objects around each, outermost first; None where the name tells them.
-        lines: lines where they begin.
-        positions: their numbers in the message, from 1.
-        relations: what the nested layout says besides; None for flat objects.
-        unknown, warnings: what has no column, and departures from the schema.
-        texts, xml: of the long form.
+        lines, positions: where they begin, and their numbers in the message, from 1.
+        rare: by column, the values of the few rows that have one.
     """
 
-    types: list[str | None] = field(default_factory=list)
-    names: list[str | None] = field(default_factory=list)
-    parents: list[list[str] | None] = field(default_factory=list)
-    lines: list[int | None] = field(default_factory=list)
-    positions: list[int | None] = field(default_factory=list)
-    relations: list[Relations | None] = field(default_factory=list)
-    unknown: list[Sequence[Mapping[str, Any]]] = field(default_factory=list)
-    warnings: list[Sequence[Mapping[str, Any]]] = field(default_factory=list)
-    texts: list[list[tuple[str, str]] | None] = field(default_factory=list)
-    xml: list[str | None] = field(default_factory=list)
+    __slots__ = ("lines", "names", "parents", "positions", "rare", "types")
 
-    def extend(
-        self,
-        types: Sequence[str | None],
-        names: Sequence[str | None],
-        lines: Sequence[int | None],
-        positions: Sequence[int | None],
-    ) -> None:
-        """Add flat objects of which there is no more to say."""
-        nothing = [None] * len(types)
-        self.types.extend(types)
-        self.names.extend(names)
-        self.parents.extend(nothing)
-        self.lines.extend(lines)
-        self.positions.extend(positions)
-        self.relations.extend(nothing)
-        self.unknown.extend([()] * len(types))
-        self.warnings.extend([()] * len(types))
-        self.texts.extend(nothing)
-        self.xml.extend(nothing)
+    def __init__(self) -> None:
+        self.types: list[str | None] = []
+        self.names: list[str | None] = []
+        self.parents: list[list[str] | None] = []
+        self.lines: list[int | None] = []
+        self.positions: list[int | None] = []
+        self.rare: defaultdict[str, dict[int, Any]] = defaultdict(dict)
 
     def truncate(self, count: int) -> None:
-        """Forget all objects but the first so many."""
-        for fact in fields(self):
-            del getattr(self, fact.name)[count:]
+        """Forget all objects but the first so many; no value of theirs is rare."""
+        for facts in (self.types, self.names, self.parents, self.lines, self.positions):
+            del facts[count:]
 
 
 def _parents(objects: Objects) -> list[list[str]]:
@@ -119,8 +89,12 @@ def _parents(objects: Objects) -> list[list[str]]:
     return [parents_of(name) if parents is None else parents for name, parents in pairs]
 
 
-def _related(objects: Objects) -> list[list[tuple[str, list[str]]] | None]:
-    return [list(said.related.items()) if said else None for said in objects.relations]
+def _rare(name: str, type_: pa.DataType, blank: Any = None) -> Column:
+    def values(objects: Objects) -> list[Any]:
+        held = objects.rare[name]
+        return [held.get(row, blank) for row in range(len(objects.types))]
+
+    return Column(name, type_, values)
 
 
 _TEXT: Final = pa.string()
@@ -171,21 +145,15 @@ NAMES: Final = (
     Column("name_text", _TEXT, lambda objects: objects.names),
     Column("parent_names", _TEXTS, _parents),
 )
-LONG: Final = (
-    Column("attributes", _TEXT_MAP, lambda objects: objects.texts),
-    Column("xml", _TEXT, lambda objects: objects.xml),
-)
+LONG: Final = (_rare("attributes", _TEXT_MAP), _rare("xml", _TEXT))
 RELATIONS: Final = (
     # Of the nested layout: names of other objects by the name of their list (`supported_ptp_ref_list`).
-    Column("related", pa.map_(_TEXT, _TEXTS), _related),
-    Column("quality", _QUALITY, lambda objects: [said.quality if said else None for said in objects.relations]),
+    _rare("related", pa.map_(_TEXT, _TEXTS)),
+    _rare("quality", _QUALITY),
 )
-WARNINGS: Final = Column("warnings", _WARNINGS, lambda objects: objects.warnings)
-NOTES: Final = (
-    # What the schema does not know or what does not fit: where it stood, and the XML or text.
-    Column("unknown", _UNKNOWN, lambda objects: objects.unknown),
-    WARNINGS,
-)
+WARNINGS: Final = _rare("warnings", _WARNINGS, ())
+# What the schema does not know or what does not fit: where it stood, and the XML or text.
+NOTES: Final = (_rare("unknown", _UNKNOWN, ()), WARNINGS)
 PLACE: Final = (
     Column("source_line", _LONG, lambda objects: objects.lines),
     Column("source_position", _LONG, lambda objects: objects.positions),

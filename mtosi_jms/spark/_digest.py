@@ -60,37 +60,26 @@ def tree_digest(root: etree._Element) -> str:
 
 
 def _digest(events: Iterable[tuple[str, etree._Element]], *, forget: bool) -> str:
-    """The digest of the tokens below the SOAP body.
+    """The digest of the tokens below the SOAP body, from the starts and ends of all elements of an envelope.
 
     Args:
-        events: starts and ends of all elements of an envelope.
         forget: whether to take elements out of the tree as soon as they are done.
     """
-    hashing, scopes = _Tokens(), Scopes()
-    body, inside, depth = "", False, 0
+    tokens = _Tokens()
+    body = ""
+    path: list[etree._Element] = []
     for event, element in events:
-        depth += 1 if event == "start" else 0
-        if depth == 1:
+        if event == "start":
+            path.append(element)
             body = body or clark(soap_namespace(element), "Body")
-        elif depth == 2:
-            inside = element.tag == body
-        elif inside and event == "start":
-            before = element.getprevious()
-            if depth > 3:
-                hashing.between(element.getparent().text if before is None else before.tail)
-            if forget and before is not None:
-                element.getparent().remove(before)
-            hashing.start(element, scopes)
-        elif inside:
-            if len(element):
-                hashing.between(element[-1].tail)
-            elif element.text:
-                hashing.add("#" + element.text)
-            hashing.add(">")
-            if forget:
-                element.clear(keep_tail=True)
-        depth -= 1 if event == "end" else 0
-    return hashing.digest()
+        if len(path) > 2 and path[1].tag == body:
+            if event == "start":
+                tokens.start(element, in_body=len(path) == 3, forget=forget)
+            else:
+                tokens.end(element, forget=forget)
+        if event == "end":
+            path.pop()
+    return tokens.digest()
 
 
 class _Tokens:
@@ -99,23 +88,38 @@ class _Tokens:
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
         self._tokens: list[str] = []
+        self._scopes = Scopes()
 
-    def start(self, element: etree._Element, scopes: Scopes) -> None:
-        """Add the name and the attributes of an element, the prefix of xsi:type resolved."""
-        self.add("<" + str(element.tag))
+    def start(self, element: etree._Element, *, in_body: bool, forget: bool) -> None:
+        """Add the text before an element, unless the body is around it, its name and its attributes."""
+        before, parent = element.getprevious(), element.getparent()
+        if not in_body and parent is not None:
+            self._between(parent.text if before is None else before.tail)
+        if forget and before is not None and parent is not None:
+            parent.remove(before)
+        self._add("<" + str(element.tag))
         for name, value in sorted(attributes_of(element)) if element.keys() else ():
             if name == _XSI_TYPE:
                 prefix, _, local = value.strip().rpartition(":")
-                value = clark(scopes.of(element).find(prefix) or "", local)
-            self.add(f"@{name}={value}")
+                value = clark(self._scopes.of(element).find(prefix) or "", local)
+            self._add(f"@{name}={value}")
 
-    def between(self, text: str | None) -> None:
+    def end(self, element: etree._Element, *, forget: bool) -> None:
+        """Add the last text in an element, and its end."""
+        if len(element):
+            self._between(element[-1].tail)
+        elif element.text:
+            self._add("#" + element.text)
+        self._add(">")
+        if forget:
+            element.clear(keep_tail=True)
+
+    def _between(self, text: str | None) -> None:
         """Add text between elements, unless it is white space."""
         if text and not text.isspace():
-            self.add("#" + text)
+            self._add("#" + text)
 
-    def add(self, token: str) -> None:
-        """Add a token."""
+    def _add(self, token: str) -> None:
         self._tokens.append(token)
         if len(self._tokens) > _MANY:
             self._flush()

@@ -90,10 +90,6 @@ def soap_body(root: etree._Element) -> etree._Element | None:
 def envelope_facts(root: etree._Element, source: str | None = None) -> EnvelopeFacts:
     """The facts of an envelope, of which the body may still be growing behind its first element.
 
-    Args:
-        root: the envelope.
-        source: its file, for errors.
-
     Raises:
         EnvelopeError: no SOAP, no body, no MTOSI header, or neither header nor body says what kind of message it is.
     """
@@ -181,7 +177,7 @@ def scan_head(path: str) -> EnvelopeFacts:
 
 
 def _head(stream: IO[bytes], path: str) -> tuple[etree._Element, bool]:
-    """The root of an envelope of which the first element of the body has begun, or ended if it is a fault.
+    """The root of an envelope, as soon as the first element of the body has begun, or ended if it is a fault.
 
     Returns:
         The root, and whether all of the stream was read.
@@ -246,7 +242,7 @@ class _Nothing:
 
 
 def verify(path: str, whole_file_bytes: int) -> None:
-    """Parse a file to its end for no other reason than to know that it can be parsed.
+    """Parse a file to its end, to know that it can be parsed.
 
     Raises:
         XmlError: it cannot; with the line.
@@ -270,13 +266,7 @@ def verify(path: str, whole_file_bytes: int) -> None:
 
 
 def reject_of(error: XmlError | SpoolError, path: str, data: bytes | None = None) -> Reject:
-    """A typed error as a reject.
-
-    Args:
-        error: what is wrong.
-        path: the file; empty for a message that is in no file.
-        data: the message that is in no file.
-    """
+    """A typed error as a reject of a file, or of a message, `data`, that is in no file."""
     if isinstance(error, SpoolError):
         return unreadable(error, path)
     text = error.message

@@ -37,12 +37,9 @@ _NOT_ALLOWED: Final = "names a file that is not read: the option bulkFiles does 
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A file, or a folder, from which no message could be read.
+    """A file, or a folder, from which no message could be read; `line` is that of the fault, from 1.
 
-    Attributes:
-        file: its path; empty for a message that is in no file.
-        line: line of the fault, from 1, None where there is none.
-        reason: what is wrong with it.
+    `file` is empty for a message that is in no file.
     """
 
     file: str
@@ -61,22 +58,14 @@ def unreadable(error: SpoolError, file: str) -> Reject:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What lies in a landing.
-
-    Attributes:
-        files: absolute paths, sorted, each once, with sizes in bytes.
-        rejects: folders and files that cannot be looked into.
-    """
+    """What lies in a landing: absolute paths, sorted, each once, with sizes in bytes; and what cannot be read."""
 
     files: tuple[tuple[str, int], ...]
     rejects: tuple[Reject, ...]
 
 
 def find_files(paths: Iterable[str]) -> Found:
-    """The files of a landing.
-
-    Args:
-        paths: folders, files, globs, or `file:` URLs of them.
+    """The files of a landing, given as folders, files, globs, or `file:` URLs of them.
 
     Raises:
         SpoolError: a path or glob that leads to nothing, or that cannot be read.
@@ -93,15 +82,12 @@ def find_files(paths: Iterable[str]) -> Found:
 def follow(
     replies: Iterable[tuple[str, str]], folders: Sequence[str], rejects: list[Reject]
 ) -> tuple[dict[str, int], list[Reject]]:
-    """The documents in the files that replies of BulkResponse name.
+    """The documents in the files that replies of BulkResponse name, with sizes, and the replies that are not followed.
 
     Args:
         replies: path of each reply, and its fileLocationURI.
-        folders: below which files may be read.
+        folders: below which files may be read; where there is none, nothing is followed.
         rejects: takes replies whose file cannot be read, and files that cannot.
-
-    Returns:
-        Paths of documents with their sizes in bytes, and the replies that are not followed since no folder is allowed.
     """
     if not folders:
         return {}, [Reject(path, None, _NOT_ALLOWED) for path, _ in replies]
@@ -201,10 +187,7 @@ def split_member(path: str) -> tuple[str, str]:
 
 @contextmanager
 def opened(path: str) -> Iterator[IO[bytes]]:
-    """A landed file for reading, decompressed where it is gzip, whatever its name.
-
-    Args:
-        path: the file, or `ARCHIVE!/MEMBER`.
+    """A landed file for reading, `FILE` or `ARCHIVE!/MEMBER`, decompressed where it is gzip, whatever its name.
 
     Raises:
         SpoolError: it cannot be read.
@@ -236,11 +219,7 @@ def _unzipped(raw: IO[bytes], path: str) -> IO[bytes]:
 
 
 def read_whole(path: str, limit: int) -> bytes | None:
-    """All bytes of a file, decompressed; None if they are more than `limit`.
-
-    Raises:
-        SpoolError, MalformedXmlError: as `opened`.
-    """
+    """All bytes of a file, as `opened` gives them; None if they are more than `limit`."""
     with opened(path) as stream:
         data = stream.read(limit + 1)
     return None if len(data) > limit else data

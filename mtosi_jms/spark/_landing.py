@@ -114,10 +114,7 @@ def _sequence(item: dict[str, Any]) -> ReplySequence:
 
 
 def plan_landing(options: SourceOptions) -> Plan:
-    """Look at a landing.
-
-    Args:
-        options: what is asked for; with `correlationId` the plan knows of nothing else but rejects.
+    """Look at a landing; with the option `correlationId` the plan knows of nothing else but rejects.
 
     Raises:
         SpoolError: the landing does not exist or cannot be read.
@@ -153,12 +150,7 @@ def _look(options: SourceOptions) -> Plan:
 def _scan(
     files: Iterable[tuple[str, int]], options: SourceOptions, rejects: list[Reject]
 ) -> tuple[list[PlannedFile], list[tuple[str, str]]]:
-    """Look at the head and the end of files.
-
-    Args:
-        files: paths and sizes in bytes.
-        options: what is asked for.
-        rejects: takes what is no message.
+    """Look at the head and the end of files, given with their sizes; `rejects` takes what is no message.
 
     Returns:
         The messages, and the path and the fileLocationURI of each reply of BulkResponse among them.
@@ -254,10 +246,8 @@ def readable(plan: Plan, options: SourceOptions) -> list[PlannedFile]:
 def partition(files: Sequence[PlannedFile], most: int | None) -> list[tuple[PlannedFile, ...]]:
     """Files dealt out to partitions of about equal size, the same way every time.
 
-    Args:
-        files: what to read.
-        most: most partitions; None for twice the processors of this machine, and more only where a partition would
-            exceed 512 MB. A partition holds no less than 1 MB while there are others.
+    There are at most `most`: by default twice the processors of this machine, and more only where a partition would
+    exceed 512 MB. A partition holds no less than 1 MB while there are others.
     """
     total = sum(file.size for file in files)
     wanted = most or max(min(2 * (os.cpu_count() or 1), math.ceil(total / _SMALL)), math.ceil(total / _LARGE))

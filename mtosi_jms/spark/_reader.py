@@ -34,12 +34,7 @@ _BATCH_BYTES: Final = 16 * 1024 * 1024
 
 
 def reader_for(options: SourceOptions, schema: pa.Schema) -> Reader:
-    """The reader of the asked object types, the stubs being loaded.
-
-    Args:
-        options: what to read and how.
-        schema: the columns to give, some or all of `row_schema`, and that of corrupt records.
-    """
+    """The reader of the asked object types, for some or all of the columns of `full_schema`, the stubs being loaded."""
     if options.object_types == (MESSAGE,):
         return MessageReader(options, schema)
     return ObjectReader(options, schema)
@@ -133,13 +128,7 @@ class ObjectReader(Reader):
     """
 
     def __init__(self, options: SourceOptions, schema: pa.Schema, *, use_text: bool = True) -> None:
-        """Prepare to read, the stubs being loaded.
-
-        Args:
-            options: what to read and how.
-            schema: the columns to give, some or all of `row_schema`, and that of corrupt records.
-            use_text: whether messages are read from their text where they can be; from their trees otherwise.
-        """
+        """Prepare to read, the stubs being loaded; without `use_text` all messages are read from their trees."""
         super().__init__(options)
         self.from_text = 0
         self._routes = Routes(wanted(options.object_types))
@@ -197,12 +186,7 @@ class MessageReader(Reader):
     """Reads messages, one row each; digests, counts and bodies are made only if they are among the columns."""
 
     def __init__(self, options: SourceOptions, schema: pa.Schema) -> None:
-        """Prepare to read.
-
-        Args:
-            options: what to read and how.
-            schema: the columns to give.
-        """
+        """Prepare to read messages into the columns of a schema."""
         super().__init__(options)
         self._schema = schema
         self._columns = [column for column in MESSAGES if column.name in schema.names]

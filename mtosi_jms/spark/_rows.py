@@ -56,13 +56,7 @@ class RowBuilder:
     """
 
     def __init__(self, schema: pa.Schema, object_types: tuple[str, ...], corrupt: str | None = None) -> None:
-        """Prepare for the columns of a schema.
-
-        Args:
-            schema: columns to give, some or all of `row_schema`, and `corrupt`.
-            object_types: what the rows are of.
-            corrupt: name of the column of rejects.
-        """
+        """Prepare for the columns of a schema, some or all of those of the object types, and that of rejects."""
         self.rows = 0
         self.paths: ElementPaths | None = None
         self._schema = schema
@@ -89,11 +83,7 @@ class RowBuilder:
         self._position = 0
 
     def begin(self, values: Mapping[str, Any]) -> None:
-        """Start the rows of another message.
-
-        Args:
-            values: columns that are the same in all its rows (`OF_MESSAGE`).
-        """
+        """Start the rows of another message; `values` are those of the columns that are the same in all of them."""
         self._end_run()
         self.paths = None
         self._scopes = Scopes()
@@ -106,29 +96,23 @@ class RowBuilder:
         self._run_start = self.rows
 
     def add(self, hit: Hit, position: int | None = None) -> None:
-        """Add one object.
-
-        Args:
-            hit: the object.
-            position: its number in the message; by default the next one.
-        """
+        """Add one object; `position` is its number in the message, by default the next one."""
         row = self.rows
         self.rows += 1
         self._position += 1
         objects = self._objects
-        objects.extend((label_of(hit.table),), (None,), (hit.start.sourceline,), (position or self._position,))
-        objects.names[row] = self._content(hit, row)
-        objects.parents[row] = hit.parents
+        objects.types.append(label_of(hit.table))
+        objects.names.append(self._content(hit, row))
+        objects.parents.append(hit.parents)
+        objects.lines.append(hit.start.sourceline)
+        objects.positions.append(position or self._position)
         if hit.layout is not None and self._has_relations:
-            objects.relations[row] = relations_of(hit)
+            relations = relations_of(hit)
+            objects.rare["related"][row] = list(relations.related.items())
+            objects.rare["quality"][row] = relations.quality
 
     def add_text(self, found: Sequence[TextHits], line: int, escapes: bool) -> bool:
-        """Add all objects of one message from its text, or none of them.
-
-        Args:
-            found: the objects, in document order.
-            line: the line that their text begins on.
-            escapes: whether it holds references.
+        """Add all objects of one message from its text, whose first line has the number `line`, or none of them.
 
         Returns:
             Whether they were added; if not, the message has to be read from its tree.
@@ -157,10 +141,12 @@ class RowBuilder:
         self.rows += count
         struct.present.extend(range(row, row + count))
         filler.put(list(zip(*hits.rows, strict=True)), row, count, escapes)
-        names = _names_at(struct, row, count) if self._has_names else [None] * count
-        lines = [line + number for number in hits.lines]
-        positions = range(self._position + 1, self._position + count + 1)
-        self._objects.extend([label_of(table)] * count, names, lines, positions)
+        objects = self._objects
+        objects.types.extend([label_of(table)] * count)
+        objects.names.extend(_names_at(struct, row, count) if self._has_names else [None] * count)
+        objects.parents.extend([None] * count)
+        objects.lines.extend([line + number for number in hits.lines])
+        objects.positions.extend(range(self._position + 1, self._position + count + 1))
         self._position += count
 
     def _content(self, hit: Hit, row: int) -> str | None:
@@ -171,8 +157,8 @@ class RowBuilder:
         name = ""
         struct = self._struct_of(hit.table)
         if self._long:
-            self._objects.texts[row] = texts_of(element, _NAME)
-            self._objects.xml[row] = xml_text(element)
+            self._objects.rare["attributes"][row] = texts_of(element, _NAME)
+            self._objects.rare["xml"][row] = xml_text(element)
         elif struct is not None:
             try:
                 if len(hit.table.fields) != len(struct.table.fields):
@@ -197,15 +183,18 @@ class RowBuilder:
         notes: list[str] = []
         struct.put(decoded, row, element, notes)
         issues.found.extend(XmlWarning("column", note, line=element.sourceline) for note in notes)
-        self._objects.warnings[row] = [_warning(found) for found in issues.found]
-        self._objects.unknown[row] = [*_unknown(decoded, ""), *_beyond(element, table, struct.table)]
+        self._objects.rare["warnings"][row] = [_warning(found) for found in issues.found]
+        self._objects.rare["unknown"][row] = [*_unknown(decoded, ""), *_beyond(element, table, struct.table)]
 
     def reject(self, reject: Reject) -> None:
         """Add the row of a rejected file, if there is a column for it."""
         if self._corrupt is None:
             return
         self.begin({SOURCE_FILE.name: reject.file or None, self._corrupt: str(reject)})
-        self._objects.extend((None,), (None,), (reject.line,), (None,))
+        objects = self._objects
+        for facts in (objects.types, objects.names, objects.parents, objects.positions):
+            facts.append(None)
+        objects.lines.append(reject.line)
         self.rows += 1
 
     def flush(self) -> pa.RecordBatch:

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mtosi_jms.errors import ConfigError, MissingExtraError
+from mtosi_jms.errors import ConfigError
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
@@ -62,15 +62,17 @@ def local_session(
         MissingExtraError: PySpark is not installed.
         ConfigError: no Java that runs Spark, it does not start, PySpark too old, or Spark is active in this process.
     """
-    check_pyspark()
-    check_java()
+    import pyspark
     from pyspark import SparkContext
 
+    check_version(pyspark.__version__)
+    check_java()
     if SparkContext._active_spark_context is not None:
         raise ConfigError("Spark is active in this process: hand its session over instead of asking for another")
     folder = Path(tempfile.mkdtemp(prefix="mtosi-spark-"))
     try:
-        with quiet_pandas(), _java(name, cores, folder, settings or {}) as (conf, gateway):
+        with warnings.catch_warnings(), _java(name, cores, folder, settings or {}) as (conf, gateway):
+            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
             from pyspark.sql import SparkSession
 
             from mtosi_jms.spark._source import InventorySource
@@ -86,28 +88,22 @@ def local_session(
 
 
 @contextmanager
-def quiet_pandas() -> Iterator[None]:
-    """Keep PySpark from speaking of pandas 3, on which nothing here depends."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-        yield
-
-
-@contextmanager
 def _java(name: str, cores: int | None, folder: Path, settings: Mapping[str, str]) -> Iterator[tuple[SparkConf, Any]]:
     """A Java process of our own, told where to put its files; ended with the block."""
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
 
-    use_this_interpreter()
+    # Left alone, Spark's workers run whatever `python3` is on PATH.
+    os.environ |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     log_file = folder / "log4j2.properties"
     log_file.write_text(_LOGGING, encoding="utf-8")
     conf = SparkConf(loadDefaults=False).setMaster(f"local[{cores or '*'}]").setAppName(name)
     conf.setAll(list({**_settings(folder, log_file), **settings}.items()))
     conf.set("spark.sql.shuffle.partitions", str(cores or os.cpu_count() or 1))
     errors = folder / "stderr.log"
-    with errors.open("wb") as stream, _environment(PYTHONPATH=_python_path(), LC_ALL=_utf8_locale()):
+    with errors.open("wb") as stream, _environment(PYTHONPATH=_python_path(), **_utf8_locale()):
         try:
             gateway = launch_gateway(conf=conf, popen_kwargs={"stderr": stream})  # type: ignore[no-untyped-call]
         except PySparkRuntimeError as error:
@@ -132,29 +128,25 @@ def _python_path() -> str:
     return os.pathsep.join(dict.fromkeys(own))
 
 
-def _utf8_locale() -> str | None:
-    """A locale by which Java reads and writes file names in UTF-8, as Python does."""
+def _utf8_locale() -> dict[str, str]:
+    """What has Java read and write file names in UTF-8, as Python does."""
     spoken = next(filter(None, (os.environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))), "")
-    return os.environ.get("LC_ALL") if "utf" in spoken.lower() else "C.UTF-8"
+    return {} if "utf" in spoken.lower() else {"LC_ALL": "C.UTF-8"}
 
 
 @contextmanager
-def _environment(**variables: str | None) -> Iterator[None]:
-    """Variables of the environment for what is started meanwhile; None takes one away."""
+def _environment(**variables: str) -> Iterator[None]:
+    """Variables of the environment for what is started meanwhile."""
     before = {name: os.environ.get(name) for name in variables}
-    _set_environment(variables)
+    os.environ.update(variables)
     try:
         yield
     finally:
-        _set_environment(before)
-
-
-def _set_environment(variables: Mapping[str, str | None]) -> None:
-    for name, value in variables.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _end(gateway: Any) -> None:
@@ -192,13 +184,6 @@ def _settings(folder: Path, log_file: Path) -> dict[str, str]:
     }
 
 
-def use_this_interpreter() -> None:
-    """Let Spark's workers run the interpreter of this process; left alone they take whatever `python3` is on PATH."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-
-
 def pyspark_version() -> str:
     """The version of the PySpark that an import would give, without importing it; empty where it cannot be told.
 
@@ -218,10 +203,7 @@ def pyspark_version() -> str:
 
 
 def check_version(version: str) -> None:
-    """See that a PySpark is new enough.
-
-    Args:
-        version: of PySpark; what does not begin with numbers is let through.
+    """See that a PySpark is new enough; a version that does not begin with numbers is let through.
 
     Raises:
         ConfigError: it is too old.
@@ -231,22 +213,6 @@ def check_version(version: str) -> None:
         least = ".".join(map(str, SPARK_MINIMUM))
         needed = f"mtosi_jms.spark requires PySpark {least} or later"
         raise ConfigError(f"PySpark {version} is too old: {needed}, pip install 'pyspark>={least}'")
-
-
-def check_pyspark() -> None:
-    """See that PySpark is there and new enough.
-
-    Raises:
-        MissingExtraError: it is not installed.
-        ConfigError: it is too old.
-    """
-    try:
-        import pyarrow as pa
-        import pyspark
-    except ImportError as error:
-        raise MissingExtraError(error.name or "pyspark", "spark") from error
-    del pa
-    check_version(pyspark.__version__)
 
 
 def check_java() -> None:

@@ -102,12 +102,7 @@ def narrowed(full: pa.Schema, schema: StructType) -> pa.Schema:
 
 @dataclass
 class FilesPartition(InputPartition):
-    """Files that one task reads, one after the other.
-
-    Attributes:
-        files: messages.
-        rejects: what planning rejected already.
-    """
+    """Files that one task reads, one after the other, and what planning rejected already."""
 
     files: tuple[PlannedFile, ...]
     rejects: tuple[Reject, ...] = ()

@@ -43,13 +43,7 @@ class _Frame:
 
 
 def stream_objects(stream: IO[bytes], body_tag: str, routes: Routes, source: str) -> Iterator[tuple[int, Hit]]:
-    """The objects that are wanted, each with its number among them in document order, from 1.
-
-    Args:
-        stream: the envelope.
-        body_tag: Clark name of the first element of the SOAP body.
-        routes: what is wanted.
-        source: name for errors.
+    """The objects that are wanted in an envelope, each with its number among them in document order, from 1.
 
     Raises:
         XmlError: not well-formed; objects before the fault were handed out, so verify the file first.

@@ -316,12 +316,7 @@ class Struct:
         return pa.StructArray.from_arrays(list(self.arrays(rows).values()), fields=list(self.type), mask=mask)
 
     def narrow(self, names: Collection[str], hidden: Collection[str] = ()) -> None:
-        """Leave out the columns that nobody asked for; their elements are passed over.
-
-        Args:
-            names: columns to give.
-            hidden: columns to fill all the same, for the reader's own use.
-        """
+        """Leave out the columns that nobody asked for, `hidden` ones apart; their elements are passed over."""
         for name, column in list(self._places.items()):
             raw = f"{name}_raw" if isinstance(column, Extensions) else name
             if name in names or raw in names or name in hidden:

@@ -33,11 +33,8 @@ Groups = Sequence[Sequence[str | None]]
 class TextHits(NamedTuple):
     """Objects of one class that stand one after the other.
 
-    Attributes:
-        shape: their text.
-        islands: reads what no pattern describes.
-        rows: the groups of each.
-        lines: the line that each begins on, that of the content's beginning being 0.
+    `rows` are the groups of each, `lines` the lines that they begin on, from 0 at the content's beginning. `islands` reads
+    what no pattern describes.
     """
 
     shape: Shape
@@ -49,11 +46,8 @@ class TextHits(NamedTuple):
 class TextMessage(NamedTuple):
     """A message that was read from its text.
 
-    Attributes:
-        facts: what its envelope says.
-        hits: the objects in it, in document order.
-        line: the line that the content begins on, from 1.
-        escapes: whether texts may hold references.
+    `hits` are in document order, `line` is that of the content's beginning, from 1, and `escapes` says whether texts
+    may hold references.
     """
 
     facts: EnvelopeFacts
@@ -114,11 +108,6 @@ class _Pattern:
 class Finder:
     """Finds the objects that are wanted in the content of a message's element.
 
-    Args:
-        layout: the layout of that element.
-        islands: reads what no pattern describes.
-        routes: what is wanted, and which classes lead to it.
-
     Raises:
         Unable: objects may stand where patterns do not tell them apart, or in the nested layout.
     """
@@ -147,13 +136,7 @@ class Finder:
         return child, Finder(layout, self._islands, routes), False
 
     def find(self, text: str, at: int, care: int) -> tuple[list[TextHits], int] | None:
-        """The objects in a content, and where it ends; None where it does not match.
-
-        Args:
-            text: the content.
-            at: where to begin.
-            care: what there is in it, see `Piece.take`.
-        """
+        """The objects in a content, and where it ends; None where it does not match. `care` is that of `Piece.take`."""
         found: list[TextHits] = []
         try:
             end = self._walk(text, at, found)
@@ -224,13 +207,7 @@ class _Field(Protocol):
     """Takes one field of many objects."""
 
     def put(self, groups: Groups, first: int, count: int, escapes: bool) -> None:
-        """Put values at neighbouring rows.
-
-        Args:
-            groups: the values of each group of the objects' shape, None where it is absent.
-            first: the first row.
-            count: how many rows.
-            escapes: whether texts may hold references.
+        """Put the values of the objects' groups, None where one is absent, at neighbouring rows.
 
         Raises:
             Odd: something has to be said about a value; some builders hold some of the values by then.
@@ -240,11 +217,6 @@ class _Field(Protocol):
 
 class Filler:
     """Puts the groups of many objects of one shape into the builders of their class.
-
-    Args:
-        shape: their text.
-        struct: the builders.
-        islands: reads what no pattern describes.
 
     Raises:
         Unable: a builder needs elements where the shape has text.

@@ -1,8 +1,16 @@
 """The jobs: what an ingested landing becomes. Each has its options, a function that runs it, and its result.
 
-`ingest` makes tables by object type out of a landing, `alarms` a table of alarms. `diff` compares two results of
-`ingest`, `topology` makes nodes and edges out of one. A job writes its tables into `out` all together or not at all,
-and a summary into `out/_report/`.
+`ingest` makes tables by object type out of a landing, `alarms` a table of alarms. `diff` compares two snapshots, which
+are results of `ingest`; `topology` makes nodes and edges out of one. A job writes its tables into `out` all together or
+not at all, and a summary into `out/_report/`.
+
+All run functions take the options, `spark`, a session with this machine's files at hand (by default one is made and
+stopped again), and `progress`, which is called with the name of each stage as it begins. They raise
+
+- ConfigError: options that do not fit, no PySpark or Java, or an `out` that holds tables that this job did not make;
+- SpoolError: what is to be read does not exist, cannot be read or is empty, or `out` cannot be written;
+- SpoolInUseError: another job works on `out`;
+- MtosiError: Spark fails, or a snapshot was replaced while it was read.
 """
 
 from mtosi_jms.spark.jobs._alarms import (

@@ -33,7 +33,7 @@ from mtosi_jms.spark._frames import parse_messages
 from mtosi_jms.spark._landing import Plan, plan_landing
 from mtosi_jms.spark._options import SourceOptions
 from mtosi_jms.spark.jobs._expressions import name_text
-from mtosi_jms.spark.jobs._job import Job, JobResult, Progress, check_readable, load, write_parquet
+from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, Progress, check_readable, load, write_parquet
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -48,27 +48,21 @@ _NEWEST: Final = ("source_time", "os_time", "header_timestamp", "source_file", "
 _TABLES: Final = ("alarms", "latest")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlarmOptions:
+@dataclass(frozen=True, kw_only=True)
+class AlarmOptions(JobOptions):
     """Which alarms to read.
 
     Attributes:
         landing: a spool, a folder of envelopes, a file or a glob.
-        out: folder for the result; an earlier result there is replaced.
         object_type: the class of alarms, for stubs that call it otherwise.
         latest: whether to write the last state of each alarm besides.
         stubs: generated packages, joined by commas.
-        cores: processors for a session of the job's own, by default all.
-        allow_empty: whether a landing without a readable message makes empty tables; by default it is an error.
     """
 
     landing: str | Path
-    out: str | Path
     object_type: str = ALARM
     latest: bool = False
     stubs: str = ""
-    cores: int | None = None
-    allow_empty: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +120,6 @@ def alarm_table(rows: DataFrame) -> DataFrame:
     Raises:
         ConfigError: the rows have no name of an object and no severity.
     """
-
     if not {"object_name", "perceived_severity"} <= set(rows.columns):
         raise ConfigError("these are no alarms: they have no columns object_name and perceived_severity")
     told = rows.withColumn("object_name_text", name_text(f.col("object_name")))
@@ -156,19 +149,7 @@ def latest_alarms(alarms: DataFrame) -> DataFrame:
 def run_alarms(
     options: AlarmOptions, *, spark: SparkSession | None = None, progress: Progress | None = None
 ) -> AlarmResult:
-    """Write `OUT/alarms/*.parquet`, with `latest` also `OUT/latest/*.parquet`, and `OUT/_report/alarms.json`.
-
-    Args:
-        options: what to read.
-        spark: a session with this machine's files at hand; by default one is made and stopped again.
-        progress: called with the name of each stage as it begins.
-
-    Raises:
-        SpoolError: the landing does not exist, cannot be read or holds no readable message, or `out` cannot be written.
-        SpoolInUseError: another job works on `out`.
-        ConfigError: options that do not fit, no PySpark or Java, or an `out` that holds alarms of somebody else.
-        MtosiError: Spark fails.
-    """
+    """Write `OUT/alarms/*.parquet`, with `latest` also `OUT/latest/*.parquet`, and `OUT/_report/alarms.json`."""
     source = SourceOptions.parse(
         {
             "path": str(options.landing),

@@ -32,7 +32,7 @@ from pyspark.sql import functions as f
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.spark._columns import PROVENANCE, own_columns
 from mtosi_jms.spark.jobs._expressions import comparable, content_fields, names_type, text_of
-from mtosi_jms.spark.jobs._job import Job, JobResult, Progress, write_parquet
+from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, Progress, write_parquet
 from mtosi_jms.spark.jobs._snapshots import Snapshot
 
 if TYPE_CHECKING:
@@ -64,27 +64,21 @@ class ColumnNote:
         return f"{self.object_type}.{self.column}: only in the {'old' if self.old else 'new'} snapshot; not compared"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiffOptions:
+@dataclass(frozen=True, kw_only=True)
+class DiffOptions(JobOptions):
     """Which snapshots to compare.
 
     Attributes:
         old: folder of the snapshot before, as `ingest` writes it.
         new: folder of the snapshot after.
-        out: folder for the result; an earlier diff there is replaced.
         object_types: the tables to compare, by default all that either snapshot has.
         ignore: further columns that do not count.
-        cores: processors for a session of the job's own, by default all.
-        allow_empty: whether a folder without tables is a snapshot without objects; by default it is an error.
     """
 
     old: str | Path
     new: str | Path
-    out: str | Path
     object_types: Sequence[str] = ()
     ignore: Sequence[str] = ()
-    cores: int | None = None
-    allow_empty: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,20 +184,7 @@ def diff_snapshots(
 def run_diff(
     options: DiffOptions, *, spark: SparkSession | None = None, progress: Progress | None = None
 ) -> DiffResult:
-    """Compare two snapshots and write `OUT/changes/objectType=X/*.parquet` and `OUT/_report/diff.json`.
-
-    Args:
-        options: what to compare.
-        spark: a session with this machine's files at hand; by default one is made and stopped again.
-        progress: called with the name of each stage as it begins.
-
-    Raises:
-        SpoolError: a snapshot does not exist, or `out` cannot be written.
-        SpoolInUseError: another job works on `out`.
-        ConfigError: a folder without tables, an object type that neither has, no PySpark or Java, or an `out` that
-            holds `changes` of somebody else.
-        MtosiError: Spark fails, or a snapshot was replaced while it was read.
-    """
+    """Compare two snapshots and write `OUT/changes/objectType=X/*.parquet` and `OUT/_report/diff.json`."""
     before, after = (Snapshot(path, allow_empty=options.allow_empty) for path in (options.old, options.new))
     names = _types(before, after, options.object_types)
     job = Job("diff", options.out, _TABLES, progress)
@@ -256,7 +237,6 @@ def _pair(spark: SparkSession, before: Snapshot, after: Snapshot, name: str) -> 
 
 def _counting(table: DataFrame, ignore: Collection[str]) -> dict[str, str]:
     """Types of the columns that count, by name."""
-
     own = own_columns(table.columns)
     if own["name_text"] not in table.columns:
         raise ConfigError("a table of objects has a column name_text; this one has none")
@@ -283,7 +263,6 @@ def _side(table: DataFrame, side: str, columns: Sequence[str]) -> DataFrame:
 
 def _same(old: DataFrame, new: DataFrame, name: str) -> Column:
     """Whether a column holds the same on both sides."""
-
     before, after = old.schema[name].dataType, new.schema[name].dataType
     make = comparable if before.simpleString() == after.simpleString() else text_of
     return make(f.col("old").getField(name), before).eqNullSafe(make(f.col("new").getField(name), after))
@@ -291,7 +270,6 @@ def _same(old: DataFrame, new: DataFrame, name: str) -> Column:
 
 def _change(old: DataFrame, new: DataFrame, name: str) -> Column:
     """A column's name, old and new value, where they differ, else null."""
-
     before = text_of(f.col("old").getField(name), old.schema[name].dataType)
     after = text_of(f.col("new").getField(name), new.schema[name].dataType)
     made = f.struct(f.lit(name).alias("attribute"), before.alias("old"), after.alias("new"))

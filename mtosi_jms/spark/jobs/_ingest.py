@@ -36,7 +36,7 @@ from mtosi_jms.spark._options import Mode, OnIncomplete, SourceOptions, Verify
 from mtosi_jms.spark._sequences import ReplySequence, check_complete, time_text
 from mtosi_jms.spark._session import check_java
 from mtosi_jms.spark.jobs._delta import DELTA, check_format, commit, delta_settings
-from mtosi_jms.spark.jobs._job import Job, JobResult, Progress, check_readable
+from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, Progress, check_readable
 from mtosi_jms.spark.jobs._swap import Staging
 from mtosi_jms.spark.jobs._tables import TableWriter
 
@@ -46,33 +46,27 @@ if TYPE_CHECKING:
 _TABLES: Final = ("objectType=*",)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IngestOptions:
+@dataclass(frozen=True, kw_only=True)
+class IngestOptions(JobOptions):
     """What to ingest, and how.
 
     Attributes:
         landing: a spool, a folder of envelopes, a file or a glob.
-        out: folder for the result; made if need be. Tables of an earlier ingest there are replaced.
         object_type: as the source's option `objectType`, ALL for every type that occurs; not MESSAGE.
         mode: as the source's option; FAILFAST raises before anything is written.
         on_incomplete: as the source's option; fail raises before anything is written.
         stubs: generated packages, joined by commas.
-        cores: processors for a session of the job's own, by default all.
         bulk_files: folders below which files are read that replies of BulkResponse name (C18, experimental).
         format: of the tables, parquet or delta; the latter needs `delta-spark`, and a session that knows Delta.
-        allow_empty: whether a landing without a readable message makes empty tables; by default it is an error.
     """
 
     landing: str | Path
-    out: str | Path
     object_type: str = "ME"
     mode: str = "PERMISSIVE"
     on_incomplete: str = "warn"
     stubs: str = ""
-    cores: int | None = None
     bulk_files: tuple[str, ...] = ()
     format: str = "parquet"
-    allow_empty: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,20 +116,11 @@ def _ledger_line(found: ReplySequence) -> dict[str, Any]:
 def run_ingest(
     options: IngestOptions, *, spark: SparkSession | None = None, progress: Progress | None = None
 ) -> IngestResult:
-    """Run the job.
-
-    Args:
-        options: what to do.
-        spark: a session with this machine's files at hand; by default one is made and stopped again.
-        progress: called with the name of each stage as it begins.
+    """Write `OUT/objectType=X/*.parquet` and `OUT/_report/`; see the module.
 
     Raises:
-        ConfigError: options that do not fit, a type that no stub knows, no PySpark or Java, or a folder `out` that
-            holds tables of somebody else.
-        SpoolError: the landing does not exist, cannot be read or holds no readable message, or `out` cannot be written.
-        SpoolInUseError: another job works on `out`.
         ExchangeError: `on_incomplete` is fail and some sequence is incomplete.
-        MtosiError: `mode` is FAILFAST and something is rejected; one line each.
+        MtosiError: `mode` is FAILFAST and something is rejected; one line each. Else as all jobs.
     """
     source = _source_options(options)
     delta = options.format == DELTA
@@ -247,13 +232,7 @@ def _lines(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def report_of(result: IngestResult, landing: str, made: dt.datetime | None = None) -> Report:
-    """The page of an ingest.
-
-    Args:
-        result: what it brought.
-        landing: what was read, for the heading.
-        made: when, in UTC.
-    """
+    """The page of an ingest; `landing` and `made`, in UTC, are told in its heading."""
     return Report(
         title="MTOSI inventory",
         subtitle=f"{landing} to {result.out}",

@@ -37,6 +37,21 @@ _SHOWN: Final = 20
 
 
 @dataclass(frozen=True, kw_only=True)
+class JobOptions:
+    """What all jobs are told; each job adds what is its own.
+
+    Attributes:
+        out: folder for the result; made if need be. An earlier result of the same job there is replaced.
+        cores: processors for a session of the job's own, by default all.
+        allow_empty: whether an input with nothing in it makes empty tables; by default it is an error.
+    """
+
+    out: str | Path
+    cores: int | None = None
+    allow_empty: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobResult:
     """What a job brought; each job adds its own numbers.
 
@@ -80,10 +95,6 @@ class Job:
             tables: glob patterns of the folders of tables that the job makes.
             progress: called with the name of each stage as it begins.
             delta: whether the job replaces Delta tables.
-
-        Raises:
-            ConfigError: it holds tables that this job did not make.
-            SpoolError: the swap of a job that was killed cannot be finished.
         """
         self.out = Path(out)
         self._summary = "summary.json" if name == "ingest" else f"{name}.json"
@@ -124,16 +135,8 @@ class Job:
 
         Args:
             spark: a session of the caller's.
-            cores: processors for a session of the job's own, by default all.
-            settings: further settings of it.
+            cores, settings: of a session of the job's own.
             stage: the stage that its start is counted as.
-
-        Raises:
-            MissingExtraError: PySpark is not installed.
-            ConfigError: PySpark is too old, or there is no Java that runs it.
-            SpoolInUseError: another job works on `out`.
-            SpoolError: `out` cannot be written.
-            MtosiError: Spark fails.
         """
         from mtosi_jms.spark import local_session
 
@@ -182,17 +185,10 @@ def write_parquet(rows: DataFrame, folder: Path) -> None:
 def check_readable(
     plan: Plan, options: SourceOptions, shown: Callable[[Reject], Reject] = lambda reject: reject
 ) -> None:
-    """See that a landing holds a message that can be read to its end; the first one decides.
-
-    Tables must not give way to what an empty or unreadable landing brings.
-
-    Args:
-        plan: what lies there.
-        options: what is asked for.
-        shown: how to tell a reject.
+    """See that a landing holds a message that can be read to its end: tables do not give way to nothing.
 
     Raises:
-        SpoolError: there is none; the text names what was rejected, one file a line.
+        SpoolError: there is none; the text names what was rejected, as `shown` tells it, one file a line.
     """
     rejects = list(plan.rejects)
     for file in plan.files:

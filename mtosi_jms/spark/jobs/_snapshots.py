@@ -31,13 +31,9 @@ class Snapshot:
     def __init__(self, path: str | Path, *, allow_empty: bool = False) -> None:
         """Find the tables; an ingest that was killed while it replaced them is finished first.
 
-        Args:
-            path: the folder.
-            allow_empty: whether it may be without tables.
-
         Raises:
             SpoolError: no such folder, or one whose tables were replaced in part.
-            ConfigError: it holds no table.
+            ConfigError: it holds no table, and may not be empty.
         """
         self.path = _local(path)
         if not self.path.is_dir():

@@ -112,9 +112,7 @@ class Staging:
 def staging(out: Path, *, delta: bool = False) -> Iterator[Staging]:
     """A place to make tables; OUT belongs to this job until the block ends.
 
-    Args:
-        out: folder for the result; made if need be.
-        delta: whether the job replaces Delta tables, so that an interrupted replacement of these is no obstacle.
+    With `delta` an interrupted replacement of Delta tables is no obstacle.
 
     Raises:
         SpoolInUseError: another job works on `out`.
@@ -141,11 +139,7 @@ def staging(out: Path, *, delta: bool = False) -> Iterator[Staging]:
 
 
 def recover(out: Path, *, delta: bool = False) -> None:
-    """Finish the swap of a job that was killed in it; wait for one that is at work in it.
-
-    Args:
-        out: a folder of tables; it need not exist.
-        delta: whether an interrupted replacement of Delta tables is no obstacle.
+    """Finish the swap of a job that was killed in it; wait for one that is at work in it. `out` need not exist.
 
     Raises:
         SpoolInUseError: a job does not come to the end of its swap.

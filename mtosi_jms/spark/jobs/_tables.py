@@ -35,12 +35,7 @@ _AT_ONCE: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Tables that were made.
-
-    Attributes:
-        rows: number of rows by object type.
-        rejects: messages in which no stub finds anything.
-    """
+    """Tables that were made: number of rows by object type, and messages in which no stub finds anything."""
 
     rows: dict[str, int]
     rejects: tuple[Reject, ...] = ()

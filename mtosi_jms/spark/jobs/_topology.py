@@ -40,7 +40,7 @@ from pyspark.sql import functions as f
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.spark._columns import own_columns
 from mtosi_jms.spark.jobs._expressions import last_step, names_in, names_type
-from mtosi_jms.spark.jobs._job import Job, JobResult, Progress, write_parquet
+from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, Progress, write_parquet
 from mtosi_jms.spark.jobs._snapshots import Snapshot
 
 if TYPE_CHECKING:
@@ -55,32 +55,21 @@ _EDGE: Final = ("src", "dst", "relationship", "kind", "via", "direction")
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A network as GraphFrames takes it: `GraphFrame(topology.nodes, topology.edges)`.
-
-    Attributes:
-        nodes: see the table of the module.
-        edges: see the table of the module.
-    """
+    """A network as GraphFrames takes it: `GraphFrame(topology.nodes, topology.edges)`; see the module."""
 
     nodes: DataFrame
     edges: DataFrame
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopologyOptions:
+@dataclass(frozen=True, kw_only=True)
+class TopologyOptions(JobOptions):
     """Which snapshot to draw.
 
     Attributes:
         snapshot: folder that `ingest` made.
-        out: folder for the result; an earlier topology there is replaced.
-        cores: processors for a session of the job's own, by default all.
-        allow_empty: whether a folder without tables makes an empty network; by default it is an error.
     """
 
     snapshot: str | Path
-    out: str | Path
-    cores: int | None = None
-    allow_empty: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +102,6 @@ def topology_tables(tables: Mapping[str, DataFrame]) -> Topology:
     Raises:
         ConfigError: no table at all, or one without a column of names.
     """
-
     if not tables:
         raise ConfigError("no table to take nodes and edges from")
     named = [_named(table, name) for name, table in tables.items()]
@@ -150,19 +138,7 @@ def snapshot_topology(spark: SparkSession, snapshot: str | Path) -> Topology:
 def run_topology(
     options: TopologyOptions, *, spark: SparkSession | None = None, progress: Progress | None = None
 ) -> TopologyResult:
-    """Write `OUT/nodes/*.parquet`, `OUT/edges/*.parquet` and `OUT/_report/topology.json`.
-
-    Args:
-        options: what to draw.
-        spark: a session with this machine's files at hand; by default one is made and stopped again.
-        progress: called with the name of each stage as it begins.
-
-    Raises:
-        SpoolError: the snapshot does not exist, or `out` cannot be written.
-        SpoolInUseError: another job works on `out`.
-        ConfigError: a folder without tables, no PySpark or Java, or an `out` with nodes or edges of somebody else.
-        MtosiError: Spark fails, or the snapshot was replaced while it was read.
-    """
+    """Write `OUT/nodes/*.parquet`, `OUT/edges/*.parquet` and `OUT/_report/topology.json`."""
     held = Snapshot(options.snapshot, allow_empty=options.allow_empty)
     job = Job("topology", options.out, _TABLES, progress)
     with job.working(spark, options.cores) as (staged, active):
@@ -218,7 +194,6 @@ def _unnamed(table: DataFrame) -> DataFrame:
 
 def _edges_of(table: DataFrame, object_type: str) -> DataFrame:
     """The edges that the objects of one table tell, in one pass over it."""
-
     name = _name_column(table)
     own = own_columns(table.columns)
     names = [column.name for column in table.schema if names_type(column.dataType) and column.name != "name"]
