@@ -46,8 +46,8 @@ class Column(NamedTuple):
 class Message:
     """A message that rows are made from.
 
-    `file` is None for a message that is in no file, `data` for one that is too large to hold. `objects` counts its objects
-    by type, and `digest` tells what its body says.
+    `file` is None for a message that is in no file, `data` for one that is too large to hold. `objects` counts its
+    objects by type, and `digest` tells what its body says.
     """
 
     facts: EnvelopeFacts

@@ -254,8 +254,6 @@ class Builder(Protocol):
 class Values:
     """Python values of an Arrow type by row; rows that get none are null."""
 
-    __slots__ = ("type", "values")
-
     def __init__(self, type_: pa.DataType) -> None:
         self.type = type_
         self.values: list[Any] = []
@@ -288,8 +286,6 @@ class Values:
 class Leaf(Values):
     """A simple value."""
 
-    __slots__ = ("codes", "convert", "nillable", "store")
-
     def __init__(self, simple: SimpleType, *, nillable: bool = False) -> None:
         super().__init__(arrow_type(simple))
         self.nillable = nillable
@@ -301,7 +297,11 @@ class Leaf(Values):
         text = element.text
         if text is None or element.keys() or len(element):
             self.add(self.read(element), row)
-            return
+        else:
+            self.add_text(text, row)
+
+    def add_text(self, text: str, row: int) -> None:
+        """Store the value of a text at a row."""
         value = self.codes.get(text) if self.codes else None
         self.add(self.read_text(text) if value is None else value, row)
 
@@ -343,8 +343,6 @@ class Leaf(Values):
 class Xml(Values):
     """An element kept as XML text: content without a schema, or a type that holds itself."""
 
-    __slots__ = ()
-
     def __init__(self) -> None:
         super().__init__(pa.string())
 
@@ -361,8 +359,6 @@ class Xml(Values):
 
 class Present(Values):
     """An element whose type has no content: whether it is there."""
-
-    __slots__ = ()
 
     def __init__(self) -> None:
         super().__init__(pa.bool_())
@@ -383,8 +379,6 @@ class Extensions(Values):
     Attributes:
         raw: the column beside it: the XML as it came.
     """
-
-    __slots__ = ("raw",)
 
     def __init__(self) -> None:
         super().__init__(pa.map_(pa.string(), pa.string()))

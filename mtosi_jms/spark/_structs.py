@@ -45,8 +45,6 @@ _CODE: Final = 3
 class Many:
     """A field that may occur several times: a list, empty where the element does not occur."""
 
-    __slots__ = ("inner", "items", "rows", "starts", "type")
-
     def __init__(self, inner: Builder) -> None:
         self.inner = inner
         self.type = list_type(inner.type)
@@ -104,13 +102,9 @@ class Struct:
         table: the table of its class.
         fields: builders by column name, in schema order, open content with its `..._raw` beside it.
         present: the rows in which the object is there.
+        text: the builder of simple content, None where the class has none.
         type: the struct type.
     """
-
-    __slots__ = (
-        "_attributes", "_hidden", "_must", "_nillable", "_ordered", "_places", "_plan", "_required", "_single",
-        "_steps", "_text", "_wild", "fields", "present", "table", "type",
-    )  # fmt: skip
 
     def __init__(self, table: ClassTable, *, nillable: bool = False, trail: tuple[ClassTable, ...] = ()) -> None:
         plan = plan_of(table)
@@ -126,7 +120,7 @@ class Struct:
         self._steps: dict[str, _Step] = {}
         self._attributes: dict[str, Leaf] = {}
         self._must = [field.tag for field in table.fields if field.kind == "attribute" and field.min]
-        self._text: Leaf | None = None
+        self.text: Leaf | None = None
         self._wild: Many | None = None
         self._required = 0
         for field in table.fields:
@@ -140,7 +134,7 @@ class Struct:
         if field.kind == "attribute":
             self._attributes[field.tag] = self._place(field.name, Leaf(self._plan.attributes[field.tag].target))
         elif field.kind == "text" and self._plan.text is not None:
-            self._text = self._place(field.name, Leaf(self._plan.text.target))
+            self.text = self._place(field.name, Leaf(self._plan.text.target))
         elif field.kind in ("any", "mixed"):
             self._wild = self._place(field.name, Many(Xml()))
         elif field.kind == "element":
@@ -165,21 +159,18 @@ class Struct:
                 self._steps[tag] = step
 
     @property
-    def text(self) -> Leaf | None:
-        """The builder of simple content, None where the class has none."""
-        return self._text
-
-    @property
     def is_plain(self) -> bool:
         """Whether an element without attributes goes straight to the hot loop."""
-        return self._ordered and self._text is None and not self._must
+        return self._ordered and self.text is None and not self._must
 
     def take(self, element: etree._Element, row: int, inside: Elements) -> None:
         if (element.keys() or self._must) and not self._take_attributes(element, row):
             return
         self.present.append(row)
-        if self._text is not None:
-            self._take_text(element, row, self._text)
+        if self.text is not None:
+            if len(element):
+                raise Odd
+            self.text.add_text(element.text or "", row)
         elif self._ordered:
             self._take_children(element, row, inside)
         else:
@@ -215,13 +206,6 @@ class Struct:
         if self._must and any(element.get(name) is None for name in self._must):
             raise Odd
         return True
-
-    def _take_text(self, element: etree._Element, row: int, leaf: Leaf) -> None:
-        if len(element):
-            raise Odd
-        text = element.text or ""
-        value = leaf.codes.get(text) if leaf.codes else None
-        leaf.add(leaf.read_text(text) if value is None else value, row)
 
     # One loop on purpose: every call in it would be paid for each element of an inventory.
     def _take_children(self, element: etree._Element, row: int, inside: Elements) -> None:  # noqa: C901

@@ -33,8 +33,8 @@ Groups = Sequence[Sequence[str | None]]
 class TextHits(NamedTuple):
     """Objects of one class that stand one after the other.
 
-    `rows` are the groups of each, `lines` the lines that they begin on, from 0 at the content's beginning. `islands` reads
-    what no pattern describes.
+    `rows` are the groups of each, `lines` the lines that they begin on, from 0 at the content's beginning. `islands`
+    reads what no pattern describes.
     """
 
     shape: Shape
