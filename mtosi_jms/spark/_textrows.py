@@ -7,7 +7,7 @@ elements of a tree do, many times as fast. A message that does not match from en
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from mtosi_jms.errors import XmlError
@@ -84,25 +84,56 @@ class TextReader:
         return None if found is None else TextMessage(facts, found, cut.line, "&" in cut.content)
 
 
+class _Walker(Protocol):
+    """Walks over what stands in a text, and finds objects there."""
+
+    def walk(self, text: str, at: int, found: list[TextHits]) -> int | None:
+        """The end of what stands at a position, None where it does not match; `found` takes the objects in it.
+
+        Raises:
+            Odd: the message has to be read from its tree.
+        """
+
+
 class _Pattern:
-    """Matches a shape outside of objects; it must not hold anything that is looked for."""
+    """Passes over a shape outside of objects; open content, in which anything may stand, is odd."""
 
     def __init__(self, shape: Shape) -> None:
         self._match = re.compile(shape.pattern).match
         self._islands = [group for cell in shape.cells for group in _open_groups(cell)]
 
-    def walk(self, text: str, at: int) -> int | None:
-        """The end of what stands at a position, None where it does not match.
-
-        Raises:
-            Odd: there is open content, in which anything may stand.
-        """
-        found = self._match(text, at)
-        if found is None:
+    def walk(self, text: str, at: int, found: list[TextHits]) -> int | None:
+        match = self._match(text, at)
+        if match is None:
             return None
-        if any(found.group(island + 1) for island in self._islands):
+        if any(match.group(island + 1) for island in self._islands):
             raise Odd
-        return found.end()
+        return match.end()
+
+
+class _Wanted:
+    """Takes objects of one shape that stand one after the other."""
+
+    def __init__(self, shape: Shape, islands: Islands) -> None:
+        self._shape = shape
+        self._match = re.compile(shape.pattern).match
+        self._islands = islands
+
+    def walk(self, text: str, at: int, found: list[TextHits]) -> int | None:
+        match = self._match
+        hits = TextHits(self._shape, self._islands, [], [])
+        rows, lines = hits.rows.append, hits.lines.append
+        line = text.count("\n", 0, at)
+        while one := match(text, at):
+            end = one.end()
+            rows(one.groups())
+            lines(line)
+            line += text.count("\n", at, end)
+            at = end
+        if not hits.rows:
+            return None
+        found.append(hits)
+        return at
 
 
 class Finder:
@@ -115,81 +146,58 @@ class Finder:
     def __init__(self, layout: Layout, islands: Islands, routes: Routes) -> None:
         if node_of(layout.table) is not None or is_object(layout.table):
             raise Unable
-        self._islands = islands
-        self._steps: list[_Pattern | tuple[Child, _Pattern | Finder, bool]] = []
+        self._steps: list[_Pattern | tuple[Child, _Walker]] = []
         for step in layout.steps if isinstance(layout, Steps) else (layout,):
             if isinstance(step, Child):
-                self._steps.append(self._child(step, routes))
+                self._steps.append((step, _walker(step.layout, islands, routes)))
                 continue
             targets = [cell.slot.target for cell in step.cells if cell.slot.kind == OBJECT]
             if any(routes.wanted(target) or routes.leads(target) for target in targets):
                 raise Unable
             self._steps.append(_Pattern(step))
 
-    def _child(self, child: Child, routes: Routes) -> tuple[Child, _Pattern | Finder, bool]:
-        layout = child.layout
-        wanted = routes.wanted(layout.table)
-        if isinstance(layout, Shape) and (wanted or not routes.leads(layout.table)):
-            return child, _Pattern(layout), wanted
-        if wanted:
-            raise Unable
-        return child, Finder(layout, self._islands, routes), False
-
     def find(self, text: str, at: int, care: int) -> tuple[list[TextHits], int] | None:
         """The objects in a content, and where it ends; None where it does not match. `care` is that of `Piece.take`."""
         found: list[TextHits] = []
         try:
-            end = self._walk(text, at, found)
+            end = self.walk(text, at, found)
         except Odd:
             return None
         return None if end is None else (found, end)
 
-    def _walk(self, text: str, at: int, found: list[TextHits]) -> int | None:
-        end: int | None = at
+    def walk(self, text: str, at: int, found: list[TextHits]) -> int | None:
         for number, step in enumerate(self._steps):
-            if isinstance(step, _Pattern):
-                end = step.walk(text, at)
-                if end is None and number:
+            if not isinstance(step, _Pattern):
+                at = _children(*step, text, at, found)
+                continue
+            end = step.walk(text, at, found)
+            if end is None:
+                if number:
                     raise Odd
-                if end is None:
-                    return None
-                at = end
-            else:
-                at = self._children(*step, text, at, found)
-        return at
-
-    def _children(
-        self, child: Child, inner: _Pattern | Finder, wanted: bool, text: str, at: int, found: list[TextHits]
-    ) -> int:
-        before = at
-        if wanted and isinstance(child.layout, Shape):
-            hits = TextHits(child.layout, self._islands, [], [])
-            at = _matches(child.layout, text, at, hits)
-            if hits.rows:
-                found.append(hits)
-        else:
-            walk: Callable[[str, int], int | None] = (
-                inner.walk if isinstance(inner, _Pattern) else lambda text, at: inner._walk(text, at, found)
-            )
-            while (end := walk(text, at)) is not None:
-                at = end
-                if not child.slot.many:
-                    break
-        if child.slot.field.min and at == before:
-            raise Odd
+                return None
+            at = end
         return at
 
 
-def _matches(shape: Shape, text: str, at: int, hits: TextHits) -> int:
-    match = re.compile(shape.pattern).match
-    rows, lines = hits.rows.append, hits.lines.append
-    line = text.count("\n", 0, at)
-    while found := match(text, at):
-        end = found.end()
-        rows(found.groups())
-        lines(line)
-        line += text.count("\n", at, end)
+def _walker(layout: Layout, islands: Islands, routes: Routes) -> _Walker:
+    wanted = routes.wanted(layout.table)
+    if wanted:
+        if isinstance(layout, Shape):
+            return _Wanted(layout, islands)
+        raise Unable
+    if isinstance(layout, Shape) and not routes.leads(layout.table):
+        return _Pattern(layout)
+    return Finder(layout, islands, routes)
+
+
+def _children(child: Child, walker: _Walker, text: str, at: int, found: list[TextHits]) -> int:
+    before = at
+    while (end := walker.walk(text, at, found)) is not None:
         at = end
+        if not child.slot.many:
+            break
+    if child.slot.field.min and at == before:
+        raise Odd
     return at
 
 
