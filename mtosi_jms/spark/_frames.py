@@ -157,15 +157,15 @@ def ledger(df: DataFrame, column: str = "body") -> DataFrame:
     messages = df.where(f.col("kind").isin(RESPONSE, FAULT)).select(
         "correlation_id",
         "batch_number",
-        "end_of_reply",
-        "body_digest",
-        f.coalesce(f.col("source_file"), made_up).alias("source_file"),
+        f.col("end_of_reply").alias("end"),
+        f.coalesce("body_digest", f.lit("")).alias("digest"),
+        f.coalesce(f.col("source_file"), made_up).alias("source"),
         (f.size(f.coalesce("duplicate_files", f.array())) + 1).alias("copies"),
         (f.col("kind") == FAULT).alias("fault"),
         timestamp.alias("time"),
     )
     fact = f.struct(*(name for name in messages.columns if name != "correlation_id"))
-    alone = f.when(f.col("correlation_id").isNull(), f.col("source_file"))
+    alone = f.when(f.col("correlation_id").isNull(), f.col("source"))
     groups = messages.groupBy("correlation_id", alone.alias("own")).agg(f.collect_list(fact).alias("facts"))
     return groups.select("correlation_id", "facts").mapInArrow(_reckon_batches, from_arrow_schema(schema_of(LEDGER)))
 
@@ -179,13 +179,4 @@ def _reckon_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
 
 def _receipts(group: dict[str, Any]) -> Iterator[Receipt]:
     for fact in group["facts"]:
-        yield Receipt(
-            group["correlation_id"],
-            fact["batch_number"],
-            fact["end_of_reply"],
-            fact["body_digest"] or "",
-            fact["source_file"],
-            fact["copies"],
-            fact["fault"],
-            time_of(fact["time"]),
-        )
+        yield Receipt(group["correlation_id"], **{**fact, "time": time_of(fact["time"])})

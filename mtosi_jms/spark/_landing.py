@@ -217,16 +217,9 @@ def _by_body(group: list[PlannedFile], rejects: list[Reject], whole_file_bytes: 
 def _receipt(file: PlannedFile, digest: str) -> Receipt | None:
     if file.kind not in (RESPONSE, FAULT):
         return None
-    return Receipt(
-        file.correlation_id,
-        file.batch_number,
-        file.end_of_reply,
-        digest,
-        file.path,
-        1 + len(file.duplicates),
-        file.kind == FAULT,
-        time_of(file.timestamp),
-    )
+    key = (file.correlation_id, file.batch_number, file.end_of_reply)
+    copies = 1 + len(file.duplicates)
+    return Receipt(*key, digest, file.path, copies, file.kind == FAULT, time_of(file.timestamp))
 
 
 def readable(plan: Plan, options: SourceOptions) -> list[PlannedFile]:

@@ -105,11 +105,7 @@ def storer(simple: SimpleType) -> Callable[[Any], Any]:
         return lambda value: _decimal(value, kind.scale)
     if kind == _TYPES["timestamp"]:
         return _timestamp
-    return _same
-
-
-def _same(value: Any) -> Any:
-    return value
+    return lambda value: value
 
 
 def _text(simple: SimpleType, value: Any) -> str:

@@ -250,7 +250,7 @@ def _counts(hits: Iterable[Hit]) -> Counter[str]:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """No cyclic garbage collection meanwhile: rows are lists of plain values, and walking them all costs a tenth."""
+    """Pauses the cyclic garbage collector: rows are lists of plain values, and walking them all costs a tenth."""
     was_on = gc.isenabled()
     gc.disable()
     try:

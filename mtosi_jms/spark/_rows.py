@@ -222,7 +222,7 @@ def _fits(table: ClassTable, struct: ClassTable) -> bool:
 
 
 def _names_at(struct: Struct, first: int, count: int) -> list[str | None]:
-    """The text forms of the names that were just put in at the last rows, None where there is none."""
+    """The text forms of the names that were just put in at the last rows, None for a row without one."""
     names: list[str | None] = [None] * count
     name = struct.field("name")
     rdn = name.fields.get("rdn") if isinstance(name, Struct) else None

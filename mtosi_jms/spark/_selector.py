@@ -238,13 +238,11 @@ class _Translator:
         return ~found if node.negated else found
 
 
-def _null() -> Column:
-    return f.lit(None).cast("boolean")
-
-
 def _unlike(*values: _Value) -> Column:
     """False, or null where one of the values is."""
-    return functools.reduce(lambda one, other: one | other, (value.column.isNull() for value in values)) & _null()
+    return functools.reduce(lambda one, other: one | other, (value.column.isNull() for value in values)) & f.lit(
+        None
+    ).cast("boolean")
 
 
 def _joined(word: str, terms: list[Column]) -> Column:
@@ -299,16 +297,12 @@ def _compared(sign: ComparisonSign, left: _Value, right: _Value) -> Column:
 
 def _compared_doubles(sign: ComparisonSign, left: _Value, right: _Value) -> Column:
     """As Java compares: what is not a number equals nothing, where Spark has it equal itself and exceed all others."""
-    verdict = _SIGNS[sign](_double(left), _double(right))
+    verdict = _SIGNS[sign](left.column.cast("double"), right.column.cast("double"))
     doubtful = [f.isnan(one.column) for one in (left, right) if one.kind is _Kind.DOUBLE and one.literal is None]
     if not doubtful:
         return verdict
     unlike = _unlike(left, right)
     return f.when(_joined("OR", doubtful), ~unlike if sign == "<>" else unlike).otherwise(verdict)
-
-
-def _double(value: _Value) -> Column:
-    return value.column.cast("double")
 
 
 def _signed(sign: SignWord, value: _Value) -> _Value:
@@ -349,7 +343,7 @@ _OPERATIONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 
 
 def _double_result(sign: str, left: _Value, right: _Value) -> Column:
-    first, second = _double(left), _double(right)
+    first, second = left.column.cast("double"), right.column.cast("double")
     if sign != "/":
         result: Column = _OPERATIONS[sign](first, second)
         return result

@@ -162,17 +162,17 @@ def check_complete(sequences: Iterable[ReplySequence]) -> None:
 def describe(found: ReplySequence) -> str:
     """One sequence and what it lacks, for people."""
     name = repr(found.correlation_id) if found.correlation_id is not None else found.source or "without correlationId"
-    wants: list[str] = []
+    lacks: list[str] = []
     if found.missing_count:
         numbers = ", ".join(map(str, found.missing[:10]))
-        wants.append(f"missing {numbers}{', ...' if found.missing_count > 10 else ''}")
+        lacks.append(f"missing {numbers}{', ...' if found.missing_count > 10 else ''}")
     if found.expected is None:
-        wants.append("the end of the reply never came")
+        lacks.append("the end of the reply never came")
     if found.unexpected:
-        wants.append(f"numbers beyond the end: {', '.join(map(str, found.unexpected[:10]))}")
+        lacks.append(f"numbers beyond the end: {', '.join(map(str, found.unexpected[:10]))}")
     if found.faults:
-        wants.append("ended by a fault")
-    return f"{name} {', '.join(wants) or 'complete'}"
+        lacks.append("ended by a fault")
+    return f"{name} {', '.join(lacks) or 'complete'}"
 
 
 @dataclass(slots=True)

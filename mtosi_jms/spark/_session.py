@@ -1,8 +1,8 @@
-"""The one place where a Spark session of ours is made, and where its workers get their interpreter.
+"""A Spark session on this machine, and the checks of PySpark and Java.
 
-A session of ours runs in this process's machine only: loopback addresses, no web UI, no output but errors, all its
-files in a folder of its own that goes when the session stops. An application that has a session needs none of this;
-it registers the source with its own: `spark.dataSource.register(InventorySource)`.
+The session runs on this machine only: loopback addresses, no web UI, no output but errors. All its files are in one
+folder, which is removed when the session stops. An application that has a session does not need this; it registers the
+source with its own: `spark.dataSource.register(InventorySource)`.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _utf8_locale() -> dict[str, str]:
 
 @contextmanager
 def _environment(**variables: str) -> Iterator[None]:
-    """Variables of the environment for what is started meanwhile."""
+    """Sets environment variables for processes that the block starts."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -225,8 +225,8 @@ def check_java() -> None:
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     get = f"install Java {JAVA_MINIMUM} or later (Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME"
     if java is None or not Path(java).exists():
-        raise ConfigError(f"Spark needs Java and there is none: {get}")
+        raise ConfigError(f"Spark requires Java {JAVA_MINIMUM} or later, and none was found: {get}")
     answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
     found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
     if found and int(found.group(1)) < JAVA_MINIMUM:
-        raise ConfigError(f"Spark needs Java {JAVA_MINIMUM} and {java} is {found.group(1)}: {get}")
+        raise ConfigError(f"Spark requires Java {JAVA_MINIMUM} or later, and {java} is {found.group(1)}: {get}")

@@ -321,7 +321,7 @@ def test_command_exit_codes(
 
 def test_missing_java_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(ConfigError, match="Spark needs Java and there is none: install Java 17"):
+    with pytest.raises(ConfigError, match="Spark requires Java 17 or later, and none was found: install Java 17"):
         local_session().__enter__()
 
 

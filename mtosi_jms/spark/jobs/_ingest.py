@@ -6,7 +6,7 @@
     OUT/_report/rejects.jsonl        one line a rejected file
     OUT/_report/report.html
 
-With ALL, each object type that occurs gets its folder; with types named, each of these does, be it without rows.
+With ALL, each object type that occurs gets a folder. Types that are named get one even if they have no rows.
 
 Each file is parsed once. One object type is written as it is read; several are read together, each into a struct
 column of its own, and parted afterwards by Spark. All is made in a folder of its own and moved into place at the end,

@@ -1,7 +1,7 @@
 """What the jobs have in common: whose folder it is, their stages, a session, Spark's errors as ours, the result.
 
-Each job owns some folders of tables below its `out`, and a summary in `out/_report/`. Tables without that summary were
-made by somebody else, and such a folder is refused.
+Each job owns some folders of tables below its `out`, and a summary in `out/_report/`. A folder that has such tables
+but not the summary was made by something else, and is refused.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class Job:
 
 @contextmanager
 def _spark_errors() -> Iterator[None]:
-    """Turns an error of Spark's into one of ours, in one line, while Spark can still tell it."""
+    """Turns an error of Spark's into an MtosiError of one line, while the session can still describe it."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
@@ -185,7 +185,7 @@ def write_parquet(rows: DataFrame, folder: Path) -> None:
 def check_readable(
     plan: Plan, options: SourceOptions, shown: Callable[[Reject], Reject] = lambda reject: reject
 ) -> None:
-    """See that a landing holds a message that can be read to its end: tables do not give way to nothing.
+    """Check that a landing holds a message that can be read to its end, so that tables are not replaced by nothing.
 
     Raises:
         SpoolError: there is none; the text names what was rejected, as `shown` tells it, one file a line.

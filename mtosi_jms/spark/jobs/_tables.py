@@ -82,7 +82,7 @@ class TableWriter:
         return self._folder / f"objectType={label_of(class_for(name))}"
 
     def _save(self, plan: Plan, files: Sequence[PlannedFile]) -> Path:
-        """Write the plan of some files; what is told once is not told by every reading of it."""
+        """Write the plan of some files, without what a reading of it would log again."""
         path = self._folder / "plan.json"
         replace(plan, files=tuple(files), rejects=(), unfollowed=()).save(path)
         return path
