@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the job; 0 whenever it finished. Errors are those of `mtosi_jms.spark.jobs.run_ingest`."""
-    from mtosi_jms.spark.jobs import IngestOptions
+    from mtosi_jms.spark.jobs import IngestOptions, run_ingest
 
     with as_usage():
         _check_types(args)
