@@ -44,14 +44,13 @@ class AsyncRequestor(Closing, AsyncCaller):
         receiver: of the requestor.
         writer: makes and sends its requests.
         close: closes the requestor; blocks.
-        linger: seconds that the sending thread waits for more.
     """
 
-    def __init__(self, receiver: Receiver, writer: RequestWriter, close: Callable[[], None], linger: float) -> None:
+    def __init__(self, receiver: Receiver, writer: RequestWriter, close: Callable[[], None]) -> None:
         super().__init__(close, "the requestor")
         self._receiver = receiver
         self._writer = writer
-        self._sender = Worker("mtosi-send", "the requestor", linger)
+        self._sender = Worker("mtosi-send", "the requestor", receiver.linger)
 
     async def call(self, call: Call) -> XmlObject | RawXml | None:
         """Carry out one call in the pattern SimpleResponse; see `Requestor.call` for what is raised.

@@ -465,6 +465,8 @@ def _tag_of(body: Any) -> str:
 def _operations_by_tag(services: Sequence[SupplierBase]) -> dict[str, tuple[SupplierBase, OperationInfo]]:
     """What each request element asks for, by its Clark name."""
     found: dict[str, tuple[SupplierBase, OperationInfo]] = {}
+    if not isinstance(services, Sequence):
+        raise ConfigError(f"services: give a list of them, not {type(services).__name__}")
     for supplier in services:
         if not isinstance(supplier, SupplierBase):
             raise ConfigError(_not_a_service(supplier))
@@ -478,4 +480,5 @@ def _operations_by_tag(services: Sequence[SupplierBase]) -> dict[str, tuple[Supp
 def _not_a_service(given: object) -> str:
     if isinstance(given, type) and issubclass(given, SupplierBase):
         return f"services: {given.__name__} is a class; give an instance, {given.__name__}()"
-    return f"services: {type(given).__name__} is no supplier class; derive it from the stub's Supplier"
+    kind = given if isinstance(given, type) else type(given)
+    return f"services: {kind.__name__} is no supplier class; derive it from the stub's Supplier"

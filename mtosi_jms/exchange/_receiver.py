@@ -96,6 +96,9 @@ class Receiver:
         clock: seconds, not running backwards.
         strict: what is read must fit the schema.
         linger: seconds that the receiving thread goes on when no asynchronous caller listens any more.
+
+    Attributes:
+        linger: the same.
     """
 
     def __init__(
@@ -119,7 +122,7 @@ class Receiver:
         self._on_orphan = on_orphan
         self._clock = clock
         self._strict = strict
-        self._linger = linger
+        self.linger = linger
         self._lock = threading.Lock()
         self._dropped: deque[PendingExchange] = deque()
         self._package: str | None = None
@@ -397,13 +400,13 @@ class Receiver:
                 now = time.monotonic()
                 if self._listening:
                     self._idle_since = now
-                if self._closed or now - self._idle_since >= self._linger:
+                if self._closed or now - self._idle_since >= self.linger:
                     self._wakeup = None  # in one with the decision: who listens from now on starts another
                     return False
                 if self._holder in (None, woken):
                     self._holder = woken
                     return True
-                woken.wait(self._linger)
+                woken.wait(self.linger)
 
     def _fail_one(self, error: Exception) -> None:
         """Tell the caller that has listened longest; a blocking caller that receives next will see for itself."""
@@ -456,7 +459,7 @@ class Receiver:
             self._overdue.clear()
             if self._closed or (pending and pending.inbox):
                 return None
-            patience = pending.patience(self._clock()) if pending else self._linger
+            patience = pending.patience(self._clock()) if pending else self.linger
             self._dry = True
         if len(self._consumers) > 1:
             patience = self._look if patience is None else min(patience, self._look)

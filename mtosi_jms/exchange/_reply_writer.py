@@ -23,6 +23,7 @@ from mtosi_jms.jms import RUN_ID, BindingProfile, Destination, JmsMessage, Namin
 from mtosi_jms.jms.binding import HeaderTemplates, to_jms
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.patterns import JmsEcho, ReplyRoute, RouteSource, reply_ids, reply_route
+from mtosi_jms.service import check_count
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
 from mtosi_jms.stubs.fmw.hdr import MessageTypeType
 from mtosi_jms.transport.window import AsyncSender, SendWindow
@@ -92,6 +93,7 @@ class ReplyRules:
     def __post_init__(self) -> None:
         object.__setattr__(self, "echo", JmsEcho(self.profile.jms_echo))
         object.__setattr__(self, "templates", HeaderTemplates(self.profile))
+        check_count("send_window", self.send_window)
         if self.send_window < 1:
             raise ConfigError(f"send_window must be at least 1, not {self.send_window}")
 

@@ -24,8 +24,9 @@ from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.jms import BindingProfile, Destination
 from mtosi_jms.jms.binding import DEFAULT_PROFILE
 from mtosi_jms.jms.ids import random_id
+from mtosi_jms.masking import without_login
 from mtosi_jms.patterns import BatchRules, Limits, OnConflict, Strategy
-from mtosi_jms.service import Call
+from mtosi_jms.service import Call, check_seconds
 from mtosi_jms.soap import Envelope
 from mtosi_jms.spool import Landing, OutgoingJournal
 from mtosi_jms.transport import Connection
@@ -93,7 +94,8 @@ class Requestor:
         linger: float = 5.0,
     ) -> None:
         check_connection("Requestor", connection)
-        if not sender_uri.strip():
+        check_seconds("linger", linger, zero=True)
+        if not sender_uri or not sender_uri.strip():
             raise HeaderError("senderURI", "a requestor needs a logical name")
         if temporary_reply and reply_to:
             raise ConfigError("give reply_to or temporary_reply, not both")
@@ -101,7 +103,6 @@ class Requestor:
         self.sender_uri = sender_uri
         self.profile = profile
         self.limits = limits or Limits()
-        self._linger = linger
         self._making = threading.Lock()
         self._aio: AsyncRequestor | None = None
         names = connection.names
@@ -149,7 +150,7 @@ class Requestor:
 
     def __repr__(self) -> str:
         state = "closed" if self._session.is_closed else f"{self.pending} pending"
-        return f"<Requestor {self.sender_uri}, {state}>"
+        return f"<Requestor {without_login(self.sender_uri)}, {state}>"
 
     @property
     def orphans(self) -> int:
@@ -175,7 +176,7 @@ class Requestor:
 
         with self._making:
             if self._aio is None:
-                self._aio = AsyncRequestor(self._receiver, self._writer, self.close, self._linger)
+                self._aio = AsyncRequestor(self._receiver, self._writer, self.close)
             return self._aio
 
     def call(self, call: Call) -> XmlObject | RawXml | None:

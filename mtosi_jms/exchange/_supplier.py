@@ -38,7 +38,7 @@ from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.exchange.signals import aside, on_signals
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, from_jms
-from mtosi_jms.service import SupplierBase
+from mtosi_jms.service import SupplierBase, check_count, check_seconds
 from mtosi_jms.soap import Header, correlation_id, header_text
 from mtosi_jms.spool import InboxReceiver, IncomingJournal, give_back, handed_out
 from mtosi_jms.transport import Connection, Consumer, Delivery, Session, redeliver
@@ -101,6 +101,7 @@ class Supplier:
         retry_pause: float = 0.1,
     ) -> None:
         check_connection("Supplier", connection)
+        check_seconds("retry_pause", retry_pause, zero=True)
         names = connection.names
         self.connection = connection
         self.destination = names.lookup(destination)
@@ -137,6 +138,10 @@ class Supplier:
         self._stopped = threading.Event()
         self._ended: Callable[[MtosiError | None], object] | None = None
         self._aio: AsyncSupplier | None = None
+
+    def __repr__(self) -> str:
+        state = "stopped" if self._stopped.is_set() else f"{len(self._sessions)} running"
+        return f"<Supplier at {self.destination}, {state}>"
 
     @property
     def aio(self) -> AsyncSupplier:
@@ -191,9 +196,12 @@ class Supplier:
         threads do not keep the supplier: one that nobody refers to any more ends, with a ResourceWarning.
 
         Raises:
-            ConfigError: a handler is asynchronous.
+            ConfigError: a handler is asynchronous, or fewer than 1 thread.
             TransportError: the provider failed.
         """
+        check_count("threads", threads)
+        if threads < 1:
+            raise ConfigError(f"threads must be at least 1, not {threads}")
         for session, consumer in [self._open() for _ in range(threads)]:
             with self._lock:
                 number = len(self._threads) + 1
@@ -306,6 +314,10 @@ class Supplier:
         self._close()
         for thread in _alive(list(self._threads), wait):
             log.warning("%s still runs a handler", thread.name)
+
+    def close(self) -> None:
+        """The same as `stop`, as other roles have it."""
+        self.stop()
 
     def _close(self) -> None:
         self._stopped.set()

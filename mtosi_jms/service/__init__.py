@@ -8,6 +8,7 @@ operation's descriptor, to a `Caller`. Which pattern answers is decided by each 
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -179,18 +180,27 @@ class CallOptions:
     persistent: bool | None = None
     on_conflict: Literal["error", "keep_first"] | None = None
     correlation_id: str | None = None
-    header: Mapping[str, object] = field(default_factory=dict)
+    header: Mapping[str, object] = field(default_factory=dict, repr=False)
     on_reply: Callable[[Envelope], object] | None = None
 
     def __post_init__(self) -> None:
         check_seconds("timeout", self.timeout)
         check_seconds("gap_timeout", self.gap_timeout)
         check_seconds("time_to_live", self.time_to_live, zero=True)
+        if self.time_to_live == math.inf:
+            raise ConfigError("time_to_live: give 0 for a message that lives for ever, not inf")
 
     @staticmethod
     def of(options: CallOptions | None, timeout: float | None) -> CallOptions:
-        """The options of a call that has its `timeout` by itself, too; that one wins."""
-        options = options or _NO_OPTIONS
+        """The options of a call that has its `timeout` by itself, too; that one wins.
+
+        Raises:
+            ConfigError: something else in the place of options.
+        """
+        if options is None:
+            options = _NO_OPTIONS
+        elif not isinstance(options, CallOptions):
+            raise ConfigError(f"options: give CallOptions(...), not {type(options).__name__}")
         return options if timeout is None else replace(options, timeout=timeout)
 
 
@@ -277,7 +287,8 @@ class Objects(Iterator[Item], Generic[Item]):
             self._left = iter(objects_in(next(self.batches), self._path))
 
     def close(self) -> None:
-        """Give up what has not come; its replies will be orphans."""
+        """Give up what was not handed out; replies that have not come will be orphans."""
+        self._left = iter(())
         self.batches.close()
 
     def __enter__(self) -> Self:
@@ -449,6 +460,8 @@ class BoundOperation(Generic[Request, Response]):
         Raises:
             As `invoke`; ConfigError also for other ways to compress or pack, and for a one-way operation.
         """
+        if batch_size is not None:
+            check_count("batch_size", batch_size)
         terms = BulkTerms.of(file_location_uri, compression, packing, batch_size)
         call = self._call(request, fields, CallOptions.of(options, timeout))
         return cast(BulkReply[Response], self._caller.call_bulk(call, terms))
@@ -487,7 +500,7 @@ class Service:
         self.destination = destination
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} at {self.destination}>"
+        return f"<{type(self).__name__} at {without_login(str(self.destination))}>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Self, TypeAlias, TypeVar, overload
 
 from mtosi_jms.bulk import BulkReply
+from mtosi_jms.masking import without_login
 from mtosi_jms.service import (
     AsyncBatches,
     AsyncCaller,
@@ -74,7 +75,8 @@ class AsyncObjects(AsyncIterator[Item], Generic[Item]):
             self._left = iter(objects_in(await anext(self.batches), self._path))
 
     def close(self) -> None:
-        """Give up what has not come; its replies will be orphans."""
+        """Give up what was not handed out; replies that have not come will be orphans."""
+        self._left = iter(())
         self.batches.close()
 
     async def __aenter__(self) -> Self:
@@ -105,7 +107,7 @@ class AsyncView:
         return self._caller.aio
 
     def __repr__(self) -> str:
-        return f"<{self.__service__.name} for asyncio at {self.destination}>"
+        return f"<{self.__service__.name} for asyncio at {without_login(str(self.destination))}>"
 
 
 class AsyncCall(Generic[One, Response]):

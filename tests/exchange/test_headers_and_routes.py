@@ -355,7 +355,7 @@ def test_both_addresses_the_same(small_ems: Any, ne1: Any, ne7: Any) -> None:
         assert stub.get_managed_element(me_ref=ne1).me is not None
 
 
-def test_requestors_that_cannot_be() -> None:
+def test_a_requestor_that_cannot_be_made_leaves_no_session() -> None:
     with connect_privately() as opened:
         connection = InterceptedConnection(opened)
         for arguments, error in (
@@ -371,7 +371,7 @@ def test_requestors_that_cannot_be() -> None:
 
 
 @pytest.mark.obligation("R2b")
-def test_suppliers_that_cannot_be(small_ems: Any) -> None:
+def test_a_supplier_needs_a_destination_and_services_of_its_own(small_ems: Any) -> None:
     with connect_privately() as connection:
         with pytest.raises(ConfigError, match="R2a"):
             Supplier(connection, connection.session().temporary_queue(), [small_ems()])

@@ -21,7 +21,7 @@ from mtosi_jms.exchange import Supplier
 from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.patterns import Limits
 from mtosi_jms.service import CallOptions
-from mtosi_jms.soap import Envelope, fault_class, fault_kinds, parse
+from mtosi_jms.soap import fault_class, fault_kinds, parse
 from mtosi_jms.stubs.fmw import msg
 from mtosi_jms.stubs.fmw.notification_consumer import NotificationConsumer
 from mtosi_jms.stubs.fmw.notmsg import Notify, NotifyMessage
@@ -139,27 +139,6 @@ def test_a_fault_that_cannot_be_written_is_told_without_its_words(
     with pytest.raises(msg.InternalErrorFault, match="getManagedElement failed with EncodeError"):
         pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1)
     assert [type(one) for one in reported] == [EncodeError]
-
-
-def test_where_no_exception_can_be_written_at_all_a_bare_fault_goes_out(
-    mtosi_exchange: Any, faulty_ems: Any, ne1: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The requestor is never left without an answer, nor the supplier without its thread."""
-
-    def fail(*arguments: Any, **options: Any) -> Any:
-        raise EncodeError("not today")
-
-    def act() -> Any:
-        raise msg.CommLossFault("gone")
-
-    stub = mtosi_exchange([faulty_ems(act)]).stub(ManagedElementRetrieval)
-    monkeypatch.setattr(Envelope, "for_fault", fail)
-    with pytest.raises(MtosiFault, match="getManagedElement failed with EncodeError") as caught:
-        stub.get_managed_element(me_ref=ne1)
-    assert type(caught.value) is MtosiFault
-    monkeypatch.undo()
-    with pytest.raises(msg.CommLossFault):
-        stub.get_managed_element(me_ref=ne1)
 
 
 def test_an_operation_that_is_not_overridden_is_not_implemented(mtosi_exchange: Any) -> None:

@@ -9,6 +9,7 @@ from typing import assert_type
 import mtosi_jms as mtosi
 from mtosi_jms import errors, soap, xmlbind
 from mtosi_jms.deployment import Deployment, read_deployment
+from mtosi_jms.exchange import send_all
 from mtosi_jms.inventory import place_of
 from mtosi_jms.jms.binding import from_jms, to_jms
 from mtosi_jms.jms.selector import Finding, P, Selector, lint, parse
@@ -29,6 +30,7 @@ from mtosi_jms.stubs.mri.rir import GetInventoryRequest, GetInventoryResponse
 from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.stubs.nrf.invdata import ManagementDomainInventoryType
 from mtosi_jms.stubs.nrf.me import ManagedElementType, Me
+from mtosi_jms.testing import InterceptedConnection, Step
 from mtosi_jms.transport import AckMode, Capability, Connection, Delivery
 
 
@@ -61,6 +63,16 @@ def first_batch(mer: ManagedElementRetrieval) -> str:
         assert_type(next(batches), GetAllManagedElementsResponse)
         assert_type(batches.held, Mapping[int, GetAllManagedElementsResponse])
         return batches.correlation_id
+
+
+def one_by_one(mer: ManagedElementRetrieval) -> Iterator[ManagedElementType]:
+    """The objects of all batches; names may be text."""
+    with mer.get_all_managed_elements.objects(md_or_mlsn_ref="MD=EMS1", timeout=60) as objects:
+        assert_type(next(objects), ManagedElementType)
+        assert_type(objects.batches.correlation_id, str)
+        yield from objects
+    mer.get_all_managed_elements.objects(batch_size="5")  # type: ignore[arg-type]
+    mer.get_managed_element(me_ref=7)  # type: ignore[arg-type]
 
 
 def in_a_file(mer: ManagedElementRetrieval, folder: Path) -> Iterator[ManagedElementType]:
@@ -161,6 +173,28 @@ class Ems(ManagedElementRetrieval.Supplier):
         if request.me_ref is None:
             raise errors.MtosiFault("meRef is missing", kind="invalidInput")
         return GetManagedElementResponse(me=ManagedElementType(name=request.me_ref))
+
+
+def endpoint(body: bytes) -> list[bytes]:
+    """A supplier without JMS: request in, replies out."""
+    dispatcher = mtosi.Dispatcher([Ems()], sender_uri="http://ems.example/mtosi", on_error=print)
+    replies = dispatcher.dispatch(soap.parse(body))
+    assert_type(next(replies), soap.Envelope)
+    sent: list[bytes] = []
+    send_all(replies, lambda reply: sent.append(reply.to_bytes()))
+    mtosi.Dispatcher([Ems])  # type: ignore[list-item] # a class, no instance
+    return sent
+
+
+def held_up(connection: Connection, requestor: mtosi.Requestor) -> Connection:
+    """A connection of a test, which has a hand in each step of its sessions."""
+
+    def hold(step: Step) -> object:
+        while step.action == "send" and requestor.waiting < 2:
+            pass
+        return step.proceed()
+
+    return InterceptedConnection(connection, hold)
 
 
 def talk(connection: Connection, destination: mtosi.Queue) -> list[mtosi.JmsMessage]:
