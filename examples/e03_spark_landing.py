@@ -11,7 +11,7 @@ from pathlib import Path
 
 import mtosi_jms as mtosi
 from mtosi_jms.simulator import ManagedElementEms, Network
-from mtosi_jms.spark.session import local_session
+from mtosi_jms.spark import local_session
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 
 NAMES = {"jms/InventoryOS": "queue:INVENTORY.OS", "jms/EmsOS": "queue:EMS.OS"}
