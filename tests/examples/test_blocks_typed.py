@@ -20,7 +20,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-SPARK = "from pyspark.sql import DataFrame, SparkSession; spark: SparkSession; kafka: DataFrame"
+SPARK = "from pyspark.sql import SparkSession; spark = SparkSession.builder.getOrCreate(); kafka = spark.table('kafka')"
 GIVEN = {"spark.md": SPARK, "selectors.md": SPARK}
 """What a page takes for granted, as its prose says."""
 

@@ -146,6 +146,14 @@ def test_importing_the_package_leaves_optional_libraries_alone(tmp_path: Path) -
     assert set(result.stdout.split()).isdisjoint(OPTIONAL)
 
 
+def test_the_first_program_of_the_readme_runs_on_the_core_alone(bare: Path, tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    program = readme.partition("```python\n")[2].partition("```")[0]
+    result = python(bare, "import sys; sys.stdout.reconfigure(encoding='utf-8')\n" + OFFLINE + program, tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "MD=EMS1/ME=NE-1" in result.stdout
+
+
 def command(bare: Path, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run an installed command, deaf to the environment's own Python path."""
     run = [str(bare), "-I", str(bare.parent / name), *arguments]

@@ -33,9 +33,10 @@ INTRODUCTION = """\
 
 Written by `python tests/transport/page.py` from a run of the contract of transports, `tests/transport/contract/`, on
 the embedded provider and on real brokers: change those, not this page. A capability that a connection has
-(`connection.capabilities`) is held by tests there; for one that it lacks, a test holds what happens instead. What is
-not in the table, every transport does. What the names mean: [providers.md](providers.md#metadata-and-capabilities).
-ActiveMQ Classic and Artemis are reached over STOMP: [stomp.md](stomp.md).
+(`connection.capabilities`) is checked by tests there; for one that it lacks, a test shows what happens instead. Every
+transport does what the table does not list. [providers.md](providers.md#metadata-and-capabilities) explains the names.
+The SDK reaches ActiveMQ Classic and Artemis over STOMP: [stomp.md](stomp.md). Codes such as C62 name a line of the
+specification, or a decision of this project: [conformance.md](conformance.md).
 """
 
 Declared = Mapping[str, frozenset[Capability]]
