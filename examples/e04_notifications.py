@@ -1,4 +1,4 @@
-"""Notifications: Figure 10 of the specification, then seven ways of asking for some of them only.
+"""Notifications: Figure 10 of the specification, then seven selectors.
 
 Run it: python examples/e04_notifications.py
 """
@@ -24,12 +24,12 @@ from mtosi_jms.transport import Connection
 NAMES = {"jms/InventoryTopic": "topic:INVENTORY", "jms/FaultTopic": "topic:FAULT"}
 TOPICS = {"Inventory": "jms/InventoryTopic", "Fault": "jms/FaultTopic"}
 
-# Made once for all publishers of the system, so that every subscriber's selectors hold for all of them.
+# One for all publishers of the system, so that each selector works for all of them.
 SYSTEM = SystemProfile(
     binding=mtosi.BindingProfile(
         topic_routing="figure10",
         filter_properties=FILTER_ATTRIBUTES,
-        time_form="millis",  # as numbers times can be compared
+        time_form="millis",  # selectors can compare times as numbers
     )
 )
 NOON = dt.datetime(2026, 5, 4, 12, 0, tzinfo=dt.UTC)
@@ -70,7 +70,7 @@ for minute, event in enumerate(EVENTS):
 
 
 def figure_10(connection: Connection) -> None:
-    """One OS publishes on two topics; two OSs listen to both."""
+    """One OS publishes on two topics; two OSs subscribe to both."""
     listening = {
         f"{system} on {topic}": mtosi.Subscriber(connection, topic, timeout=0)
         for system in ("first OS", "second OS")
@@ -83,7 +83,7 @@ def figure_10(connection: Connection) -> None:
 
 
 def selected(connection: Connection) -> None:
-    """The same five events, asked for in seven ways."""
+    """The same five events, selected in seven ways."""
     found = {
         what: [
             mtosi.Subscriber(connection, topic, selector=condition, profile=SYSTEM.binding, timeout=0)
@@ -100,7 +100,7 @@ def selected(connection: Connection) -> None:
 
 
 def followed(connection: Connection) -> None:
-    """A picture of a network that its own events keep current."""
+    """A picture of a network, kept current by its events."""
     network = Network(elements=5)
     snapshot = Snapshot(network.objects())
     subscriber = mtosi.Subscriber(connection, "jms/InventoryTopic", timeout=0)

@@ -21,7 +21,6 @@ from importlib import metadata
 from typing import Final
 
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import UsageError
 from mtosi_jms.errors import MtosiError
 
 __all__ = ["COMMANDS", "main", "parser_for"]
@@ -83,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         console.problem("interrupted")
         return INTERRUPTED
-    except UsageError as error:
+    except argparse.ArgumentError as error:  # wrong usage that only the command itself can see
         console.problem(str(error))
         return WRONG_USAGE
     except (MtosiError, OSError) as error:

@@ -14,7 +14,7 @@ from mtosi_jms.cli._arguments import add_stubs, as_usage
 from mtosi_jms.cli._jobs import NO_MESSAGE, SHOWN, add_job, run_job, say_more
 
 if TYPE_CHECKING:
-    from mtosi_jms.spark.jobs.alarms import AlarmResult
+    from mtosi_jms.spark.jobs import AlarmResult
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,9 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make the table; errors are those of `mtosi_jms.spark.jobs.alarms.run_alarms`."""
+    """Make the table; errors are those of `mtosi_jms.spark.jobs.run_alarms`."""
     from mtosi_jms.inventory import class_for, load_stubs
-    from mtosi_jms.spark.jobs.alarms import ALARM, AlarmOptions, run_alarms
+    from mtosi_jms.spark.jobs import ALARM, AlarmOptions, run_alarms
 
     with as_usage():
         load_stubs(args.stubs)

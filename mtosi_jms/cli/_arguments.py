@@ -11,10 +11,6 @@ from collections.abc import Callable, Collection, Iterator
 from mtosi_jms.errors import ConfigError
 
 
-class UsageError(Exception):
-    """Wrong usage that only the command itself can see: one line on standard error, exit code 2."""
-
-
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:
     """The type of an argument that is a whole number between two, both possible."""
 
@@ -101,17 +97,17 @@ def selector(text: str) -> str:
     try:
         parse(text)
     except SelectorError as error:
-        raise UsageError(f"selector: {error}") from error
+        raise argparse.ArgumentError(None, f"selector: {error}") from error
     return text
 
 
 @contextlib.contextmanager
 def as_usage() -> Iterator[None]:
-    """Makes configuration errors of the block wrong usage."""
+    """Makes configuration errors of the block wrong usage: exit code 2."""
     try:
         yield
     except ConfigError as error:
-        raise UsageError(str(error)) from error
+        raise argparse.ArgumentError(None, str(error)) from error
 
 
 def add_json(parser: argparse.ArgumentParser, what: str = "one JSON document") -> None:

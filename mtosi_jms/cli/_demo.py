@@ -39,7 +39,7 @@ from mtosi_jms.stubs.nrb.rscoc import ResourceObjectCreation
 from mtosi_jms.transport import Connection, login
 
 if TYPE_CHECKING:
-    from mtosi_jms.spark.jobs.ingest import IngestResult
+    from mtosi_jms.spark.jobs import IngestResult
 
 NAMES: Final = {
     "jms/InventoryOS": "queue:{}.InventoryOS",
@@ -89,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the demo; 0 if every requested element is in the inventory."""
-    from mtosi_jms.spark.jobs.ingest import IngestOptions, ingest
+    from mtosi_jms.spark.jobs import IngestOptions, run_ingest
 
     out: Path = args.out
     _clear(out)
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
         with _timed(seconds, "notifications"):
             notifications = _notifications(connection, network, out / "notifications")
     with _timed(seconds, "ingest"):
-        result = ingest(IngestOptions(landing=out / "landing", out=out / "inventory", object_type="ME"))
+        result = run_ingest(IngestOptions(landing=out / "landing", out=out / "inventory", object_type="ME"))
     return _finish(args, exchange, notifications, result, seconds)
 
 
@@ -226,7 +226,7 @@ def _show(out: Path, facts: list[Fact], summary: dict[str, Any]) -> None:
 def _report(
     args: argparse.Namespace, exchange: Exchange, facts: list[Fact], result: IngestResult, seconds: dict[str, float]
 ) -> Report:
-    from mtosi_jms.spark.jobs.summary import report_of
+    from mtosi_jms.spark.jobs import report_of
 
     events = [
         Event(at, "batch", f"batch {number}, {count} objects") for number, (at, count) in enumerate(exchange.batches, 1)

@@ -13,7 +13,7 @@ from mtosi_jms.cli._arguments import words
 from mtosi_jms.cli._jobs import NO_TABLE, SHOWN, add_job, run_job
 
 if TYPE_CHECKING:
-    from mtosi_jms.spark.jobs.diff import DiffResult
+    from mtosi_jms.spark.jobs import DiffResult
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,8 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compare; 0 whether or not something differs. Errors are those of `mtosi_jms.spark.jobs.diff.run_diff`."""
-    from mtosi_jms.spark.jobs.diff import DiffOptions, run_diff
+    """Compare; 0 whether or not something differs. Errors are those of `mtosi_jms.spark.jobs.run_diff`."""
+    from mtosi_jms.spark.jobs import DiffOptions, run_diff
 
     options = DiffOptions(
         old=args.old,
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
 
 def show(result: DiffResult) -> None:
     """Print what differs, as tables, and what to know about it."""
-    from mtosi_jms.spark.jobs.diff import KINDS
+    from mtosi_jms.spark.jobs import KINDS
 
     rows = [(name, *(f"{counts[key]:,}" for key in ("old", "new", *KINDS))) for name, counts in result.types.items()]
     console.table("objects", ("object type", "old", "new", *KINDS), rows)

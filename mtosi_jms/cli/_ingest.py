@@ -14,8 +14,8 @@ from mtosi_jms.cli._arguments import add_stubs, as_usage
 from mtosi_jms.cli._jobs import NO_MESSAGE, SHOWN, add_job, run_job, say_more
 
 if TYPE_CHECKING:
-    from mtosi_jms.spark.jobs.ingest import IngestResult
-    from mtosi_jms.spark.sequences import ReplySequence
+    from mtosi_jms.spark import ReplySequence
+    from mtosi_jms.spark.jobs import IngestResult
 
 _STAGES: Final = 4
 
@@ -59,8 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the job; 0 whenever it finished. Errors are those of `mtosi_jms.spark.jobs.ingest.ingest`."""
-    from mtosi_jms.spark.jobs.ingest import IngestOptions, ingest
+    """Run the job; 0 whenever it finished. Errors are those of `mtosi_jms.spark.jobs.run_ingest`."""
+    from mtosi_jms.spark.jobs import IngestOptions, run_ingest
 
     with as_usage():
         _check_types(args)
@@ -76,13 +76,13 @@ def run(args: argparse.Namespace) -> int:
         format=args.format,
         allow_empty=args.allow_empty,
     )
-    return run_job(args, "ingesting", _STAGES, lambda progress: ingest(options, progress=progress), show)
+    return run_job(args, "ingesting", _STAGES, lambda progress: run_ingest(options, progress=progress), show)
 
 
 def _check_types(args: argparse.Namespace) -> None:
     """Check that the stubs are there and have the requested object types; a ConfigError if not."""
     from mtosi_jms.inventory import ALL, MESSAGE, class_for, load_stubs
-    from mtosi_jms.spark.options import SourceOptions
+    from mtosi_jms.spark import SourceOptions
 
     options = SourceOptions.parse({"path": args.landing, "objectType": args.object, "stubs": ",".join(args.stubs)})
     load_stubs(options.stubs)

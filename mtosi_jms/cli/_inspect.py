@@ -6,6 +6,7 @@ Credentials in the header are masked, in the table and in the JSON. Exit code 1 
 from __future__ import annotations
 
 import argparse
+import copy
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -15,10 +16,10 @@ from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json, count
 from mtosi_jms.cli._contents import Group, events_in, objects_in
 from mtosi_jms.cli._documents import Document, load, mapping_of, no_header, shown_value, told, warning_json
+from mtosi_jms.cli._messages import mask_credentials
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.jms.profile import BindingProfile
 from mtosi_jms.jms.table2 import restore
-from mtosi_jms.masking import MASK, is_secret, without_login
 from mtosi_jms.namespaces import SOAP11, SOAP12, XSI, clark, split_clark
 from mtosi_jms.service.registry import Role, find_operations
 from mtosi_jms.soap import header_text
@@ -125,7 +126,7 @@ def _body_element(body: etree._Element) -> etree._Element | None:
     first = next(iter(body), None)
     if first is None or first.tag not in _FAULTS:
         return first
-    detail = next((child for child in first if split_clark(str(child.tag))[1] in ("detail", "Detail")), None)
+    detail = next((child for child in first if _local(child) in ("detail", "Detail")), None)
     return next(iter(detail), None) if detail is not None else None
 
 
@@ -139,10 +140,13 @@ def _batch(header: Any) -> Iterator[tuple[str, object]]:
 
 
 def _fields(document: Document, *, secrets: bool) -> dict[str, str]:
-    """The fields of the header by their XML names."""
+    """The fields of the header as text, by their XML names."""
     found: dict[str, str] = {}
-    for child in document.header if document.header is not None else ():
-        found.setdefault(split_clark(str(child.tag))[1], field_text(child, secrets=secrets))
+    header = copy.deepcopy(document.header)
+    if header is not None and not secrets:
+        mask_credentials(header)
+    for child in header if header is not None else ():
+        found.setdefault(_local(child), _field_text(child))
     return found
 
 
@@ -156,39 +160,25 @@ def _differences(header: Any, operation: str, role: Role) -> Iterator[XmlWarning
         yield XmlWarning("P36", f"msgType is {kind}, the body is the {role} of {operation}", "header/msgType")
 
 
-def field_text(element: etree._Element, *, secrets: bool = False) -> str:
-    """A header field as text: its own, else that of the elements in it as `name=value`; credentials masked.
-
-    Args:
-        element: the field.
-        secrets: whether credentials are shown.
-    """
-    name = split_clark(str(element.tag))[1]
-    if len(element) == 0:
-        text = (element.text or "").strip()
-        keys = [(*split_clark(key), value) for key, value in element.items()]
-        extra = [
-            f"{key}={_masked(f'{name} {key}', value, secrets=secrets)}" for space, key, value in keys if space != XSI
-        ]
-        return " ".join([_masked(name, text, secrets=secrets), *extra]).strip()
-    return MASK if is_secret(name) and not secrets else "; ".join(_pair(child, secrets=secrets) for child in element)
+def _field_text(element: etree._Element) -> str:
+    """A header field as text: its own, else that of the elements in it as `name=value`."""
+    if len(element):
+        return "; ".join(map(_pair, element))
+    keys = [(*split_clark(key), value) for key, value in element.items()]
+    told = [(element.text or "").strip(), *(f"{key}={value}" for space, key, value in keys if space != XSI)]
+    return " ".join(told).strip()
 
 
-def _pair(element: etree._Element, *, secrets: bool) -> str:
-    named = {split_clark(str(child.tag))[1]: (child.text or "").strip() for child in element}
+def _pair(element: etree._Element) -> str:
+    named = {_local(child): (child.text or "").strip() for child in element}
     if "propName" in named:
-        return f"{named['propName']}={_masked(named['propName'], named.get('propValue', ''), secrets=secrets)}"
-    name = split_clark(str(element.tag))[1]
-    if is_secret(name) and not secrets:
-        return f"{name}={MASK}"
-    text = field_text(element, secrets=secrets)
-    return f"{name}=({text})" if len(element) else f"{name}={text}"
+        return f"{named['propName']}={named.get('propValue', '')}"
+    text = _field_text(element)
+    return f"{_local(element)}=({text})" if len(element) else f"{_local(element)}={text}"
 
 
-def _masked(name: str, text: str, *, secrets: bool) -> str:
-    if secrets or not text:
-        return text
-    return MASK if is_secret(name) else without_login(text)
+def _local(element: etree._Element) -> str:
+    return split_clark(str(element.tag))[1]
 
 
 def _show(facts: dict[str, Any], *, as_json: bool) -> None:

@@ -72,11 +72,11 @@ def shown_body(body: bytes, *, secrets: bool = False) -> str | None:
         root = parse_xml(body, odd_prefixes=[])
     except XmlError:
         return None
-    _mask(root)
+    mask_credentials(root)
     return str(etree.tostring(root, encoding="unicode"))
 
 
-def _mask(root: etree._Element) -> None:
+def mask_credentials(root: etree._Element) -> None:
     """Masks credentials in an element, by the names of elements, attributes and properties in lists."""
     for element in list(root.iter()):
         if isinstance(element.tag, str):

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import argparse
 import copy
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from lxml import etree
 
@@ -39,19 +38,12 @@ _SENDER: Final = "mtosi-jms"
 _NONE: Final = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
-    """What a file holds.
-
-    Attributes:
-        file: its name as it was given.
-        body: the notify element, or the event alone.
-        envelope: the envelope that goes out as it is; None where a header is to be made.
-    """
+class Notification(NamedTuple):
+    """What a file holds: a notify element, or an event alone; with the envelope where that goes out as it is."""
 
     file: str
     body: etree._Element
-    envelope: Envelope | None
+    envelope: Envelope | None = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,12 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read_notification(file: str, *, new_header: bool = False) -> Notification:
-    """The notification in a file; breaches of the schema become notes.
-
-    Raises:
-        OSError: it cannot be read.
-        XmlError: it holds no notification.
-    """
+    """The notification in a file; breaches of the schema become notes."""
     data = read_document(file)
     root = parse_xml(data, source=file)
     if root.tag in _ENVELOPES:
@@ -102,15 +89,13 @@ def read_notification(file: str, *, new_header: bool = False) -> Notification:
         body = next((child for part in root if str(part.tag).endswith("}Body") for child in part), None)
         if body is None or body.tag != _NOTIFY:
             raise EnvelopeError("an envelope without a notify body", source=file, line=root.sourceline)
-        if not new_header:
-            return Notification(file, body, _checked(envelope, file))
-        return Notification(file, body, None)
+        return Notification(file, body, None if new_header else _checked(envelope, file))
     if root.tag != _NOTIFY and not _is_event(str(root.tag)):
         raise EnvelopeError(f"{split_clark(str(root.tag))[1]} is neither an event nor a notify", source=file)
     warnings: list[XmlWarning] = []
     decode(root, warnings=warnings, source=file)
     _tell(file, warnings)
-    return Notification(file, root, None)
+    return Notification(file, root)
 
 
 def _checked(envelope: Envelope, file: str) -> Envelope:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import UsageError, add_json, positive, seconds, selector
+from mtosi_jms.cli._arguments import add_json, positive, seconds, selector
 from mtosi_jms.cli._messages import counted, headers_of, moment, shown_properties
 from mtosi_jms.cli._providers import add_provider, open_connection
 from mtosi_jms.cli._replay import as_new
@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do the action; 130 where a signal stopped it before the end."""
     if (args.to is not None) is not (args.action in _SENDS):
-        raise UsageError(f"{args.action} {'needs' if args.action in _SENDS else 'takes no'} --to")
+        raise argparse.ArgumentError(None, f"{args.action} {'needs' if args.action in _SENDS else 'takes no'} --to")
     with until_signalled() as stop, open_connection(args) as connection:
         return operate(connection, args, stop)
 

@@ -10,8 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from lxml import etree
 
@@ -41,24 +40,8 @@ _GOODBYE: Final = 0.5
 _QUICK: Final = 0.25
 _TICK: Final = 0.001
 
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """What is to be called.
-
-    Attributes:
-        service, operation: the operation.
-        request: its request object.
-    """
-
-    service: ServiceInfo
-    operation: OperationInfo
-    request: XmlObject
-
-    @property
-    def name(self) -> str:
-        """Service and operation."""
-        return f"{self.service.name}.{self.operation.name}"
+Asked: TypeAlias = tuple[ServiceInfo, OperationInfo, str, XmlObject]
+"""Service and operation, the supplier's destination, and the request."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
     limits = time_limits(args, args.timeout) if args.timeout else {}
     with log_in_lines(), _closed_by(deadline) as stack:
         connection = stack.enter_context(open_connection(args, **limits))
-        return _call(connection, args, Call(service, operation, request), stack, deadline)
+        return _call(connection, args, (service, operation, args.to, request), stack, deadline)
 
 
 @contextmanager
@@ -154,10 +137,10 @@ def _read(file: str, service: ServiceInfo, operation: OperationInfo) -> XmlObjec
 
 
 def _call(
-    connection: Connection, args: argparse.Namespace, asked: Call, stack: ExitStack, deadline: float | None
+    connection: Connection, args: argparse.Namespace, asked: Asked, stack: ExitStack, deadline: float | None
 ) -> int:
     """Carry out a call over a connection and print the replies; 1 for a fault."""
-    printer = _Printer(asked, args)
+    printer = _Printer(asked[0], asked[1], args)
     landing = stack.enter_context(mtosi.DurableLanding(args.landing)) if args.landing else None
     requestor = stack.enter_context(
         mtosi.Requestor(
@@ -189,9 +172,9 @@ def _time_left(seconds: float | None, deadline: float | None) -> float | None:
 
 
 def _responses(
-    requestor: mtosi.Requestor, args: argparse.Namespace, asked: Call, options: CallOptions
+    requestor: mtosi.Requestor, args: argparse.Namespace, asked: Asked, options: CallOptions
 ) -> Iterator[Any]:
-    call = OperationCall(asked.service, asked.operation, args.to, asked.request, options)
+    call = OperationCall(*asked, options)
     if args.batch_size is None:
         yield requestor.call(call)
         return
@@ -202,8 +185,9 @@ def _responses(
 class _Printer:
     """Prints the replies of one call."""
 
-    def __init__(self, asked: Call, args: argparse.Namespace) -> None:
-        self._asked = asked
+    def __init__(self, service: ServiceInfo, operation: OperationInfo, args: argparse.Namespace) -> None:
+        self._called = {"service": service.name, "operation": operation.name}
+        self._name = f"{service.name}.{operation.name}"
         self._json: bool = args.json
         self._xml = args.show == "xml" if args.show else args.batch_size is None
         self._replies = 0
@@ -220,9 +204,9 @@ class _Printer:
         """Print one reply."""
         if response is None:
             if self._json:
-                console.print_json({"operation": self._asked.operation.name, "service": self._asked.service.name})
+                console.print_json(self._called)
             else:
-                console.say(f"sent: {self._asked.name}, which has no reply")
+                console.say(f"sent: {self._name}, which has no reply")
             return
         element = to_element(response)
         if self._json:
@@ -240,14 +224,13 @@ class _Printer:
             told_so = {"kind": fault.kind, "reason": fault.reason, "code": fault.fault_code}
             console.print_json({**self._facts(), "fault": told_so})
         kind = fault.kind or fault.fault_code
-        console.problem(f"{self._asked.name}: {kind}: {fault.reason or 'without a reason'}")
+        console.problem(f"{self._name}: {kind}: {fault.reason or 'without a reason'}")
 
     def _facts(self) -> dict[str, Any]:
         header = self._envelope.header
         return {
             "reply": self._replies,
-            "service": self._asked.service.name,
-            "operation": self._asked.operation.name,
+            **self._called,
             "correlation_id": correlation_id(header),
             "batch_sequence_number": plain(getattr(header, "batch_sequence_number", None)),
             "end_of_reply": plain(getattr(header, "batch_sequence_end_of_reply", None)),

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import UsageError, add_json
+from mtosi_jms.cli._arguments import add_json
 from mtosi_jms.cli._messages import counted, headers_of, moment, shown_body, shown_properties
 from mtosi_jms.cli._stopping import log_in_lines
 from mtosi_jms.errors import ConfigError, JournalDamageError
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do the action; 1 where a key is unknown, or anything was wrong with the folder."""
     if wrong := _wrong_usage(args):
-        raise UsageError(wrong)
+        raise argparse.ArgumentError(None, wrong)
     with log_in_lines():
         if args.action == "verify":
             return _verify(args)

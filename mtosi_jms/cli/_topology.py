@@ -7,14 +7,13 @@ that the snapshot does not have are kept and marked.
 from __future__ import annotations
 
 import argparse
-from functools import partial
 from typing import TYPE_CHECKING
 
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._jobs import NO_TABLE, add_job, run_job
 
 if TYPE_CHECKING:
-    from mtosi_jms.spark.jobs.topology import TopologyResult
+    from mtosi_jms.spark.jobs import TopologyResult
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,11 +22,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make the tables; errors are those of `mtosi_jms.spark.jobs.topology.run_topology`."""
-    from mtosi_jms.spark.jobs.topology import run_topology
+    """Make the tables; errors are those of `mtosi_jms.spark.jobs.run_topology`."""
+    from mtosi_jms.spark.jobs import TopologyOptions, run_topology
 
-    job = partial(run_topology, args.snapshot, args.out, cores=args.cores, allow_empty=args.allow_empty)
-    return run_job(args, "connecting", 3, lambda progress: job(progress=progress), show)
+    options = TopologyOptions(snapshot=args.snapshot, out=args.out, cores=args.cores, allow_empty=args.allow_empty)
+    return run_job(args, "connecting", 3, lambda progress: run_topology(options, progress=progress), show)
 
 
 def show(result: TopologyResult) -> None:

@@ -112,6 +112,10 @@ class AsyncSupplier:
         if self._serving is not None:
             await self._serving.end(wait)
 
+    async def close(self) -> None:
+        """The same as `stop`, as other roles have it."""
+        await self.stop()
+
     async def __aenter__(self) -> Self:
         return self if self._serving is not None else await self.start()
 

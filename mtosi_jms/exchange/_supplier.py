@@ -139,6 +139,10 @@ class Supplier:
         self._ended: Callable[[MtosiError | None], object] | None = None
         self._aio: AsyncSupplier | None = None
 
+    def __repr__(self) -> str:
+        state = "stopped" if self._stopped.is_set() else f"{len(self._sessions)} running"
+        return f"<Supplier at {self.destination}, {state}>"
+
     @property
     def aio(self) -> AsyncSupplier:
         """The same supplier on an event loop, for handlers that are coroutines or asynchronous generators too."""
@@ -310,6 +314,10 @@ class Supplier:
         self._close()
         for thread in _alive(list(self._threads), wait):
             log.warning("%s still runs a handler", thread.name)
+
+    def close(self) -> None:
+        """The same as `stop`, as other roles have it."""
+        self.stop()
 
     def _close(self) -> None:
         self._stopped.set()

@@ -14,7 +14,7 @@ from mtosi_jms.notifications._events import Event, Received, event_name, events_
 from mtosi_jms.notifications._heartbeats import Heartbeats, ThreadTimer, Timer
 from mtosi_jms.notifications._losses import Loss, LossCause
 from mtosi_jms.notifications._operations import LocalBroker, ProducerService, expression_of, selector_of
-from mtosi_jms.notifications._publisher import Publisher
+from mtosi_jms.notifications._publisher import Publisher, SystemProfile
 from mtosi_jms.notifications._snapshot import (
     AlarmKey,
     Applied,
@@ -26,7 +26,6 @@ from mtosi_jms.notifications._snapshot import (
     apply_notification,
 )
 from mtosi_jms.notifications._subscriber import Subscriber
-from mtosi_jms.notifications._system import SystemProfile
 
 __all__ = [
     "AlarmKey",

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from functools import partial
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, TypeVar
 
 from mtosi_jms.errors import IllegalStateError, TransportError
 from mtosi_jms.exchange.worker import Closing, Worker
@@ -24,20 +24,14 @@ _GRACE: Final = 0.05
 """Seconds by which a loop waits longer than the thread that publishes for it, which knows more of the delay."""
 
 
-class _Publish(Protocol):
-    def __call__(
-        self, event: Event, *, category: TopicCategory | str | None = None, timeout: float | None = None
-    ) -> JmsMessage: ...
-
-
 class AsyncPublisher:
     """A publisher as coroutines see it; made by `Publisher.aio`.
 
     Args:
-        publish: publishes one event; blocks.
+        publish: `Publisher.publish`.
     """
 
-    def __init__(self, publish: _Publish) -> None:
+    def __init__(self, publish: Callable[..., JmsMessage]) -> None:
         self._publish = publish
         self._worker = Worker("mtosi-publish", "the publisher")
 
@@ -50,21 +44,14 @@ class AsyncPublisher:
         waiting for its turn.
         """
         check_seconds("timeout", timeout)
-        if timeout is None:
-            return await self._worker.run(partial(self._publish, event, category=category))
-        end = time.monotonic() + timeout
-
-        def publish() -> JmsMessage:
-            return self._publish(event, category=category, timeout=max(0.0, end - time.monotonic()))
-
-        limit = asyncio.timeout(timeout + _GRACE)
+        limit = asyncio.timeout(timeout and timeout + _GRACE)
         try:
             async with limit:
-                return await self._worker.run(publish)
+                return await self._worker.run(partial(self._publish, event, category=category, timeout=timeout))
         except TimeoutError:
             if not limit.expired():
                 raise
-            text = f"a notification was not sent within {rounded(timeout)} s: others are before it, or it is being sent"
+            text = f"not sent within {rounded(timeout or 0)} s: the event stands in line, or is being sent"
             raise TransportError(text) from None
 
     def stop(self) -> None:

@@ -23,6 +23,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, Self, TypeVar
 
+from mtosi_jms.bulk import BulkTerms
 from mtosi_jms.errors import ConfigError, MtosiError, NamingError, SelectorError
 from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.jms import Destination, JmsMessage
@@ -132,11 +133,13 @@ class LocalBroker:
             return None
         raise NotImplementedFault(f"a notification broker has no {call.operation.name}")
 
-    def call_batches(self, *_: object) -> NoReturn:
-        """Refused: no answer of a broker has parts."""
+    def call_batches(self, call: Call, batch_size: int) -> NoReturn:
+        """Refused: a broker answers with one response at most."""
         raise ConfigError("the operations of a notification broker have one answer at most")
 
-    call_bulk = call_batches
+    def call_bulk(self, call: Call, terms: BulkTerms) -> NoReturn:
+        """Refused as well."""
+        self.call_batches(call, 0)
 
     @property
     def aio(self) -> NoReturn:

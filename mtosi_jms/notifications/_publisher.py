@@ -6,6 +6,7 @@ import datetime as dt
 import logging
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
@@ -14,11 +15,12 @@ from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.exchange.messages import moment, stamped
 from mtosi_jms.exchange.sending import TimedSender
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
-from mtosi_jms.jms.binding import to_jms
-from mtosi_jms.jms.profile import TopicCategory
+from mtosi_jms.jms.binding import DEFAULT_PROFILE, to_jms
+from mtosi_jms.jms.events import EVENT_NAMES
+from mtosi_jms.jms.frozen import FrozenMap
+from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, TopicCategory
 from mtosi_jms.masking import without_login
 from mtosi_jms.notifications._events import Event, event_name, events_of_message, notify_of
-from mtosi_jms.notifications._system import SystemProfile
 from mtosi_jms.service import check_seconds
 from mtosi_jms.soap import Header
 from mtosi_jms.spool import OutgoingJournal
@@ -41,6 +43,59 @@ Topics: TypeAlias = Mapping[TopicCategory, Address] | Mapping[str, Address] | Ma
 """Category to the name of its destination, or the destination."""
 EVENTS_PER_MESSAGE: Final = 100
 """Events that `publish_all` puts into one message at most."""
+
+
+_FORMS: Final = ("time_form", "severity_form", "event_names")
+"""Switches that all publishers of a system have alike."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemProfile:
+    """The selection of attributes by which every publisher of a system goes, made once and never changed (R9b).
+
+    Selectors of subscribers rest on it: a publisher that maps other attributes, or writes them in another form, would
+    be filtered out without a sign. So one that differs is refused (R9c).
+
+    Attributes:
+        binding: the switches of the binding; its `filter_properties` hold for all events.
+        attributes: other attributes for some events, by logical name (`AlarmInformation`), without `MTOSI_`.
+
+    Raises:
+        ConfigError: an attribute that Table 4 does not have (R20a).
+    """
+
+    binding: BindingProfile = DEFAULT_PROFILE
+    attributes: Mapping[str, frozenset[str]] = field(default=FrozenMap())
+
+    def __post_init__(self) -> None:
+        frozen = {event: frozenset(names) for event, names in self.attributes.items()}
+        for event, names in frozen.items():
+            if unknown := names - FILTER_ATTRIBUTES:
+                raise ConfigError(f"attributes of {event}: Table 4 has no {', '.join(sorted(unknown))} (R20a)")
+        object.__setattr__(self, "attributes", FrozenMap(frozen))
+
+    def attributes_of(self, event: str) -> frozenset[str]:
+        """The attributes of Table 4 that become properties of an event, by its logical name."""
+        return self.attributes.get(event, self.binding.filter_properties)
+
+    def shared(self, events: Iterable[str]) -> frozenset[str]:
+        """The attributes that are mapped for all of these events: what a message with all of them may show (C30)."""
+        return frozenset.intersection(*map(self.attributes_of, set(events)))
+
+    def admit(self, profile: BindingProfile) -> None:
+        """Accept a publisher of the system by its profile.
+
+        Raises:
+            ConfigError: it maps other attributes, or in another form (R9c).
+        """
+        for form in _FORMS:
+            if getattr(profile, form) != getattr(self.binding, form):
+                raise ConfigError(f"{form} of the publisher is not that of its system (R9c)")
+        for event in sorted({*EVENT_NAMES, *self.attributes}):
+            mine, wanted = profile.filter_properties, self.attributes_of(event)
+            if mine != wanted:
+                other = ", ".join(sorted(mine ^ wanted))
+                raise ConfigError(f"{event}: the publisher and its system differ in mapping {other} (R9c)")
 
 
 class Publisher:

@@ -19,6 +19,7 @@ before that at the operations system; events without time are taken in the order
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,15 +27,19 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from lxml import etree
+
 from mtosi_jms.errors import MtosiError
-from mtosi_jms.notifications._attributes import created_object, replaced, told_values
+from mtosi_jms.inventory import is_object, type_class
 from mtosi_jms.notifications._events import Event, name_of
-from mtosi_jms.xmlbind import XmlObject
+from mtosi_jms.xmlbind import Extras, RawXml, XmlObject, decode, to_element
 
 _NOTHING_KEPT: Final = frozenset(
     {"Heartbeat", "EventLossOccurred", "EventLossCleared", "FileTransferStatus", "BackupStatus"}
 )
 _EXTENDED: Final = ("VENDOR_EXT", "MINOR_EXT")
+_NEVER: Final = frozenset({"name", "extras"})
+"""Fields that no event changes: a name stays while the object lives, extras are merged separately."""
 
 
 class AlarmKey(NamedTuple):
@@ -215,7 +220,7 @@ class Snapshot(Mapping[str, XmlObject]):
     # One method for each event. Whatever can fail comes before the first change.
 
     def _create(self, event: Any, when: dt.datetime | None) -> Applied:
-        made = created_object(event)
+        made = _created_object(event)
         name = _text(event.object_name) or _text(getattr(made, "name", None))
         if made is None or not name:
             return Applied(event, refused=Refusal.INCOMPLETE, detail="the object or its name is missing")
@@ -225,7 +230,7 @@ class Snapshot(Mapping[str, XmlObject]):
         if before is not None and when is not None and self._begun.get(name) == when:
             return Applied(event)  # the same creation again; what changed since stays
         newer = {field for field, time in self._told.get(name, {}).items() if _older(when, time)}
-        after = replaced(made, {field: getattr(before, field) for field in newer if hasattr(made, field)})
+        after = _replaced(made, {field: getattr(before, field) for field in newer if hasattr(made, field)})
         self._put(name, after)
         self._discovered.pop(str(getattr(after, "discovered_name", None)), None)
         self._remember(self._begun, name, when)
@@ -260,7 +265,7 @@ class Snapshot(Mapping[str, XmlObject]):
                 return Applied(event, refused=Refusal.INCOMPLETE, detail="no object is named")
             outdated = when is not None and name in self._ended and when <= self._ended[name]
             return Applied(event, refused=Refusal.OUTDATED if outdated else Refusal.UNKNOWN_OBJECT, detail=name)
-        values, strange = told_values(before, event)
+        values, strange = _told_values(before, event)
         times = self._told.setdefault(name, {})
         since = self._begun.get(name)
         late = {field for field in values if _older(when, times.get(field)) or _older(when, since)}
@@ -273,7 +278,7 @@ class Snapshot(Mapping[str, XmlObject]):
         detail = f"{name}: {', '.join([*old, *strange])}" if refused else ""
         if not fresh:
             return Applied(event, refused=refused, detail=detail)
-        after = replaced(before, fresh)
+        after = _replaced(before, fresh)
         self._put(name, after)
         change = Change(effect=Effect.CHANGED, name=name, before=before, after=after, fields=tuple(fresh))
         return Applied(event, (change,), refused, detail)
@@ -411,6 +416,77 @@ def _older(when: dt.datetime | None, known: dt.datetime | None) -> bool:
 def _differing(before: XmlObject, after: XmlObject) -> tuple[str, ...]:
     names = [name for name in after.__dataclass_fields__ if name != "extras"]
     return tuple(name for name in names if getattr(before, name, None) != getattr(after, name))
+
+
+def _created_object(event: Event) -> XmlObject | None:
+    """The object in a creation event, as an instance of the class of its type; None if there is none.
+
+    The element of an object has a class of its own, `Me`; objects of answers are instances of `ManagedElementType`, and
+    so are those of a snapshot.
+    """
+    for found in _inside(getattr(event, "object", None)):
+        if isinstance(found, XmlObject) and is_object(found.__xml__):
+            return _as(type_class(found.__xml__).cls, found)
+    return None
+
+
+def _told_values(before: XmlObject, event: Event) -> tuple[dict[str, Any], list[str]]:
+    """The attributes in a change event, with their values; and the names in it that are not attributes of the object.
+
+    The event has an object with just these attributes, or the attributes themselves. A nil value says that the
+    attribute is empty now, and stays nil.
+    """
+    values: dict[str, Any] = {}
+    strange: list[str] = []
+    for told in _inside(getattr(event, "attribute_list", None)):
+        holder = told if isinstance(told, XmlObject) and is_object(told.__xml__) else _alone(type(before), told)
+        fields = {field.name for field in dataclasses.fields(before)}
+        for name, value in _told(holder):
+            if name in fields:
+                values[name] = value
+            else:
+                strange.append(name)
+        strange += [raw.tag for raw in holder.unknown_elements()]
+    return values, strange
+
+
+def _replaced(before: XmlObject, values: Mapping[str, Any]) -> XmlObject:
+    """The object with new values; how the old values of these attributes were written is forgotten."""
+    after: XmlObject = dataclasses.replace(before, **values)
+    if after.extras is not None:
+        leaves = {place: leaf for place, leaf in after.extras.leaves.items() if place[0] not in values}
+        after.extras = dataclasses.replace(after.extras, leaves=leaves)
+    return after
+
+
+def _inside(holder: Any) -> Iterator[XmlObject | RawXml]:
+    """The elements of a list, of known classes and of others."""
+    if isinstance(holder, XmlObject):
+        yield from getattr(holder, "any_", ())
+        yield from holder.unknown_elements()
+
+
+def _told(holder: XmlObject) -> Iterator[tuple[str, Any]]:
+    for field in dataclasses.fields(holder):
+        value = getattr(holder, field.name)
+        if field.name not in _NEVER and value is not None and value != []:
+            yield field.name, value
+
+
+def _alone(cls: type[XmlObject], told: XmlObject | RawXml) -> XmlObject:
+    """An attribute without an object around it, read as the only one of an object of the class."""
+    holder = etree.Element("attributes")
+    holder.append(told.element() if isinstance(told, RawXml) else to_element(told))
+    made: XmlObject = decode(etree.tostring(holder), cls)
+    return made
+
+
+def _as(cls: type[XmlObject], found: XmlObject) -> XmlObject:
+    values = {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
+    extras = values.pop("extras", None)
+    made = cls(**values)
+    made.extras = dataclasses.replace(extras, element="") if isinstance(extras, Extras) else None
+    return made
 
 
 class NameTree:

@@ -60,12 +60,7 @@ class Work:
         self._record = record
         self._clock = clock
         self._workers = Workers(
-            handler,
-            deadline=rules.deadline,
-            max_stuck=rules.most_stuck,
-            clock=clock,
-            opener=self._open_session,
-            generation=lambda: self._generation,
+            handler, rules, clock=clock, opener=self._open_session, generation=lambda: self._generation
         )
         self._lock = threading.Lock()
         self._state = State.NEW
@@ -97,7 +92,7 @@ class Work:
                 raise IllegalStateError("a consumer runtime runs once")
             self._state = State.CONNECTING
             self._thread = threading.current_thread()
-            self._workers.start(self._rules.concurrency)
+            self._workers.start()
         with aside(lambda again: self.begin_drain(0.0 if again else None)) as drain, on_signals(drain):
             try:
                 self._run()

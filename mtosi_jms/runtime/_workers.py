@@ -10,6 +10,7 @@ from collections.abc import Callable
 from mtosi_jms.errors import HandlerTimeoutError, IllegalStateError, MtosiError
 from mtosi_jms.runtime._handlers import Handler
 from mtosi_jms.runtime._lanes import Lanes, Task
+from mtosi_jms.runtime._rules import RuntimeRules
 from mtosi_jms.spool import begin
 from mtosi_jms.transport import Session
 
@@ -20,6 +21,8 @@ Opener = Callable[[], tuple[Session, int]]
 
 
 class _Context:
+    """The `HandlingContext` of one attempt."""
+
     def __init__(self, worker: _Worker, attempt: int) -> None:
         self._worker = worker
         self.attempt = attempt
@@ -31,14 +34,13 @@ class _Context:
 
 
 class _Worker:
-    """One thread, the session that its handlers send from, and the task that it handles, with its context."""
+    """One thread, the session that its handlers send from, and the context of its attempt."""
 
     def __init__(self, workers: Workers, number: int) -> None:
         self._workers = workers
         self._session: Session | None = None
         self._generation = -1
         self._fenced = threading.Event()
-        self.task: Task | None = None
         self.context = _Context(self, 0)
         self.thread = threading.Thread(target=self._run, name=f"handler-{number}", daemon=True)
 
@@ -91,18 +93,13 @@ class _Worker:
                 break
         self.close_session()
 
-    def begin(self, task: Task) -> None:
-        self.task = task
-        self.context = _Context(self, task.failures + 1)
-
 
 class Workers:
     """The threads that handle what is in the lanes; its lock guards the lanes.
 
     Args:
         handler: what they run.
-        deadline: seconds that an attempt has; None: any time.
-        max_stuck: how many threads may be stuck.
+        rules: how many threads, how many stuck ones, and the deadline.
         clock: seconds, for deadlines.
         opener: makes sessions for handlers.
         generation: the number of the current connection.
@@ -111,9 +108,8 @@ class Workers:
     def __init__(
         self,
         handler: Handler,
+        rules: RuntimeRules,
         *,
-        deadline: float | None,
-        max_stuck: int,
         clock: Callable[[], float],
         opener: Opener,
         generation: Callable[[], int],
@@ -122,23 +118,22 @@ class Workers:
         self.handler = handler
         self.opener = opener
         self.generation = generation
-        self._deadline = deadline
-        self._max_stuck = max_stuck
+        self._rules = rules
         self._clock = clock
         self._lock = threading.Lock()
         self._work = threading.Condition(self._lock)
         self._over = threading.Condition(self._lock)
         self._outcomes: deque[tuple[Task, BaseException | None]] = deque()
-        self._busy: set[_Worker] = set()
+        self._busy: dict[_Worker, Task] = {}
         self._stuck: set[_Worker] = set()
         self._threads: set[threading.Thread] = set()
         self._started = 0
         self._paused = False
         self._ended = False
 
-    def start(self, count: int) -> None:
+    def start(self) -> None:
         with self._lock:
-            for _ in range(count):
+            for _ in range(self._rules.concurrency):
                 self._start()
 
     def counts(self) -> tuple[int, int, int]:
@@ -149,7 +144,7 @@ class Workers:
     @property
     def is_stuck(self) -> bool:
         """Whether as many threads are stuck as may be, so that no more messages are begun."""
-        return len(self._stuck) >= self._max_stuck
+        return len(self._stuck) >= self._rules.most_stuck
 
     @property
     def running(self) -> int:
@@ -222,9 +217,10 @@ class Workers:
                 if task is not None:
                     break
                 self._work.wait()
-            task.due = None if self._deadline is None else self._clock() + self._deadline
-            worker.begin(task)
-            self._busy.add(worker)
+            deadline = self._rules.deadline
+            task.due = None if deadline is None else self._clock() + deadline
+            worker.context = _Context(worker, task.failures + 1)
+            self._busy[worker] = task
             return task
 
     def done(self, worker: _Worker, error: BaseException | None) -> bool:
@@ -238,9 +234,7 @@ class Workers:
             if worker.is_cancelled and not self._ended:  # past its deadline, and not replaced so far
                 self._give_up(worker)
                 return self._leave(worker)
-            self._busy.discard(worker)
-            if worker.task is not None:
-                self._outcomes.append((worker.task, error))
+            self._outcomes.append((self._busy.pop(worker), error))
             self._over.notify_all()
             return True
 
@@ -249,7 +243,8 @@ class Workers:
         return False
 
     def _replace_overdue(self, now: float) -> None:
-        for worker in [one for one in self._busy if one.task is not None and _is_over(one.task, now)]:
+        overdue = [worker for worker, task in self._busy.items() if task.due is not None and task.due <= now]
+        for worker in overdue:
             worker.fence()
             if not self.is_stuck:
                 self._stuck.add(worker)
@@ -257,9 +252,7 @@ class Workers:
 
     def _give_up(self, worker: _Worker) -> None:
         """Its attempt has failed, and another thread takes its place."""
-        self._busy.discard(worker)
-        if worker.task is not None:
-            self._outcomes.append((worker.task, HandlerTimeoutError(self._deadline or 0.0)))
+        self._outcomes.append((self._busy.pop(worker), HandlerTimeoutError(self._rules.deadline or 0.0)))
         self._over.notify_all()
         self._start()
 
@@ -268,7 +261,3 @@ class Workers:
         worker = _Worker(self, self._started)
         self._threads.add(worker.thread)
         worker.thread.start()
-
-
-def _is_over(task: Task, now: float) -> bool:
-    return task.due is not None and task.due <= now

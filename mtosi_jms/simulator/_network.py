@@ -65,8 +65,6 @@ _DIGITS: Final = 12
 _VALUES: Final = ("user_label", "software_version")
 """Attributes that change: of an element both, of other objects the first."""
 _SEVERITIES: Final = (PerceivedSeverityType.CRITICAL, PerceivedSeverityType.MAJOR, PerceivedSeverityType.MINOR)
-_KINDS: Final = {"raise": 28, "clear": 22, "value": 18, "state": 12, "link": 6, "create": 5, "delete": 3, "beat": 6}
-"""How often each kind of event comes, in parts of 100."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -400,16 +398,16 @@ def _site_code(chance: random.Random) -> AnyListType:
 
 
 class _Story:
-    """What has happened so far: little beside the network itself, which is made anew from its numbers.
+    """What has happened so far: little more than the numbers that the network is made from.
 
     Attributes:
         chance: decides all that is open.
         created: elements that were not there at the start, and are there.
         gone: elements that were there at the start, and are not.
         cut: links that are not there.
-        alarms: those that last, by their identity.
-        values: what was last told of an object's attribute.
-        pending: events that must come next, since the last one was their beginning.
+        alarms: those not cleared, by their identity.
+        values: the last value of each attribute that changed.
+        pending: events that must come next, as consequences of the last one.
     """
 
     def __init__(self, network: Network, chance: random.Random) -> None:
@@ -422,15 +420,16 @@ class _Story:
         self.values: dict[tuple[str, str], Any] = {}
         self.pending: deque[EventInformationType] = deque()
         self.next_element = network.elements
-        self.kinds: dict[str, Callable[[], EventInformationType | None]] = {
-            "raise": self._raise_alarm,
-            "clear": self._clear_alarm,
-            "value": self._change_value,
-            "state": self._change_state,
-            "link": self._change_link,
-            "create": self._create_element,
-            "delete": self._delete_element,
-            "beat": self._beat,
+        # How often each kind of event comes, in parts of 100.
+        self.kinds: dict[Callable[[], EventInformationType | None], int] = {
+            self._raise_alarm: 28,
+            self._clear_alarm: 22,
+            self._change_value: 18,
+            self._change_state: 12,
+            self._change_link: 6,
+            self._create_element: 5,
+            self._delete_element: 3,
+            self._beat: 6,
         }
 
     def events(self, count: int, start: dt.datetime) -> Iterator[EventInformationType]:
@@ -445,9 +444,8 @@ class _Story:
 
     def _next(self) -> EventInformationType:
         while not self.pending:
-            (kind,) = self.chance.choices([*_KINDS], [*_KINDS.values()])
-            event = self.kinds[kind]()
-            if event is not None:
+            (kind,) = self.chance.choices([*self.kinds], [*self.kinds.values()])
+            if (event := kind()) is not None:
                 return event
         return self.pending.popleft()
 

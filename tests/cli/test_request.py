@@ -140,7 +140,7 @@ def test_an_operation_without_a_reply(request_of: Call, url: str, tmp_path: Path
         ("ManagedElementRetreival.getManagedElement", "did you mean ManagedElementRetrieval.getManagedElement"),
         ("AlarmRetrieval.getManagedElement", "ManagedElementRetrieval.getManagedElement"),
         ("zzz", "the services are AlarmRetrieval, "),
-        ("notify", "say NotificationBroker.notify or NotificationConsumer.notify"),
+        ("notify", "give NotificationBroker.notify or NotificationConsumer.notify"),
         ("", "the services are"),
     ],
 )

@@ -150,7 +150,7 @@ def test_wrong_usage(words: list[str], text: str, capsys: Capture) -> None:
 def test_what_cannot_be_served(tmp_path: Path, capsys: Capture) -> None:
     base = ["serve", "--url", "memory:"]
     assert main([*base, "--destination", "queue:X", "--inventory", str(tmp_path / "none")]) == 1
-    assert "none: no folder of this name" in capsys.readouterr().err
+    assert "none: No such file or directory" in capsys.readouterr().err
     assert main([*base, "--destination", "queue:X", "--inventory", str(tmp_path)]) == 1
     assert "holds no envelope" in capsys.readouterr().err
     (tmp_path / "broken.xml").write_text("<a>", encoding="utf-8")

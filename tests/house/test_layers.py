@@ -50,7 +50,7 @@ OPTIONAL = {
     "pyspark": ("mtosi_jms.spark",),
     "pyarrow": ("mtosi_jms.spark",),
     "pandas": ("mtosi_jms.spark",),
-    "delta": ("mtosi_jms.spark._delta",),
+    "delta": ("mtosi_jms.spark.jobs._delta",),
     "pytest": ("mtosi_jms.testing",),
     "tenacity": ("mtosi_jms.runtime", "mtosi_jms.transport.backoff"),
 }

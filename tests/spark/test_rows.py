@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from mtosi_jms.errors import ConfigError
+from mtosi_jms.spark import SourceOptions, arrow_schema
+from mtosi_jms.spark._columns import row_schema
 from mtosi_jms.spark._landing import plan_landing
 from mtosi_jms.spark._reader import ObjectReader
-from mtosi_jms.spark._rows import arrow_schema, row_schema
-from mtosi_jms.spark.options import SourceOptions
 from mtosi_jms.stubs.nrf.me import ManagedElementType, Me
 from mtosi_jms.xmlbind import Nil, XmlEnum, XmlObject, XmlWarning, decode
 

@@ -17,7 +17,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from mtosi_jms.cli import parser_for
-from mtosi_jms.spark import options as spark_options
+from mtosi_jms.spark import SourceOptions
 
 pytestmark = [
     pytest.mark.spark,
@@ -115,5 +115,5 @@ def test_the_commands_on_the_page_are_understood(page: str) -> None:
 
 
 def test_the_page_names_every_option_of_the_source(page: str) -> None:
-    for name in set(spark_options._NAMES.values()) - {"path", "paths", "planFile"}:
+    for name in SourceOptions.names() - {"path", "paths", "planFile"}:
         assert f"`{name}`" in page, name

@@ -132,7 +132,7 @@ def test_what_is_handed_out(folders: Callable[[], Path]) -> None:
     every_line(story)
 
 
-def test_one_comes_as_another_leaves(folders: Callable[[], Path]) -> None:
+def test_one_inbox_opens_as_another_closes(folders: Callable[[], Path]) -> None:
     """Each inbox has a file in the folder while it is open, and SQLite some of its own."""
 
     def story(turn: Turn) -> None:

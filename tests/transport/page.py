@@ -34,7 +34,7 @@ INTRODUCTION = """\
 Written by `python tests/transport/page.py` from a run of the contract of transports, `tests/transport/contract/`, on
 the embedded provider and on real brokers: change those, not this page. A capability that a connection has
 (`connection.capabilities`) is held by tests there; for one that it lacks, a test holds what happens instead. What is
-not in the table, every transport does. What the names mean: [providers.md](providers.md#what-a-connection-tells).
+not in the table, every transport does. What the names mean: [providers.md](providers.md#metadata-and-capabilities).
 ActiveMQ Classic and Artemis are reached over STOMP: [stomp.md](stomp.md).
 """
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms import BindingProfile, Queue, Topic
+from mtosi_jms.errors import ConfigError, IllegalStateError, ResourceLimitError, TransportError
+from mtosi_jms.jms import BindingProfile, JmsMessage, Queue, Topic
 from mtosi_jms.jms.events import EVENT_NAMES, events_of
 from mtosi_jms.jms.profile import FILTER_ATTRIBUTES
 from mtosi_jms.notifications import Publisher, Subscriber, SystemProfile, event_name
 from mtosi_jms.soap import parse
+from mtosi_jms.spool import Outbox
 from mtosi_jms.stubs.fmw.elc import EventLossCleared
 from mtosi_jms.stubs.fmw.elo import EventLossOccured
 from mtosi_jms.stubs.fmw.hbt import Heartbeat
@@ -23,6 +27,7 @@ from mtosi_jms.stubs.fmw.notmsg import NotifyMessage
 from mtosi_jms.stubs.nra.alm import Alarm, AlarmType
 from mtosi_jms.stubs.nrb.rscoc import ResourceObjectCreation
 from mtosi_jms.stubs.nrb.rscodel import ResourceObjectDeletion
+from mtosi_jms.testing import connect_privately
 from mtosi_jms.xmlbind import RawXml
 
 MakeAlarm = Callable[..., Alarm]
@@ -230,6 +235,117 @@ def test_an_event_that_no_package_knows_goes_out_as_it_is(publisher: Publisher, 
         1_800_000,
     )
     assert events(subscriber) == [TCA]
+
+
+# What is given to a publisher, and how long it may take.
+
+
+def test_what_it_is(connection: Any, topics: dict[str, str]) -> None:
+    shown = "<Publisher jms/EmsOS, Inventory to topic:INVENTORY, Fault to topic:FAULT, Protection to topic:PROTECTION"
+    with Publisher(connection, topics, sender_uri="jms/EmsOS") as publisher:
+        assert repr(publisher) == f"{shown}, open>"
+    assert repr(publisher) == f"{shown}, closed>"
+    with Publisher(connection, topics, sender_uri="jms:queue:EMS?password=secret") as publisher:
+        assert "secret" not in repr(publisher)
+
+
+WRONG_TOPICS: list[Any] = ["jms/FaultTopic", ["jms/FaultTopic"], None, {}]
+
+
+@pytest.mark.parametrize("wrong", WRONG_TOPICS)
+def test_topics_that_are_no_table(wrong: Any, connection: Any) -> None:
+    with pytest.raises(ConfigError, match="topics: give a topic by category"):
+        Publisher(connection, wrong, sender_uri="jms/EmsOS")
+
+
+def test_a_url_is_no_connection(topics: dict[str, str]) -> None:
+    wrong: Any = "memory:"
+    with pytest.raises(ConfigError, match="Publisher: 'memory:' is a URL; give a connection"):
+        Publisher(wrong, topics, sender_uri="jms/EmsOS")
+
+
+def test_one_event_is_no_list_of_events(publisher: Publisher, alarm: MakeAlarm) -> None:
+    wrong: Any
+    for wrong in (alarm(), TCA):
+        with pytest.raises(ConfigError, match=r"publish_all takes a list of events, not \w+; publish takes one"):
+            publisher.publish_all(wrong)
+    wrong = [alarm()]
+    with pytest.raises(ConfigError, match="give an event, such as an Alarm, not list"):
+        publisher.publish(wrong)
+
+
+FULL = Queue("FULL")
+CALLS: dict[str, Callable[[Publisher, Alarm, float], Any]] = {
+    "publish": lambda publisher, event, timeout: publisher.publish(event, timeout=timeout),
+    "publish_all": lambda publisher, event, timeout: publisher.publish_all([event], timeout=timeout),
+    "publish_message": lambda publisher, event, timeout: publisher.publish_message(
+        NotifyMessage(common_event_information=[event]), timeout=timeout
+    ),
+    "broadcast": lambda publisher, event, timeout: publisher.broadcast(event, timeout=timeout),
+    "event_loss_occurred": lambda publisher, event, timeout: publisher.event_loss_occurred(timeout=timeout),
+    "event_loss_cleared": lambda publisher, event, timeout: publisher.event_loss_cleared(timeout=timeout),
+    "aio.publish": lambda publisher, event, timeout: asyncio.run(publisher_aio(publisher, event, timeout)),
+}
+
+
+async def publisher_aio(publisher: Publisher, event: Alarm, timeout: float) -> JmsMessage:
+    return await publisher.aio.publish(event, timeout=timeout)
+
+
+@pytest.fixture
+def crowded(alarm: MakeAlarm) -> Iterator[Publisher]:
+    """A publisher to a destination that is full."""
+    with (
+        connect_privately({}, capacity=1, send_timeout=60) as connection,
+        Publisher(connection, {"Fault": FULL}, sender_uri="queue:OS") as publisher,
+    ):
+        publisher.publish(alarm())
+        yield publisher
+
+
+@pytest.mark.parametrize("way", CALLS)
+def test_a_call_ends_in_its_time(way: str, crowded: Publisher, alarm: MakeAlarm) -> None:
+    with pytest.raises(TransportError, match=r"not sent within 0\.01 s"):
+        CALLS[way](crowded, alarm(), 0.01)
+    wrong: Any
+    for wrong in ("3", -1, 0, True):
+        with pytest.raises(ConfigError, match=f"timeout: .*not .*{wrong}"):
+            CALLS[way](crowded, alarm(), wrong)
+
+
+@pytest.mark.parametrize("way", ["publish", "aio.publish"])
+def test_a_call_behind_another_ends_in_its_time(
+    way: str, crowded: Publisher, alarm: MakeAlarm, background: Callable[..., Future[Any]], patience: float
+) -> None:
+    waiting = background(lambda: CALLS["aio.publish" if way == "publish" else "publish"](crowded, alarm(), patience))
+    with pytest.raises(TransportError, match=r"not sent within 0\.0\d s"):
+        CALLS[way](crowded, alarm(), 0.05)
+    crowded.close()
+    assert isinstance(waiting.exception(patience), IllegalStateError | TransportError)
+
+
+def test_the_time_of_several_messages_is_one(crowded: Publisher, alarm: MakeAlarm) -> None:
+    """Events before the one at fault may have been published: here none was."""
+    with pytest.raises(ResourceLimitError, match="not sent within"):
+        crowded.publish_all([alarm(), alarm()], timeout=0.01)
+
+
+def test_what_an_outbox_holds_is_sent_in_time(tmp_path: Path, alarm: MakeAlarm) -> None:
+    with (
+        connect_privately({}, capacity=1, send_timeout=60) as connection,
+        Outbox(tmp_path) as outbox,
+        Publisher(connection, {"Fault": FULL}, sender_uri="queue:OS", outbox=outbox) as publisher,
+    ):
+        publisher.publish(alarm(), timeout=60)
+        with pytest.raises(ResourceLimitError, match=r"AlarmInformation to queue:FULL: not sent within 0\.01 s"):
+            publisher.publish(alarm(), timeout=0.01)
+        assert len(outbox) == 1
+        assert connection.session().consumer(FULL).receive(0) is None, "the connection is stopped"
+        connection.start()
+        delivery = connection.session().consumer(FULL).receive(60)
+        assert delivery is not None
+        delivery.acknowledge()
+        assert publisher.resend(timeout=60) == 1
 
 
 def test_names_of_events() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -146,6 +147,35 @@ def test_a_strict_subscriber_takes_no_unknown_event(connection: Any) -> None:
     connection.session().send(Topic("FAULT"), JmsMessage(body=body_of(TCA)))
     assert list(subscriber) == []
     assert [type(error) for error in errors] == [DecodeError]
+
+
+def test_what_it_is(connection: Any) -> None:
+    with subscribe(connection) as subscriber:
+        assert repr(subscriber) == "<Subscriber topic:FAULT, open>"
+    assert repr(subscriber) == "<Subscriber topic:FAULT, closed>"
+    with MemoryConnection(connection.provider, connection.names, client_id="noc") as durable:
+        subscriber = subscribe(durable, durable="faults")
+        assert repr(subscriber) == "<Subscriber topic:FAULT, durable faults, open>"
+        subscriber.unsubscribe()
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"timeout": "3"}, "timeout: give seconds as a number, not '3'"),
+    ({"timeout": -1}, "timeout: seconds must be 0 or more, not -1"),
+    ({"heartbeat": "30"}, "heartbeat: give seconds as a number, not '30'"),
+    ({"heartbeat": 0}, "heartbeat: seconds must be more than 0, not 0"),
+    ({"on_error": "log"}, "on_error: give a function, not str"),
+    ({"on_loss": []}, "on_loss: give a function, not list"),
+]
+
+
+@pytest.mark.parametrize(("options", "told"), WRONG)
+def test_wrong_arguments_are_refused(options: dict[str, Any], told: str, connection: Any) -> None:
+    with pytest.raises(ConfigError, match=re.escape(told)):
+        subscribe(connection, **options)
+    with pytest.raises(ConfigError, match="Subscriber: 'memory:' is a URL"):
+        subscribe("memory:", **options)
+    assert connection.consumers(Topic("FAULT")) == 0
 
 
 # What may have been missed.
@@ -366,9 +396,3 @@ def test_a_hook_that_fails_stops_nothing(
     publisher.event_loss_occurred()
     assert len(list(subscriber)) == 1
     assert "on_loss failed" in caplog.text
-
-
-def test_a_heartbeat_interval_is_positive(connection: Any) -> None:
-    with pytest.raises(ConfigError, match="more than 0"):
-        subscribe(connection, heartbeat=0)
-    assert connection.consumers(Topic("FAULT")) == 0

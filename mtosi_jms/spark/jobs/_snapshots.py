@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -11,28 +11,13 @@ from urllib.parse import unquote, urlsplit
 
 from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
 from mtosi_jms.inventory import OBJECT_TYPES
-from mtosi_jms.spark._envelope import HEADER_COLUMNS
-from mtosi_jms.spark._swap import REPORT, recover
+from mtosi_jms.spark.jobs._swap import REPORT, recover
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _PREFIX: Final = "objectType="
 _SUMMARY: Final = "summary.json"
-PROVENANCE: Final = frozenset(
-    {
-        *HEADER_COLUMNS.values(),
-        "correlation_id",
-        "batch_number",
-        "end_of_reply",
-        "complete",
-        "source_file",
-        "source_line",
-        "source_position",
-        "warnings",
-    }
-)
-"""Columns that tell where a row comes from and how it was read, and nothing of the object."""
 
 
 class Snapshot:
@@ -46,13 +31,9 @@ class Snapshot:
     def __init__(self, path: str | Path, *, allow_empty: bool = False) -> None:
         """Find the tables; an ingest that was killed while it replaced them is finished first.
 
-        Args:
-            path: the folder.
-            allow_empty: whether it may be without tables.
-
         Raises:
             SpoolError: no such folder, or one whose tables were replaced in part.
-            ConfigError: it holds no table.
+            ConfigError: it holds no table, and may not be empty.
         """
         self.path = _local(path)
         if not self.path.is_dir():
@@ -65,7 +46,7 @@ class Snapshot:
                 "allow_empty (--allow-empty) takes the folder as a snapshot without objects"
             )
         found = {table.name.removeprefix(_PREFIX): table for table in self._inodes}
-        self.tables: Mapping[str, Path] = dict(sorted(found.items(), key=lambda item: (_rank(item[0]), item[0])))
+        self.tables: Mapping[str, Path] = dict(sorted(found.items(), key=lambda item: type_order(item[0])))
 
     def _found(self) -> dict[Path, int]:
         """The tables as they are now: one that was replaced has another inode."""
@@ -82,12 +63,12 @@ class Snapshot:
         """
         try:
             yield
-        except MtosiError as error:
+        except Exception as error:
             self._check(error)
             raise
         self._check(None)
 
-    def _check(self, cause: MtosiError | None) -> None:
+    def _check(self, cause: Exception | None) -> None:
         if self._found() != self._inodes:
             raise MtosiError(f"{self.path}: the tables were replaced while they were read: try again") from cause
 
@@ -110,12 +91,6 @@ class Snapshot:
             return None
 
 
-def own_columns(columns: Collection[str]) -> dict[str, str]:
-    """What the columns of ours are called in a table: with a trailing `_` where its class has a field of the name."""
-    names = (*PROVENANCE, "name_text", "parent_names", "related", "quality", "unknown")
-    return {name: f"{name}_" if f"{name}_" in columns else name for name in names}
-
-
 def _local(path: str | Path) -> Path:
     text = str(path)
     if "://" in text and not text.startswith("file:"):
@@ -127,5 +102,6 @@ def _is_table(folder: Path) -> bool:
     return folder.is_dir() and any(folder.glob("*.parquet"))
 
 
-def _rank(label: str) -> int:
-    return OBJECT_TYPES.index(label) if label in OBJECT_TYPES else len(OBJECT_TYPES)
+def type_order(label: str) -> tuple[int, str]:
+    """Where an object type stands among others: MTOSI's own types first, the others by name."""
+    return (OBJECT_TYPES.index(label), "") if label in OBJECT_TYPES else (len(OBJECT_TYPES), label)

@@ -1,12 +1,13 @@
-"""The one place where a Spark session of ours is made, and where its workers get their interpreter.
+"""A Spark session on this machine, and the checks of PySpark and Java.
 
-A session of ours runs in this process's machine only: loopback addresses, no web UI, no output but errors, all its
-files in a folder of its own that goes when the session stops. An application that has a session needs none of this;
-it registers the source with its own: `spark.dataSource.register(InventorySource)`.
+The session runs on this machine only: loopback addresses, no web UI, no output but errors. All its files are in one
+folder, which is removed when the session stops. An application that has a session does not need this; it registers the
+source with its own: `spark.dataSource.register(InventorySource)`.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -20,14 +21,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mtosi_jms.errors import ConfigError, MissingExtraError
-from mtosi_jms.spark import check_version
+from mtosi_jms.errors import ConfigError
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
 JAVA_MINIMUM: Final = 17
+SPARK_MINIMUM: Final = (4, 0)
+"""The first PySpark that has what is used here: a Python data source API whose readers give Arrow batches."""
 
 _LOGGING: Final = """\
 rootLogger.level = warn
@@ -60,16 +62,23 @@ def local_session(
         MissingExtraError: PySpark is not installed.
         ConfigError: no Java that runs Spark, it does not start, PySpark too old, or Spark is active in this process.
     """
-    check_pyspark()
-    check_java()
+    import pyspark
     from pyspark import SparkContext
 
+    check_version(pyspark.__version__)
+    check_java()
     if SparkContext._active_spark_context is not None:
         raise ConfigError("Spark is active in this process: hand its session over instead of asking for another")
     folder = Path(tempfile.mkdtemp(prefix="mtosi-spark-"))
     try:
-        with quiet_pandas(), _java(name, cores, folder, settings or {}) as (conf, gateway):
-            spark = _session(conf, gateway)
+        with warnings.catch_warnings(), _java(name, cores, folder, settings or {}) as (conf, gateway):
+            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+            from pyspark.sql import SparkSession
+
+            from mtosi_jms.spark._source import InventorySource
+
+            spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
+            spark.dataSource.register(InventorySource)
             try:
                 yield spark
             finally:
@@ -79,31 +88,24 @@ def local_session(
 
 
 @contextmanager
-def quiet_pandas() -> Iterator[None]:
-    """Keep PySpark from speaking of pandas 3, on which nothing here depends."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-        yield
-
-
-@contextmanager
 def _java(name: str, cores: int | None, folder: Path, settings: Mapping[str, str]) -> Iterator[tuple[SparkConf, Any]]:
     """A Java process of our own, told where to put its files; ended with the block."""
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
 
-    use_this_interpreter()
+    # Left alone, Spark's workers run whatever `python3` is on PATH.
+    os.environ |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     log_file = folder / "log4j2.properties"
     log_file.write_text(_LOGGING, encoding="utf-8")
     conf = SparkConf(loadDefaults=False).setMaster(f"local[{cores or '*'}]").setAppName(name)
     conf.setAll(list({**_settings(folder, log_file), **settings}.items()))
     conf.set("spark.sql.shuffle.partitions", str(cores or os.cpu_count() or 1))
     errors = folder / "stderr.log"
-    with errors.open("wb") as stream, _python_path():
+    with errors.open("wb") as stream, _environment(PYTHONPATH=_python_path(), **_utf8_locale()):
         try:
-            with _utf8_names():
-                gateway = launch_gateway(conf=conf, popen_kwargs={"stderr": stream})  # type: ignore[no-untyped-call]
+            gateway = launch_gateway(conf=conf, popen_kwargs={"stderr": stream})  # type: ignore[no-untyped-call]
         except PySparkRuntimeError as error:
             raise ConfigError(f"Java does not start: {_last_words(errors) or error}") from error
     try:
@@ -119,38 +121,32 @@ def _last_words(errors: Path) -> str:
     return next((line for line in reversed(lines) if line.strip() and not line[0].isspace()), "")
 
 
-@contextmanager
-def _python_path() -> Iterator[None]:
-    """Let what is started meanwhile import what this process can: a checkout, or a generated package beside it."""
+def _python_path() -> str:
+    """What lets another process import what this one can: a checkout, or a generated package beside it."""
     installed = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     own = [entry or str(Path.cwd()) for entry in sys.path if entry not in installed and Path(entry).is_dir()]
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(own))
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["PYTHONPATH"]
-        else:
-            os.environ["PYTHONPATH"] = before
+    return os.pathsep.join(dict.fromkeys(own))
+
+
+def _utf8_locale() -> dict[str, str]:
+    """What has Java read and write file names in UTF-8, as Python does."""
+    spoken = next(filter(None, (os.environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))), "")
+    return {} if "utf" in spoken.lower() else {"LC_ALL": "C.UTF-8"}
 
 
 @contextmanager
-def _utf8_names() -> Iterator[None]:
-    """Let Java read and write file names in UTF-8, as Python does: it goes by the locale that it is started with."""
-    spoken = next(filter(None, (os.environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))), "")
-    if "utf" in spoken.lower():
-        yield
-        return
-    before = os.environ.get("LC_ALL")
-    os.environ["LC_ALL"] = "C.UTF-8"
+def _environment(**variables: str) -> Iterator[None]:
+    """Sets environment variables for processes that the block starts."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ["LC_ALL"]
-        else:
-            os.environ["LC_ALL"] = before
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _end(gateway: Any) -> None:
@@ -166,17 +162,6 @@ def _end(gateway: Any) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def _session(conf: SparkConf, gateway: Any) -> SparkSession:
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-
-    from mtosi_jms.spark._source import InventorySource
-
-    spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
-    spark.dataSource.register(InventorySource)
-    return spark
 
 
 def _settings(folder: Path, log_file: Path) -> dict[str, str]:
@@ -199,27 +184,35 @@ def _settings(folder: Path, log_file: Path) -> dict[str, str]:
     }
 
 
-def use_this_interpreter() -> None:
-    """Let Spark's workers run the interpreter of this process; left alone they take whatever `python3` is on PATH."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+def pyspark_version() -> str:
+    """The version of the PySpark that an import would give, without importing it; empty where it cannot be told.
+
+    It is read from PySpark's own file, since not every PySpark was installed as a distribution: a cluster's lies in its
+    `SPARK_HOME`, as a folder or as an archive.
+    """
+    spec = importlib.util.find_spec("pyspark")
+    read = getattr(spec.loader, "get_data", None) if spec is not None else None
+    if spec is None or spec.origin is None or read is None:
+        return ""
+    try:
+        text = read(str(Path(spec.origin).with_name("version.py"))).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    found = re.search(r"""^__version__[^=]*=\s*["']([^"']+)["']""", text, re.MULTILINE)
+    return found.group(1) if found else ""
 
 
-def check_pyspark() -> None:
-    """See that PySpark is there and new enough.
+def check_version(version: str) -> None:
+    """See that a PySpark is new enough; a version that does not begin with numbers is let through.
 
     Raises:
-        MissingExtraError: it is not installed.
         ConfigError: it is too old.
     """
-    try:
-        import pyarrow as pa
-        import pyspark
-    except ImportError as error:
-        raise MissingExtraError(error.name or "pyspark", "spark") from error
-    del pa
-    check_version(pyspark.__version__)
+    found = re.match(r"(\d+)\.(\d+)", version)
+    if found and (int(found.group(1)), int(found.group(2))) < SPARK_MINIMUM:
+        least = ".".join(map(str, SPARK_MINIMUM))
+        needed = f"mtosi_jms.spark requires PySpark {least} or later"
+        raise ConfigError(f"PySpark {version} is too old: {needed}, pip install 'pyspark>={least}'")
 
 
 def check_java() -> None:
@@ -232,8 +225,8 @@ def check_java() -> None:
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     get = f"install Java {JAVA_MINIMUM} or later (Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME"
     if java is None or not Path(java).exists():
-        raise ConfigError(f"Spark needs Java and there is none: {get}")
+        raise ConfigError(f"Spark requires Java {JAVA_MINIMUM} or later, and none was found: {get}")
     answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
     found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
     if found and int(found.group(1)) < JAVA_MINIMUM:
-        raise ConfigError(f"Spark needs Java {JAVA_MINIMUM} and {java} is {found.group(1)}: {get}")
+        raise ConfigError(f"Spark requires Java {JAVA_MINIMUM} or later, and {java} is {found.group(1)}: {get}")

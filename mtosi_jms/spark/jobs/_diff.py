@@ -22,29 +22,24 @@ Each table is shuffled once, by name; rows travel to the join and nowhere else, 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.sql import functions as f
+
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.spark._output import (
-    Progress,
-    Stages,
-    check_out,
-    session_for,
-    spark_errors,
-    write_parquet,
-)
-from mtosi_jms.spark._snapshots import PROVENANCE, Snapshot, own_columns
-from mtosi_jms.spark._swap import staging
+from mtosi_jms.spark._columns import PROVENANCE, own_columns
+from mtosi_jms.spark.jobs._expressions import comparable, content_fields, names_type, text_of
+from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, Progress, write_parquet
+from mtosi_jms.spark.jobs._snapshots import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 KINDS: Final = ("created", "deleted", "changed", "duplicate", "unnamed")
 _TABLES: Final = ("changes",)
-_SUMMARY: Final = "diff.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,31 +64,25 @@ class ColumnNote:
         return f"{self.object_type}.{self.column}: only in the {'old' if self.old else 'new'} snapshot; not compared"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiffOptions:
+@dataclass(frozen=True, kw_only=True)
+class DiffOptions(JobOptions):
     """Which snapshots to compare.
 
     Attributes:
         old: folder of the snapshot before, as `ingest` writes it.
         new: folder of the snapshot after.
-        out: folder for the result; an earlier diff there is replaced.
         object_types: the tables to compare, by default all that either snapshot has.
         ignore: further columns that do not count.
-        cores: processors for a session of the job's own, by default all.
-        allow_empty: whether a folder without tables is a snapshot without objects; by default it is an error.
     """
 
     old: str | Path
     new: str | Path
-    out: str | Path
     object_types: Sequence[str] = ()
     ignore: Sequence[str] = ()
-    cores: int | None = None
-    allow_empty: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiffResult:
+@dataclass(frozen=True, kw_only=True)
+class DiffResult(JobResult):
     """What differs, in numbers.
 
     Attributes:
@@ -102,9 +91,6 @@ class DiffResult:
         columns: columns that the snapshots do not have alike.
         old_complete: whether the old snapshot's landing was complete, None where unknown.
         new_complete: the same of the new one.
-        stages: seconds by stage.
-        seconds: in all.
-        out: where the result lies.
     """
 
     types: dict[str, dict[str, int]]
@@ -112,9 +98,6 @@ class DiffResult:
     columns: tuple[ColumnNote, ...]
     old_complete: bool | None
     new_complete: bool | None
-    stages: dict[str, float] = field(default_factory=dict)
-    seconds: float
-    out: Path
 
     def count(self, kind: str) -> int:
         """How many objects of all types have a kind of change."""
@@ -122,17 +105,7 @@ class DiffResult:
 
     def summary(self) -> dict[str, Any]:
         """The JSON document of the command."""
-        return {
-            **{kind: self.count(kind) for kind in KINDS},
-            "types": self.types,
-            "attributes": self.attributes,
-            "columns": [asdict(note) for note in self.columns],
-            "old_complete": self.old_complete,
-            "new_complete": self.new_complete,
-            "seconds": round(self.seconds, 3),
-            "stages": self.stages,
-            "out": str(self.out),
-        }
+        return {**{kind: self.count(kind) for kind in KINDS}, **super().summary()}
 
 
 def diff_tables(old: DataFrame, new: DataFrame, object_type: str, *, ignore: Collection[str] = ()) -> DataFrame:
@@ -147,8 +120,6 @@ def diff_tables(old: DataFrame, new: DataFrame, object_type: str, *, ignore: Col
     Raises:
         ConfigError: a table has no column of names.
     """
-    from pyspark.sql import functions as f
-
     both = _shared(old, new, ignore)
     left, right = _side(old, "old", both), _side(new, "new", both)
     joined = left.join(right, "name_text", "full_outer")
@@ -213,33 +184,18 @@ def diff_snapshots(
 def run_diff(
     options: DiffOptions, *, spark: SparkSession | None = None, progress: Progress | None = None
 ) -> DiffResult:
-    """Compare two snapshots and write `OUT/changes/objectType=X/*.parquet` and `OUT/_report/diff.json`.
-
-    Args:
-        options: what to compare.
-        spark: a session with this machine's files at hand; by default one is made and stopped again.
-        progress: called with the name of each stage as it begins.
-
-    Raises:
-        SpoolError: a snapshot does not exist, or `out` cannot be written.
-        SpoolInUseError: another job works on `out`.
-        ConfigError: a folder without tables, an object type that neither has, no PySpark or Java, or an `out` that
-            holds `changes` of somebody else.
-        MtosiError: Spark fails, or a snapshot was replaced while it was read.
-    """
+    """Compare two snapshots and write `OUT/changes/objectType=X/*.parquet` and `OUT/_report/diff.json`."""
     before, after = (Snapshot(path, allow_empty=options.allow_empty) for path in (options.old, options.new))
-    out = Path(options.out)
     names = _types(before, after, options.object_types)
-    check_out(out, _TABLES, _SUMMARY)
-    stages = Stages(progress)
+    job = Job("diff", options.out, _TABLES, progress)
     types: dict[str, dict[str, int]] = {}
     attributes: dict[str, dict[str, int]] = {}
     notes: list[ColumnNote] = []
-    with staging(out) as staged, session_for(spark, options.cores) as active:
+    with job.working(spark, options.cores) as (staged, active):
         (staged.folder / "changes").mkdir()
-        with before.unchanged(), after.unchanged(), spark_errors():
+        with before.unchanged(), after.unchanged():
             for name in names:
-                with stages.stage(name):
+                with job.stage(name):
                     old, new = _pair(active, before, after, name)
                     notes.extend(column_notes(old, new, name, ignore=options.ignore))
                     place = staged.folder / "changes" / f"objectType={name}"
@@ -254,12 +210,9 @@ def run_diff(
             columns=tuple(notes),
             old_complete=complete[0],
             new_complete=complete[1],
-            stages=stages.rounded(),
-            seconds=stages.total,
-            out=out,
+            **job.facts,
         )
-        staged.report_json(_SUMMARY, result.summary())
-        staged.swap(_TABLES)
+        job.finish(staged, result)
     return result
 
 
@@ -284,9 +237,6 @@ def _pair(spark: SparkSession, before: Snapshot, after: Snapshot, name: str) -> 
 
 def _counting(table: DataFrame, ignore: Collection[str]) -> dict[str, str]:
     """Types of the columns that count, by name."""
-    from mtosi_jms.spark._canonical import content_fields
-    from mtosi_jms.spark._names import names_type
-
     own = own_columns(table.columns)
     if own["name_text"] not in table.columns:
         raise ConfigError("a table of objects has a column name_text; this one has none")
@@ -305,8 +255,6 @@ def _shared(old: DataFrame, new: DataFrame, ignore: Collection[str]) -> list[str
 
 def _side(table: DataFrame, side: str, columns: Sequence[str]) -> DataFrame:
     """One row a name: how many rows have it, and the content of one of them."""
-    from pyspark.sql import functions as f
-
     name = table[own_columns(table.columns)["name_text"]]
     content = f.struct(*(table[column] for column in columns)) if columns else f.struct(name)
     held = table.select(name.alias("name_text"), content.alias(side))
@@ -315,10 +263,6 @@ def _side(table: DataFrame, side: str, columns: Sequence[str]) -> DataFrame:
 
 def _same(old: DataFrame, new: DataFrame, name: str) -> Column:
     """Whether a column holds the same on both sides."""
-    from pyspark.sql import functions as f
-
-    from mtosi_jms.spark._canonical import comparable, text_of
-
     before, after = old.schema[name].dataType, new.schema[name].dataType
     make = comparable if before.simpleString() == after.simpleString() else text_of
     return make(f.col("old").getField(name), before).eqNullSafe(make(f.col("new").getField(name), after))
@@ -326,10 +270,6 @@ def _same(old: DataFrame, new: DataFrame, name: str) -> Column:
 
 def _change(old: DataFrame, new: DataFrame, name: str) -> Column:
     """A column's name, old and new value, where they differ, else null."""
-    from pyspark.sql import functions as f
-
-    from mtosi_jms.spark._canonical import text_of
-
     before = text_of(f.col("old").getField(name), old.schema[name].dataType)
     after = text_of(f.col("new").getField(name), new.schema[name].dataType)
     made = f.struct(f.lit(name).alias("attribute"), before.alias("old"), after.alias("new"))
@@ -338,8 +278,6 @@ def _change(old: DataFrame, new: DataFrame, name: str) -> Column:
 
 def _kinds(changes: DataFrame) -> dict[str, int]:
     """How many objects have each kind of change; of those without a name, how many rows."""
-    from pyspark.sql import functions as f
-
     number = f.when(f.col("change") == "unnamed", f.col("old_copies") + f.col("new_copies")).otherwise(1)
     found = {row["change"]: row["n"] for row in changes.groupBy("change").agg(f.sum(number).alias("n")).collect()}
     return {kind: found.get(kind, 0) for kind in KINDS}
@@ -347,7 +285,5 @@ def _kinds(changes: DataFrame) -> dict[str, int]:
 
 def _attributes(changes: DataFrame) -> dict[str, int]:
     """How many objects changed in each attribute, the most frequent ones first."""
-    from pyspark.sql import functions as f
-
     each = changes.select(f.explode("attributes").alias("a")).groupBy("a.attribute").count()
     return {row["attribute"]: row["count"] for row in each.orderBy(f.desc("count"), "attribute").collect()}

@@ -41,7 +41,7 @@ from mtosi_jms.jms.selector.nodes import (
 )
 from mtosi_jms.jms.selector.numbers import calculation
 from mtosi_jms.jms.table2 import BY_PROPERTY, MAX_INTEGER
-from mtosi_jms.spark._envelope import HEADER_COLUMNS
+from mtosi_jms.spark._columns import HEADER_COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -51,7 +51,7 @@ Columns: TypeAlias = Mapping[str, str] | Callable[[str], str | None]
 PROPERTIES: Final = "properties"
 """The map or struct column in which names are looked up that have no column of their own."""
 
-KNOWN_COLUMNS: Final[Mapping[str, str]] = {
+PROPERTY_COLUMNS: Final[Mapping[str, str]] = {
     **{f"MTOSI_{field}": column for field, column in HEADER_COLUMNS.items()},
     "MTOSI_batchSequenceNumber": "batch_number",
     "MTOSI_batchSequenceEndOfReply": "end_of_reply",
@@ -178,7 +178,7 @@ class _Names:
         told = given(name) if callable(given) else given.get(name) if given is not None else None
         if told is not None:
             return [told] if told in self._schema.names else told.split(".")
-        for own in (name, KNOWN_COLUMNS.get(name)):
+        for own in (name, PROPERTY_COLUMNS.get(name)):
             if own in self._schema.names:
                 return [str(own)]
         if PROPERTIES in self._schema.names:
@@ -238,13 +238,11 @@ class _Translator:
         return ~found if node.negated else found
 
 
-def _null() -> Column:
-    return f.lit(None).cast("boolean")
-
-
 def _unlike(*values: _Value) -> Column:
     """False, or null where one of the values is."""
-    return functools.reduce(lambda one, other: one | other, (value.column.isNull() for value in values)) & _null()
+    return functools.reduce(lambda one, other: one | other, (value.column.isNull() for value in values)) & f.lit(
+        None
+    ).cast("boolean")
 
 
 def _joined(word: str, terms: list[Column]) -> Column:
@@ -299,16 +297,12 @@ def _compared(sign: ComparisonSign, left: _Value, right: _Value) -> Column:
 
 def _compared_doubles(sign: ComparisonSign, left: _Value, right: _Value) -> Column:
     """As Java compares: what is not a number equals nothing, where Spark has it equal itself and exceed all others."""
-    verdict = _SIGNS[sign](_double(left), _double(right))
+    verdict = _SIGNS[sign](left.column.cast("double"), right.column.cast("double"))
     doubtful = [f.isnan(one.column) for one in (left, right) if one.kind is _Kind.DOUBLE and one.literal is None]
     if not doubtful:
         return verdict
     unlike = _unlike(left, right)
     return f.when(_joined("OR", doubtful), ~unlike if sign == "<>" else unlike).otherwise(verdict)
-
-
-def _double(value: _Value) -> Column:
-    return value.column.cast("double")
 
 
 def _signed(sign: SignWord, value: _Value) -> _Value:
@@ -349,7 +343,7 @@ _OPERATIONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 
 
 def _double_result(sign: str, left: _Value, right: _Value) -> Column:
-    first, second = _double(left), _double(right)
+    first, second = left.column.cast("double"), right.column.cast("double")
     if sign != "/":
         result: Column = _OPERATIONS[sign](first, second)
         return result

@@ -12,8 +12,8 @@ A job makes its tables and its report in a folder of its own inside OUT, and put
    the report follow.
 4. The folders are synced, the journal is removed, and only then what was there before.
 
-Who finds a journal finishes the swap first: each job before it looks at its OUT, each reader of a snapshot before it
-lists the tables. Every step can be done again. A table is in place if it has the inode that the journal names.
+Whoever finds a journal finishes the swap first: each job before it looks at its OUT, each reader of a snapshot before
+it lists the tables. Every step can be done again. A table is in place if it has the inode that the journal names.
 
 Delta tables are replaced by Spark, one commit each. The journal then says only that this was begun, and readers refuse
 the folder until an ingest has committed all tables.
@@ -63,7 +63,7 @@ class Staging:
 
     def report(self, name: str, text: str) -> None:
         """Add a file of the report."""
-        with _told(self.folder):
+        with _as_spool_error(self.folder):
             (self.folder / REPORT / name).write_bytes(text.encode("utf-8", "backslashreplace"))
 
     def report_json(self, name: str, document: dict[str, Any]) -> None:
@@ -71,12 +71,11 @@ class Staging:
         self.report(name, json.dumps(document, indent=2) + "\n")
 
     def begin_commits(self, tables: Sequence[str]) -> None:
-        """Say that Delta tables are replaced from here on, one after the other, until `swap`; one alone needs no word.
+        """Note in the journal that Delta tables are replaced one after the other, until `swap`.
 
-        Args:
-            tables: glob patterns of the tables that the job owns.
+        A single table needs no note. `tables` are glob patterns of the tables that the job owns.
         """
-        with _told(self._out):
+        with _as_spool_error(self._out):
             if len({path.name for root in (self.folder, self._out) for name in tables for path in root.glob(name)}) > 1:
                 self._journal({"delta": True})
 
@@ -89,7 +88,7 @@ class Staging:
         Raises:
             SpoolError: the disk or the rights do not allow it. Once the journal is there the next command finishes.
         """
-        with _told(self._out):
+        with _as_spool_error(self._out):
             made = sorted(path.name for pattern in tables for path in self.folder.glob(pattern))
             gone = sorted({path.name for pattern in tables for path in self._out.glob(pattern)} - set(made))
             reports = sorted(path.name for path in (self.folder / REPORT).iterdir())
@@ -112,19 +111,17 @@ class Staging:
 def staging(out: Path, *, delta: bool = False) -> Iterator[Staging]:
     """A place to make tables; OUT belongs to this job until the block ends.
 
-    Args:
-        out: folder for the result; made if need be.
-        delta: whether the job replaces Delta tables, so that an interrupted replacement of these is no obstacle.
+    With `delta` an interrupted replacement of Delta tables is no obstacle.
 
     Raises:
         SpoolInUseError: another job works on `out`.
         SpoolError: it cannot be written, or the swap of a job that was killed cannot be finished.
     """
     out = out.absolute()
-    with _told(out):
+    with _as_spool_error(out):
         out.mkdir(parents=True, exist_ok=True)
     with _locked(out):
-        with _told(out):
+        with _as_spool_error(out):
             _finish(out, delta=delta)
             for left in out.glob(f"{_STAGING}*"):
                 shutil.rmtree(left, ignore_errors=True)
@@ -141,11 +138,7 @@ def staging(out: Path, *, delta: bool = False) -> Iterator[Staging]:
 
 
 def recover(out: Path, *, delta: bool = False) -> None:
-    """Finish the swap of a job that was killed in it; wait for one that is at work in it.
-
-    Args:
-        out: a folder of tables; it need not exist.
-        delta: whether an interrupted replacement of Delta tables is no obstacle.
+    """Finish the swap of a job that was killed in it; wait for one that is at work in it. `out` need not exist.
 
     Raises:
         SpoolInUseError: a job does not come to the end of its swap.
@@ -154,7 +147,7 @@ def recover(out: Path, *, delta: bool = False) -> None:
     deadline = time.monotonic() + _PATIENCE
     while os.path.lexists(out / _JOURNAL):
         try:
-            with _locked(out), _told(out):
+            with _locked(out), _as_spool_error(out):
                 _finish(out, delta=delta)
             return
         except SpoolInUseError:
@@ -193,7 +186,7 @@ def _finish(out: Path, *, delta: bool = False) -> None:
 
 
 def _plan(out: Path) -> dict[str, Any] | None:
-    """What the journal says, None where there is none."""
+    """The content of the journal, None if there is no journal."""
     try:
         plan: dict[str, Any] = json.loads((out / _JOURNAL).read_text(encoding="utf-8"))
         names = [] if "delta" in plan else [plan["staging"], *plan["tables"], *plan["gone"], *plan["reports"]]
@@ -238,8 +231,8 @@ def _inode(path: Path) -> int | None:
 
 @contextmanager
 def _locked(out: Path) -> Iterator[None]:
-    """Nobody else works on a folder meanwhile; the system lets go of the lock when the process ends."""
-    with _told(out):
+    """Locks a folder against other jobs; the system releases the lock when the process ends."""
+    with _as_spool_error(out):
         handle = _acquire(out / _LOCK)
     try:
         yield
@@ -265,7 +258,7 @@ def _acquire(path: Path) -> int:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _as_spool_error(path: Path) -> Iterator[None]:
     """Turns an error of the operating system into a SpoolError."""
     try:
         yield

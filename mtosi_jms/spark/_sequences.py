@@ -13,7 +13,7 @@ The rules, which hold for every reader of a landing:
   zone is taken as UTC. A message without a timestamp, or with one that cannot be read, has no say in them; where none
   has, both are unknown. Of copies that a reader removed only the one that it kept counts.
 
-`reckon` is pure: small facts in, sequences out. `ledger` runs it inside Spark, one group a sequence.
+The ledger of a landing is what `reckon` makes of its messages, one row a sequence.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
+from mtosi_jms.errors import ExchangeError
 from mtosi_jms.xmlbind import parse_date_time, parse_loose_date_time
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame
-
+NO_FILE: Final = "#"
+"""How the origin of a message begins that is in no file."""
 LISTED: Final = 1000
 """Most missing numbers that are listed; a wrong batch number of four billion must not make a list of that length."""
 
@@ -94,6 +93,11 @@ class ReplySequence:
     first_time: dt.datetime | None = None
     last_time: dt.datetime | None = None
 
+    @property
+    def source_file(self) -> str | None:
+        """The file of a response without a correlationId; None where there is one, or the response is in no file."""
+        return None if self.source is None or self.source.startswith(NO_FILE) else self.source
+
 
 SequenceKey = tuple[str | None, str | None]
 
@@ -123,25 +127,52 @@ def sequence_key(correlation_id: str | None, source: str) -> SequenceKey:
     return (None, source) if correlation_id is None else (correlation_id, None)
 
 
-def reckon(receipts: Iterable[Receipt | tuple[str | None, int | None, bool | None, str]]) -> list[ReplySequence]:
+def reckon(receipts: Iterable[Receipt]) -> list[ReplySequence]:
     """The sequences that these messages make, sorted by correlationId, those without one last.
 
     Args:
-        receipts: messages in any order, as `Receipt` or as (correlation_id, batch_number, end, digest). Tuples
-            without a correlationId have no origin, so each becomes a sequence of its own.
+        receipts: messages in any order.
 
     Returns:
         One entry for each sequence with at least one response. Faults alone make no sequence.
     """
     groups: dict[SequenceKey, _Group] = {}
-    for position, item in enumerate(receipts):
-        receipt = item if isinstance(item, Receipt) else Receipt(*item, source=f"#{position:09d}")
+    for receipt in receipts:
         key = sequence_key(receipt.correlation_id, receipt.source)
         groups.setdefault(key, _Group()).add(receipt)
     sequences = [group.sequence(key) for key, group in groups.items() if group.digests]
     return sorted(
         sequences, key=lambda found: (found.correlation_id is None, found.correlation_id or "", found.source or "")
     )
+
+
+def check_complete(sequences: Iterable[ReplySequence]) -> None:
+    """What `onIncomplete=fail` asks for.
+
+    Raises:
+        ExchangeError: some sequence is incomplete; the text names each, and what it lacks.
+    """
+    lacking = [found for found in sequences if not found.complete]
+    if lacking:
+        shown = "; ".join(describe(found) for found in lacking[:10])
+        more = f"; and {len(lacking) - 10} more" if len(lacking) > 10 else ""
+        raise ExchangeError(f"{len(lacking)} incomplete sequences: {shown}{more}")
+
+
+def describe(found: ReplySequence) -> str:
+    """One sequence and what it lacks, for people."""
+    name = repr(found.correlation_id) if found.correlation_id is not None else found.source or "without correlationId"
+    lacks: list[str] = []
+    if found.missing_count:
+        numbers = ", ".join(map(str, found.missing[:10]))
+        lacks.append(f"missing {numbers}{', ...' if found.missing_count > 10 else ''}")
+    if found.expected is None:
+        lacks.append("the end of the reply never came")
+    if found.unexpected:
+        lacks.append(f"numbers beyond the end: {', '.join(map(str, found.unexpected[:10]))}")
+    if found.faults:
+        lacks.append("ended by a fault")
+    return f"{name} {', '.join(lacks) or 'complete'}"
 
 
 @dataclass(slots=True)
@@ -205,130 +236,3 @@ class _Gaps:
     def __iter__(self) -> Iterator[int]:
         pairs = zip(self._bounds, self._bounds[1:], strict=False)
         return chain.from_iterable(range(before + 1, after) for before, after in pairs)
-
-
-LEDGER_SCHEMA: Final = (
-    "correlation_id string, source_file string, batches long, expected long, received array<long>, "
-    "missing array<long>, missing_count long, duplicates long, conflicts array<long>, unexpected array<long>, "
-    "faults long, complete boolean, first_time timestamp, last_time timestamp"
-)
-
-
-_FACTS: Final = (
-    "kind",
-    "correlation_id",
-    "batch_number",
-    "end_of_reply",
-    "body_digest",
-    "source_file",
-    "duplicate_files",
-    "header_timestamp",
-)
-
-
-def ledger(df: DataFrame, column: str = "body") -> DataFrame:
-    """The ledger of sequences over messages, one row a sequence.
-
-    Args:
-        df: messages, never object rows: what the source gives for objectType MESSAGE, or any DataFrame with a
-            column of whole envelopes (each row without a correlationId is then a sequence of its own).
-        column: the column of envelopes where `df` does not come from objectType MESSAGE.
-
-    Returns:
-        The fields of `ReplySequence` as columns (`source` is `source_file`; in `conflicts`, -1 stands for a message
-        without a number). Envelopes that are rejected make no sequence: read them with `parse_messages`.
-
-    Raises:
-        ConfigError: `df` has neither the columns of objectType MESSAGE nor `column`.
-    """
-    from pyspark.sql import functions as f
-
-    messages = _messages(df, column)
-    fact = f.struct("batch_number", "end_of_reply", "body_digest", "source_file", "copies", "fault", "time")
-    alone = f.when(f.col("correlation_id").isNull(), f.col("source_file"))
-    groups = messages.groupBy("correlation_id", alone.alias("own")).agg(f.collect_list(fact).alias("facts"))
-    return groups.select("correlation_id", "facts").mapInArrow(_reckon_batches, LEDGER_SCHEMA)
-
-
-def _messages(df: DataFrame, column: str) -> DataFrame:
-    """The facts of messages: kind, key, digest, origin and number of copies."""
-    from pyspark.sql import functions as f
-
-    from mtosi_jms.errors import ConfigError
-    from mtosi_jms.spark._messages import parse_messages
-
-    if "body_digest" not in df.columns:
-        if column not in df.columns:
-            raise ConfigError(
-                f"no column {column!r} of envelopes, and no rows of objectType MESSAGE: ledger() wants messages"
-            )
-        df = parse_messages(df, "MESSAGE", column, columns=_FACTS)
-    origin = f.coalesce(f.col("source_file"), f.concat(f.lit("#"), f.monotonically_increasing_id().cast("string")))
-    time = f.col("header_timestamp") if "header_timestamp" in df.columns else f.lit(None).cast("string")
-    return df.where(f.col("kind").isin("response", "fault")).select(
-        "correlation_id",
-        "batch_number",
-        "end_of_reply",
-        "body_digest",
-        origin.alias("source_file"),
-        (f.size(f.coalesce("duplicate_files", f.array())) + 1).alias("copies"),
-        (f.col("kind") == "fault").alias("fault"),
-        time.alias("time"),
-    )
-
-
-def _reckon_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Spark's side of `reckon`: grouped facts in, sequences out."""
-    import pyarrow as pa
-
-    for batch in batches:
-        rows = [row for group in batch.to_pylist() for row in _reckon_group(group)]
-        yield pa.RecordBatch.from_pylist(rows, schema=_ledger_arrow())
-
-
-def _reckon_group(group: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    receipts = (
-        Receipt(
-            group["correlation_id"],
-            fact["batch_number"],
-            fact["end_of_reply"],
-            fact["body_digest"] or "",
-            fact["source_file"],
-            fact["copies"],
-            fact["fault"],
-            time_of(fact["time"]),
-        )
-        for fact in group["facts"]
-    )
-    for found in reckon(receipts):
-        yield ledger_row(found)
-
-
-def ledger_row(found: ReplySequence) -> dict[str, Any]:
-    """A sequence as a row of the ledger table; times as `datetime`."""
-    return {
-        "correlation_id": found.correlation_id,
-        "source_file": None if found.source is None or found.source.startswith("#") else found.source,
-        "batches": found.batches,
-        "expected": found.expected,
-        "received": list(found.received),
-        "missing": list(found.missing),
-        "missing_count": found.missing_count,
-        "duplicates": found.duplicates,
-        "conflicts": [-1 if number is None else number for number in found.conflicts],
-        "unexpected": list(found.unexpected),
-        "faults": found.faults,
-        "complete": found.complete,
-        "first_time": found.first_time,
-        "last_time": found.last_time,
-    }
-
-
-def _ledger_arrow() -> pa.Schema:
-    import pyarrow as pa
-
-    longs = pa.list_(pa.field("element", pa.int64()))
-    types = {"string": pa.string(), "long": pa.int64(), "boolean": pa.bool_(), "array<long>": longs}
-    types["timestamp"] = pa.timestamp("us", tz="UTC")
-    pairs = (part.split(" ", 1) for part in LEDGER_SCHEMA.split(", "))
-    return pa.schema([pa.field(name, types[kind]) for name, kind in pairs])

@@ -35,23 +35,18 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.sql import functions as f
+
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.spark._output import (
-    Progress,
-    Stages,
-    check_out,
-    session_for,
-    spark_errors,
-    write_parquet,
-)
-from mtosi_jms.spark._snapshots import Snapshot, own_columns
-from mtosi_jms.spark._swap import staging
+from mtosi_jms.spark._columns import own_columns
+from mtosi_jms.spark.jobs._expressions import last_step, names_in, names_type
+from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, Progress, write_parquet
+from mtosi_jms.spark.jobs._snapshots import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _TABLES: Final = ("nodes", "edges")
-_SUMMARY: Final = "topology.json"
 _SIDES: Final = ("a_end", "z_end")
 _SUFFIXES: Final = re.compile("(_ref_list|_ref|_list)$")
 _NONE: Final = "array<string>"
@@ -60,19 +55,25 @@ _EDGE: Final = ("src", "dst", "relationship", "kind", "via", "direction")
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A network as GraphFrames takes it: `GraphFrame(topology.nodes, topology.edges)`.
-
-    Attributes:
-        nodes: see the table of the module.
-        edges: see the table of the module.
-    """
+    """A network as GraphFrames takes it: `GraphFrame(topology.nodes, topology.edges)`; see the module."""
 
     nodes: DataFrame
     edges: DataFrame
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopologyResult:
+@dataclass(frozen=True, kw_only=True)
+class TopologyOptions(JobOptions):
+    """Which snapshot to draw.
+
+    Attributes:
+        snapshot: folder that `ingest` made.
+    """
+
+    snapshot: str | Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopologyResult(JobResult):
     """A network in numbers.
 
     Attributes:
@@ -82,9 +83,6 @@ class TopologyResult:
         dangling: edges with an end that is not known, by relationship.
         duplicates: names that several rows of the snapshot have.
         unnamed: objects without a name, which are no nodes.
-        stages: seconds by stage.
-        seconds: in all.
-        out: where the result lies.
     """
 
     nodes: dict[str, int]
@@ -93,23 +91,6 @@ class TopologyResult:
     dangling: dict[str, int]
     duplicates: int
     unnamed: int
-    stages: dict[str, float]
-    seconds: float
-    out: Path
-
-    def summary(self) -> dict[str, Any]:
-        """The JSON document of the command."""
-        return {
-            "nodes": self.nodes,
-            "unknown": self.unknown,
-            "edges": self.edges,
-            "dangling": self.dangling,
-            "duplicates": self.duplicates,
-            "unnamed": self.unnamed,
-            "seconds": round(self.seconds, 3),
-            "stages": self.stages,
-            "out": str(self.out),
-        }
 
 
 def topology_tables(tables: Mapping[str, DataFrame]) -> Topology:
@@ -121,10 +102,6 @@ def topology_tables(tables: Mapping[str, DataFrame]) -> Topology:
     Raises:
         ConfigError: no table at all, or one without a column of names.
     """
-    from pyspark.sql import functions as f
-
-    from mtosi_jms.spark._names import last_step
-
     if not tables:
         raise ConfigError("no table to take nodes and edges from")
     named = [_named(table, name) for name, table in tables.items()]
@@ -159,51 +136,27 @@ def snapshot_topology(spark: SparkSession, snapshot: str | Path) -> Topology:
 
 
 def run_topology(
-    snapshot: str | Path,
-    out: str | Path,
-    *,
-    spark: SparkSession | None = None,
-    cores: int | None = None,
-    progress: Progress | None = None,
-    allow_empty: bool = False,
+    options: TopologyOptions, *, spark: SparkSession | None = None, progress: Progress | None = None
 ) -> TopologyResult:
-    """Write `OUT/nodes/*.parquet`, `OUT/edges/*.parquet` and `OUT/_report/topology.json`.
-
-    Args:
-        snapshot: folder that `ingest` made.
-        out: folder for the result; an earlier topology there is replaced.
-        spark: a session with this machine's files at hand; by default one is made and stopped again.
-        cores: processors for a session of the job's own, by default all.
-        progress: called with the name of each stage as it begins.
-        allow_empty: whether a folder without tables makes an empty network; by default it is an error.
-
-    Raises:
-        SpoolError: the snapshot does not exist, or `out` cannot be written.
-        SpoolInUseError: another job works on `out`.
-        ConfigError: a folder without tables, no PySpark or Java, or an `out` with nodes or edges of somebody else.
-        MtosiError: Spark fails, or the snapshot was replaced while it was read.
-    """
-    held, place, stages = Snapshot(snapshot, allow_empty=allow_empty), Path(out), Stages(progress)
-    check_out(place, _TABLES, _SUMMARY)
-    with staging(place) as staged, session_for(spark, cores) as active:
-        with held.unchanged(), spark_errors():
+    """Write `OUT/nodes/*.parquet`, `OUT/edges/*.parquet` and `OUT/_report/topology.json`."""
+    held = Snapshot(options.snapshot, allow_empty=options.allow_empty)
+    job = Job("topology", options.out, _TABLES, progress)
+    with job.working(spark, options.cores) as (staged, active):
+        with held.unchanged():
             tables = {name: held.read(active, name) for name in held.tables}
             topology = topology_tables(tables or {"": active.createDataFrame([], "name_text string")})
             for name, table in (("edges", topology.edges), ("nodes", topology.nodes)):
-                with stages.stage(name):
+                with job.stage(name):
                     write_parquet(table, staged.folder / name)
-            with stages.stage("count"):
+            with job.stage("count"):
                 counts = _counts(active, staged.folder)
                 unnamed = sum(table.count() for table in map(_unnamed, tables.values()))
-        result = TopologyResult(**counts, unnamed=unnamed, stages=stages.rounded(), seconds=stages.total, out=place)
-        staged.report_json(_SUMMARY, result.summary())
-        staged.swap(_TABLES)
+        result = TopologyResult(**counts, unnamed=unnamed, **job.facts)
+        job.finish(staged, result)
     return result
 
 
 def _counts(spark: SparkSession, folder: Path) -> dict[str, Any]:
-    from pyspark.sql import functions as f
-
     nodes, edges = (spark.read.parquet(str(folder / name)) for name in ("nodes", "edges"))
     dangling = edges.where(~(f.col("src_known") & f.col("dst_known")))
     return {
@@ -231,8 +184,6 @@ def _name_column(table: DataFrame) -> Column:
 
 
 def _named(table: DataFrame, object_type: str) -> DataFrame:
-    from pyspark.sql import functions as f
-
     name = _name_column(table)
     return table.where(name.isNotNull()).select(name.alias("id"), f.lit(object_type).alias("type"))
 
@@ -243,10 +194,6 @@ def _unnamed(table: DataFrame) -> DataFrame:
 
 def _edges_of(table: DataFrame, object_type: str) -> DataFrame:
     """The edges that the objects of one table tell, in one pass over it."""
-    from pyspark.sql import functions as f
-
-    from mtosi_jms.spark._names import names_in, names_type
-
     name = _name_column(table)
     own = own_columns(table.columns)
     names = [column.name for column in table.schema if names_type(column.dataType) and column.name != "name"]
@@ -264,8 +211,6 @@ def _edges_of(table: DataFrame, object_type: str) -> DataFrame:
 
 def _edge(src: Column, dst: Column, relationship: Column, kind: str, *more: Column) -> Column:
     """One edge; `more` are via and direction."""
-    from pyspark.sql import functions as f
-
     none = f.lit(None).cast("string")
     values = (src, dst, relationship, f.lit(kind), *(more or (none, none)))
     return f.struct(*(value.cast("string").alias(field) for field, value in zip(_EDGE, values, strict=True)))
@@ -273,8 +218,6 @@ def _edge(src: Column, dst: Column, relationship: Column, kind: str, *more: Colu
 
 def _containment(table: DataFrame, name: Column, own: Mapping[str, str]) -> Column:
     """The edge from the innermost object around an object."""
-    from pyspark.sql import functions as f
-
     above = f.when(f.contains(name, f.lit("/")), f.regexp_replace(name, "/[^/]*$", ""))
     if own["parent_names"] in table.columns:
         told = f.filter(table[own["parent_names"]], lambda parent: (parent != "") & (parent != name))
@@ -284,8 +227,6 @@ def _containment(table: DataFrame, name: Column, own: Mapping[str, str]) -> Colu
 
 def _links(table: DataFrame, name: Column, a_end: Column, z_end: Column) -> Column:
     """An edge from each A end to each Z end of a link, or between the ends of one side and the link itself."""
-    from pyspark.sql import functions as f
-
     more = (name, table["direction"] if "direction" in table.columns else f.lit(None))
 
     def link(src: Column, dst: Column, relationship: str = "link") -> Column:
@@ -299,8 +240,6 @@ def _links(table: DataFrame, name: Column, a_end: Column, z_end: Column) -> Colu
 
 def _related(name: Column, related: Column) -> Column:
     """The references of the nested layout: each list of names by its own name."""
-    from pyspark.sql import functions as f
-
     lists = f.map_entries(f.coalesce(related, f.create_map().cast("map<string,array<string>>")))
 
     def edges(entry: Column) -> Column:
@@ -311,6 +250,4 @@ def _related(name: Column, related: Column) -> Column:
 
 
 def _references(name: Column, names: Column, relationship: Column) -> Column:
-    from pyspark.sql import functions as f
-
     return f.transform(names, lambda other: _edge(name, other, relationship, "reference"))

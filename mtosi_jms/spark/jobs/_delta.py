@@ -63,14 +63,9 @@ def delta_settings() -> dict[str, str]:
 
 
 def commit(spark: SparkSession, staged: Path, out: Path) -> None:
-    """Make Parquet tables the newest state of the Delta tables of the same name.
+    """Make Parquet tables in the folder `staged` the newest state of the Delta tables of the same names in `out`.
 
     Tables of object types that no longer occur become empty and keep their history.
-
-    Args:
-        spark: a session that knows Delta.
-        staged: folder with `objectType=X` folders of Parquet.
-        out: folder of the Delta tables.
     """
     new = {table.name: table for table in staged.glob("objectType=*")}
     old = {table.name: table for table in out.glob("objectType=*") if _is_delta(table)}
