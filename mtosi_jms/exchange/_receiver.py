@@ -28,8 +28,7 @@ from mtosi_jms.jms import Destination
 from mtosi_jms.patterns import Complete, Strategy
 from mtosi_jms.soap import Envelope
 from mtosi_jms.spool.journal import Landing
-from mtosi_jms.transport import Delivery, Session
-from mtosi_jms.transport.dropping import dropped, is_open
+from mtosi_jms.transport import Delivery, Session, dropped, is_open
 
 log = logging.getLogger(__name__)
 

@@ -46,7 +46,7 @@ from mtosi_jms.stubs.fmw.hdr import (
     CommunicationStyleType,
     MessageTypeType,
 )
-from mtosi_jms.transport.window import AsyncSender, SendWindow
+from mtosi_jms.transport import AsyncSender, SendWindow
 from mtosi_jms.xmlbind import RawXml, XmlObject
 
 log = logging.getLogger(__name__)

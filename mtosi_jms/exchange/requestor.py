@@ -49,8 +49,7 @@ from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
 from mtosi_jms.spool.journal import Landing, OutgoingJournal
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
-from mtosi_jms.transport import Capability, Connection, Session
-from mtosi_jms.transport.dropping import close_aside, is_open
+from mtosi_jms.transport import Capability, Connection, Session, close_aside, is_open
 from mtosi_jms.xmlbind import XmlObject
 
 if TYPE_CHECKING:

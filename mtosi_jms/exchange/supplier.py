@@ -49,8 +49,7 @@ from mtosi_jms.patterns import CommunicationPattern, cut_batches, parse_pattern
 from mtosi_jms.service import OperationInfo, RequestContext, SupplierBase
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
 from mtosi_jms.spool.journal import InboxReceiver, IncomingJournal, give_back, handed_out
-from mtosi_jms.transport import Connection, Consumer, Delivery, Session, redeliver
-from mtosi_jms.transport.dropping import dropped, is_open
+from mtosi_jms.transport import Connection, Consumer, Delivery, Session, dropped, is_open, redeliver
 
 if TYPE_CHECKING:
     from mtosi_jms.exchange.aio._supplier import AsyncSupplier

@@ -21,8 +21,7 @@ from mtosi_jms.notifications._losses import Loss, LossHook, LossWatch
 from mtosi_jms.notifications.events import events_in
 from mtosi_jms.soap import Envelope, correlation_id
 from mtosi_jms.spool.journal import InboxReceiver, IncomingJournal, Landing, begin, doubt
-from mtosi_jms.transport import Connection, Delivery, redeliver
-from mtosi_jms.transport.dropping import dropped, is_open
+from mtosi_jms.transport import Connection, Delivery, dropped, is_open, redeliver
 from mtosi_jms.xmlbind import RawXml, XmlObject
 
 if TYPE_CHECKING:

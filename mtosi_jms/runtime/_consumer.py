@@ -24,9 +24,7 @@ from mtosi_jms.runtime._record import ErrorHook, Record
 from mtosi_jms.runtime._rules import RuntimeRules
 from mtosi_jms.runtime._workers import Workers
 from mtosi_jms.spool.journal import IncomingJournal, give_back
-from mtosi_jms.transport import Connection, InterruptionHook, Session
-from mtosi_jms.transport.base import Interruption
-from mtosi_jms.transport.dropping import dropped, is_open
+from mtosi_jms.transport import Connection, Interruption, InterruptionHook, Session, dropped, is_open
 
 
 class ConsumerRuntime:

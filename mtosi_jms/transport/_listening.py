@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, Protocol
 
 from mtosi_jms.errors import IllegalStateError, TransportError
-from mtosi_jms.transport.base import Consumer, Delivery, ErrorHook, Interruption, Listener
+from mtosi_jms.transport._base import Consumer, Delivery, ErrorHook, Interruption, Listener
 
 log = logging.getLogger(__name__)
 

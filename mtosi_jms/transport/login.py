@@ -12,6 +12,19 @@ from typing import Any, Final
 
 from mtosi_jms.errors import ConfigError
 
+__all__ = [
+    "CA_FILE",
+    "PASSWORD",
+    "PASSWORD_FILE",
+    "URL",
+    "USER",
+    "VARIABLES",
+    "first_line",
+    "password_in",
+    "url_from_environment",
+    "with_login",
+]
+
 URL: Final = "MTOSI_JMS_URL"
 USER: Final = "MTOSI_JMS_USER"
 PASSWORD: Final = "MTOSI_JMS_PASSWORD"  # noqa: S105 - the name of a variable

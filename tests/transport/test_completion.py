@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mtosi_jms.errors import ConfigError, IllegalStateError, TransportError
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport import SendRules, connect
-from mtosi_jms.transport.completion import Completions, FutureListener
+from mtosi_jms.transport._completion import Completions, FutureListener
 
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
 LOST = TransportError("the connection is lost")

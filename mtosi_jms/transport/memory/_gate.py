@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import threading
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.transport.completion import Pending
-
-if TYPE_CHECKING:
-    from mtosi_jms.transport.memory._provider import MemoryProvider
+from mtosi_jms.transport._completion import Pending
+from mtosi_jms.transport.memory._provider import MemoryProvider
 
 
 class CompletionGate:

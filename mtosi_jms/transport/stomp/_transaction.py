@@ -12,14 +12,13 @@ the last message is confirmed, and all before it by that.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from mtosi_jms.errors import MtosiError, TransportError, UnknownOutcomeError, WriteError
 from mtosi_jms.transport.stomp._frames import Frame
 from mtosi_jms.transport.stomp._link import Link
-from mtosi_jms.transport.stomp._subscription import Entry
+from mtosi_jms.transport.stomp._subscriptions import Entry
 
 _LATE: Final = 2.0
 """Seconds that the reason for a COMMIT that failed may come after it."""
@@ -71,7 +70,7 @@ class Begun:
             for one in entries:
                 one.told = True
             try:
-                link.post([*frames, *_acknowledgements(self._transaction, entries)])
+                link.send([*frames, *_acknowledgements(self._transaction, entries)])
             except BaseException as error:  # whether the broker has some of it is unknown
                 link.end(TransportError(f"a transaction cannot go on: {error}"))
                 if not isinstance(error, WriteError):
@@ -99,7 +98,7 @@ class Begun:
         if taken is None:
             return
         try:
-            taken.link.post([("ABORT", {"transaction": taken.name}, b"")], deadline)
+            taken.link.send([("ABORT", {"transaction": taken.name}, b"")], deadline)
         except WriteError as error:  # the end of the link undoes it as well
             taken.link.end(TransportError(f"a transaction was not undone: {error}"))
 
@@ -137,7 +136,7 @@ def transact(
         frames = []
     frames += _acknowledgements(transaction, entries)
     try:
-        link.request([("COMMIT", named, b"")], deadline - time.monotonic(), before=frames)
+        link.send([("COMMIT", named, b"")], deadline, before=frames, confirmed=True)
     except WriteError as error:
         if begun:
             link.end(TransportError(f"a transaction was not ended: {error}"))
@@ -156,7 +155,7 @@ def _announce(link: Link, frames: Sequence[Frame], deadline: float) -> None:
     """Sends what comes before COMMIT, and waits until the broker has taken it."""
     *before, last = frames
     try:
-        link.request([last], deadline - time.monotonic(), before=before)
+        link.send([last], deadline, before=before, confirmed=True)
     except (UnknownOutcomeError, WriteError) as error:  # COMMIT was not sent, so the outcome is known all the same
         link.end(TransportError(f"a transaction was not taken: {error}"))
         raise link.take_refused() or TransportError(f"{error}; the transaction is rolled back") from error

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.transport._descriptor import Capability, check_jms_version
-from mtosi_jms.transport.base import Connection
+from mtosi_jms.transport import Capability, Connection
+from mtosi_jms.transport._descriptor import check_jms_version
 
 
 @pytest.mark.obligation("R1")

@@ -10,9 +10,8 @@ import pytest
 
 from mtosi_jms.errors import AuthenticationError, ConfigError, TransportError, UnknownOutcomeError
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, Topic
-from mtosi_jms.transport._descriptor import Capability
-from mtosi_jms.transport.base import AckMode
-from mtosi_jms.transport.stomp._subscription import Entry
+from mtosi_jms.transport import AckMode, Capability
+from mtosi_jms.transport.stomp._subscriptions import Entry
 
 pytestmark = pytest.mark.broker
 PERSISTENT = DeliveryMode.PERSISTENT

@@ -11,7 +11,7 @@ import pytest
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.transport import connect
 from mtosi_jms.transport.login import VARIABLES
-from mtosi_jms.transport.stomp.options import Address, StompOptions, parse_url
+from mtosi_jms.transport.stomp import Address, StompOptions, parse_url
 
 
 @pytest.fixture(autouse=True)

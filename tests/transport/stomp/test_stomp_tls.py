@@ -13,7 +13,7 @@ from mtosi_jms.broker._artemis import KeyStores
 from mtosi_jms.broker._process import BrokerProcess
 from mtosi_jms.errors import TransportError
 from mtosi_jms.jms import JmsMessage, Queue
-from mtosi_jms.transport.base import AckMode
+from mtosi_jms.transport import AckMode
 
 pytestmark = pytest.mark.broker
 SECRET = "of-the-stores"

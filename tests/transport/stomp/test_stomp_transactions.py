@@ -10,7 +10,7 @@ import pytest
 
 from mtosi_jms.errors import InvalidDestinationError, TransportError, WriteError
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue
-from mtosi_jms.transport._descriptor import Capability
+from mtosi_jms.transport import Capability
 from mtosi_jms.transport.stomp._link import Link
 
 from .proxy import Proxy
@@ -204,7 +204,7 @@ class TestMoreThanMayBeOnTheWay:
             raise error
 
         with monkeypatch.context() as patch:
-            patch.setattr(Link, "request", fail)
+            patch.setattr(Link, "send", fail)
             if isinstance(error, KeyboardInterrupt):
                 with pytest.raises(KeyboardInterrupt):
                     session.commit()

@@ -23,16 +23,15 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from mtosi_jms.errors import IllegalStateError, TransportError
 from mtosi_jms.jms import Destination, NamingContext, TemporaryQueue, TemporaryTopic
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage
+from mtosi_jms.transport._completion import CompletionListener, Completions, FutureListener
 from mtosi_jms.transport._descriptor import Capability, ConnectionMetadata
-from mtosi_jms.transport._producer import Producer
-from mtosi_jms.transport.completion import CompletionListener, Completions, FutureListener
 
 log = logging.getLogger(__name__)
 
@@ -177,12 +176,17 @@ class Consumer(_Closeable):
 class Session(_Closeable):
     """A single-threaded context for sending and receiving; a transaction where it was made so (P18).
 
+    Where it takes a destination, that may be a name of the connection's naming context, or `queue:X` or `topic:X`;
+    for a name that says neither and is not known it raises NamingError.
+
     Attributes:
+        connection: what it belongs to.
         ack_mode: how its deliveries are acknowledged; of no account where `transacted`.
         transacted: whether sends and receives take effect at `commit` alone.
         completions: its asynchronous sends.
     """
 
+    connection: Connection
     ack_mode: AckMode
     transacted: bool
     completions: Completions
@@ -196,7 +200,7 @@ class Session(_Closeable):
     @abstractmethod
     def send(
         self,
-        destination: Destination,
+        destination: Destination | str,
         message: JmsMessage,
         listener: CompletionListener | None = None,
         *,
@@ -222,7 +226,9 @@ class Session(_Closeable):
             TransportError: the provider failed, or the time ran out; whether it has the message may be unknown.
         """
 
-    def send_soon(self, destination: Destination, message: JmsMessage, *, can_wait: bool = False) -> JmsMessage | None:
+    def send_soon(
+        self, destination: Destination | str, message: JmsMessage, *, can_wait: bool = False
+    ) -> JmsMessage | None:
         """Sends a message without waiting for anything, if that can be: not for room, a connection or the provider.
 
         It keeps its place among the messages of the session. A transport may send it together with others, when threads
@@ -242,7 +248,7 @@ class Session(_Closeable):
         """
         return None
 
-    def send_async(self, destination: Destination, message: JmsMessage) -> Future[JmsMessage]:
+    def send_async(self, destination: Destination | str, message: JmsMessage) -> Future[JmsMessage]:
         """Sends a message without waiting for its outcome, for which there is a future (A30, AX2).
 
         The future has the message as sent, or raises what `CompletionListener.on_exception` gets. It cannot be
@@ -257,7 +263,7 @@ class Session(_Closeable):
 
     def producer(
         self,
-        destination: Destination,
+        destination: Destination | str,
         *,
         delivery_mode: DeliveryMode | None = None,
         priority: int | None = None,
@@ -281,7 +287,7 @@ class Session(_Closeable):
     @abstractmethod
     def consumer(
         self,
-        destination: Destination,
+        destination: Destination | str,
         selector: str | None = None,
         *,
         durable: str | None = None,
@@ -318,7 +324,7 @@ class Session(_Closeable):
         """
 
     @abstractmethod
-    def browse(self, queue: Destination, selector: str | None = None) -> list[JmsMessage]:
+    def browse(self, queue: Destination | str, selector: str | None = None) -> list[JmsMessage]:
         """The messages that wait at a queue, in the order of delivery, without taking them.
 
         Messages handed out and not acknowledged are not among them.
@@ -375,6 +381,120 @@ class Session(_Closeable):
         """
 
 
+class Producer(_Closeable):
+    """Sends to one destination through a session; made by `Session.producer`.
+
+    It holds nothing: closing it matters only to wait for what it sent asynchronously.
+
+    A setting comes from the call of `send` if it is given there, else from the producer, else from the message.
+
+    Attributes:
+        session: sends for it.
+        destination: where its messages go.
+        delivery_mode: default of its messages; None: as each message says.
+        priority: the same, 0 to 9.
+        time_to_live_ms: the same, milliseconds; 0: never expires.
+
+    Raises:
+        ConfigError: a setting out of its range.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        destination: Destination | str,
+        *,
+        delivery_mode: DeliveryMode | None = None,
+        priority: int | None = None,
+        time_to_live_ms: int | None = None,
+    ) -> None:
+        self.session = session
+        self.destination = session.connection.names.lookup(destination)
+        self.delivery_mode = delivery_mode
+        self.priority = priority
+        self.time_to_live_ms = time_to_live_ms
+        self._last = 0
+        self._closed = False
+        self._set(JmsMessage())
+
+    def send(
+        self,
+        message: JmsMessage,
+        listener: CompletionListener | None = None,
+        *,
+        delivery_mode: DeliveryMode | None = None,
+        priority: int | None = None,
+        time_to_live_ms: int | None = None,
+    ) -> JmsMessage:
+        """Sends a message; see `Session.send` for what it returns and raises.
+
+        Args:
+            message: its own settings hold where neither the call nor the producer has one.
+            listener: is told the outcome, which is not waited for; None: it is waited for.
+            delivery_mode: for this message alone.
+            priority: for this message alone, 0 to 9.
+            time_to_live_ms: for this message alone, milliseconds.
+
+        Raises:
+            ConfigError: a setting out of its range.
+            IllegalStateError: it is closed.
+        """
+        if self._closed:
+            raise IllegalStateError("the producer is closed")
+        asked = self._set(message, delivery_mode, priority, time_to_live_ms)
+        completions = self.session.completions
+        if asked is not message:  # the session never sees the object that the caller may send again
+            completions.check(message)
+        sent = self.session.send(self.destination, asked, listener)
+        if listener is None:
+            return sent
+        completions.claim(message)
+        self._last = completions.last
+        return message
+
+    def send_async(
+        self,
+        message: JmsMessage,
+        *,
+        delivery_mode: DeliveryMode | None = None,
+        priority: int | None = None,
+        time_to_live_ms: int | None = None,
+    ) -> Future[JmsMessage]:
+        """Sends a message without waiting for its outcome; see `Session.send_async`, and `send` for the arguments.
+
+        Raises:
+            As `send`.
+        """
+        listener = FutureListener()
+        self.send(message, listener, delivery_mode=delivery_mode, priority=priority, time_to_live_ms=time_to_live_ms)
+        return listener.future
+
+    def close(self) -> None:
+        """Ends it, and returns when what it sent asynchronously is finished and its listeners have returned (A15).
+
+        Raises:
+            IllegalStateError: a completion listener closes a producer of the session that calls it (A37).
+        """
+        self.session.completions.check_thread()
+        self._closed = True
+        self.session.completions.await_told(self._last)
+
+    def _set(
+        self,
+        message: JmsMessage,
+        delivery_mode: DeliveryMode | None = None,
+        priority: int | None = None,
+        time_to_live_ms: int | None = None,
+    ) -> JmsMessage:
+        asked = {
+            "delivery_mode": self.delivery_mode if delivery_mode is None else delivery_mode,
+            "priority": self.priority if priority is None else priority,
+            "time_to_live_ms": self.time_to_live_ms if time_to_live_ms is None else time_to_live_ms,
+        }
+        settings: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+        return replace(message, **settings) if settings else message
+
+
 class Connection(_Closeable):
     """A connection to a provider, stopped when made; threads may share it.
 
@@ -401,6 +521,17 @@ class Connection(_Closeable):
         """How many consumers receive from a destination, those of other connections too; None: the wire does not
         tell."""
         return None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes it in a worker thread, for `async with`: closing waits for listeners and for the provider."""
+        import asyncio  # whoever comes here has it
+
+        await asyncio.to_thread(self.close)
 
     @abstractmethod
     def start(self) -> None:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import random
+from collections.abc import Callable
 from dataclasses import dataclass
-
-from tenacity import RetryCallState, Retrying, wait_exponential, wait_random
-from tenacity.wait import wait_base
+from typing import Final, Protocol
 
 from mtosi_jms.errors import ConfigError
+
+_DOUBLINGS: Final = 64
+
+
+class Attempt(Protocol):
+    """What tenacity tells of a call that is tried again."""
+
+    attempt_number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +40,11 @@ class Backoff:
         if min(self.initial, self.jitter) < 0 or self.maximum < self.initial:
             raise ConfigError("back-off: initial and jitter are 0 or more, and the maximum is no less than the initial")
 
-    def strategy(self) -> wait_base:
-        """The same for tenacity."""
-        return wait_exponential(multiplier=self.initial, max=self.maximum) + wait_random(0, self.jitter)
-
     def seconds(self, failures: int) -> float:
         """How long to wait after so many failures in a row, 1 or more."""
-        state = RetryCallState(Retrying(), None, (), {})
-        state.attempt_number = failures
-        return float(self.strategy()(state))
+        doubled = math.ldexp(self.initial, min(failures - 1, _DOUBLINGS))
+        return min(doubled, self.maximum) + random.uniform(0, self.jitter)
+
+    def strategy(self) -> Callable[[Attempt], float]:
+        """The same for tenacity's `wait`."""
+        return lambda attempt: self.seconds(attempt.attempt_number)

@@ -16,20 +16,19 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from collections.abc import Callable
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 from weakref import WeakValueDictionary
 
 from mtosi_jms.errors import ConfigError, IllegalStateError, SendTimeoutError
+from mtosi_jms.jms import Destination
 from mtosi_jms.jms.message import JmsMessage
 
 log = logging.getLogger(__name__)
 
-_TIMEOUT: Final = 30.0
-OPTIONS: Final = ("completion_timeout", "on_completion_error", "strict_2012")
-"""The options of `connect` that `SendRules.of` reads; every transport takes them."""
+COMPLETION_TIMEOUT: Final = 30.0
 
 
 class CompletionListener(Protocol):
@@ -72,29 +71,9 @@ class SendRules:
         on_error: told what a listener raised; the log, where there is none (AX5).
     """
 
-    timeout: float | None = _TIMEOUT
+    timeout: float | None = COMPLETION_TIMEOUT
     strict_2012: bool = False
     on_error: CompletionErrorHook | None = None
-
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> SendRules:
-        """The rules among the options of `connect`: `completion_timeout`, `strict_2012`, `on_completion_error`.
-
-        Raises:
-            ConfigError: one of the wrong kind.
-        """
-        timeout = options.get("completion_timeout", _TIMEOUT)
-        if timeout is not None and (
-            isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0
-        ):
-            raise ConfigError("option completion_timeout: seconds, more than 0, or None are wanted")
-        strict = options.get("strict_2012", False)
-        if not isinstance(strict, bool):
-            raise ConfigError("option strict_2012: True or False is wanted")
-        hook = options.get("on_completion_error")
-        if hook is not None and not callable(hook):
-            raise ConfigError("option on_completion_error: a callable is wanted")
-        return cls(timeout, strict, hook)
 
 
 class Pending:
@@ -365,3 +344,68 @@ class Completions:
             self.rules.on_error(error, message)
         except BaseException:
             log.exception("on_completion_error failed; %s", what)
+
+
+class AsyncSender(Protocol):
+    """What sends without waiting: a session."""
+
+    def send_async(self, destination: Destination, message: JmsMessage) -> Future[JmsMessage]:
+        """See `Session.send_async`."""
+        ...
+
+
+class SendWindow:
+    """Sends messages of which at most so many are unconfirmed; for the thread of the session.
+
+    The first send that failed is raised by the next call, when all others have their outcome too: after an error
+    nothing is open, and what became of the messages behind the failed one is not told.
+
+    Args:
+        sender: a session.
+        size: how many messages may be unconfirmed.
+
+    Raises:
+        ConfigError: a size below 1.
+    """
+
+    __slots__ = ("_open", "_sender", "_size")
+
+    def __init__(self, sender: AsyncSender, size: int) -> None:
+        if size < 1:
+            raise ConfigError(f"a window of {size} messages lets none through")
+        self._sender = sender
+        self._size = size
+        self._open: deque[Future[JmsMessage]] = deque()
+
+    def send(self, destination: Destination, message: JmsMessage) -> None:
+        """Sends a message as soon as the window has room.
+
+        Raises:
+            TransportError: an earlier send failed, and this message was not sent; or it cannot be sent at all.
+        """
+        self._confirm(self._size - 1)
+        try:
+            self._open.append(self._sender.send_async(destination, message))
+        except BaseException:
+            self._abandon()
+            raise
+
+    def settle(self) -> None:
+        """Returns when all that was sent is confirmed.
+
+        Raises:
+            TransportError: a send failed.
+        """
+        self._confirm(0)
+
+    def _confirm(self, most: int) -> None:
+        while self._open and (len(self._open) > most or self._open[0].done()):
+            try:
+                self._open.popleft().result()
+            except BaseException:
+                self._abandon()
+                raise
+
+    def _abandon(self) -> None:
+        wait(self._open)
+        self._open.clear()
