@@ -1,7 +1,7 @@
 """The seam: what every JMS provider looks like from this side. Messages and destinations; nothing of what they carry.
 
 A connection makes sessions, a session sends and makes consumers, a consumer hands out deliveries. A connection begins
-stopped: sending works at once (C44), receiving waits for `start`. Connections may be shared by threads.
+stopped: sending works at once (C44), receiving waits for `start`. Threads may share connections.
 
 A session, with its producers, consumers and deliveries, is a single-threaded context (P4): a call that comes while
 another thread is in one raises IllegalStateError, whatever the two are. `close` is the exception: any thread may call
@@ -176,8 +176,9 @@ class Consumer(_Closeable):
 class Session(_Closeable):
     """A single-threaded context for sending and receiving; a transaction where it was made so (P18).
 
-    Where it takes a destination, that may be a name of the connection's naming context, or `queue:X` or `topic:X`;
-    for a name that says neither and is not known it raises NamingError.
+    Where it takes a destination, that may be a name of the connection's naming context, or `queue:X` or `topic:X`; a
+    name that is not known is a NamingError. Every method but `close` raises IllegalStateError where the session is
+    closed or another thread is using it.
 
     Attributes:
         connection: what it belongs to.
@@ -211,7 +212,8 @@ class Session(_Closeable):
         Args:
             destination: where it goes.
             message: what is sent.
-            listener: is told the outcome, which is not waited for; None: it is waited for.
+            listener: is told the outcome, which is not waited for; None: it is waited for. No listener is told of what
+                this call raises.
             timeout: seconds that the call may take at most, waiting for room, a connection or the provider included;
                 None: as long as the connection's own rules let it.
 
@@ -221,8 +223,7 @@ class Session(_Closeable):
 
         Raises:
             InvalidDestinationError: the destination is gone.
-            IllegalStateError: the session is closed, or another thread is using it; the message was sent
-                asynchronously before and `strict_2012` holds. No listener is told of what is raised.
+            IllegalStateError: the message was sent asynchronously before and `strict_2012` holds.
             TransportError: the provider failed, or the time ran out; whether it has the message may be unknown.
         """
 
@@ -231,8 +232,8 @@ class Session(_Closeable):
     ) -> JmsMessage | None:
         """Sends a message without waiting for anything, if that can be: not for room, a connection or the provider.
 
-        It keeps its place among the messages of the session. A transport may send it together with others, when threads
-        that work leave time for it. No outcome is told, as there is none of a message that nobody confirms.
+        It keeps its place among the messages of the session. A transport may send it together with others. No outcome
+        is told: nobody confirms it.
 
         Args:
             destination: where it goes.
@@ -240,11 +241,8 @@ class Session(_Closeable):
             can_wait: it may be held some milliseconds, for others to come or for the next call that sends anything.
 
         Returns:
-            The message as sent, as `send` does; None: it was not sent, and is to be sent by `send`. That is so for
+            The message as sent, as `send` does; None: it was not sent, and must be sent by `send`. That is so for
             messages that the provider confirms, and in transacted sessions.
-
-        Raises:
-            As `send`, but nothing of the provider.
         """
         return None
 
@@ -252,10 +250,7 @@ class Session(_Closeable):
         """Sends a message without waiting for its outcome, for which there is a future (A30, AX2).
 
         The future has the message as sent, or raises what `CompletionListener.on_exception` gets. It cannot be
-        cancelled. What is called when it is done may be called in this thread, if it is done already.
-
-        Raises:
-            As `send`.
+        cancelled. Its callbacks may run in this thread, if it is done already. Raises what `send` does.
         """
         listener = FutureListener()
         self.send(destination, message, listener)
@@ -269,13 +264,7 @@ class Session(_Closeable):
         priority: int | None = None,
         time_to_live_ms: int | None = None,
     ) -> Producer:
-        """A producer for a destination; nothing is sent by making it (R7).
-
-        Args:
-            destination: where its messages go.
-            delivery_mode: default of its messages; None: as each message says.
-            priority: the same, 0 to 9.
-            time_to_live_ms: the same, milliseconds; 0: never expires.
+        """A producer for a destination, with defaults of its messages (see `Producer`); making it sends nothing (R7).
 
         Raises:
             ConfigError: a setting out of its range.
@@ -309,8 +298,7 @@ class Session(_Closeable):
             SelectorError: the selector does not parse.
             ConfigError: `durable` or `no_local` for what is no topic, `durable` for a temporary one; or the transport
                 lacks what was asked for.
-            IllegalStateError: the durable subscription has a consumer; the session is closed or in use by another
-                thread.
+            IllegalStateError: the durable subscription has a consumer.
         """
 
     @abstractmethod
@@ -319,8 +307,7 @@ class Session(_Closeable):
 
         Raises:
             InvalidDestinationError: there is none of this name.
-            IllegalStateError: a consumer has it, or messages of it are not acknowledged; the session is closed or in
-                use by another thread.
+            IllegalStateError: a consumer has it, or messages of it are not acknowledged.
         """
 
     @abstractmethod
@@ -337,7 +324,6 @@ class Session(_Closeable):
             ConfigError: it is a topic, or the transport lacks BROWSE.
             InvalidDestinationError: the temporary queue is gone or another connection's.
             SelectorError: the selector does not parse.
-            IllegalStateError: the session is closed, or another thread is using it.
         """
 
     @abstractmethod
@@ -350,11 +336,7 @@ class Session(_Closeable):
 
     @abstractmethod
     def recover(self) -> None:
-        """Has every unacknowledged message delivered again, marked so.
-
-        Raises:
-            IllegalStateError: the session is transacted, closed, or in use by another thread.
-        """
+        """Has every unacknowledged message delivered again, marked so; IllegalStateError in a transacted session."""
 
     @abstractmethod
     def commit(self) -> None:
@@ -363,8 +345,7 @@ class Session(_Closeable):
         First it waits for what was sent asynchronously, and for its listeners (A13).
 
         Raises:
-            IllegalStateError: the session is not transacted, closed, or in use by another thread; a completion listener
-                commits what calls it.
+            IllegalStateError: the session is not transacted; a completion listener commits what calls it.
             InvalidDestinationError: a destination is gone meanwhile; all is rolled back.
             ResourceLimitError: a destination has no room; all is rolled back.
         """
@@ -376,17 +357,15 @@ class Session(_Closeable):
         It waits as `commit` does (A14).
 
         Raises:
-            IllegalStateError: the session is not transacted, closed, or in use by another thread; a completion listener
-                rolls back what calls it.
+            IllegalStateError: the session is not transacted; a completion listener rolls back what calls it.
         """
 
 
 class Producer(_Closeable):
-    """Sends to one destination through a session; made by `Session.producer`.
+    """Sends to one destination through a session (P11, O6a); made by `Session.producer`.
 
-    It holds nothing: closing it matters only to wait for what it sent asynchronously.
-
-    A setting comes from the call of `send` if it is given there, else from the producer, else from the message.
+    It holds nothing: closing it matters only to wait for what it sent asynchronously. A setting comes from the call of
+    `send` if it is given there, else from the producer, else from the message.
 
     Attributes:
         session: sends for it.
@@ -426,14 +405,7 @@ class Producer(_Closeable):
         priority: int | None = None,
         time_to_live_ms: int | None = None,
     ) -> JmsMessage:
-        """Sends a message; see `Session.send` for what it returns and raises.
-
-        Args:
-            message: its own settings hold where neither the call nor the producer has one.
-            listener: is told the outcome, which is not waited for; None: it is waited for.
-            delivery_mode: for this message alone.
-            priority: for this message alone, 0 to 9.
-            time_to_live_ms: for this message alone, milliseconds.
+        """Sends a message with these settings; see `Session.send` for the rest.
 
         Raises:
             ConfigError: a setting out of its range.
@@ -460,11 +432,7 @@ class Producer(_Closeable):
         priority: int | None = None,
         time_to_live_ms: int | None = None,
     ) -> Future[JmsMessage]:
-        """Sends a message without waiting for its outcome; see `Session.send_async`, and `send` for the arguments.
-
-        Raises:
-            As `send`.
-        """
+        """Sends a message without waiting for its outcome; see `Session.send_async`, and `send`."""
         listener = FutureListener()
         self.send(message, listener, delivery_mode=delivery_mode, priority=priority, time_to_live_ms=time_to_live_ms)
         return listener.future

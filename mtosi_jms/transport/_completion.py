@@ -3,11 +3,11 @@
 A session has one `Completions`. It notes each send in the order of the calls (`begin`); the transport settles what was
 noted as soon as it knows the outcome, from any thread and in any order (`Pending.complete`, `Pending.fail`). One
 thread of the session, never the sender's, tells the listeners: one at a time and in the order of the sends (A27 to A29,
-AX3). A send whose outcome does not come in time has failed (AX6), and so has all that is open when the way to the
-provider is lost (`fail_all`, AX7). Closing and committing wait until every listener has returned (A13 to A19).
+AX3). A send whose outcome does not come in time has failed (AX6). Closing and committing wait until every listener has
+returned (A13 to A19).
 
-For a wire with receipts: `begin` before the frame is written, `withdraw` where writing it raises, `complete` at the
-receipt; where a waiting send would have no receipt either, `completed` after the frame was written (A7).
+With receipts: `begin` before the frame is written, `withdraw` where that raises, `complete` at the receipt; without,
+`completed` after it was written (A7).
 """
 
 from __future__ import annotations
@@ -41,18 +41,13 @@ class CompletionListener(Protocol):
     def on_completion(self, message: JmsMessage) -> object:
         """The provider has the message, as surely as if a waiting send had returned (A6).
 
-        Args:
-            message: as sent, with what the provider sets (A22): what a waiting send would have returned.
-        """
+        It is the message as sent, with what the provider sets (A22): what a waiting send would have returned."""
         ...
 
     def on_exception(self, message: JmsMessage, error: Exception) -> object:
-        """The send failed; whether the provider has the message may be unknown.
+        """The send of this object failed; whether the provider has the message may be unknown.
 
-        Args:
-            message: the object that was sent.
-            error: why; a SendTimeoutError where no outcome came in time.
-        """
+        The error is a SendTimeoutError where no outcome came in time."""
         ...
 
 
@@ -125,11 +120,7 @@ class _Outcome(Future[JmsMessage]):
 
 
 class FutureListener:
-    """Puts the outcome into a future, which cannot be cancelled.
-
-    Attributes:
-        future: has the message as sent, or raises why it was not.
-    """
+    """Puts the outcome into a future, which cannot be cancelled."""
 
     __slots__ = ("future",)
 
@@ -137,11 +128,9 @@ class FutureListener:
         self.future: Future[JmsMessage] = _Outcome()
 
     def on_completion(self, message: JmsMessage) -> None:
-        """See `CompletionListener`."""
         self.future.set_result(message)
 
     def on_exception(self, message: JmsMessage, error: Exception) -> None:
-        """See `CompletionListener`."""
         self.future.set_exception(error)
 
 
@@ -149,14 +138,13 @@ class Completions:
     """The asynchronous sends of one session that its listeners were not told of, in the order of the calls.
 
     Safe for any number of threads. Its lock is taken last of all: a transport may call it with locks of its own held,
-    `await_told` and `close` excepted, which wait. No listener runs with a lock held.
+    but for `await_told`, which waits. No listener runs with a lock held.
 
     Args:
         rules: how the connection sends.
         name: for the thread.
 
     Attributes:
-        rules: the same.
         last: the place of the latest send, 0 where there was none.
     """
 
@@ -173,11 +161,7 @@ class Completions:
         self._sent_once: WeakValueDictionary[int, JmsMessage] = WeakValueDictionary()
 
     def check(self, message: JmsMessage) -> None:
-        """Called before each send, waiting or not.
-
-        Raises:
-            IllegalStateError: the message was sent asynchronously before, and `strict_2012` holds.
-        """
+        """Called before each send, waiting or not; raises IllegalStateError where `strict_2012` forbids it."""
         if self.rules.strict_2012 and self._sent_once.get(id(message)) is message:
             raise IllegalStateError("the message was sent asynchronously, and strict_2012 forbids to send it again")
 
@@ -187,29 +171,19 @@ class Completions:
             self._sent_once[id(message)] = message
 
     def check_open(self) -> None:
-        """Called before each asynchronous send.
-
-        Raises:
-            IllegalStateError: the session is closed, or is being closed.
-        """
+        """Raises IllegalStateError where the session is closed, or is being closed."""
         if self._closed:
             raise IllegalStateError("the session is closed")
 
     def check_thread(self) -> None:
         """Called first by what waits for listeners: close, commit and rollback.
 
-        Raises:
-            IllegalStateError: the caller is a listener of this session, which would wait for itself (A37).
-        """
+        Raises IllegalStateError where the caller is a listener of this session, which would wait for itself (A37)."""
         if self._thread is threading.current_thread():
             raise IllegalStateError("a completion listener cannot close, commit or roll back what calls it (A37)")
 
     def begin(self, message: JmsMessage, listener: CompletionListener) -> Pending:
-        """Notes a send that is about to be made.
-
-        Raises:
-            IllegalStateError: the session is closed, or is being closed.
-        """
+        """Notes a send that is about to be made; raises as `check_open`."""
         self.check_open()
         with self._lock:
             return self._add(message, listener, None)
@@ -224,13 +198,7 @@ class Completions:
                 self._told.notify_all()
 
     def completed(self, message: JmsMessage, sent: JmsMessage, listener: CompletionListener) -> None:
-        """Notes a send that succeeded within the call.
-
-        Args:
-            message: the object that was sent.
-            sent: the same with what the provider sets.
-            listener: is told.
-        """
+        """Notes a send that succeeded within the call, and the message as sent."""
         with self._lock:
             if self._open or not isinstance(listener, FutureListener):
                 self._add(message, listener, sent)
@@ -249,23 +217,10 @@ class Completions:
                 self._wake.notify()
             return True
 
-    def fail_all(self, error: Exception) -> None:
-        """The way to the provider was lost: whether it has what is open is unknown (AX7)."""
-        with self._lock:
-            for pending in self._open:
-                if pending.outcome is None:
-                    pending.outcome = error
-            self._wake.notify()
-
     def await_told(self, last: int | None = None) -> None:
-        """Waits until the outcome of every send so far is known and its listener has returned.
+        """Waits until the outcome of every send up to the place `last` is known and its listener has returned.
 
-        Args:
-            last: the place of the last send that is waited for; None: the latest.
-
-        Raises:
-            IllegalStateError: the caller is a listener of this session.
-        """
+        Raises as `check_thread`; None stands for the latest send."""
         self.check_thread()
         with self._lock:
             until = self.last if last is None else last
@@ -277,16 +232,6 @@ class Completions:
         with self._lock:
             self._closed = True
             self._wake.notify()
-
-    def close(self) -> None:
-        """Ends it: nothing more is sent, and what is open is waited for.
-
-        Raises:
-            IllegalStateError: the caller is a listener of this session.
-        """
-        self.check_thread()
-        self.begin_close()
-        self.await_told()
 
     def _add(self, message: JmsMessage, listener: CompletionListener, sent: JmsMessage | None) -> Pending:
         self.last += 1
@@ -355,14 +300,10 @@ class AsyncSender(Protocol):
 
 
 class SendWindow:
-    """Sends messages of which at most so many are unconfirmed; for the thread of the session.
+    """Sends messages of which at most `size` are unconfirmed; for the thread of the session.
 
     The first send that failed is raised by the next call, when all others have their outcome too: after an error
     nothing is open, and what became of the messages behind the failed one is not told.
-
-    Args:
-        sender: a session.
-        size: how many messages may be unconfirmed.
 
     Raises:
         ConfigError: a size below 1.

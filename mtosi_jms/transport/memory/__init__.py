@@ -43,13 +43,12 @@ def provider(name: str = "", *, clock: Clock | None = None, **limits: Any) -> Me
     """The provider that `memory:NAME` reaches, made at the first call; the empty name is that of `memory:`.
 
     Args:
-        name: tells it from others; of any form.
+        name: of any form.
         clock: returns seconds since 1970, for timestamps and expiry; the first caller decides, by default the system's.
-        limits: fields of `Limits`: `capacity`, `send_timeout`, `max_deliveries`, `dead_letter`; given later, they hold
-            from then on.
+        limits: fields of `Limits`; given later, they hold from then on.
 
     Raises:
-        ConfigError: the provider exists and goes by another clock, or a limit is of the wrong kind.
+        ConfigError: the provider exists and goes by another clock, or a limit is of the wrong type.
     """
     with _lock:
         found = _providers.get(name)

@@ -22,12 +22,8 @@ class MemoryConnection(ConnectionCore):
     Args:
         provider: what it connects to.
         names: its naming context.
-        client_id: whose durable subscriptions it has; no two open connections have the same, the empty one excepted.
+        client_id: whose durable subscriptions it has.
         send_rules: how it sends asynchronously.
-
-    Attributes:
-        provider, send_rules: the same.
-        started: whether it delivers.
 
     Raises:
         ConfigError: an open connection has the client id.

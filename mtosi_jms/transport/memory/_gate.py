@@ -39,14 +39,9 @@ class CompletionGate:
             return self._lock.wait_for(lambda: len(self._held) >= count, timeout)
 
     def release(self, index: int = 0) -> None:
-        """Lets one completion go: the send succeeded.
+        """Lets one completion go, counted from 0 among those that are held: the send succeeded.
 
-        Args:
-            index: which of those that are held, from 0.
-
-        Raises:
-            ConfigError: there is none.
-        """
+        Raises ConfigError where none is held there."""
         pending, sent = self._take(index)
         pending.complete(sent)
 
@@ -58,15 +53,7 @@ class CompletionGate:
             pending.complete(sent)
 
     def fail(self, error: Exception, index: int = 0) -> None:
-        """Has one send fail.
-
-        Args:
-            error: what the provider says.
-            index: which of those that are held, from 0.
-
-        Raises:
-            ConfigError: there is none.
-        """
+        """Has one send fail with what the provider says; see `release`."""
         pending, _ = self._take(index)
         pending.fail(error)
 

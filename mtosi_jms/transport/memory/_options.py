@@ -38,14 +38,7 @@ class Limits:
     dead_letter: Queue = field(default=Queue("DLQ"), metadata=_QUEUE)
 
     def changed(self, **given: Any) -> Limits:
-        """The limits with those that are given in place; None and what is not given leave one as it is.
-
-        Args:
-            given: by the names of the attributes; `dead_letter` may be the queue's name.
-
-        Raises:
-            ConfigError: a value of the wrong type.
-        """
+        """The limits with those that are given in their place; None leaves one as it is. Raises ConfigError."""
         return replace(self, **checked(Limits, "memory", given))
 
 

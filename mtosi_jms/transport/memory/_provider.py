@@ -38,16 +38,15 @@ class MemoryProvider:
     Args:
         name: shown in message ids and errors.
         clock: returns seconds since 1970: what timestamps and expiry go by. Waiting goes by real time.
-        limits: the fields of `Limits`, which see.
+        limits: the fields of `Limits`.
 
     Attributes:
-        name, clock: the same.
         limits: what bounds its messages.
         lock: held for every look at, and change of, what is in here.
-        gate: holds the completions of asynchronous sends, for tests; None as a rule.
+        gate: holds the completions of asynchronous sends, for tests.
 
     Raises:
-        ConfigError: a limit of the wrong kind.
+        ConfigError: a limit of the wrong type.
     """
 
     def __init__(self, name: str = "", *, clock: Clock = SYSTEM_CLOCK, **limits: Any) -> None:
@@ -100,11 +99,7 @@ class MemoryProvider:
         return message.stamped(destination, message_id=f"{self._prefix}-{next(self._ids)}", timestamp_ms=self.now_ms())
 
     def admit(self, client_id: str) -> None:
-        """Notes a connection's client id; the empty one is nobody's own.
-
-        Raises:
-            ConfigError: an open connection has it.
-        """
+        """Notes a connection's client id; the empty one is nobody's own. Raises ConfigError where it is in use."""
         if client_id in self._clients:
             raise ConfigError(f"client id {client_id!r}: an open connection has it")
         if client_id:
@@ -203,9 +198,7 @@ class MemoryProvider:
     def subscribe(self, subscription: Subscription) -> Subscription:
         """Enters a subscription; a durable one that is there already is taken up again, or replaced.
 
-        Raises:
-            IllegalStateError: the durable subscription has a consumer.
-        """
+        Raises IllegalStateError where the durable subscription has a consumer."""
         if subscription.durable is not None:
             there = self._durable.get(subscription.durable)
             if there is not None:
@@ -219,12 +212,7 @@ class MemoryProvider:
         return subscription
 
     def unsubscribe(self, key: tuple[str, str]) -> None:
-        """Ends a durable subscription.
-
-        Raises:
-            InvalidDestinationError: there is none.
-            IllegalStateError: it is in use.
-        """
+        """Ends a durable subscription; see `Session.unsubscribe` for what it raises."""
         there = self._durable.get(key)
         if there is None:
             raise InvalidDestinationError(f"durable subscription {key[1]!r}: there is none of this name")
@@ -268,14 +256,7 @@ class MemoryProvider:
 
 
 def _parked(message: JmsMessage, queue: Destination) -> JmsMessage:
-    """The message as it lies in the dead-letter queue: it expires no more, and its deliveries are counted anew.
-
-    Body, message id, timestamp, priority, correlation id and the other properties stay.
-
-    Args:
-        message: as it was handed out for the last time.
-        queue: the dead-letter queue.
-    """
+    """The message as it lies in the dead-letter queue: it expires no more, and its deliveries are counted anew."""
     count = message.delivery_count
     facts: dict[str, PropertyValue] = {
         ORIGINAL_DESTINATION: str(message.destination),

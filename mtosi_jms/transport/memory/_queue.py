@@ -21,6 +21,7 @@ from typing import Final, Protocol
 
 from mtosi_jms.jms import Destination
 from mtosi_jms.jms.message import JmsMessage
+from mtosi_jms.jms.selector import Selector
 from mtosi_jms.transport._session_core import Request
 
 _PRIORITIES: Final = 10
@@ -146,24 +147,9 @@ class ExpiryIndex:
         self._limit = max(_SLACK, 2 * len(self._heap))
 
 
-class Selector(Protocol):
-    """A parsed selector."""
-
-    def accepts(self, message: JmsMessage) -> bool:
-        """Whether the condition is true for the message; false and unknown are no."""
-        ...
-
-
 @dataclass(slots=True, eq=False)
 class View:
-    """What readers with the same selector see of a queue.
-
-    Attributes:
-        text: the selector, empty for all messages.
-        selector: the same, parsed; None for all.
-        store: the messages that it accepts.
-        readers: how many consumers have it.
-    """
+    """What readers with the same selector see of a queue; the empty text and no selector stand for all messages."""
 
     text: str = ""
     selector: Selector | None = None
@@ -176,11 +162,7 @@ class View:
 
 
 class Reader(Protocol):
-    """What a queue knows of a consumer.
-
-    Attributes:
-        view: what it reads.
-    """
+    """What a queue knows of a consumer."""
 
     view: View
 

@@ -28,12 +28,7 @@ Coming: TypeAlias = Sequence[tuple[Destination, JmsMessage]]
 
 
 def send_deadline(provider: MemoryProvider, timeout: float | None = None) -> float | None:
-    """When a send of now is refused for want of room, by `time.monotonic`; None: never.
-
-    Args:
-        provider: which has a limit of its own.
-        timeout: seconds that the sender has at most.
-    """
+    """When a send of now is refused for want of room, by the monotonic clock; None: never."""
     patience = min((one for one in (provider.limits.send_timeout, timeout) if one is not None), default=None)
     return None if patience is None else time.monotonic() + patience
 
@@ -92,11 +87,7 @@ class _Item(NamedTuple):
 class DeferredSends:
     """The asynchronous sends of a session that wait for room, in their order; the provider's lock is held throughout.
 
-    Args:
-        provider: where they go.
-        connection_id: of the session's connection.
-        send: sends one that has room.
-    """
+    `send` sends one that has room."""
 
     def __init__(
         self,

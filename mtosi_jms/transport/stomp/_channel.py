@@ -43,15 +43,8 @@ class Channel:
         lock: of the connection; guards what is in here.
         addresses: of the brokers, in the order in which they are tried.
         options: see `StompOptions`.
-        on_lost: called, the lock held, when a link was lost.
-        on_change: called, the lock held, when there is another link, or none any more.
-
-    Attributes:
-        lock, options: the same.
-        dialect: of the broker.
-
-    Raises:
-        MtosiError: no broker can be reached, or it refuses us.
+        on_lost: called with the lock held when a link was lost.
+        on_change: called with the lock held when there is another link, or no more will come.
     """
 
     def __init__(
@@ -143,11 +136,7 @@ class Channel:
     ) -> None:
         """Sends a frame; waits for a link where it was lost, and tries the next one as long as none has written it.
 
-        Args:
-            frame: what is sent.
-            confirmed, on_settled: see `Link.send`.
-            timeout: seconds that this may take, where that is less than the send time-out.
-        """
+        `confirmed` and `on_settled` are those of `Link.send`; `timeout` is in seconds, at most the send time-out."""
         longest = self.options.send_timeout
         deadline = time.monotonic() + (longest if timeout is None else min(timeout, longest))
         while True:
@@ -183,13 +172,7 @@ class Channel:
     def acknowledge(self, entries: Iterable[Entry], deadline: float | None = None) -> None:
         """Tells the broker that messages are done with: at once, or within 5 ms where more wait for the same reader.
 
-        Args:
-            entries: the messages.
-            deadline: by the monotonic clock; None: the send time-out from now.
-
-        Raises:
-            TransportError: it cannot be told; it will deliver them again.
-        """
+        Raises TransportError where it cannot be told; then it will deliver them again."""
         links: dict[Link, list[Frame]] = {}
         more = False
         for entry in entries:
@@ -199,12 +182,7 @@ class Channel:
             link.send(frames, deadline, coalesced=more and deadline is None)  # who has a deadline wants it done
 
     def subscribe(self, feed: Feed, factor: int = 1) -> None:
-        """Makes a subscription; messages come from the return on.
-
-        Args:
-            feed: what it is for.
-            factor: how many times the usual number of messages may be on the way.
-        """
+        """Makes a subscription with `factor` times the usual window; messages come from the return on."""
         asked = feed.asked
         window = _TOPIC_WINDOW if asked.destination.is_topic else self.options.prefetch * factor
         headers = self.dialect.subscribing(asked, window)

@@ -24,11 +24,6 @@ class StompConnection(ConnectionCore):
         options: see `StompOptions`.
         names: its naming context.
 
-    Attributes:
-        options: the same.
-        started: whether it delivers.
-        channel: what its sessions talk by.
-
     Raises:
         LoginRefusedError: the login is refused.
         ConfigError: the client id is in use.

@@ -35,13 +35,7 @@ def escaped(text: str) -> str:
 
 
 def encode(command: str, headers: Mapping[str, str], body: bytes = b"") -> bytes:
-    """A frame.
-
-    Args:
-        command: SEND, for one.
-        headers: in the order in which they go out.
-        body: of a frame that has one.
-    """
+    """The bytes of a frame; headers go out in their order."""
     names, values = "".join(headers), "\n".join(headers.values())
     if command in _AS_THEY_ARE:
         lines = [f"{name}:{value}" for name, value in headers.items()]

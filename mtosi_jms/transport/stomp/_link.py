@@ -68,10 +68,7 @@ _WORDS: Final[tuple[tuple[tuple[str, ...], type[MtosiError]], ...]] = (
 
 
 class Receipt:
-    """A frame that the broker has to confirm.
-
-    Args:
-        on_settled: called once, in the thread that reads, where nobody waits; it must not block.
+    """A frame that the broker has to confirm. `on_settled` is called in the thread that reads, and must not block.
 
     Attributes:
         refused: what the broker said instead.
@@ -99,7 +96,7 @@ class Receipt:
 
 
 class Link:
-    """A connection that is open, or has been.
+    """One connection, from its opening to its loss.
 
     Args:
         address: of the broker.
@@ -109,9 +106,8 @@ class Link:
         on_unsent: called with what `send_soon` took and never went out, as frames.
 
     Attributes:
-        address: the same.
         headers: of the broker's CONNECTED frame.
-        lost: why it is of no more use; None while it is.
+        lost: why it is of no more use; None while it is in use.
         writer: what its frames go out by.
     """
 
@@ -250,15 +246,9 @@ class Link:
                 self._withdraw(receipts)
 
     def send_soon(self, *frames: bytes, can_wait: bool = False) -> bool:
-        """Has frames sent as soon as threads that work leave time for it; the caller goes on at once.
+        """Has frames sent as soon as working threads leave time for it, or within 5 ms if they `can_wait` for others.
 
-        Args:
-            frames: what is sent.
-            can_wait: it is enough that they go out within 5 ms, together with others.
-
-        Returns:
-            Whether they were taken; not so at the end of the link, or where too much waits already.
-        """
+        Returns False where they were not taken: at the end of the link, or where too much waits already."""
         return self.lost is None and self.writer.send_soon(*frames, can_wait=can_wait)
 
     def take_refused(self) -> MtosiError | None:
@@ -433,13 +423,7 @@ def _is_message(frame: Received) -> bool:
 
 
 def _refusal(address: Address, headers: Mapping[str, str], body: bytes, *, secret: str) -> MtosiError:
-    """The error of an ERROR frame.
-
-    Args:
-        address: of the broker.
-        headers, body: of the frame.
-        secret: must not be in the text, whatever the broker says.
-    """
+    """The error of an ERROR frame; `secret` is not in its text, whatever the broker says."""
     told = body.decode("utf-8", "replace").partition("\n")[0].strip()
     told = told if ": " in told or len(told) > len(headers.get("message", "")) else headers.get("message", told)
     told = told.partition(" CoreMessage[")[0]  # Artemis shows the message, with all that its properties hold

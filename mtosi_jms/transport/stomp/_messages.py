@@ -59,17 +59,10 @@ _PRIORITIES: Final = {str(priority): priority for priority in range(10)}
 def outgoing(
     dialect: Dialect, address: str, sent: JmsMessage, reply_address: str | None
 ) -> tuple[dict[str, str], bytes]:
-    """Headers and body of the SEND frame for a message.
-
-    Args:
-        dialect: of the broker.
-        address: header for where it goes.
-        sent: the message, stamped.
-        reply_address: header for where its answer goes.
+    """Headers and body of the SEND frame for a stamped message; the addresses are header values.
 
     Raises:
-        ConfigError: what the wire cannot carry: control characters, names and headers that are too long, a text that
-            is not UTF-8.
+        ConfigError: STOMP cannot carry it: control characters, headers that are too long, a text that is not UTF-8.
     """
     headers = {"destination": address, **dialect.sending(_destination(sent))}
     body = sent.body
@@ -108,13 +101,7 @@ def incoming(
 ) -> JmsMessage:
     """The message of a MESSAGE frame. What makes no sense in it is left out: a peer's fault must not stop the others.
 
-    Args:
-        dialect: of the broker.
-        headers: of the frame.
-        body: of the frame.
-        consumed: the destination that it was received from.
-        resolve: tells our own temporary destinations by the broker's header.
-    """
+    `resolve` finds our own temporary destinations by the broker's header."""
     message_type = dialect.message_type(headers)
     if message_type is MessageType.TEXT:
         body = from_wire(body, references=dialect.references)
@@ -252,12 +239,9 @@ def to_references(body: bytes) -> bytes:
 
 
 def from_wire(body: bytes, *, references: bool) -> bytes:
-    """What came as a text, in UTF-8.
+    """UTF-8 from the UTF-8 or CESU-8 that came; anything else is left as it is, for its reader to complain about.
 
-    Args:
-        body: UTF-8 or CESU-8; what is neither is left as it is, and its reader will tell.
-        references: turn back what `to_references` made.
-    """
+    With `references` it turns back what `to_references` made."""
     if b"\xed" in body and _SURROGATES.search(body):
         try:
             text = body.decode("utf-8", "surrogatepass")

@@ -31,13 +31,7 @@ _FAILOVER: Final = re.compile(r"failover:(?://)?\(([^()]*)\)(?:\?(.*))?|failover
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """One broker.
-
-    Attributes:
-        host: name or number.
-        port: of STOMP.
-        tls: whether the connection is encrypted.
-    """
+    """One broker."""
 
     host: str
     port: int
@@ -93,10 +87,7 @@ class StompOptions(ConnectOptions):
     def tls(self) -> ssl.SSLContext:
         """The context for TLS connections: certificate and name of the broker are always checked.
 
-        Raises:
-            ConfigError: an option whose file cannot be read or holds something else, or whose password is missing or
-                wrong.
-        """
+        Raises ConfigError for a file that cannot be read or used, and for a missing or wrong key_password."""
         if self.ssl_context is not None:
             return self.ssl_context
         if (self.key_file or self.key_password) and not self.cert_file:

@@ -81,9 +81,6 @@ class Reconnector:
         addresses: of the brokers, in the order in which they are tried.
         options: see `StompOptions`.
         owner: told of messages, losses and new links; its lock guards what is in here.
-
-    Attributes:
-        address: of the broker that it is, or was last, connected to.
     """
 
     def __init__(self, addresses: Sequence[Address], options: StompOptions, owner: Owner) -> None:
@@ -144,11 +141,7 @@ class Reconnector:
             return self._link
 
     def close(self, deadline: float) -> None:
-        """Says goodbye and ends, at the deadline without an answer; a connection that is being made is not waited for.
-
-        Args:
-            deadline: by the monotonic clock.
-        """
+        """Says goodbye and ends, at the deadline without an answer; a connection being made is not waited for."""
         with self._owner.lock:
             self._closed.set()
             link, trying = self._link, self._trying

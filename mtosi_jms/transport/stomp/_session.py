@@ -72,12 +72,7 @@ class Expired(Interruption):
 
 
 class StompSession(SessionCore[Entry, Feed]):
-    """A session over STOMP.
-
-    Attributes:
-        channel: what it talks by.
-        expired: messages that expired here, to be acknowledged.
-    """
+    """A session over STOMP; `expired` holds messages that expired here, to be acknowledged."""
 
     def __init__(self, connection: ConnectionCore, channel: Channel, ack_mode: AckMode, *, transacted: bool) -> None:
         super().__init__(connection, ack_mode, transacted=transacted)
@@ -90,13 +85,7 @@ class StompSession(SessionCore[Entry, Feed]):
     def _send(
         self, destination: Destination, message: JmsMessage, listener: CompletionListener | None, timeout: float | None
     ) -> JmsMessage:
-        """See `Session.send`. What is PERSISTENT, or goes to a temporary destination, is confirmed by the broker.
-
-        Raises:
-            ConfigError: the message holds what STOMP cannot carry.
-            UnknownOutcomeError: the connection was lost before the broker confirmed.
-            ResourceLimitError: the broker refuses for want of room.
-        """
+        """What is PERSISTENT, or goes to a temporary destination, is confirmed by the broker."""
         self._check_open()
         if listener is not None:
             self.completions.check_open()
@@ -203,12 +192,7 @@ class StompSession(SessionCore[Entry, Feed]):
         return self.channel.make_temporary(kind)
 
     def _commit(self) -> None:
-        """See `Session.commit`.
-
-        Raises:
-            TransportError: the connection was lost; all is rolled back.
-            UnknownOutcomeError: it was lost after everything had been sent, and before the broker confirmed.
-        """
+        """Where the connection was lost all is rolled back, or, after COMMIT was sent, the outcome is unknown."""
         held = list(self.unsettled)
         lost = not self._begun.is_open  # what was acknowledged in it, then, by a commit that was interrupted
         if any(entry.comes_again or (lost and entry.told) for entry in held):

@@ -14,6 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from mtosi_jms.errors import IllegalStateError, MtosiError, TransportError, UnknownOutcomeError
@@ -35,14 +36,13 @@ def goodbye(options: StompOptions) -> float:
 
 
 class Feed:
-    """What one consumer is fed by. It outlives the consumer as long as messages that it handed out are not settled, for
-    STOMP acknowledges through the subscription; meanwhile a new consumer like it takes it over.
+    """What one consumer is fed by.
 
-    Args:
-        asked: what is received.
+    It outlives the consumer as long as messages that it handed out are not settled, for STOMP acknowledges through the
+    subscription; meanwhile a new consumer like it takes it over.
 
     Attributes:
-        asked: the same.
+        asked: what is received.
         subscriptions: those of the broker: one, and more of a queue where many messages are held unacknowledged.
         buffer: messages that came and were not handed out, and where the connection was lost between them.
         held: how many were handed out and are not settled.
@@ -66,16 +66,9 @@ class Feed:
 
 
 class Subscription:
-    """One SUBSCRIBE, made again on each new link under the same id.
-
-    Args:
-        number: its id, never used again by the connection.
-        address: header of the destination.
-        headers: those of the broker's own.
-        feed: whose messages they are.
+    """One SUBSCRIBE, made again on each new link under the same number, which is never used for another.
 
     Attributes:
-        number, feed: the same.
         link: the link that has it; None before and after.
         made: whether the broker has confirmed it there.
         returns: whether the broker keeps what is not acknowledged, and delivers it again.
@@ -103,27 +96,23 @@ class Subscription:
         return "UNSUBSCRIBE", {"id": self.number}, b""
 
 
+@dataclass(slots=True, eq=False)
 class Entry:
-    """A message that came and is not acknowledged.
+    """A message that came on a link by a subscription, and is not acknowledged.
 
     Attributes:
-        subscription: by which it came.
-        link: on which.
         ack: what its ACK has to name.
         message: as it is handed out the next time.
         settled: whether it was acknowledged.
         told: whether the broker has its acknowledgement, in a transaction that is not committed.
     """
 
-    __slots__ = ("ack", "link", "message", "settled", "subscription", "told")
-
-    def __init__(self, subscription: Subscription, link: Link, ack: str, message: JmsMessage) -> None:
-        self.subscription = subscription
-        self.link = link
-        self.ack = ack
-        self.message = message
-        self.settled = False
-        self.told = False
+    subscription: Subscription
+    link: Link
+    ack: str
+    message: JmsMessage
+    settled: bool = False
+    told: bool = False
 
     @property
     def is_stale(self) -> bool:
@@ -145,12 +134,7 @@ class Entry:
 
 
 class Subscriptions:
-    """Those of one connection, by their ids.
-
-    Args:
-        lock: of the connection; guards what is in here.
-        options: of the connection.
-    """
+    """Those of one connection, by their numbers; `lock` is the connection's, and guards what is in here."""
 
     def __init__(self, lock: threading.Lock, options: StompOptions) -> None:
         self._lock = lock
@@ -278,12 +262,7 @@ class Subscriptions:
                 raise IllegalStateError(f"durable subscription {durable!r}: {why}")
 
     def lost(self, link: Link, *, is_told: bool) -> None:
-        """A link was lost, and with it what came by it.
-
-        Args:
-            link: the link.
-            is_told: whether consumers are to tell, in the order of their messages, that they were interrupted.
-        """
+        """A link was lost, and with it what came by it; `is_told`: whether consumers tell of the interruption."""
         for one in self._known.values():
             if one.link is link:
                 one.link, one.made = None, False
@@ -297,10 +276,7 @@ Answer: TypeAlias = tuple[dict[str, str], bytes]
 class Collector:
     """Subscriptions that are made for one answer and ended with it: a browsed queue, or our own name.
 
-    Args:
-        lock: of the connection; guards what is in here.
-        seconds: that may pass from one message to the next.
-    """
+    `seconds` may pass from one message to the next."""
 
     def __init__(self, lock: threading.Lock, seconds: float) -> None:
         self._lock = lock
@@ -311,13 +287,7 @@ class Collector:
     def collect(
         self, link: Link, address: str, headers: Mapping[str, str], is_last: Callable[[dict[str, str]], bool]
     ) -> list[Answer]:
-        """What comes by a subscription, up to a last message.
-
-        Args:
-            link: on which.
-            address: header of the destination.
-            headers: of the SUBSCRIBE besides.
-            is_last: tells the last message by its headers.
+        """What comes by a subscription to an address, up to the message whose headers are those of the last.
 
         Raises:
             TransportError: it did not come.

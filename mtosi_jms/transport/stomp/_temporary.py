@@ -25,14 +25,7 @@ _PAST: Final = "1"
 
 
 class Temporaries:
-    """The temporary destinations of one connection.
-
-    Args:
-        owner: id of the connection.
-        client_id: of the connection.
-        dialect: of the broker.
-        collector: receives what the connection sends itself.
-    """
+    """The temporary destinations of one connection; `collector` receives what the connection sends itself."""
 
     def __init__(self, owner: str, client_id: str, dialect: Dialect, collector: Collector) -> None:
         self._owner = owner

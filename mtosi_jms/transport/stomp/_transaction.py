@@ -25,23 +25,14 @@ _LATE: Final = 2.0
 
 
 class Transaction(NamedTuple):
-    """One transaction.
-
-    Attributes:
-        link: on which; what is acknowledged in it came on it.
-        name: never used again.
-    """
+    """One transaction on the link that all of it came on; its name is never used again."""
 
     link: Link
     name: str
 
 
 class Begun:
-    """The transaction of a session that the broker knows before its commit, where there is one.
-
-    Args:
-        new: makes a transaction on a link.
-    """
+    """The transaction of a session that the broker knows before its commit, where there is one."""
 
     def __init__(self, new: Callable[[Link], Transaction]) -> None:
         self._new = new
@@ -89,11 +80,7 @@ class Begun:
         self.abort(deadline)
 
     def abort(self, deadline: float) -> None:
-        """Undoes it. The broker delivers nothing again for that: the subscriptions have to be ended.
-
-        Args:
-            deadline: by the monotonic clock.
-        """
+        """Undoes it. The broker delivers nothing again for that: the subscriptions have to be ended."""
         taken = self.take()
         if taken is None:
             return
@@ -119,7 +106,7 @@ def transact(
         sends: SEND frames.
         entries: what is acknowledged, and was not before.
         deadline: by the monotonic clock.
-        begun: whether the broker knows of it, and of acknowledgements in it.
+        begun: whether the broker knows of it already.
         at_once: whether COMMIT need not wait for what comes before it.
 
     Raises:

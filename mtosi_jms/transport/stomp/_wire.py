@@ -58,12 +58,11 @@ class Wire(BaseTransport):  # type: ignore[misc]
         connect_timeout: seconds for TCP and TLS together.
         send_timeout: seconds in which a frame must be written.
         on_frames: called with the frames that came at once, in the thread that reads; it must not block.
-        on_nonsense: called, in that thread, where what came is no STOMP; it ends the connection.
-        on_lost: called once, in that thread, when nothing more comes.
+        on_nonsense: called in that thread where what came is not STOMP; it ends the connection.
+        on_lost: called once in that thread, when nothing more comes.
 
     Attributes:
-        heard: when something was received last, by the monotonic clock.
-        said: when something was sent last.
+        heard, said: when something was received, and sent, last, by the monotonic clock.
         writing: held by who writes.
         writable: tells whether there is room; once it is connected.
         failure: what TLS failed with after the handshake, where TLS 1.3 tells what it thinks of a certificate.
@@ -125,15 +124,11 @@ class Wire(BaseTransport):  # type: ignore[misc]
         self.writable.register(self.socket, selectors.EVENT_WRITE)
 
     def send(self, encoded_frame: bytes, deadline: float | None = None) -> None:
-        """Writes frames.
-
-        Args:
-            encoded_frame: one or more.
-            deadline: by the monotonic clock, at most the send time-out from now; None: that.
+        """Writes frames, by the deadline on the monotonic clock and within the send time-out.
 
         Raises:
-            WriteError: not to the end: the time ran out, or the connection is lost. What was begun and not ended makes
-                it of no use any more; who found another frame under way leaves that to its writer.
+            WriteError: not to the end: the time ran out, or the connection is lost. A frame begun and not ended
+                ends the connection; one that found another under way leaves that to its writer.
         """
         latest = time.monotonic() + self._send_timeout
         deadline = latest if deadline is None else min(deadline, latest)
@@ -292,8 +287,8 @@ class FrameWriter:
     Args:
         wire: what they are written to.
         name: for the thread, which there is once a frame has waited.
-        on_unsent: called at the end of the link, outside all locks, with the messages of `send_soon` that the
-            broker has surely not got.
+        on_unsent: called at the end of the link, outside all locks, with the messages of `send_soon` that the broker
+            has surely not got.
 
     Attributes:
         turn: held by who writes.
@@ -320,12 +315,7 @@ class FrameWriter:
         self._ended = False
 
     def send(self, data: bytes, deadline: float | None = None, *, coalesced: bool = False) -> None:
-        """Writes frames, after those that wait.
-
-        Args:
-            data: the frames.
-            deadline: by the monotonic clock; None: the send time-out from now.
-            coalesced: they may wait in their turn, for the next frame or for the thread.
+        """Writes frames, after those that wait; `coalesced` ones wait for the next frame or for the thread.
 
         Raises:
             WriteError: not to the end; the broker has not got the last of them.
@@ -350,14 +340,9 @@ class FrameWriter:
             self.turn.release()
 
     def send_soon(self, *messages: bytes, can_wait: bool = False) -> bool:
-        """Leaves messages to the thread.
+        """Leaves messages to the thread, which is not woken for those that `can_wait` up to five milliseconds.
 
-        Args:
-            messages: as frames.
-            can_wait: it is enough that they go out within five milliseconds; the thread is not woken for them.
-
-        Returns:
-            Whether they were taken; not so at the end of the link, where too much waits already, or without a thread.
+        Returns False where they were not taken: at the end of the link, when too much waits already, without a thread.
         """
         with self._lock:
             if self._ended or self._size_soon > _MOST_SOON:
