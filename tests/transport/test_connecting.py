@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms._destinations import Queue
+from mtosi_jms.jms._destinations import Queue, Topic
 from mtosi_jms.jms._naming import NamingContext
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport import ALL_CAPABILITIES, PROVIDERS, AckMode, Capability, ConnectionMetadata, connect, memory
@@ -110,6 +110,32 @@ class TestOptions:
             connect("memory:options", password="hunter2")
         assert all(option.name in str(caught.value) for option in fields(memory.MemoryOptions))
         assert "hunter2" not in str(caught.value)
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ({"heartbeat": "3"}, "memory: takes no option heartbeat; it takes capacity, client_id"),
+            ({"max_delivery": 3}, "takes no option max_delivery; did you mean max_deliveries?"),
+            ({"send_timeout": "3"}, "option send_timeout: it must be a number of seconds of at least 0, not '3'"),
+            ({"completion_timeout": -1}, "it must be a number of seconds greater than 0, not -1"),
+            ({"capacity": 2.5}, "option capacity: it must be a whole number of at least 1, not 2.5"),
+            ({"strict_2012": "yes"}, "option strict_2012: it must be True or False, not 'yes'"),
+            ({"dead_letter": Topic("T")}, "it must be an administered queue, or its name, not Topic"),
+        ],
+    )
+    def test_an_error_says_what_to_write(self, options: dict[str, Any], words: str) -> None:
+        with pytest.raises(ConfigError) as caught:
+            connect("memory:options", **options)
+        assert words in str(caught.value)
+
+    @pytest.mark.parametrize("url", [None, 5, b"memory:", ["memory:"]])
+    def test_a_url_is_text(self, url: Any) -> None:
+        with pytest.raises(ConfigError, match="must be text such as 'memory:'"):
+            connect(url)
+
+    def test_a_connection_is_no_url(self) -> None:
+        with connect("memory:open-already") as connection, pytest.raises(ConfigError, match="open already"):
+            connect(connection)  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("client_id", [5, b"x", True])
     def test_a_client_id_is_text(self, client_id: object) -> None:

@@ -162,42 +162,6 @@ class TestWhileItIsLost:
 
 
 class TestTogether:
-    def test_twice(self, by_proxy: Any, background: Background) -> None:
-        connection = by_proxy()
-        session = connection.session()
-        for one in (session, session, connection, connection, session):
-            background(one.close).result(LONG)
-        with pytest.raises(IllegalStateError):
-            connection.session()
-
-    def test_sixteen_threads(self, by_proxy: Any, queue: Queue) -> None:
-        """Whoever returns finds it closed, whichever thread did it."""
-        connection = by_proxy()
-        consumers = [connection.session().consumer(queue) for _ in range(4)]
-        connection.session().send(queue, message())
-        reconnecting = threads_of(connection)
-        parts = [connection, *consumers, connection, connection]
-        start = threading.Barrier(16)
-        failures: list[BaseException] = []
-
-        def close(number: int) -> None:
-            try:
-                start.wait(LONG)
-                parts[number % len(parts)].close()
-                if parts[number % len(parts)] is connection:
-                    with pytest.raises(IllegalStateError):
-                        connection.session()
-                    assert not await_end(reconnecting)
-            except BaseException as error:  # noqa: BLE001 - the test tells it
-                failures.append(error)
-
-        threads = [threading.Thread(target=close, args=(number,), daemon=True) for number in range(16)]
-        for thread in threads:
-            thread.start()
-        await_end(threads)
-        await_end(reconnecting)
-        assert failures == []
-
     def test_a_session_while_it_makes_a_consumer(
         self, by_proxy: Any, queue: Queue, background: Background, monkeypatch: pytest.MonkeyPatch
     ) -> None:

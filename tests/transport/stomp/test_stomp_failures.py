@@ -72,13 +72,6 @@ class TestUnknownOutcome:
 
 
 class TestAsynchronous:
-    def test_many_at_once(self, by_proxy: Any, queue: Queue) -> None:
-        """Receipts come while more is sent: a thousand persistent messages need no thousand round trips."""
-        session = by_proxy().session()
-        futures = [session.send_async(queue, persistent(number)) for number in range(1_000)]
-        assert all(future.result(30).destination == queue for future in futures)
-        assert everything(session.consumer(queue), 1_000) == [b"<n>%d</n>" % number for number in range(1_000)]
-
     def test_a_lost_connection_fails_what_is_open(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
         session = by_proxy().session()
         proxy.stall(to_client=True)

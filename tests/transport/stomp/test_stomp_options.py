@@ -78,6 +78,23 @@ def test_options_are_checked(options: dict[str, Any]) -> None:
         parse_url("stomp://a", options)
 
 
+@pytest.mark.parametrize(
+    ("url", "options", "words"),
+    [
+        ("stomp://a", {"heartbeat": 3}, "stomp: takes no option heartbeat; did you mean heart_beat?"),
+        ("stomp://a", {"heart_beat": "3"}, "heart_beat: it must be a number of seconds greater than 0, not '3'"),
+        ("stomp://a?heart_beat=often", {}, "heart_beat: it must be a number of seconds greater than 0, not 'often'"),
+        ("stomp://a?reconnect=maybe", {}, "reconnect: it must be True or False, not 'maybe'"),
+        ("stomp://a", {"password": 5}, "password: it must be text, not int"),
+        ("stomp://a?key_password=x", {}, "key_password: it must not stand in the query of a URL"),
+    ],
+)
+def test_an_error_says_what_to_write(url: str, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        connect(url, **options)
+    assert words in str(caught.value)
+
+
 def test_the_query_has_options_as_well() -> None:
     _, options = parse_url(
         "failover:(stomp://a?prefetch=3)?reconnect=false&heart_beat=2.5&client_id=c", {"prefetch": 4}
