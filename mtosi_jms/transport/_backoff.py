@@ -6,11 +6,9 @@ import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
 from mtosi_jms.errors import ConfigError
-
-_DOUBLINGS: Final = 64
 
 
 class Attempt(Protocol):
@@ -42,7 +40,10 @@ class Backoff:
 
     def seconds(self, failures: int) -> float:
         """How long to wait after so many failures in a row, 1 or more."""
-        doubled = math.ldexp(self.initial, min(failures - 1, _DOUBLINGS))
+        try:
+            doubled = math.ldexp(self.initial, failures - 1)
+        except OverflowError:
+            doubled = self.maximum
         return min(doubled, self.maximum) + random.uniform(0, self.jitter)
 
     def strategy(self) -> Callable[[Attempt], float]:

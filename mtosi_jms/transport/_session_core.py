@@ -117,6 +117,7 @@ class ConsumerCore(Consumer, Generic[E, S]):
         session: its session.
         source: what it reads.
         closed: whether it is.
+        arrived: notified when it may have a message, or will get no more.
     """
 
     def __init__(self, session: SessionCore[E, S], asked: Request, source: S) -> None:
@@ -126,7 +127,7 @@ class ConsumerCore(Consumer, Generic[E, S]):
         self.session = session
         self.source = source
         self.closed = False
-        self._wake = threading.Condition(session.lock)
+        self.arrived = threading.Condition(session.lock)
 
     def receive(self, timeout: float | None = None) -> DeliveryCore[E] | None:
         if timeout is not None and not timeout >= 0:
@@ -186,12 +187,12 @@ class ConsumerCore(Consumer, Generic[E, S]):
         if self in self.session.pump:
             self.session.pump.signal()
         else:
-            self._wake.notify()
+            self.arrived.notify()
 
     def shut(self) -> None:
         """Closes it for those who wait."""
         self.closed = True
-        self._wake.notify_all()
+        self.arrived.notify_all()
 
     def _check_open(self) -> None:
         self.session.check_open()
@@ -218,7 +219,7 @@ class ConsumerCore(Consumer, Generic[E, S]):
 
     def _sleep(self, seconds: float | None) -> None:
         """Waits for `signal`."""
-        self._wake.wait(seconds)
+        self.arrived.wait(seconds)
 
 
 class SessionCore(Session, Generic[E, S]):

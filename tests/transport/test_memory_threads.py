@@ -171,7 +171,7 @@ class TestWakeUps:
             waiting.source.waiting[waiting] = None
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(consumer._wake, "wait", interrupted)
+        monkeypatch.setattr(consumer.arrived, "wait", interrupted)
         with pytest.raises(KeyboardInterrupt):
             consumer.receive()
         assert future.result(patience).message.body == b"x"

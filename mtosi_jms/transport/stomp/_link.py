@@ -6,6 +6,7 @@ The thread that reads hands messages over and wakes who waits for a receipt, and
 from __future__ import annotations
 
 import itertools
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -162,7 +163,7 @@ class Link:
         try:
             self._wire.start()
         except OSError as error:
-            raise self._unreachable(error) from error
+            raise unreachable(self.address, error, self._options) from error
         try:
             unsent: WriteError | None = None
             try:
@@ -179,7 +180,7 @@ class Link:
                 raise refused
             if self._connected.lost:
                 if self._wire.failure is not None:
-                    raise self._unreachable(self._wire.failure)
+                    raise unreachable(self.address, self._wire.failure, self._options)
                 asked = ", and does it want a certificate (cert_file)" if self.address.tls else ""
                 raise UnansweredError(
                     f"{self.address}: it closed the connection unanswered; is it a STOMP port, with or without TLS"
@@ -348,22 +349,6 @@ class Link:
         self._expected = max(mine, theirs[0]) if theirs[0] else 0.0
         self._promised = max(mine, theirs[1]) if theirs[1] else 0.0
 
-    def _unreachable(self, error: OSError) -> TransportError:
-        import ssl
-
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return TransportError(
-                f"{self.address}: its certificate is refused ({error.verify_message}); check ca_file, and that the "
-                "certificate is made out to this host"
-            )
-        if isinstance(error, ssl.SSLError) and any(word in (error.reason or "") for word in _CERTIFICATE_REFUSED):
-            told = "refuses our certificate" if self._options.has_certificate else "wants a certificate, and got none"
-            return AuthenticationError(f"{self.address}: it {told} ({error.reason}); check cert_file and key_file")
-        if isinstance(error, ssl.SSLError):
-            return TransportError(f"{self.address}: TLS failed ({error.reason}); check port, ca_file and cert_file")
-        reason = error.strerror or str(error) or type(error).__name__
-        return TransportError(f"{self.address}: {reason}; check host, port and firewall, and that the broker runs")
-
     # What follows runs in the thread that reads.
 
     def _frames(self, frames: list[Received]) -> None:
@@ -433,3 +418,19 @@ def _refusal(address: Address, headers: Mapping[str, str], body: bytes, *, secre
     if issubclass(kind, AuthenticationError):
         text = f"{text}; check user and password, and what this user may do"
     return kind(text)
+
+
+def unreachable(address: Address, error: OSError, options: StompOptions) -> TransportError:
+    """What a failure to connect is told as."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return TransportError(
+            f"{address}: its certificate is refused ({error.verify_message}); check ca_file, and that the certificate "
+            "is made out to this host"
+        )
+    if isinstance(error, ssl.SSLError) and any(word in (error.reason or "") for word in _CERTIFICATE_REFUSED):
+        told = "refuses our certificate" if options.has_certificate else "wants a certificate, and got none"
+        return AuthenticationError(f"{address}: it {told} ({error.reason}); check cert_file and key_file")
+    if isinstance(error, ssl.SSLError):
+        return TransportError(f"{address}: TLS failed ({error.reason}); check port, ca_file and cert_file")
+    reason = error.strerror or str(error) or type(error).__name__
+    return TransportError(f"{address}: {reason}; check host, port and firewall, and that the broker runs")
