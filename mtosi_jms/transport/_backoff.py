@@ -36,7 +36,7 @@ class Backoff:
 
     def __post_init__(self) -> None:
         if min(self.initial, self.jitter) < 0 or self.maximum < self.initial:
-            raise ConfigError("back-off: initial and jitter are 0 or more, and the maximum is no less than the initial")
+            raise ConfigError("back-off: initial and jitter must be at least 0, and maximum at least initial")
 
     def seconds(self, failures: int) -> float:
         """How long to wait after so many failures in a row, 1 or more."""

@@ -313,7 +313,7 @@ class SendWindow:
 
     def __init__(self, sender: AsyncSender, size: int) -> None:
         if size < 1:
-            raise ConfigError(f"a window of {size} messages lets none through")
+            raise ConfigError(f"the size of a window must be at least 1, not {size}")
         self._sender = sender
         self._size = size
         self._open: deque[Future[JmsMessage]] = deque()

@@ -131,7 +131,7 @@ class ConsumerCore(Consumer, Generic[E, S]):
 
     def receive(self, timeout: float | None = None) -> DeliveryCore[E] | None:
         if timeout is not None and not timeout >= 0:
-            raise ConfigError(f"timeout {timeout!r}: it must be seconds, 0 or more, or None")
+            raise ConfigError(f"timeout {timeout!r}: it must be a number of seconds of at least 0, or None")
         deadline = None if timeout is None else time.monotonic() + timeout
         session = self.session
         with session.use:

@@ -71,7 +71,7 @@ def password_in(file: str | os.PathLike[str]) -> str:
     try:
         text = Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "no UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         # Without the cause: an error of decoding holds the bytes of the file.
         raise ConfigError(f"password file {os.fspath(file)}: {reason}") from None
     return first_line(text, os.fspath(file))
@@ -89,5 +89,5 @@ def first_line(text: str, source: str) -> str:
     """
     lines = text.splitlines()
     if not lines or not lines[0]:
-        raise ConfigError(f"password file {source}: the password is wanted in the first line, which is empty")
+        raise ConfigError(f"password file {source}: its first line is empty; it must be the password")
     return lines[0]

@@ -78,7 +78,7 @@ class TestConnect:
 
     @pytest.mark.parametrize("url", ["nosuch://oss:hunter2@broker:61613", "oss-hunter2", ""])
     def test_an_unknown_scheme_lists_what_there_is(self, url: str) -> None:
-        with pytest.raises(ConfigError, match="there are memory:") as caught:
+        with pytest.raises(ConfigError, match="use one of memory:") as caught:
             connect(url)
         assert "hunter2" not in str(caught.value)
 

@@ -55,7 +55,7 @@ def provider(name: str = "", *, clock: Clock | None = None, **limits: Any) -> Me
         if found is None:
             found = _providers[name] = MemoryProvider(name, clock=clock or SYSTEM_CLOCK)
         elif clock is not None and clock is not found.clock:
-            raise ConfigError(f"memory:{name} is there already and goes by another clock")
+            raise ConfigError(f"memory:{name} exists and goes by another clock")
     with found.lock:
         found.limits = found.limits.changed(**limits)
     return found

@@ -66,7 +66,7 @@ class CompletionGate:
     def _take(self, index: int) -> tuple[Pending, JmsMessage]:
         with self._lock:
             if not 0 <= index < len(self._held):
-                raise ConfigError(f"no completion {index} is held: there are {len(self._held)}")
+                raise ConfigError(f"completion {index} is not held: {len(self._held)} are")
             return self._held.pop(index)
 
     def __enter__(self) -> Self:

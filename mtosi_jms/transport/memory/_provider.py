@@ -101,7 +101,7 @@ class MemoryProvider:
     def admit(self, client_id: str) -> None:
         """Notes a connection's client id; the empty one is nobody's own. Raises ConfigError where it is in use."""
         if client_id in self._clients:
-            raise ConfigError(f"client id {client_id!r}: an open connection has it")
+            raise ConfigError(f"client id {client_id!r} is in use by an open connection")
         if client_id:
             self._clients.add(client_id)
 
@@ -122,7 +122,7 @@ class MemoryProvider:
     def check(self, destination: Destination) -> None:
         """Raises InvalidDestinationError where a temporary destination is gone."""
         if destination.is_temporary and destination not in self._owners:
-            raise InvalidDestinationError(f"{destination}: it went with its connection")
+            raise InvalidDestinationError(f"{destination}: it was deleted with its connection")
 
     def check_reader(self, destination: Destination, connection_id: str) -> None:
         """Raises InvalidDestinationError where a connection may not receive from a destination."""
@@ -215,7 +215,7 @@ class MemoryProvider:
         """Ends a durable subscription; see `Session.unsubscribe` for what it raises."""
         there = self._durable.get(key)
         if there is None:
-            raise InvalidDestinationError(f"durable subscription {key[1]!r}: there is none of this name")
+            raise InvalidDestinationError(f"durable subscription {key[1]!r} does not exist")
         if there.readers or there.held:
             why = "a consumer has it" if there.readers else "messages of it are not acknowledged"
             raise IllegalStateError(f"durable subscription {key[1]!r}: {why}")

@@ -298,5 +298,5 @@ def dialect_of(server: str, address: object) -> Dialect:
     made = _DIALECTS.get(found[1]) if found else None
     if made is None:
         known = ", ".join(_DIALECTS)
-        raise TransportError(f"{address}: a STOMP broker that calls itself {server!r}; those served are {known}")
+        raise TransportError(f"{address}: a STOMP broker that calls itself {server!r}; supported are {known}")
     return made(found[2] or "" if found else "")

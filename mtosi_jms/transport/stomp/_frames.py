@@ -65,7 +65,7 @@ class FrameReader:
         """The frames that end in the next piece of the stream; heart-beats are none.
 
         Raises:
-            TransportError: this is no STOMP.
+            TransportError: this is not STOMP.
         """
         self._data += piece
         found: list[Received] = []
@@ -100,7 +100,7 @@ class FrameReader:
         if end < 0:
             self._seen = len(data)
             if self._seen - start > _LONGEST_HEAD:
-                raise TransportError("more headers came than a frame of STOMP can have")
+                raise TransportError("more headers than a STOMP frame can have")
             return start
         command, headers = self._head = _head(bytes(data[start:end]))
         length = headers.get("content-length")
@@ -108,7 +108,7 @@ class FrameReader:
         if length is not None:
             length = length.strip()
             if not (length.isascii() and length.isdigit()):
-                raise TransportError(f"a {command} frame whose content-length is no number")
+                raise TransportError(f"a {command} frame whose content-length is not a number")
             self._length = int(length)
         self._seen = end + (3 if short >= 0 else 2)
         return self._seen

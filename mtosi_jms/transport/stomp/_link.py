@@ -218,8 +218,9 @@ class Link:
             MtosiError: the broker refuses one.
         """
         self._check()
-        began = time.monotonic()
-        deadline = began + self._options.send_timeout if confirmed and deadline is None else deadline
+        began = time.monotonic() if confirmed else 0.0
+        if confirmed and deadline is None:
+            deadline = began + self._options.send_timeout
         written = [encode(*frame) for frame in before]
         receipts: dict[str, Receipt] = {}
         for command, headers, body in frames:
@@ -235,7 +236,7 @@ class Link:
         try:
             self.writer.send(b"".join(written), deadline, coalesced=coalesced)
             if confirmed and deadline is not None:
-                self._await(receipts.values(), deadline, deadline - began)
+                self._await(receipts.values(), deadline, began)
         except WriteError:
             if confirmed:
                 self._raise_refusal(receipts.values())
@@ -300,12 +301,12 @@ class Link:
 
         return settled
 
-    def _await(self, receipts: Iterable[Receipt], deadline: float, seconds: float) -> None:
+    def _await(self, receipts: Iterable[Receipt], deadline: float, began: float) -> None:
         for receipt in receipts:
             if not receipt.wait(deadline - time.monotonic()):
                 raise UnknownOutcomeError(
-                    f"{self.address}: no receipt within {seconds:.1f} s: the outcome is unknown; the broker may be "
-                    "full or busy"
+                    f"{self.address}: no receipt within {deadline - began:.1f} s: the outcome is unknown; the broker "
+                    "may be full or busy"
                 )
             if receipt.refused is not None:
                 raise receipt.refused
@@ -338,7 +339,7 @@ class Link:
         optional = {"login": options.user, "passcode": options.password, "client-id": options.client_id}
         for name, value in optional.items():
             if any(character in value for character in "\0\r\n"):
-                raise ConfigError(f"{name}: it must not hold ends of lines or NUL")
+                raise ConfigError(f"{name}: it must not contain line ends or NUL")
             if value:
                 login[name] = value
         return login

@@ -151,7 +151,7 @@ def _kind(name: str) -> type | None:
 
 def _destination(sent: JmsMessage) -> Destination:
     if sent.destination is None:
-        raise ConfigError("a message without a destination")
+        raise ConfigError("the message has no destination")
     return sent.destination
 
 

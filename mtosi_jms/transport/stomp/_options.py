@@ -124,7 +124,7 @@ class StompOptions(ConnectOptions):
             context.load_cert_chain(self.cert_file, self.key_file or None, password)
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
             if asked:
-                how = "it does not open" if self.key_password else "it is missing, and wanted for"
+                how = "it does not open" if self.key_password else "it is missing for"
                 raise ConfigError(f"option key_password: {how} the key in {key}, which is encrypted") from None
             if getattr(error, "reason", None) == "KEY_VALUES_MISMATCH":
                 raise ConfigError(f"option key_file: the key in {key} is not that of {self.cert_file}") from error
@@ -133,7 +133,7 @@ class StompOptions(ConnectOptions):
 
 def _unusable(option: str, file: str, error: OSError | ValueError) -> ConfigError:
     reason = getattr(error, "strerror", None) or type(error).__name__
-    return ConfigError(f"option {option}: {file}: {reason}; a PEM file is wanted")
+    return ConfigError(f"option {option}: {file}: {reason}; it must be a PEM file")
 
 
 def parse_url(url: str, given: Mapping[str, Any]) -> tuple[tuple[Address, ...], StompOptions]:
@@ -170,12 +170,14 @@ def _address(text: str, logins: dict[str, str], query: dict[str, str]) -> Addres
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise ConfigError(f"a URL that cannot be read; {wanted}") from None  # its text may hold a password
+        raise ConfigError(f"the URL cannot be read; {wanted}") from None  # its text may hold a password
     scheme = parts.scheme.lower()
     if scheme not in PORTS or not host or parts.path not in ("", "/") or parts.fragment:
-        raise ConfigError(f"{scheme}: no address of a STOMP broker; {wanted}")
+        raise ConfigError(f"{scheme}: not the address of a STOMP broker; {wanted}")
     for name, value in (("user", parts.username), ("password", parts.password)):
         if value is not None and logins.setdefault(name, unquote(value)) != unquote(value):
-            raise ConfigError(f"{host}: another {name} than for the brokers before it; there is one login for all")
+            raise ConfigError(
+                f"{host}: its {name} differs from that of the brokers before it; all must share one login"
+            )
     query.update(parse_qsl(parts.query, keep_blank_values=True))
     return Address(host, port or PORTS[scheme], scheme == "stomp+ssl")

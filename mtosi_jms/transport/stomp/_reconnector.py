@@ -133,7 +133,7 @@ class Reconnector:
             while self._link is None or not self._link.is_up:
                 remaining = deadline - time.monotonic()
                 if remaining <= 0:
-                    raise TransportError(f"{self.address}: the connection is lost, and not yet made again; not sent")
+                    raise TransportError(f"{self.address}: the connection is lost and not yet restored; not sent")
                 self._changed.wait(remaining)
                 if self.is_closed:
                     raise TransportError(f"{self.address}: the connection was closed meanwhile; not sent")
@@ -273,7 +273,9 @@ class Reconnector:
             link.open()
             dialect = dialect_of(link.headers.get("server", ""), address)
             if self._dialect is not None and type(dialect) is not type(self._dialect):
-                raise ConfigError(f"{address}: {dialect.provider}, where {self._dialect.provider} was before")
+                raise ConfigError(
+                    f"{address}: this broker is {dialect.provider}, the one before was {self._dialect.provider}"
+                )
         except BaseException:
             link.end(TransportError(f"{address}: it was not taken"))
             raise

@@ -326,5 +326,5 @@ class Collector:
         except queue.Empty:
             received = None
         if received is None:
-            raise TransportError(f"{link.address}: what was asked for did not come, or not to its end")
+            raise TransportError(f"{link.address}: the answer did not come, or not to its end")
         return received
