@@ -70,7 +70,7 @@ _FAILOVER: Final = re.compile(r"failover:(?://)?\(?\s*", re.IGNORECASE)
 
 
 def connect(url: str, *, names: NamesSource = None, **options: object) -> Connection:
-    """Opens a connection to a JMS provider; it is stopped, as JMS has it.
+    """Opens a connection to a JMS provider; it is stopped until `start`.
 
     Args:
         url: `memory:` or `memory:NAME`: a provider inside this process, the same for the same name.

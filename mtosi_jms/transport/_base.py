@@ -182,7 +182,7 @@ class Session(_Closeable):
 
     Attributes:
         connection: what it belongs to.
-        ack_mode: how its deliveries are acknowledged; of no account where `transacted`.
+        ack_mode: how its deliveries are acknowledged; ignored if `transacted`.
         transacted: whether sends and receives take effect at `commit` alone.
         completions: its asynchronous sends.
     """
@@ -306,7 +306,7 @@ class Session(_Closeable):
         """Ends a durable subscription, with all that it kept.
 
         Raises:
-            InvalidDestinationError: there is none of this name.
+            InvalidDestinationError: it does not exist.
             IllegalStateError: a consumer has it, or messages of it are not acknowledged.
         """
 
@@ -497,7 +497,7 @@ class Connection(_Closeable):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Closes it in a worker thread, for `async with`: closing waits for listeners and for the provider."""
-        import asyncio  # whoever comes here has it
+        import asyncio  # loaded already where this runs
 
         await asyncio.to_thread(self.close)
 

@@ -63,7 +63,7 @@ class SendRules:
         timeout: seconds that an outcome may take; None: for ever, and closing waits as long.
         strict_2012: a message that was sent asynchronously is never sent again, as the proposal of 2012 has it; else
             it may be, as JMS 2.0 has it (AX1).
-        on_error: told what a listener raised; the log, where there is none (AX5).
+        on_error: told what a listener raised; None: the log (AX5).
     """
 
     timeout: float | None = COMPLETION_TIMEOUT
@@ -95,7 +95,7 @@ class Pending:
 
     @property
     def settled(self) -> bool:
-        """Whether the outcome is known, be it that it came too late."""
+        """Whether the outcome is known, or came too late."""
         return self.outcome is not None
 
     def complete(self, sent: JmsMessage) -> bool:

@@ -59,11 +59,11 @@ class SessionUse:
         self._lock.release()
 
     def wait(self) -> AbstractContextManager[bool]:
-        """Enters for a listener, as soon as whoever is in has left."""
+        """Enters for a listener, as soon as the thread that is in has left."""
         return self._lock
 
 
-class Source(Protocol):
+class Pumped(Protocol):
     """What the pump wants of a session; both may raise TransportError."""
 
     def poll(self) -> tuple[Consumer, Delivery | Interruption] | None:
@@ -76,7 +76,7 @@ class Source(Protocol):
         ...
 
 
-class _Entry(NamedTuple):
+class _Call(NamedTuple):
     consumer: Consumer
     delivery: Delivery | Interruption
     on_message: Listener
@@ -95,7 +95,7 @@ class ListenerPump:
         name: for the thread.
     """
 
-    def __init__(self, source: Source, use: SessionUse, lock: threading.Lock, name: str) -> None:
+    def __init__(self, source: Pumped, use: SessionUse, lock: threading.Lock, name: str) -> None:
         self._source = source
         self._use = use
         self._lock = lock
@@ -159,7 +159,7 @@ class ListenerPump:
         while self._running is not None and (consumer is None or self._running is consumer):
             self._idle.wait()
 
-    def _next(self) -> _Entry | TransportError | IllegalStateError | None:
+    def _next(self) -> _Call | TransportError | IllegalStateError | None:
         """What is to be done, the lock held: a message, or the end because of an error; None: nothing now."""
         try:
             found = self._source.poll()
@@ -168,7 +168,7 @@ class ListenerPump:
         if found is None:
             return None
         self._running = found[0]
-        return _Entry(*found, *self._listeners[found[0]])
+        return _Call(*found, *self._listeners[found[0]])
 
     def _fail(self, error: TransportError | IllegalStateError) -> None:
         with self._lock:
@@ -177,7 +177,7 @@ class ListenerPump:
         for hook in hooks:
             _tell(hook, error, None)
 
-    def _serve(self, entry: _Entry) -> None:
+    def _serve(self, entry: _Call) -> None:
         try:
             with self._use.wait():
                 self._deliver(entry)
@@ -186,7 +186,7 @@ class ListenerPump:
                 self._running = None
                 self._idle.notify_all()
 
-    def _deliver(self, entry: _Entry) -> None:
+    def _deliver(self, entry: _Call) -> None:
         failed = False
         delivery = entry.delivery
         if isinstance(delivery, Interruption):

@@ -64,7 +64,7 @@ S = TypeVar("S", bound=Source)
 T = TypeVar("T", TemporaryQueue, TemporaryTopic)
 
 
-class Request(NamedTuple):
+class ConsumerSpec(NamedTuple):
     """What a consumer was asked to receive.
 
     Attributes:
@@ -82,7 +82,7 @@ class Request(NamedTuple):
     no_local: bool = False
 
 
-def _request(given: Destination, text: str | None, durable: str | None, no_local: bool) -> Request:
+def _request(given: Destination, text: str | None, durable: str | None, no_local: bool) -> ConsumerSpec:
     if no_local and not given.is_topic:
         raise ConfigError(f"{given}: no_local is for topics")
     if durable is not None:
@@ -92,8 +92,8 @@ def _request(given: Destination, text: str | None, durable: str | None, no_local
             raise ConfigError("a durable subscription needs a name")
     parsed = parse(text or "")
     if text is None or parsed.tree is None:
-        return Request(given, None, None, durable, no_local)
-    return Request(given, text.strip(), parsed, durable, no_local)
+        return ConsumerSpec(given, None, None, durable, no_local)
+    return ConsumerSpec(given, text.strip(), parsed, durable, no_local)
 
 
 class DeliveryCore(Delivery, Generic[E]):
@@ -120,7 +120,7 @@ class ConsumerCore(Consumer, Generic[E, S]):
         arrived: notified when it may have a message, or will get no more.
     """
 
-    def __init__(self, session: SessionCore[E, S], asked: Request, source: S) -> None:
+    def __init__(self, session: SessionCore[E, S], asked: ConsumerSpec, source: S) -> None:
         self.destination = asked.destination
         self.selector = asked.text
         self.durable = asked.durable
@@ -166,7 +166,7 @@ class ConsumerCore(Consumer, Generic[E, S]):
     # What follows holds the lock already.
 
     def take(self, *, listened: bool = False) -> DeliveryCore[E] | Interruption | None:
-        """The next message, handed out, or what comes before it; None: there is none, or delivery is held."""
+        """The next message, handed out, or what comes before it; None if nothing is there or delivery is held."""
         session = self.session
         if self.closed or not session.connection.started:
             return None
@@ -180,7 +180,7 @@ class ConsumerCore(Consumer, Generic[E, S]):
 
     @abstractmethod
     def _next(self) -> E | Interruption | None:
-        """Takes the next message, or what comes before it; None where there is none."""
+        """Takes the next message, or what comes before it; None if nothing is there."""
 
     def signal(self) -> None:
         """There may be a message, or no more come."""
@@ -287,7 +287,7 @@ class SessionCore(Session, Generic[E, S]):
             return self._subscribe(asked)
 
     @abstractmethod
-    def _subscribe(self, asked: Request) -> ConsumerCore[E, S]:
+    def _subscribe(self, asked: ConsumerSpec) -> ConsumerCore[E, S]:
         """Makes a consumer, and enters it in `consumers`."""
 
     def browse(self, queue: Destination | str, selector: str | None = None) -> list[JmsMessage]:
@@ -298,7 +298,7 @@ class SessionCore(Session, Generic[E, S]):
             return self._browse(asked)
 
     @abstractmethod
-    def _browse(self, asked: Request) -> list[JmsMessage]:
+    def _browse(self, asked: ConsumerSpec) -> list[JmsMessage]:
         """See `Session.browse`."""
 
     def temporary_queue(self) -> TemporaryQueue:
@@ -391,7 +391,7 @@ class SessionCore(Session, Generic[E, S]):
         return True
 
     def settle(self, delivery: Delivery, *, failed: bool) -> None:
-        """See `listening.Source.settle`."""
+        """See `_listening.Pumped.settle`."""
         with self.lock:
             entry, self._listened = self._listened, None
             known = entry in self.unsettled
@@ -490,7 +490,7 @@ class SessionCore(Session, Generic[E, S]):
     # What follows holds the lock already.
 
     def poll(self) -> tuple[Consumer, Delivery | Interruption] | None:
-        """See `listening.Source.poll`."""
+        """See `_listening.Pumped.poll`."""
         for consumer in list(self.consumers):
             if consumer in self.pump and (found := consumer.take(listened=True)) is not None:
                 self._listened = found.entry if isinstance(found, DeliveryCore) else None
@@ -528,7 +528,7 @@ class SessionCore(Session, Generic[E, S]):
         return source
 
     def wake(self) -> None:
-        """The connection was started or stopped, or has failed: whoever waits looks again."""
+        """The connection was started or stopped, or has failed: waiting threads look again."""
         for consumer in self.consumers:
             consumer.signal()
 
@@ -646,7 +646,7 @@ class ConnectionCore(Connection):
         """Raises TransportError where no more messages can come."""
 
     def wake_all(self) -> None:
-        """Delivery was started or held, or something has failed: whoever waits looks again."""
+        """Delivery was started or held, or something has failed: waiting threads look again."""
         for session in self._sessions:
             session.wake()
 

@@ -85,7 +85,7 @@ def first_line(text: str, source: str) -> str:
         source: where it comes from, for the error.
 
     Raises:
-        ConfigError: there is none, or it is empty.
+        ConfigError: the text has no first line, or it is empty.
     """
     lines = text.splitlines()
     if not lines or not lines[0]:

@@ -22,7 +22,7 @@ from typing import Final, Protocol
 from mtosi_jms.jms import Destination
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.jms.selector import Selector
-from mtosi_jms.transport._session_core import Request
+from mtosi_jms.transport._session_core import ConsumerSpec
 
 _PRIORITIES: Final = 10
 _SLACK: Final = 64
@@ -300,7 +300,7 @@ class Subscription(MessageQueue):
 
     __slots__ = ("asked", "connection_id", "durable")
 
-    def __init__(self, asked: Request, client_id: str, lock: threading.Lock) -> None:
+    def __init__(self, asked: ConsumerSpec, client_id: str, lock: threading.Lock) -> None:
         super().__init__(asked.destination, lock)
         self.asked = asked
         self.durable = None if asked.durable is None else (client_id, asked.durable)

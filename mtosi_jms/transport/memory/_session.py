@@ -9,7 +9,7 @@ from mtosi_jms.jms import Destination
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport._base import AckMode, Consumer, Delivery, Interruption
 from mtosi_jms.transport._completion import CompletionListener, Pending
-from mtosi_jms.transport._session_core import ConnectionCore, ConsumerCore, Request, SessionCore, T
+from mtosi_jms.transport._session_core import ConnectionCore, ConsumerCore, ConsumerSpec, SessionCore, T
 from mtosi_jms.transport.memory._provider import MemoryProvider
 from mtosi_jms.transport.memory._queue import Entry, MessageQueue, Subscription
 from mtosi_jms.transport.memory._room import Coming, DeferredSends, await_room, send_deadline
@@ -22,7 +22,7 @@ class MemoryConsumer(ConsumerCore[Entry, MessageQueue]):
         view: which messages of its queue it reads.
     """
 
-    def __init__(self, session: MemorySession, asked: Request, queue: MessageQueue) -> None:
+    def __init__(self, session: MemorySession, asked: ConsumerSpec, queue: MessageQueue) -> None:
         super().__init__(session, asked, queue)
         selector = None if asked.destination.is_topic else asked.selector  # it is the subscription that selects
         self.view = queue.attach(asked.text or "", selector)
@@ -105,7 +105,7 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
                 self._await_room([(destination, message)], timeout)
             return self._put(destination, message)
 
-    def _subscribe(self, asked: Request) -> MemoryConsumer:
+    def _subscribe(self, asked: ConsumerSpec) -> MemoryConsumer:
         with self.lock:
             self.check_open()
             self.provider.check_reader(asked.destination, self.connection.id)
@@ -119,7 +119,7 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
             self.consumers[consumer] = None
             return consumer
 
-    def _browse(self, asked: Request) -> list[JmsMessage]:
+    def _browse(self, asked: ConsumerSpec) -> list[JmsMessage]:
         with self.lock:
             self.check_open()
             self.provider.check_reader(asked.destination, self.connection.id)
@@ -185,7 +185,7 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
         return found
 
     def begin_close(self) -> None:
-        """It is being closed: who waits for room gives up too."""
+        """It is being closed: a sender that waits for room gives up too."""
         self._ending = True
         super().begin_close()
         if self._crowded is not None:

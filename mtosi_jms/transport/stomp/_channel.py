@@ -17,7 +17,7 @@ from mtosi_jms.errors import ConfigError, InvalidDestinationError, WriteError
 from mtosi_jms.jms import Destination
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport._descriptor import Capability
-from mtosi_jms.transport._session_core import Request, T
+from mtosi_jms.transport._session_core import ConsumerSpec, T
 from mtosi_jms.transport.stomp._frames import Frame, Received, encode
 from mtosi_jms.transport.stomp._link import Link, OnSettled
 from mtosi_jms.transport.stomp._messages import incoming, outgoing
@@ -179,7 +179,7 @@ class Channel:
             links.setdefault(entry.link, []).append(entry.acknowledgement())
             more = more or bool(entry.subscription.feed.buffer)
         for link, frames in links.items():
-            link.send(frames, deadline, coalesced=more and deadline is None)  # who has a deadline wants it done
+            link.send(frames, deadline, coalesced=more and deadline is None)  # with a deadline it must be done now
 
     def subscribe(self, feed: Feed, factor: int = 1) -> None:
         """Makes a subscription with `factor` times the usual window; messages come from the return on."""
@@ -217,7 +217,7 @@ class Channel:
         """Makes a temporary destination."""
         return self._temporaries.make(kind, self._some_link())
 
-    def browse(self, asked: Request) -> list[JmsMessage]:
+    def browse(self, asked: ConsumerSpec) -> list[JmsMessage]:
         """What waits at a queue.
 
         Raises:

@@ -16,7 +16,7 @@ from mtosi_jms.jms import Destination, Queue, TemporaryQueue, TemporaryTopic, To
 from mtosi_jms.jms.message import MessageType
 from mtosi_jms.jms.selector import Selector
 from mtosi_jms.transport._descriptor import Capability
-from mtosi_jms.transport._session_core import Request
+from mtosi_jms.transport._session_core import ConsumerSpec
 
 _SERVER: Final = re.compile(r"([^/\s]+)(?:/([^\s]*))?")
 _FAST_TEXT: Final = 32_768
@@ -81,7 +81,7 @@ class Dialect(ABC):
         """The kind of a message that came."""
 
     @abstractmethod
-    def subscribing(self, asked: Request, window: int) -> dict[str, str]:
+    def subscribing(self, asked: ConsumerSpec, window: int) -> dict[str, str]:
         """Headers of a SUBSCRIBE besides destination, id and ack, with `window` messages on the way at most."""
 
     @abstractmethod
@@ -150,7 +150,7 @@ class ActiveMQ(Dialect):
         binary = "content-length" in headers and headers.get("amq-msg-type") != "text"
         return MessageType.BYTES if binary else MessageType.TEXT
 
-    def subscribing(self, asked: Request, window: int) -> dict[str, str]:
+    def subscribing(self, asked: ConsumerSpec, window: int) -> dict[str, str]:
         """The broker itself adds what has a selector see numbers in text; twice is a fault that stays in its cache."""
         headers = {"activemq.prefetchSize": str(window)}
         if asked.selector is not None:
@@ -236,7 +236,7 @@ class Artemis(Dialect):
     def message_type(self, headers: Mapping[str, str]) -> MessageType:
         return MessageType.BYTES if headers.get("amq-msg-type") == "bytes" else MessageType.TEXT
 
-    def subscribing(self, asked: Request, window: int) -> dict[str, str]:
+    def subscribing(self, asked: ConsumerSpec, window: int) -> dict[str, str]:
         headers = {
             "subscription-type": _routing(asked.destination),
             # Bytes; as long as any are left, one more message is sent, so that 1 is one message at a time.

@@ -1,6 +1,6 @@
 """One STOMP connection from CONNECT to its loss: login, receipts, signs of life. It does not come back; a new one does.
 
-The thread that reads hands messages over and wakes who waits for a receipt, and does nothing else.
+The thread that reads hands messages over and settles receipts, and does nothing else.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SILENCE: Final = 2.0
 _EARLY: Final = 3
 """How many times as often as promised a sign of life is given: ActiveMQ waits not a moment longer."""
 _SOON: Final = 5.0
-"""Seconds within which the thread that reads has told who waits why the link ended."""
+"""Seconds within which the thread that reads has told waiting threads why the link ended."""
 _LOOKS: Final = 8
 """Looks during the shortest interval between signs of life."""
 
@@ -140,7 +140,7 @@ class Link:
             connect_timeout=options.connect_timeout,
             send_timeout=options.send_timeout,
             on_frames=self._frames,
-            on_nonsense=self._nonsense,
+            on_garbage=self._garbage,
             on_lost=self._ended,
         )
         self.writer = FrameWriter(self._wire, f"writer-{address.host}", on_unsent)
@@ -367,7 +367,7 @@ class Link:
                     case "ERROR":
                         self._refused(headers, body)
 
-    def _nonsense(self, error: TransportError) -> None:
+    def _garbage(self, error: TransportError) -> None:
         self.end(TransportError(f"{self.address}: {error}; is it a STOMP port?"))
 
     def _refused(self, headers: Mapping[str, str], body: bytes) -> None:

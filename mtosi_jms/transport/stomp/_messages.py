@@ -228,7 +228,7 @@ def check_body(body: bytes) -> None:
 
 
 def to_references(body: bytes) -> bytes:
-    """UTF-8 without characters beyond the BMP: as references; in a comment, where there is none, as U+FFFD.
+    """UTF-8 without characters beyond the BMP: as references; in a comment, which has no references, as U+FFFD.
 
     Raises:
         ConfigError: such a character in a name, where XML has no other form for it.

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 _FIRST_PAUSE: Final = 0.1
 _LAST_PAUSE: Final = 30.0
 _ASKED: Final = 3
-"""Times that one who closes a connection unanswered is asked for it."""
+"""Attempts at a broker that closes the connection without an answer."""
 
 
 class Pauses:
@@ -126,7 +126,7 @@ class Reconnector:
 
         Raises:
             IllegalStateError: the connection is closed.
-            TransportError: there is none in time, or the connection was closed meanwhile; nothing was sent.
+            TransportError: no link came up in time, or the connection was closed meanwhile; nothing was sent.
         """
         with self._owner.lock:
             self.check()
@@ -219,7 +219,7 @@ class Reconnector:
         """A new link with all that the old one had.
 
         Raises:
-            MtosiError: there is none now.
+            MtosiError: no broker can be reached now.
         """
         link = self._first(self._order())
         try:

@@ -18,7 +18,7 @@ from mtosi_jms.jms.message import DeliveryMode, JmsMessage
 from mtosi_jms.transport._base import AckMode, Interruption, InterruptionHook
 from mtosi_jms.transport._completion import CompletionListener
 from mtosi_jms.transport._descriptor import Capability
-from mtosi_jms.transport._session_core import ConnectionCore, ConsumerCore, Request, SessionCore, T
+from mtosi_jms.transport._session_core import ConnectionCore, ConsumerCore, ConsumerSpec, SessionCore, T
 from mtosi_jms.transport.stomp._channel import Channel
 from mtosi_jms.transport.stomp._frames import Frame
 from mtosi_jms.transport.stomp._subscriptions import Entry, Feed
@@ -31,7 +31,7 @@ _LARGE: Final = 65_536
 class StompConsumer(ConsumerCore[Entry, Feed]):
     """A consumer over STOMP."""
 
-    def __init__(self, session: StompSession, asked: Request, feed: Feed) -> None:
+    def __init__(self, session: StompSession, asked: ConsumerSpec, feed: Feed) -> None:
         super().__init__(session, asked, feed)
         self._stomp = session
         feed.closed = False
@@ -148,7 +148,7 @@ class StompSession(SessionCore[Entry, Feed]):
             sent, frame = self.channel.prepare(target, message)
             return sent if self.channel.send_soon(frame, can_wait=can_wait) else None
 
-    def _subscribe(self, asked: Request) -> StompConsumer:
+    def _subscribe(self, asked: ConsumerSpec) -> StompConsumer:
         with self.lock:
             self.check_open()
             self.channel.check_reader(asked.destination)
@@ -180,7 +180,7 @@ class StompSession(SessionCore[Entry, Feed]):
                 self.channel.claim(durable)
             self.channel.end_durable(durable)
 
-    def _browse(self, asked: Request) -> list[JmsMessage]:
+    def _browse(self, asked: ConsumerSpec) -> list[JmsMessage]:
         """See `Session.browse`; ActiveMQ shows what was handed out and not acknowledged as well."""
         with self.lock:
             self.check_open()
@@ -315,13 +315,13 @@ class StompSession(SessionCore[Entry, Feed]):
 
     # What follows holds the lock already.
 
-    def _enter(self, asked: Request, feed: Feed, consumer: StompConsumer | None = None) -> StompConsumer:
+    def _enter(self, asked: ConsumerSpec, feed: Feed, consumer: StompConsumer | None = None) -> StompConsumer:
         made = consumer or StompConsumer(self, asked, feed)
         self._feeds[feed] = None
         self.consumers[made] = None
         return made
 
-    def _kept_feed(self, asked: Request) -> Feed | None:
+    def _kept_feed(self, asked: ConsumerSpec) -> Feed | None:
         """The feed of a closed consumer that is kept, and would keep messages from a new consumer like it."""
         if asked.destination.is_topic:
             return None

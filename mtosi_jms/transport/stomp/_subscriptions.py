@@ -1,7 +1,7 @@
 """What the broker feeds us with: subscriptions, what came by them, and answers that come as messages.
 
 The broker feeds whatever it holds for a subscription. One that nobody here knows any more would take messages away from
-others, so each ends in one of two ways: by who closes its consumer, or, while it is being made, by who makes it.
+others, so each ends in one of two ways: by the thread that closes its consumer, or by the one that is making it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Final, TypeAlias
 from mtosi_jms.errors import IllegalStateError, MtosiError, TransportError, UnknownOutcomeError
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport._base import Interruption
-from mtosi_jms.transport._session_core import Request
+from mtosi_jms.transport._session_core import ConsumerSpec
 from mtosi_jms.transport.stomp._frames import Frame
 from mtosi_jms.transport.stomp._link import Link
 from mtosi_jms.transport.stomp._options import StompOptions
@@ -50,7 +50,7 @@ class Feed:
         signal: told, with the connection's lock held, that messages came.
     """
 
-    def __init__(self, asked: Request) -> None:
+    def __init__(self, asked: ConsumerSpec) -> None:
         self.asked = asked
         self.subscriptions: list[Subscription] = []
         self.buffer: deque[Entry | Interruption] = deque()
@@ -177,7 +177,7 @@ class Subscriptions:
         with self._lock:
             for one in subscriptions:
                 self._known.pop(one.number, None)
-            # One that is being made again is ended by whoever makes it, or the broker would be told too early.
+            # One that is being made again is ended by the thread that makes it, or the broker would be told too early.
             made = [(one, one.link) for one in subscriptions if one.made and one.link is not None]
         for one, link in reversed(made):  # what is returned last comes first again
             if link.lost is None:

@@ -1,12 +1,8 @@
 """A STOMP transaction: everything at once, and the receipt of COMMIT alone counts.
 
-But what was received is acknowledged before, inside the transaction, where it is as much as may be on the way: ActiveMQ
-makes room for as many messages then. It may have set some aside for the subscription that it has no room for, and
-without that would keep them for ever from who waits for them to commit.
-
 What the broker refuses of it must keep the rest from being committed. ActiveMQ fails the COMMIT then, so that all goes
-out in one write. Artemis ends the connection, which leaves open whether it had seen the COMMIT: so that is sent after
-the last message is confirmed, and all before it by that.
+out in one write. Artemis ends the connection, which leaves open whether it had seen the COMMIT: so COMMIT is sent after
+what comes before it is confirmed.
 """
 
 from __future__ import annotations

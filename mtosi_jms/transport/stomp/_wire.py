@@ -1,9 +1,4 @@
-"""The socket below stomp.py: encrypted or not, never blocking without an end, with an eye on the signs of life.
-
-stomp.py keeps the life of the connection: its thread, its beginning and its end. Its own socket sets no TCP_NODELAY,
-sends without a deadline, and over TLS writes in the thread that reads, where one call from a listener stops both for
-good; so this one takes its place, and cuts the stream by `frames.FrameReader`, which is faster.
-"""
+"""The socket below stomp.py: encrypted or not, never blocking without an end; and what goes out on it together."""
 
 from __future__ import annotations
 
@@ -46,7 +41,7 @@ _MOST_SOON: Final = 65_536
 _STAY: Final = 4
 """Looks without a frame after which the thread goes to sleep: waking it costs as much as several of them."""
 _SHORT: Final = 1.0
-"""Seconds that a writer waits at least for one who writes a sign of life, or what it was handed would be gone."""
+"""Seconds that a writer waits at least for a sign of life that is being written; else its frame would be lost."""
 
 
 class Wire(BaseTransport):  # type: ignore[misc]
@@ -58,12 +53,12 @@ class Wire(BaseTransport):  # type: ignore[misc]
         connect_timeout: seconds for TCP and TLS together.
         send_timeout: seconds in which a frame must be written.
         on_frames: called with the frames that came at once, in the thread that reads; it must not block.
-        on_nonsense: called in that thread where what came is not STOMP; it ends the connection.
+        on_garbage: called in that thread where what came is not STOMP; it ends the connection.
         on_lost: called once in that thread, when nothing more comes.
 
     Attributes:
         heard, said: when something was received, and sent, last, by the monotonic clock.
-        writing: held by who writes.
+        writing: held while something is written.
         writable: tells whether there is room; once it is connected.
         failure: what TLS failed with after the handshake, where TLS 1.3 tells what it thinks of a certificate.
     """
@@ -78,7 +73,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
         connect_timeout: float,
         send_timeout: float,
         on_frames: Callable[[list[Received]], None],
-        on_nonsense: Callable[[TransportError], None],
+        on_garbage: Callable[[TransportError], None],
         on_lost: Callable[[], None],
     ) -> None:
         super().__init__(auto_decode=False)
@@ -87,7 +82,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
         self._connect_timeout = connect_timeout
         self._send_timeout = send_timeout
         self._on_frames = on_frames
-        self._on_nonsense = on_nonsense
+        self._on_garbage = on_garbage
         self._on_lost = on_lost
         self.writing = threading.Lock()
         # OpenSSL wants one call at a time; a plain socket reads and writes at once.
@@ -170,7 +165,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
             try:
                 frames = reader.feed(room[:size])
             except TransportError as error:
-                self._on_nonsense(error)
+                self._on_garbage(error)
                 break
             if reader.is_inside:
                 self._ask_for_the_rest()
@@ -222,7 +217,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
     def cleanup(self) -> None:
         """Closes the socket; called by stomp.py at the end of its thread."""
         self.disconnect_socket()
-        with self.writing:  # who waits for room there is woken by the above, and would not be by closing alone
+        with self.writing:  # the above wakes a writer that waits for room; closing alone would not
             for selector in (self._readable, self.writable):
                 selector.close()
             with contextlib.suppress(OSError):
@@ -291,7 +286,7 @@ class FrameWriter:
             has surely not got.
 
     Attributes:
-        turn: held by who writes.
+        turn: held while something is written.
     """
 
     def __init__(
@@ -363,7 +358,7 @@ class FrameWriter:
             return self._size <= _MOST and not self._ended and self._is_seen_to(wake=self._sleeps)
 
     def flush(self) -> None:
-        """Writes what waits; where that cannot be, the link is at its end, and whoever reads will tell."""
+        """Writes what waits; if that fails the link has ended, and the thread that reads tells why."""
         if self._waiting:
             with contextlib.suppress(TransportError):
                 self.send(b"")
@@ -402,7 +397,7 @@ class FrameWriter:
             return waiting
 
     def _is_seen_to(self, *, wake: bool) -> bool:
-        """Whether there is a thread, which is made where there is none; it may be that no more are to be had."""
+        """Whether a thread runs; it is started here, which the system may refuse."""
         if self._thread is None:
             thread = threading.Thread(target=self._write_all, name=self._name, daemon=True)
             try:

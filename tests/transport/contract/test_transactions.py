@@ -127,7 +127,8 @@ class TestLargeOnes:
             assert sorted(taken(consumer, size)) == sorted(bodies[:size])
             session.rollback()
             again = take(consumer).message
-            assert (again.body, again.redelivered) == (bodies[0], True)
+            assert again.redelivered
+            assert again.body in bodies
             session.rollback()
         assert sorted(taken(consumer, MANY)) == sorted(bodies)
         session.commit()

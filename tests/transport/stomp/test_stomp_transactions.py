@@ -97,6 +97,20 @@ class TestMoreThanMayBeOnTheWay:
             assert sorted(found) == sorted(bodies)
             session.close()
 
+    def test_what_is_rolled_back_comes_again(self, connection: Any, fill: Any, queue: Queue) -> None:
+        bodies = fill(queue, 60)
+        session = connection.session(transacted=True)
+        consumer = session.consumer(queue)
+        for size in (3, 7, 33):
+            assert sorted(taken(consumer, size)) == sorted(bodies[:size])
+            session.rollback()
+            again = consumer.receive(10)
+            assert (again.message.body, again.message.redelivered) == (bodies[0], True)
+            session.rollback()
+        assert sorted(taken(consumer, 60)) == sorted(bodies)
+        session.commit()
+        assert consumer.receive(0.4) is None
+
     def test_a_listener_may_take_as_many(self, connection: Any, fill: Any, queue: Queue) -> None:
         bodies = fill(queue, 100)
         session = connection.session(transacted=True)

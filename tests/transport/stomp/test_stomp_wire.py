@@ -57,7 +57,7 @@ def _wire(address: Address, lost: threading.Event, on_frames: Callable[[Any], ob
         connect_timeout=LONG,
         send_timeout=LONG,
         on_frames=on_frames,
-        on_nonsense=lambda error: None,
+        on_garbage=lambda error: None,
         on_lost=lost.set,
     )
 
