@@ -75,7 +75,7 @@ def time_limits(args: argparse.Namespace, seconds: float) -> dict[str, float]:
     url, scheme = provider_url(args.url, NamingContext.of(args.names))
     if not scheme.startswith("stomp"):
         return {}
-    from mtosi_jms.transport.stomp.options import parse_url  # its library may be absent
+    from mtosi_jms.transport.stomp import parse_url  # its library may be absent
 
     addresses, options = parse_url(url, {})
     return {

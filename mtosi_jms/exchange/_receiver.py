@@ -44,8 +44,7 @@ from mtosi_jms.patterns import (
 from mtosi_jms.patterns import Orphan as LateReply
 from mtosi_jms.soap import Envelope
 from mtosi_jms.spool import Landing
-from mtosi_jms.transport import Delivery, Session, redeliver
-from mtosi_jms.transport.dropping import dropped, is_open
+from mtosi_jms.transport import Delivery, Session, dropped, is_open, redeliver
 
 log = logging.getLogger(__name__)
 

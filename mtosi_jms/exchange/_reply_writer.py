@@ -26,7 +26,7 @@ from mtosi_jms.patterns import JmsEcho, ReplyRoute, RouteSource, reply_ids, repl
 from mtosi_jms.service import check_count
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
 from mtosi_jms.stubs.fmw.hdr import MessageTypeType
-from mtosi_jms.transport.window import AsyncSender, SendWindow
+from mtosi_jms.transport import AsyncSender, SendWindow
 
 log = logging.getLogger(__name__)
 

@@ -29,8 +29,7 @@ from mtosi_jms.patterns import BatchRules, Limits, OnConflict, Strategy
 from mtosi_jms.service import Call, check_seconds
 from mtosi_jms.soap import Envelope
 from mtosi_jms.spool import Landing, OutgoingJournal
-from mtosi_jms.transport import Connection
-from mtosi_jms.transport.dropping import close_aside, is_open
+from mtosi_jms.transport import Connection, close_aside, is_open
 from mtosi_jms.xmlbind import RawXml, XmlObject
 
 if TYPE_CHECKING:

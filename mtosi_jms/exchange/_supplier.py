@@ -41,8 +41,7 @@ from mtosi_jms.jms.binding import DEFAULT_PROFILE, from_jms
 from mtosi_jms.service import SupplierBase, check_count, check_seconds
 from mtosi_jms.soap import Header, correlation_id, header_text
 from mtosi_jms.spool import InboxReceiver, IncomingJournal, give_back, handed_out
-from mtosi_jms.transport import Connection, Consumer, Delivery, Session, redeliver
-from mtosi_jms.transport.dropping import dropped, is_open
+from mtosi_jms.transport import Connection, Consumer, Delivery, Session, dropped, is_open, redeliver
 
 if TYPE_CHECKING:
     from mtosi_jms.exchange._aio_supplier import AsyncSupplier

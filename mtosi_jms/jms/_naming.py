@@ -159,7 +159,7 @@ class NamingContext:
             raise NamingError(type(name).__name__, "a name is text")
         found = self._names.get(name) or self._registered(name.strip()) or self._by_form(name.strip())
         if found is None:
-            raise NamingError(shown(name), near=self.near(name))
+            raise self._unknown(name)
         return found
 
     def factory(self, name: str) -> str:
@@ -196,6 +196,12 @@ class NamingContext:
         if isinstance(name, Destination):
             return self.name_of(name) or str(name)
         return name if name in self._names else shown(name)
+
+    def _unknown(self, name: str) -> NamingError:
+        near, reason = self.near(name), "no destination is known by this name"
+        if not near and ":" not in name:
+            reason = f"{reason}; without a naming context, write queue:{name} or topic:{name}"
+        return NamingError(shown(name), reason, near)
 
     def near(self, name: str) -> list[str]:
         """The known names that resemble a name, best first: same last segment, or few letters apart."""

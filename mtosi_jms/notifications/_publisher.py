@@ -28,8 +28,7 @@ from mtosi_jms.stubs.fmw.elc import EventLossCleared
 from mtosi_jms.stubs.fmw.elo import EventLossOccured
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.stubs.fmw.nam import NamingAttributeType
-from mtosi_jms.transport import Connection
-from mtosi_jms.transport.dropping import dropped, is_open
+from mtosi_jms.transport import Connection, dropped, is_open
 from mtosi_jms.xmlbind import XmlObject
 
 if TYPE_CHECKING:

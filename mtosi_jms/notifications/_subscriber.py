@@ -20,8 +20,7 @@ from mtosi_jms.notifications._losses import Loss, LossHook, LossWatch
 from mtosi_jms.service import check_seconds
 from mtosi_jms.soap import correlation_id
 from mtosi_jms.spool import InboxReceiver, IncomingJournal, Landing, begin, mark_in_doubt
-from mtosi_jms.transport import Connection, Delivery, redeliver
-from mtosi_jms.transport.dropping import dropped, is_open
+from mtosi_jms.transport import Connection, Delivery, dropped, is_open, redeliver
 
 if TYPE_CHECKING:
     from mtosi_jms.notifications._aio import AsyncSubscriber

@@ -13,7 +13,7 @@ from mtosi_jms.runtime._consumer import ConsumerRuntime
 from mtosi_jms.runtime._handlers import Handler, HandlingContext, answering, events
 from mtosi_jms.runtime._health import Health, State
 from mtosi_jms.runtime._rules import RuntimeRules
-from mtosi_jms.transport.backoff import Backoff
+from mtosi_jms.transport import Backoff
 
 __all__ = [
     "Backoff",

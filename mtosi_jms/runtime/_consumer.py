@@ -16,8 +16,7 @@ from mtosi_jms.runtime._link import Link
 from mtosi_jms.runtime._rules import RuntimeRules
 from mtosi_jms.runtime._work import KeyFunction, Work
 from mtosi_jms.spool import IncomingJournal
-from mtosi_jms.transport import Connection, InterruptionHook
-from mtosi_jms.transport.dropping import dropped
+from mtosi_jms.transport import Connection, InterruptionHook, dropped
 
 
 class ConsumerRuntime:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.transport.backoff import Backoff
+from mtosi_jms.transport import Backoff
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,9 +29,7 @@ from mtosi_jms.runtime._link import Link
 from mtosi_jms.runtime._rules import RuntimeRules
 from mtosi_jms.runtime._workers import Workers
 from mtosi_jms.spool import CONFLICT, InboxDelivery, give_back, mark_in_doubt, park, retry
-from mtosi_jms.transport import Connection, Delivery, Session
-from mtosi_jms.transport.base import Interruption
-from mtosi_jms.transport.dropping import is_open
+from mtosi_jms.transport import Connection, Delivery, Interruption, Session, is_open
 
 T = TypeVar("T")
 KeyFunction: TypeAlias = Callable[[JmsMessage], Hashable]

@@ -29,7 +29,7 @@ from mtosi_jms.jms.ids import random_id
 from mtosi_jms.spool._files import Closing
 from mtosi_jms.spool._journal import Sender
 from mtosi_jms.spool._store import DEAD, LIMIT_BYTES, OPEN, READY, DeadMessage, Store
-from mtosi_jms.transport.backoff import Backoff
+from mtosi_jms.transport import Backoff
 
 log = logging.getLogger(__name__)
 

@@ -28,14 +28,14 @@ class Step:
 
     Attributes:
         action: the name of the method.
-        destination: where a message goes, or comes from.
+        destination: where a message goes, or comes from, as the caller gave it.
         message: what is sent or acknowledged; None where one is received.
         timeout: seconds that it may take; None: any number.
         proceed: does it, and returns or raises what came of it.
     """
 
     action: Action
-    destination: Destination
+    destination: Destination | str
     message: JmsMessage | None
     timeout: float | None
     proceed: Callable[[], Any]
@@ -124,7 +124,7 @@ class _Session(Session):
 
     def send(
         self,
-        destination: Destination,
+        destination: Destination | str,
         message: JmsMessage,
         listener: CompletionListener | None = None,
         *,
@@ -136,14 +136,16 @@ class _Session(Session):
         sent: JmsMessage = self._interceptor(Step("send", destination, message, timeout, proceed))
         return sent
 
-    def send_soon(self, destination: Destination, message: JmsMessage, *, can_wait: bool = False) -> JmsMessage | None:
+    def send_soon(
+        self, destination: Destination | str, message: JmsMessage, *, can_wait: bool = False
+    ) -> JmsMessage | None:
         def proceed() -> JmsMessage | None:
             return self._session.send_soon(destination, message, can_wait=can_wait)
 
         sent: JmsMessage | None = self._interceptor(Step("send_soon", destination, message, None, proceed))
         return sent
 
-    def send_async(self, destination: Destination, message: JmsMessage) -> Future[JmsMessage]:
+    def send_async(self, destination: Destination | str, message: JmsMessage) -> Future[JmsMessage]:
         def proceed() -> Future[JmsMessage]:
             return self._session.send_async(destination, message)
 
@@ -152,7 +154,7 @@ class _Session(Session):
 
     def consumer(
         self,
-        destination: Destination,
+        destination: Destination | str,
         selector: str | None = None,
         *,
         durable: str | None = None,
@@ -164,7 +166,7 @@ class _Session(Session):
     def unsubscribe(self, durable: str) -> None:
         self._session.unsubscribe(durable)
 
-    def browse(self, queue: Destination, selector: str | None = None) -> list[JmsMessage]:
+    def browse(self, queue: Destination | str, selector: str | None = None) -> list[JmsMessage]:
         return self._session.browse(queue, selector)
 
     def temporary_queue(self) -> TemporaryQueue:

@@ -1,4 +1,4 @@
-"""Ways to JMS providers, one module or package for each, behind the seam of `base`."""
+"""Ways to JMS providers, one package for each, behind the seam of connections, sessions and consumers."""
 
 from __future__ import annotations
 
@@ -10,40 +10,50 @@ from typing import Final
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import NamesSource, NamingContext
 from mtosi_jms.jms.uri import JmsUri, is_jms_uri
-from mtosi_jms.transport._descriptor import ALL_CAPABILITIES, Capability, ConnectionMetadata, check_jms_version
-from mtosi_jms.transport._producer import Producer
-from mtosi_jms.transport.base import (
+from mtosi_jms.transport._backoff import Backoff
+from mtosi_jms.transport._base import (
     AckMode,
     Connection,
     Consumer,
     Delivery,
     ErrorHook,
+    Interruption,
     InterruptionHook,
     Listener,
+    Producer,
     Session,
     redeliver,
 )
-from mtosi_jms.transport.completion import CompletionListener, SendRules
-from mtosi_jms.transport.window import SendWindow
+from mtosi_jms.transport._completion import AsyncSender, CompletionListener, SendRules, SendWindow
+from mtosi_jms.transport._descriptor import ALL_CAPABILITIES, Capability, ConnectionMetadata
+from mtosi_jms.transport._dropping import close_aside, dropped, is_open
+from mtosi_jms.transport._options import ConnectOptions
 
 __all__ = [
     "ALL_CAPABILITIES",
     "PROVIDERS",
     "AckMode",
+    "AsyncSender",
+    "Backoff",
     "Capability",
     "CompletionListener",
+    "ConnectOptions",
     "Connection",
     "ConnectionMetadata",
     "Consumer",
     "Delivery",
     "ErrorHook",
+    "Interruption",
     "InterruptionHook",
     "Listener",
     "Producer",
     "SendRules",
     "SendWindow",
     "Session",
+    "close_aside",
     "connect",
+    "dropped",
+    "is_open",
     "provider_url",
     "redeliver",
 ]
@@ -60,7 +70,7 @@ _FAILOVER: Final = re.compile(r"failover:(?://)?\(?\s*", re.IGNORECASE)
 
 
 def connect(url: str, *, names: NamesSource = None, **options: object) -> Connection:
-    """Opens a connection to a JMS provider; it is stopped, as JMS has it.
+    """Opens a connection to a JMS provider; it is stopped until `start`.
 
     Args:
         url: `memory:` or `memory:NAME`: a provider inside this process, the same for the same name.
@@ -68,26 +78,20 @@ def connect(url: str, *, names: NamesSource = None, **options: object) -> Connec
             `failover:(stomp://A,stomp://B)`: the first of several that can be reached. `jndi:NAME`: the
             URL of a connection factory in `names` (P17), which a JMS URI names in `jndiConnectionFactoryName`.
         names: a naming context, a mapping of name to destination, or a file: `jndi.properties` or TOML.
-        options: what the provider takes besides. All take `client_id`, which durable subscriptions are known by;
-            `jms_version`, the level of the provider's JMS API, 1.1 or later (R1); and for asynchronous sends
-            `completion_timeout`, `strict_2012` and `on_completion_error` (`SendRules`). `memory:` takes
-            `clock`, a callable that returns seconds since 1970; `capacity`, messages that a destination holds before
-            its senders wait, and `send_timeout`, how long; `max_deliveries` of a message that is not acknowledged, and
-            `dead_letter`, the queue where it is parked then. Those of `stomp:` are the
-            fields of `transport.stomp.StompOptions`.
+        options: what the provider takes besides; times are seconds. All take `client_id`, which durable subscriptions
+            are known by; `jms_version`, the level of the provider's JMS API, 1.1 or later (R1); and for asynchronous
+            sends `completion_timeout`, `strict_2012` and `on_completion_error`. `memory:` takes the fields of
+            `transport.memory.MemoryOptions` besides, `stomp:` those of `transport.stomp.StompOptions`.
 
     Raises:
-        ConfigError: the URL has a scheme that no provider serves, the JMS version is too old, the names are at fault,
-            or an option is unknown.
+        ConfigError: the URL is no text or has a scheme that no provider serves, the JMS version is too old, the names
+            are at fault, or an option is unknown or of the wrong type.
         NamingError: no such connection factory.
         TransportError: the provider cannot be reached.
     """
     context = NamingContext.of(names)
     url, scheme = provider_url(url, context)
-    module = PROVIDERS[scheme]
-    if options.get("jms_version") is not None:
-        check_jms_version(options["jms_version"])
-    connection: Connection = import_module(module).connect(url, context, options)
+    connection: Connection = import_module(PROVIDERS[scheme]).connect(url, context, options)
     return connection
 
 
@@ -99,16 +103,27 @@ def provider_url(url: str, names: NamingContext) -> tuple[str, str]:
         names: has the connection factory that it may name.
 
     Raises:
-        ConfigError: no provider serves its scheme.
+        ConfigError: it is no text, or no provider serves its scheme.
         NamingError: no such connection factory.
     """
+    _check_text(url)
     if (factory := _factory_name(url)) is not None:
         url = names.factory(factory)
     scheme, colon, _ = _FAILOVER.sub("", url).partition(":")
     if scheme.lower() not in PROVIDERS or not colon:
         shown = f"scheme {scheme!r}" if colon else "a URL without a scheme"  # the rest may hold a password
-        raise ConfigError(f"{shown}: no provider serves it; there are {', '.join(f'{name}:' for name in PROVIDERS)}")
+        raise ConfigError(f"{shown}: no provider serves it; use one of {', '.join(f'{name}:' for name in PROVIDERS)}")
     return url, scheme.lower()
+
+
+def _check_text(url: object) -> None:
+    if isinstance(url, Connection):
+        raise ConfigError(
+            "a URL such as 'memory:' or 'stomp://host:61613' is needed here, not a connection, which is open already: "
+            "give it to a Requestor, Supplier, Publisher or Subscriber"
+        )
+    if not isinstance(url, str):
+        raise ConfigError(f"a URL must be text such as 'memory:' or 'stomp://host:61613', not {type(url).__name__}")
 
 
 def _factory_name(url: str) -> str | None:

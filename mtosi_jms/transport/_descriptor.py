@@ -71,9 +71,9 @@ def check_jms_version(version: object) -> str:
     """
     found = _VERSION.fullmatch(version) if isinstance(version, str) else None
     if found is None or not isinstance(version, str):
-        raise ConfigError(f"JMS version {version!r}: two numbers are wanted, such as 1.1, 2.0 or 3.1")
+        raise ConfigError(f"JMS version {version!r}: it must be two numbers, such as 1.1, 2.0 or 3.1")
     if (int(found[1]), int(found[2])) < _LEAST:
-        raise ConfigError(f"JMS version {version}: MTOSI goes over JMS 1.1 or later (R1)")
+        raise ConfigError(f"JMS version {version}: MTOSI requires JMS 1.1 or later (R1)")
     return version
 
 

@@ -1,8 +1,4 @@
-"""What keeps a session to one thread (P4), and the thread that serves its listeners (P6). The same for every transport.
-
-A transport's session has a `SessionUse` and enters it in every call but `close`. For listeners it makes a
-`ListenerPump` and says how the next message is found and settled (`Source`); the pump knows no wire.
-"""
+"""What keeps a session to one thread (P4), and the thread that serves its listeners (P6)."""
 
 from __future__ import annotations
 
@@ -10,11 +6,12 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Final, NamedTuple, Protocol
 
 from mtosi_jms.errors import IllegalStateError, TransportError
-from mtosi_jms.transport.base import Consumer, Delivery, ErrorHook, Interruption, Listener
+from mtosi_jms.transport._base import Consumer, Delivery, ErrorHook, Interruption, Listener
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +19,7 @@ _here: Final = threading.local()
 
 
 def in_listener() -> bool:
-    """Whether the thread is one that runs listeners; such a thread waits for no other one's (no deadlock)."""
+    """Whether the calling thread runs listeners; such a thread waits for no other, so that there is no deadlock."""
     return getattr(_here, "runs_listeners", False)
 
 
@@ -61,39 +58,25 @@ class SessionUse:
     ) -> None:
         self._lock.release()
 
-    def wait(self) -> None:
-        """Enters for a listener, as soon as who is in has left."""
-        self._lock.acquire()
-
-    def leave(self) -> None:
-        """Leaves what `wait` entered."""
-        self._lock.release()
+    def wait(self) -> AbstractContextManager[bool]:
+        """Enters for a listener, as soon as the thread that is in has left."""
+        return self._lock
 
 
-class Source(Protocol):
-    """What the pump wants of a session."""
+class Pumped(Protocol):
+    """What the pump wants of a session; both may raise TransportError."""
 
     def poll(self) -> tuple[Consumer, Delivery | Interruption] | None:
-        """The next message for a consumer with a listener, or what came between; None where there is none now, or
-        delivery is held.
-
-        The lock is held. What comes later is told with `ListenerPump.signal`.
-
-        Raises:
-            TransportError: the provider failed.
-        """
+        """The next message for a consumer with a listener, or what came between; None: nothing now. The lock is held;
+        what comes later is told with `ListenerPump.signal`."""
         ...
 
     def settle(self, delivery: Delivery, *, failed: bool) -> None:
-        """The listener has returned, or raised. The lock is not held, the session is entered.
-
-        Raises:
-            TransportError: the provider cannot be told.
-        """
+        """The listener has returned, or raised. The lock is not held, the session is entered."""
         ...
 
 
-class _Entry(NamedTuple):
+class _Call(NamedTuple):
     consumer: Consumer
     delivery: Delivery | Interruption
     on_message: Listener
@@ -112,7 +95,7 @@ class ListenerPump:
         name: for the thread.
     """
 
-    def __init__(self, source: Source, use: SessionUse, lock: threading.Lock, name: str) -> None:
+    def __init__(self, source: Pumped, use: SessionUse, lock: threading.Lock, name: str) -> None:
         self._source = source
         self._use = use
         self._lock = lock
@@ -123,11 +106,6 @@ class ListenerPump:
         self._running: Consumer | None = None
         self._thread: threading.Thread | None = None
         self._ended = False
-
-    @property
-    def consumers(self) -> tuple[Consumer, ...]:
-        """Those with a listener, in the order in which they got it."""
-        return tuple(self._listeners)
 
     def __bool__(self) -> bool:
         """Whether there is a listener at all."""
@@ -181,7 +159,7 @@ class ListenerPump:
         while self._running is not None and (consumer is None or self._running is consumer):
             self._idle.wait()
 
-    def _next(self) -> _Entry | TransportError | IllegalStateError | None:
+    def _next(self) -> _Call | TransportError | IllegalStateError | None:
         """What is to be done, the lock held: a message, or the end because of an error; None: nothing now."""
         try:
             found = self._source.poll()
@@ -190,7 +168,7 @@ class ListenerPump:
         if found is None:
             return None
         self._running = found[0]
-        return _Entry(*found, *self._listeners[found[0]])
+        return _Call(*found, *self._listeners[found[0]])
 
     def _fail(self, error: TransportError | IllegalStateError) -> None:
         with self._lock:
@@ -199,17 +177,16 @@ class ListenerPump:
         for hook in hooks:
             _tell(hook, error, None)
 
-    def _serve(self, entry: _Entry) -> None:
-        self._use.wait()
+    def _serve(self, entry: _Call) -> None:
         try:
-            self._deliver(entry)
+            with self._use.wait():
+                self._deliver(entry)
         finally:
-            self._use.leave()
             with self._lock:
                 self._running = None
                 self._idle.notify_all()
 
-    def _deliver(self, entry: _Entry) -> None:
+    def _deliver(self, entry: _Call) -> None:
         failed = False
         delivery = entry.delivery
         if isinstance(delivery, Interruption):

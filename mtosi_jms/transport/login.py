@@ -12,6 +12,19 @@ from typing import Any, Final
 
 from mtosi_jms.errors import ConfigError
 
+__all__ = [
+    "CA_FILE",
+    "PASSWORD",
+    "PASSWORD_FILE",
+    "URL",
+    "USER",
+    "VARIABLES",
+    "first_line",
+    "password_in",
+    "url_from_environment",
+    "with_login",
+]
+
 URL: Final = "MTOSI_JMS_URL"
 USER: Final = "MTOSI_JMS_USER"
 PASSWORD: Final = "MTOSI_JMS_PASSWORD"  # noqa: S105 - the name of a variable
@@ -58,7 +71,7 @@ def password_in(file: str | os.PathLike[str]) -> str:
     try:
         text = Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "no UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         # Without the cause: an error of decoding holds the bytes of the file.
         raise ConfigError(f"password file {os.fspath(file)}: {reason}") from None
     return first_line(text, os.fspath(file))
@@ -72,9 +85,9 @@ def first_line(text: str, source: str) -> str:
         source: where it comes from, for the error.
 
     Raises:
-        ConfigError: there is none, or it is empty.
+        ConfigError: the text has no first line, or it is empty.
     """
     lines = text.splitlines()
     if not lines or not lines[0]:
-        raise ConfigError(f"password file {source}: the password is wanted in the first line, which is empty")
+        raise ConfigError(f"password file {source}: its first line is empty; it must be the password")
     return lines[0]

@@ -215,4 +215,4 @@ def test_a_password_file_that_is_empty(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "empty").write_text("", encoding="utf-8")
     words = ["--url", "stomp://localhost:1", "--user", "u", "--password-file", str(tmp_path / "empty")]
     assert main(["request", "getAllManagedElements", "--to", "queue:X", *words]) == 1
-    assert "the password is wanted in the first line" in capsys.readouterr().err
+    assert "its first line is empty; it must be the password" in capsys.readouterr().err

@@ -15,7 +15,7 @@ from mtosi_jms.jms import JmsMessage, Queue, Topic
 from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.testing import REQUESTOR, SUPPLIER, InterceptedConnection, connect_privately, exchange
-from mtosi_jms.transport.completion import SendRules
+from mtosi_jms.transport import SendRules
 from mtosi_jms.transport.memory import MemoryConnection
 
 Background = Callable[[Callable[[], Any]], "Future[Any]"]

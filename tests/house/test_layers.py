@@ -52,7 +52,7 @@ OPTIONAL = {
     "pandas": ("mtosi_jms.spark",),
     "delta": ("mtosi_jms.spark.jobs._delta",),
     "pytest": ("mtosi_jms.testing",),
-    "tenacity": ("mtosi_jms.runtime", "mtosi_jms.transport.backoff"),
+    "tenacity": ("mtosi_jms.runtime",),
 }
 REQUIRED = frozenset({"lxml"})
 

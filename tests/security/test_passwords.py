@@ -14,7 +14,7 @@ from mtosi_jms.broker import Endpoints
 from mtosi_jms.errors import AuthenticationError, MtosiError
 from mtosi_jms.jms import JmsMessage, Queue, Topic
 from mtosi_jms.transport import connect
-from mtosi_jms.transport.stomp.options import parse_url
+from mtosi_jms.transport.stomp import parse_url
 
 MARK = "S3cr3t-Mark"
 COMMANDS = {

@@ -28,7 +28,7 @@ from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.jms.message import Long
 from mtosi_jms.spool import Inbox, Outbox, Spool, SpoolFolder, verify_folder
 from mtosi_jms.spool import _store as store
-from mtosi_jms.transport.backoff import Backoff
+from mtosi_jms.transport import Backoff
 
 Run = Callable[..., tuple[int, str, str]]
 

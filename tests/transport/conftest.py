@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import fields
 from typing import Any, Protocol
 
 import pytest
@@ -15,9 +16,7 @@ from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.jms._destinations import Queue, Topic
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.testing import ManualClock
-from mtosi_jms.transport import connect
-from mtosi_jms.transport.base import AckMode, Connection, Consumer, Session
-from mtosi_jms.transport.completion import OPTIONS, SendRules
+from mtosi_jms.transport import AckMode, Connection, ConnectOptions, Consumer, Session, connect
 from mtosi_jms.transport.memory import CompletionGate, MemoryConnection, MemoryProvider
 
 from .stomp.proxy import Proxy
@@ -95,10 +94,11 @@ class MemoryUnderTest:
         self.provider = MemoryProvider("contract", clock=self._clock)
         self._connections: list[Connection] = []
 
-    def connect(self, *, client_id: str = "", **options: Any) -> Connection:
-        rules = SendRules.of({name: options.pop(name) for name in OPTIONS if name in options})
+    def connect(self, **options: Any) -> Connection:
+        of_connection = {one.name: options.pop(one.name) for one in fields(ConnectOptions) if one.name in options}
+        asked = ConnectOptions(**of_connection)
         self.provider.limits = self.provider.limits.changed(**options)
-        connection = MemoryConnection(self.provider, client_id=client_id, send_rules=rules)
+        connection = MemoryConnection(self.provider, client_id=asked.client_id, send_rules=asked.send_rules)
         self._connections.append(connection)
         return connection
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mtosi_jms.errors import ConfigError, IllegalStateError, TransportError
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport import SendRules, connect
-from mtosi_jms.transport.completion import Completions, FutureListener
+from mtosi_jms.transport._completion import Completions, FutureListener
 
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
 LOST = TransportError("the connection is lost")
@@ -32,16 +32,22 @@ class Noted:
         self.calls.append(message.body + b" failed")
 
 
+def end(completions: Completions) -> None:
+    """What a session does as it is closed."""
+    completions.check_thread()
+    completions.begin_close()
+    completions.await_told()
+
+
 def numbered(number: int) -> JmsMessage:
     return JmsMessage(body=str(number).encode())
 
 
 @pytest.fixture
-def completions() -> Iterator[Completions]:
-    made = Completions(SendRules(), "test")
+def completions(request: pytest.FixtureRequest) -> Iterator[Completions]:
+    made = Completions(SendRules(), request.node.name)
     yield made
-    made.fail_all(LOST)
-    made.close()
+    made.begin_close()
 
 
 @pytest.mark.obligation("A9", "A28", "AX3")
@@ -57,7 +63,7 @@ def test_in_whatever_order_outcomes_come_the_calls_come_in_that_of_the_sends(
         if number in twice:
             assert not sends[number].complete(sends[number].message)
             assert not sends[number].fail(LOST)
-    completions.close()
+    end(completions)
     assert noted.calls == [b"%d failed" % number if number in failing else b"%d" % number for number in range(8)]
 
 
@@ -66,7 +72,8 @@ def test_a_lost_connection_fails_what_is_open(completions: Completions, patience
     listeners = [FutureListener() for _ in range(3)]
     sends = [completions.begin(numbered(number), listener) for number, listener in enumerate(listeners)]
     sends[1].complete(sends[1].message)
-    completions.fail_all(LOST)
+    for one in sends:
+        one.fail(LOST)
     assert [listener.future.exception(patience) for listener in listeners] == [LOST, None, LOST]
     assert not sends[0].complete(sends[0].message), "it is not told twice"
 
@@ -113,7 +120,7 @@ def test_what_a_future_calls_when_it_is_done_is_a_listener_too(completions: Comp
 
     def close(_: Future[JmsMessage]) -> None:
         try:
-            completions.close()
+            end(completions)
         except IllegalStateError as error:
             seen.set_result(error)
 
@@ -137,7 +144,7 @@ def test_what_a_listener_raises_is_in_the_log(hook_fails: bool, caplog: pytest.L
     noted, message = Noted(), JmsMessage(body=b"<secret/>")
     completions.completed(message, message, Failing())
     completions.completed(message, message, noted)
-    completions.close()
+    end(completions)
     assert noted.calls == [b"<secret/>"]
     [record] = [one for one in caplog.records if one.levelno == logging.ERROR]
     assert "ValueError" in record.getMessage()
@@ -145,11 +152,11 @@ def test_what_a_listener_raises_is_in_the_log(hook_fails: bool, caplog: pytest.L
     assert "secret" not in caplog.text
 
 
-def test_the_thread_ends_with_the_session(completions: Completions) -> None:
+def test_the_thread_ends_with_the_session(completions: Completions, request: pytest.FixtureRequest) -> None:
     message = numbered(1)
     completions.completed(message, message, Noted())
-    [thread] = [one for one in threading.enumerate() if one.name == "completions-test"]
-    completions.close()
+    [thread] = [one for one in threading.enumerate() if one.name == f"completions-{request.node.name}"]
+    end(completions)
     thread.join()
     with pytest.raises(IllegalStateError, match="closed"):
         completions.begin(message, Noted())

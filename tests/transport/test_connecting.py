@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms._destinations import Queue
+from mtosi_jms.jms._destinations import Queue, Topic
 from mtosi_jms.jms._naming import NamingContext
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.transport import PROVIDERS, AckMode, Capability, ConnectionMetadata, connect, memory
-from mtosi_jms.transport._descriptor import ALL_CAPABILITIES, check_jms_version
-from mtosi_jms.transport.memory._options import OPTIONS
+from mtosi_jms.transport import ALL_CAPABILITIES, PROVIDERS, AckMode, Capability, ConnectionMetadata, connect, memory
+from mtosi_jms.transport._descriptor import check_jms_version
 
 TOO_OLD = ["1.0", "1.0.2", "1.0.2b", "0.9", "0.99"]
 WELCOME = ["1.1", "2.0", "3.0", "3.1", "2.0a", "10.0"]
@@ -78,7 +78,7 @@ class TestConnect:
 
     @pytest.mark.parametrize("url", ["nosuch://oss:hunter2@broker:61613", "oss-hunter2", ""])
     def test_an_unknown_scheme_lists_what_there_is(self, url: str) -> None:
-        with pytest.raises(ConfigError, match="there are memory:") as caught:
+        with pytest.raises(ConfigError, match="use one of memory:") as caught:
             connect(url)
         assert "hunter2" not in str(caught.value)
 
@@ -108,8 +108,34 @@ class TestOptions:
     def test_every_option_is_named_when_one_is_wrong(self) -> None:
         with pytest.raises(ConfigError) as caught:
             connect("memory:options", password="hunter2")
-        assert all(option in str(caught.value) for option in OPTIONS)
+        assert all(option.name in str(caught.value) for option in fields(memory.MemoryOptions))
         assert "hunter2" not in str(caught.value)
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ({"heartbeat": "3"}, "memory: takes no option heartbeat; it takes capacity, client_id"),
+            ({"max_delivery": 3}, "takes no option max_delivery; did you mean max_deliveries?"),
+            ({"send_timeout": "3"}, "option send_timeout: it must be a number of seconds of at least 0, not '3'"),
+            ({"completion_timeout": -1}, "it must be a number of seconds greater than 0, not -1"),
+            ({"capacity": 2.5}, "option capacity: it must be a whole number of at least 1, not 2.5"),
+            ({"strict_2012": "yes"}, "option strict_2012: it must be True or False, not 'yes'"),
+            ({"dead_letter": Topic("T")}, "it must be an administered queue, or its name, not Topic"),
+        ],
+    )
+    def test_an_error_says_what_to_write(self, options: dict[str, Any], words: str) -> None:
+        with pytest.raises(ConfigError) as caught:
+            connect("memory:options", **options)
+        assert words in str(caught.value)
+
+    @pytest.mark.parametrize("url", [None, 5, b"memory:", ["memory:"]])
+    def test_a_url_is_text(self, url: Any) -> None:
+        with pytest.raises(ConfigError, match="must be text such as 'memory:'"):
+            connect(url)
+
+    def test_a_connection_is_no_url(self) -> None:
+        with connect("memory:open-already") as connection, pytest.raises(ConfigError, match="open already"):
+            connect(connection)  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("client_id", [5, b"x", True])
     def test_a_client_id_is_text(self, client_id: object) -> None:

@@ -99,7 +99,7 @@ def test_a_dropped_role(warned: Callable[[], list[str]], role: str) -> None:
     with connect_privately() as connection:
         made: list[Any] = [USES[role](connection)]
         del made
-        until(lambda: held()[1] <= before and not connection._sessions)
+        until(lambda: held()[1] <= before and not connection.open_sessions)
         assert warned() == [f"{ROLES[role]} was dropped without being closed"]
 
 
@@ -111,7 +111,7 @@ def test_what_was_closed_is_not_told(warned: Callable[[], list[str]], role: str)
             made: list[Any] = [USES[role](connection)]
             if close:
                 getattr(made[0], "close", getattr(made[0], "stop", getattr(made[0], "drain", None)))()
-        until(lambda: not connection._sessions)
+        until(lambda: not connection.open_sessions)
         del made
     gc.collect()
     assert warned() == []

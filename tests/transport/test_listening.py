@@ -205,7 +205,7 @@ class TestPump:
         listen(source, "consumer", print)
         with pytest.raises(IllegalStateError, match="has a listener"):
             listen(source, "consumer", print)
-        assert source.pump.consumers == ("consumer",)
+        assert "consumer" in source.pump
         source.pump.remove("consumer")
         assert not source.pump
 

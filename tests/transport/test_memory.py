@@ -39,7 +39,7 @@ class TestMemory:
             assert delivery is not None
             delivery.acknowledge()
         assert provider.held() == 0
-        assert not session._unsettled
+        assert "0 messages not acknowledged" in repr(session)
 
     def test_handed_out_messages_count_until_settled(self, provider: MemoryProvider) -> None:
         session = started(provider).session()
@@ -60,7 +60,6 @@ class TestMemory:
         assert provider.depth(QUEUE) == 500
         clock.advance(1)
         session.send(Queue("another"), JmsMessage())
-        assert len(provider._queues[QUEUE]) == 0
         assert provider.held() == 1
 
     def test_queues_that_nobody_uses_are_forgotten(self, provider: MemoryProvider) -> None:
@@ -72,7 +71,7 @@ class TestMemory:
                 delivery = consumer.receive(0)
             assert delivery is not None
             delivery.acknowledge()
-        assert provider._queues == {}
+        assert provider.destinations() == frozenset()
 
     def test_a_closed_connection_leaves_nothing(self, provider: MemoryProvider) -> None:
         connection = started(provider)
@@ -85,7 +84,7 @@ class TestMemory:
         session.consumer(temporary).receive(0)
         connection.close()
         assert provider.held() == 0
-        assert (provider._queues, provider._subscriptions, provider._owners) == ({}, {}, {})
+        assert provider.destinations() == frozenset()
 
     def test_an_ended_durable_subscription_leaves_nothing(self, provider: MemoryProvider) -> None:
         session = started(provider).session()
@@ -96,7 +95,7 @@ class TestMemory:
         session.consumer(topic, "n = 1", durable="d").close()
         assert provider.held() == 0
         session.unsubscribe("d")
-        assert (provider._subscriptions, provider._durable) == ({}, {})
+        assert provider.destinations() == frozenset()
 
     def test_what_expires_goes_out_of_every_view(self, provider: MemoryProvider, clock: ManualClock) -> None:
         session = started(provider).session()
@@ -105,7 +104,7 @@ class TestMemory:
             session.send(QUEUE, JmsMessage(properties={"n": 1}, time_to_live_ms=1000))
         clock.advance(1)
         session.send(Queue("another"), JmsMessage())
-        assert (len(consumer.view.store), len(consumer.queue)) == (0, 0)
+        assert (len(consumer.view.store), len(consumer.source)) == (0, 0)
 
     def test_nothing_comes_back_to_a_closed_subscription(self, provider: MemoryProvider) -> None:
         session = started(provider).session()
@@ -114,7 +113,7 @@ class TestMemory:
         assert consumer.receive(0) is not None
         consumer.close()
         session.close()
-        assert len(consumer.queue) == 0
+        assert len(consumer.source) == 0
         assert provider.held() == 0
 
     def test_depth_of_what_is_not_there(self, provider: MemoryProvider) -> None:

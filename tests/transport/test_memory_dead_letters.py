@@ -11,8 +11,7 @@ from mtosi_jms.jms._destinations import Queue, TemporaryQueue, Topic
 from mtosi_jms.jms.message import JmsMessage, is_property_name
 from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport import connect
-from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
-from mtosi_jms.transport.memory._deadletter import DELIVERIES, ORIGINAL_DESTINATION, REASON
+from mtosi_jms.transport.memory import DELIVERIES, ORIGINAL_DESTINATION, REASON, MemoryConnection, MemoryProvider
 
 QUEUE = Queue("orders")
 DLQ = Queue("DLQ")

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from mtosi_jms.errors import IllegalStateError, InvalidDestinationError
 from mtosi_jms.jms._destinations import Queue, Topic
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.transport.base import AckMode, Consumer, Delivery, Session
+from mtosi_jms.transport import AckMode, Consumer, Delivery, Session
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 
 pytestmark = pytest.mark.obligation("P7", "P8", "P12", "P18", "P19", "T1.6", "T1.10")

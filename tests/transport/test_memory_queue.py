@@ -13,8 +13,7 @@ from mtosi_jms.jms._destinations import Queue
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.jms.selector import parse
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
-from mtosi_jms.transport.memory._queue import MessageQueue
-from mtosi_jms.transport.memory._store import Entry
+from mtosi_jms.transport.memory._queue import Entry, MessageQueue
 
 QUEUE = Queue("selected")
 

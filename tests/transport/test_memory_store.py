@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.transport.memory._store import Entry, ExpiryIndex, MessageStore
+from mtosi_jms.transport.memory._queue import Entry, ExpiryIndex, MessageStore
 
 
 def message(priority: int, expiration_ms: int = 0) -> JmsMessage:

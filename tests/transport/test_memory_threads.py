@@ -15,8 +15,7 @@ from mtosi_jms.jms._destinations import Queue
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport import AckMode, Delivery
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
-from mtosi_jms.transport.memory._queue import MessageQueue, View
-from mtosi_jms.transport.memory._store import Entry
+from mtosi_jms.transport.memory._queue import Entry, MessageQueue, View
 
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
 QUEUE = Queue("memory.queue")
@@ -77,7 +76,7 @@ class TestWakeUps:
             until_memory_blocked(session)
         entry = Entry(0, JmsMessage(body=b"x"))
         with provider.lock:  # as `send` does, and the close before the woken thread can have the lock
-            queue = consumers[0].queue
+            queue = consumers[0].source
             queue.put(entry)
             queue.wake()
             woken = next(consumer for consumer in consumers if consumer not in queue.waiting)
@@ -100,11 +99,12 @@ class TestWakeUps:
         for session in sessions:
             until_memory_blocked(session)
         with provider.lock:
-            queue = consumers[0].queue
+            queue = consumers[0].source
             queue.put(Entry(0, JmsMessage(body=b"x")))
             queue.wake()
             woken = next(n for n in range(2) if consumers[n] not in queue.waiting)
-            connections[woken].halt()
+            connections[woken].started = False
+            connections[woken].wake_all()
         assert futures[1 - woken].result(patience).message.body == b"x"
         connections[woken].close()
         assert futures[woken].result(patience) is None
@@ -166,12 +166,12 @@ class TestWakeUps:
         consumer = struck.consumer(QUEUE)
 
         def interrupted(timeout: float | None = None) -> bool:
-            waiting.queue.waiting.pop(waiting)  # the signal went to us alone
-            consumer.queue.put(Entry(0, JmsMessage(body=b"x")))
-            waiting.queue.waiting[waiting] = None
+            waiting.source.waiting.pop(waiting)  # the signal went to us alone
+            consumer.source.put(Entry(0, JmsMessage(body=b"x")))
+            waiting.source.waiting[waiting] = None
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(consumer._wake, "wait", interrupted)
+        monkeypatch.setattr(consumer.arrived, "wait", interrupted)
         with pytest.raises(KeyboardInterrupt):
             consumer.receive()
         assert future.result(patience).message.body == b"x"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from mtosi_jms.transport import AckMode, Capability
-from mtosi_jms.transport.memory import _deadletter as deadletter
-from mtosi_jms.transport.memory._options import OPTIONS
+from mtosi_jms.transport import AckMode, Capability, memory
 
 PRINTS = """\
 b'<urgent/>' 9
@@ -42,9 +41,9 @@ def test_the_code_on_the_page_runs(page: str, capsys: pytest.CaptureFixture[str]
 
 
 def test_the_page_names_all_there_is(page: str) -> None:
-    for option in OPTIONS:
-        assert f"| `{option}` |" in page, option
+    for option in fields(memory.MemoryOptions):
+        assert f"| `{option.name}` |" in page, option
     for one in (*Capability, *AckMode):
         assert one.name in page, one.name
-    for name in (deadletter.ORIGINAL_DESTINATION, deadletter.REASON, deadletter.DELIVERIES):
+    for name in (memory.ORIGINAL_DESTINATION, memory.REASON, memory.DELIVERIES):
         assert name in page, name

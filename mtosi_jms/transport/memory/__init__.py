@@ -8,16 +8,32 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import NamingContext
+from mtosi_jms.transport._options import checked
 from mtosi_jms.transport.memory._connection import MemoryConnection
 from mtosi_jms.transport.memory._gate import CompletionGate
-from mtosi_jms.transport.memory._options import SYSTEM_CLOCK, Clock, Limits, Options
-from mtosi_jms.transport.memory._provider import MemoryProvider
+from mtosi_jms.transport.memory._options import SYSTEM_CLOCK, Clock, Limits, MemoryOptions
+from mtosi_jms.transport.memory._provider import DELIVERIES, ORIGINAL_DESTINATION, REASON, MemoryProvider
+from mtosi_jms.transport.memory._session import MemorySession
 
-__all__ = ["Clock", "CompletionGate", "Limits", "MemoryConnection", "MemoryProvider", "connect", "provider"]
+__all__ = [
+    "DELIVERIES",
+    "ORIGINAL_DESTINATION",
+    "REASON",
+    "Clock",
+    "CompletionGate",
+    "Limits",
+    "MemoryConnection",
+    "MemoryOptions",
+    "MemoryProvider",
+    "MemorySession",
+    "connect",
+    "provider",
+]
 
 _lock = threading.Lock()
 _providers: dict[str, MemoryProvider] = {}
@@ -27,20 +43,19 @@ def provider(name: str = "", *, clock: Clock | None = None, **limits: Any) -> Me
     """The provider that `memory:NAME` reaches, made at the first call; the empty name is that of `memory:`.
 
     Args:
-        name: tells it from others; of any form.
+        name: of any form.
         clock: returns seconds since 1970, for timestamps and expiry; the first caller decides, by default the system's.
-        limits: fields of `Limits`: `capacity`, `send_timeout`, `max_deliveries`, `dead_letter`; given later, they hold
-            from then on.
+        limits: fields of `Limits`; given later, they hold from then on.
 
     Raises:
-        ConfigError: the provider exists and goes by another clock, or a limit is of the wrong kind.
+        ConfigError: the provider exists and goes by another clock, or a limit is of the wrong type.
     """
     with _lock:
         found = _providers.get(name)
         if found is None:
             found = _providers[name] = MemoryProvider(name, clock=clock or SYSTEM_CLOCK)
         elif clock is not None and clock is not found.clock:
-            raise ConfigError(f"memory:{name} is there already and goes by another clock")
+            raise ConfigError(f"memory:{name} exists and goes by another clock")
     with found.lock:
         found.limits = found.limits.changed(**limits)
     return found
@@ -50,8 +65,10 @@ def connect(url: str, names: NamingContext, options: Mapping[str, Any]) -> Memor
     """Serves `connect("memory:...")`.
 
     Raises:
-        ConfigError: an option that there is not, or one of the wrong kind; the client id is in use.
+        ConfigError: an unknown option, or one of the wrong type; the client id is in use.
     """
-    given = Options.of(options)
-    found = provider(url.partition(":")[2].removeprefix("//"), clock=given.clock, **given.limits)
-    return MemoryConnection(found, names, client_id=given.client_id, send_rules=given.send_rules)
+    given = checked(MemoryOptions, "memory", options)
+    limits = {one.name: given[one.name] for one in fields(Limits) if one.name in given}
+    asked = MemoryOptions(**given)
+    found = provider(url.partition(":")[2].removeprefix("//"), clock=asked.clock, **limits)
+    return MemoryConnection(found, names, client_id=asked.client_id, send_rules=asked.send_rules)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import threading
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.transport.completion import Pending
-
-if TYPE_CHECKING:
-    from mtosi_jms.transport.memory._provider import MemoryProvider
+from mtosi_jms.transport._completion import Pending
+from mtosi_jms.transport.memory._provider import MemoryProvider
 
 
 class CompletionGate:
@@ -41,14 +39,9 @@ class CompletionGate:
             return self._lock.wait_for(lambda: len(self._held) >= count, timeout)
 
     def release(self, index: int = 0) -> None:
-        """Lets one completion go: the send succeeded.
+        """Lets one completion go, counted from 0 among those that are held: the send succeeded.
 
-        Args:
-            index: which of those that are held, from 0.
-
-        Raises:
-            ConfigError: there is none.
-        """
+        Raises ConfigError where none is held there."""
         pending, sent = self._take(index)
         pending.complete(sent)
 
@@ -60,15 +53,7 @@ class CompletionGate:
             pending.complete(sent)
 
     def fail(self, error: Exception, index: int = 0) -> None:
-        """Has one send fail.
-
-        Args:
-            error: what the provider says.
-            index: which of those that are held, from 0.
-
-        Raises:
-            ConfigError: there is none.
-        """
+        """Has one send fail with what the provider says; see `release`."""
         pending, _ = self._take(index)
         pending.fail(error)
 
@@ -81,7 +66,7 @@ class CompletionGate:
     def _take(self, index: int) -> tuple[Pending, JmsMessage]:
         with self._lock:
             if not 0 <= index < len(self._held):
-                raise ConfigError(f"no completion {index} is held: there are {len(self._held)}")
+                raise ConfigError(f"completion {index} is not held: {len(self._held)} are")
             return self._held.pop(index)
 
     def __enter__(self) -> Self:

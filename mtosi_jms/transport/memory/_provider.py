@@ -6,16 +6,30 @@ import itertools
 import threading
 import uuid
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final, Protocol
 
 from mtosi_jms.errors import ConfigError, IllegalStateError, InvalidDestinationError
 from mtosi_jms.jms import Destination
-from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.transport.memory._deadletter import parked
-from mtosi_jms.transport.memory._gate import CompletionGate
+from mtosi_jms.jms.message import JmsMessage, PropertyValue
+from mtosi_jms.transport._completion import Pending
 from mtosi_jms.transport.memory._options import SYSTEM_CLOCK, Clock, Limits
-from mtosi_jms.transport.memory._queue import MessageQueue, Subscription
-from mtosi_jms.transport.memory._store import Entry, ExpiryIndex
+from mtosi_jms.transport.memory._queue import Entry, ExpiryIndex, MessageQueue, Subscription
+
+ORIGINAL_DESTINATION: Final = "JMS_MTOSIX_originalDestination"
+"""Where the message had been sent, with its kind: `queue:EMS.OS`."""
+REASON: Final = "JMS_MTOSIX_deadLetterReason"
+"""Why it is here, in words."""
+DELIVERIES: Final = "JMS_MTOSIX_deliveries"
+"""How often it was handed out, an Integer."""
+
+
+class Gate(Protocol):
+    """What may hold the provider's word for asynchronous sends."""
+
+    def hold(self, pending: Pending, sent: JmsMessage) -> None:
+        """Called in place of completing a send."""
+        ...
 
 
 class MemoryProvider:
@@ -24,16 +38,15 @@ class MemoryProvider:
     Args:
         name: shown in message ids and errors.
         clock: returns seconds since 1970: what timestamps and expiry go by. Waiting goes by real time.
-        limits: the fields of `Limits`, which see.
+        limits: the fields of `Limits`.
 
     Attributes:
-        name, clock: the same.
         limits: what bounds its messages.
         lock: held for every look at, and change of, what is in here.
-        gate: holds the completions of asynchronous sends, for tests; None as a rule.
+        gate: holds the completions of asynchronous sends, for tests.
 
     Raises:
-        ConfigError: a limit of the wrong kind.
+        ConfigError: a limit of the wrong type.
     """
 
     def __init__(self, name: str = "", *, clock: Clock = SYSTEM_CLOCK, **limits: Any) -> None:
@@ -41,7 +54,7 @@ class MemoryProvider:
         self.clock = clock
         self.limits = Limits().changed(**limits)
         self.lock = threading.Lock()
-        self.gate: CompletionGate | None = None
+        self.gate: Gate | None = None
         self._prefix = f"ID:memory-{uuid.uuid4().hex[:12]}"
         self._ids = itertools.count(1)
         self._sequences = itertools.count(1)
@@ -64,7 +77,12 @@ class MemoryProvider:
         with self.lock:
             self._expiry.purge(self.now_ms())
             subscriptions = itertools.chain.from_iterable(self._subscriptions.values())
-            return sum(len(queue) + queue.unsettled for queue in (*self._queues.values(), *subscriptions))
+            return sum(len(queue) + queue.held for queue in (*self._queues.values(), *subscriptions))
+
+    def destinations(self) -> frozenset[Destination]:
+        """The destinations that something is kept for: messages, consumers, subscriptions, an owner."""
+        with self.lock:
+            return frozenset((*self._queues, *self._subscriptions, *self._owners))
 
     # What follows is for connections and sessions, which hold the lock.
 
@@ -81,13 +99,9 @@ class MemoryProvider:
         return message.stamped(destination, message_id=f"{self._prefix}-{next(self._ids)}", timestamp_ms=self.now_ms())
 
     def admit(self, client_id: str) -> None:
-        """Notes a connection's client id; the empty one is nobody's own.
-
-        Raises:
-            ConfigError: an open connection has it.
-        """
+        """Notes a connection's client id; the empty one is nobody's own. Raises ConfigError where it is in use."""
         if client_id in self._clients:
-            raise ConfigError(f"client id {client_id!r}: an open connection has it")
+            raise ConfigError(f"client id {client_id!r} is in use by an open connection")
         if client_id:
             self._clients.add(client_id)
 
@@ -108,7 +122,7 @@ class MemoryProvider:
     def check(self, destination: Destination) -> None:
         """Raises InvalidDestinationError where a temporary destination is gone."""
         if destination.is_temporary and destination not in self._owners:
-            raise InvalidDestinationError(f"{destination}: it went with its connection")
+            raise InvalidDestinationError(f"{destination}: it was deleted with its connection")
 
     def check_reader(self, destination: Destination, connection_id: str) -> None:
         """Raises InvalidDestinationError where a connection may not receive from a destination."""
@@ -147,7 +161,6 @@ class MemoryProvider:
     def put_back(self, queue: MessageQueue, entries: Iterable[Entry]) -> None:
         """Has messages that were handed out delivered again, at their old places and marked so; or parks them."""
         returned = list(entries)
-        queue.unsettled -= len(returned)
         if queue.deleted:
             return
         most = self.limits.max_deliveries
@@ -185,9 +198,7 @@ class MemoryProvider:
     def subscribe(self, subscription: Subscription) -> Subscription:
         """Enters a subscription; a durable one that is there already is taken up again, or replaced.
 
-        Raises:
-            IllegalStateError: the durable subscription has a consumer.
-        """
+        Raises IllegalStateError where the durable subscription has a consumer."""
         if subscription.durable is not None:
             there = self._durable.get(subscription.durable)
             if there is not None:
@@ -201,16 +212,11 @@ class MemoryProvider:
         return subscription
 
     def unsubscribe(self, key: tuple[str, str]) -> None:
-        """Ends a durable subscription.
-
-        Raises:
-            InvalidDestinationError: there is none.
-            IllegalStateError: it is in use.
-        """
+        """Ends a durable subscription; see `Session.unsubscribe` for what it raises."""
         there = self._durable.get(key)
         if there is None:
-            raise InvalidDestinationError(f"durable subscription {key[1]!r}: there is none of this name")
-        if there.readers or there.unsettled:
+            raise InvalidDestinationError(f"durable subscription {key[1]!r} does not exist")
+        if there.readers or there.held:
             why = "a consumer has it" if there.readers else "messages of it are not acknowledged"
             raise IllegalStateError(f"durable subscription {key[1]!r}: {why}")
         self._drop(there)
@@ -226,7 +232,7 @@ class MemoryProvider:
 
     def release(self, queue: MessageQueue) -> None:
         """Forgets a queue that nobody reads and nothing is in."""
-        if not (queue.readers or queue.unsettled or len(queue) or queue.destination.is_topic):
+        if not (queue.readers or queue.held or len(queue) or queue.destination.is_topic):
             self._queues.pop(queue.destination, None)
 
     def _put(self, queue: MessageQueue, message: JmsMessage) -> None:
@@ -237,7 +243,7 @@ class MemoryProvider:
 
     def _park(self, message: JmsMessage) -> None:
         if not 0 < message.expiration_ms <= self.now_ms():
-            self._put(self.queue(self.limits.dead_letter), parked(message, self.limits.dead_letter))
+            self._put(self.queue(self.limits.dead_letter), _parked(message, self.limits.dead_letter))
 
     def _drop(self, subscription: Subscription) -> None:
         subscription.delete()
@@ -247,3 +253,21 @@ class MemoryProvider:
         there.pop(subscription, None)
         if not there:
             self._subscriptions.pop(subscription.destination, None)
+
+
+def _parked(message: JmsMessage, queue: Destination) -> JmsMessage:
+    """The message as it lies in the dead-letter queue: it expires no more, and its deliveries are counted anew."""
+    count = message.delivery_count
+    facts: dict[str, PropertyValue] = {
+        ORIGINAL_DESTINATION: str(message.destination),
+        REASON: f"delivered {count} times without being acknowledged",
+        DELIVERIES: count,
+    }
+    return replace(
+        message,
+        properties={**message.properties, **facts},
+        destination=queue,
+        expiration_ms=0,
+        redelivered=False,
+        delivery_count=1,
+    )

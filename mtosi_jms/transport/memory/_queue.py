@@ -1,44 +1,155 @@
-"""The messages of one queue or subscription, who reads them, and who is woken when there are some.
+"""The messages of one queue or subscription, who reads them, and what expires when. The caller holds the lock.
 
-A selector never has a message looked at twice: readers with the same one share a view, which holds what it accepts of
-the queue and is kept as messages come and go. So a receive costs the same whatever the length of the queue, and the
-order is the queue's own.
+JMS has ten priorities, so a store is ten ordered dicts: the next message, a new one, and any one taken out of the
+middle all cost the same, whatever the length. A selector never sees a message twice: readers with the same one share a
+view, which holds what it accepts and is kept as messages come and go.
 
-A receiver that finds nothing registers as waiting and sleeps. The rule that no wake-up is lost: whenever messages are
-added, or a reader may no longer take what it was woken for, `MessageQueue.wake` wakes as many waiting readers as there
-are messages for them, and each takes its message itself, under the lock.
+A receiver that finds nothing registers as waiting and sleeps. No wake-up is lost because `MessageQueue.wake` is called
+whenever messages are added, or a reader may no longer take what it was woken for: it wakes as many waiting readers as
+there are messages for them, and each takes its message itself.
 """
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import threading
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from mtosi_jms.jms import Destination
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.transport.memory._store import Entry, MessageStore
+from mtosi_jms.jms.selector import Selector
+from mtosi_jms.transport._session_core import ConsumerSpec
+
+_PRIORITIES: Final = 10
+_SLACK: Final = 64
 
 
-class Selector(Protocol):
-    """A parsed selector."""
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A message inside the provider.
 
-    def accepts(self, message: JmsMessage) -> bool:
-        """Whether the condition is true for the message; false and unknown are no."""
+    Attributes:
+        sequence: its place in the order of arrival, unique in the provider, kept when it is delivered again.
+        message: as the next consumer will see it.
+        settled: acknowledged, and not to come again.
+    """
+
+    sequence: int
+    message: JmsMessage
+    settled: bool = False
+
+
+class MessageStore:
+    """Messages waiting for delivery: the highest priority first, then first in, first out."""
+
+    __slots__ = ("_buckets", "_size")
+
+    def __init__(self) -> None:
+        self._buckets: tuple[OrderedDict[int, Entry], ...] = tuple(OrderedDict() for _ in range(_PRIORITIES))
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[Entry]:
+        for bucket in reversed(self._buckets):
+            yield from bucket.values()
+
+    def put(self, entry: Entry) -> None:
+        """Adds a new entry behind all others of its priority."""
+        self._buckets[entry.message.priority][entry.sequence] = entry
+        self._size += 1
+
+    def put_back(self, entries: Iterable[Entry]) -> None:
+        """Returns entries that were taken to their old places."""
+        for entry in sorted(entries, key=lambda one: one.sequence, reverse=True):
+            self._return(self._buckets[entry.message.priority], entry)
+            self._size += 1
+
+    def take(self, now_ms: int) -> Entry | None:
+        """Removes and returns the next entry; those that expired on the way are dropped."""
+        if not self._size:
+            return None
+        for bucket in reversed(self._buckets):
+            while bucket:
+                _, entry = bucket.popitem(last=False)
+                self._size -= 1
+                if not 0 < entry.message.expiration_ms <= now_ms:
+                    return entry
+        return None
+
+    def holds(self, priority: int, sequence: int) -> bool:
+        """Whether the entry is waiting here."""
+        return sequence in self._buckets[priority]
+
+    def discard(self, priority: int, sequence: int) -> None:
+        """Removes an entry, if it is here."""
+        if self._buckets[priority].pop(sequence, None) is not None:
+            self._size -= 1
+
+    @staticmethod
+    def _return(bucket: OrderedDict[int, Entry], entry: Entry) -> None:
+        earlier: list[Entry] = []  # returned before us by somebody else, and older
+        while bucket and (first := next(iter(bucket))) < entry.sequence:
+            earlier.append(bucket.pop(first))
+        for one in (entry, *reversed(earlier)):
+            bucket[one.sequence] = one
+            bucket.move_to_end(one.sequence, last=False)
+
+
+class Holder(Protocol):
+    """What holds entries: a store, or a queue with all its stores."""
+
+    def holds(self, priority: int, sequence: int) -> bool:
+        """Whether the entry is waiting here."""
         ...
+
+    def discard(self, priority: int, sequence: int) -> None:
+        """Removes an entry, if it is here."""
+        ...
+
+
+class ExpiryIndex:
+    """Which entries expire when, and who holds them. What was consumed since is skipped, and cleared out in time."""
+
+    __slots__ = ("_heap", "_limit", "_tie")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, int, int, Holder]] = []
+        self._limit = _SLACK
+        self._tie = itertools.count()
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, entry: Entry, holder: Holder) -> None:
+        """Notes an entry that was put somewhere, if it expires at all."""
+        message = entry.message
+        if not message.expiration_ms:
+            return
+        if len(self._heap) >= self._limit:
+            self._clear_out()
+        heapq.heappush(self._heap, (message.expiration_ms, next(self._tie), entry.sequence, message.priority, holder))
+
+    def purge(self, now_ms: int) -> None:
+        """Drops what has expired."""
+        while self._heap and self._heap[0][0] <= now_ms:
+            _, _, sequence, priority, holder = heapq.heappop(self._heap)
+            holder.discard(priority, sequence)
+
+    def _clear_out(self) -> None:
+        self._heap = [item for item in self._heap if item[4].holds(item[3], item[2])]
+        heapq.heapify(self._heap)
+        self._limit = max(_SLACK, 2 * len(self._heap))
 
 
 @dataclass(slots=True, eq=False)
 class View:
-    """What readers with the same selector see of a queue.
-
-    Attributes:
-        text: the selector, empty for all messages.
-        selector: the same, parsed; None for all.
-        store: the messages that it accepts.
-        readers: how many consumers have it.
-    """
+    """What readers with the same selector see of a queue; the empty text and no selector stand for all messages."""
 
     text: str = ""
     selector: Selector | None = None
@@ -51,11 +162,7 @@ class View:
 
 
 class Reader(Protocol):
-    """What a queue knows of a consumer.
-
-    Attributes:
-        view: what it reads.
-    """
+    """What a queue knows of a consumer."""
 
     view: View
 
@@ -76,12 +183,12 @@ class MessageQueue:
         all: every message that nobody was handed.
         waiting: readers asleep, the longest first.
         readers: how many consumers it has.
-        unsettled: how many messages are handed out and not acknowledged.
+        held: how many messages are handed out and not acknowledged.
         deleted: it went with its connection or subscription; what comes back to it is dropped.
         room: notified when senders that wait for room should look again.
     """
 
-    __slots__ = ("_views", "all", "deleted", "destination", "readers", "room", "unsettled", "waiting")
+    __slots__ = ("_views", "all", "deleted", "destination", "held", "readers", "room", "waiting")
 
     def __init__(self, destination: Destination, lock: threading.Lock) -> None:
         self.destination = destination
@@ -89,7 +196,7 @@ class MessageQueue:
         self.all = View()
         self.waiting: dict[Reader, None] = {}
         self.readers = 0
-        self.unsettled = 0
+        self.held = 0
         self.deleted = False
         self._views: dict[str, View] = {}
 
@@ -186,38 +293,29 @@ class Subscription(MessageQueue):
     """What one subscriber to a topic gets: a copy of each message, where its selector accepts it.
 
     Attributes:
-        text: the selector, empty where there is none.
-        selector: the same, parsed.
+        asked: what it was made for.
         durable: its client id and name; None where it ends with its consumer.
-        no_local: whether it leaves out what its own connection sends.
         connection_id: whose it is, or was, where `no_local`.
     """
 
-    __slots__ = ("connection_id", "durable", "no_local", "selector", "text")
+    __slots__ = ("asked", "connection_id", "durable")
 
-    def __init__(
-        self,
-        destination: Destination,
-        lock: threading.Lock,
-        *,
-        text: str = "",
-        selector: Selector | None = None,
-        durable: tuple[str, str] | None = None,
-        no_local: bool = False,
-    ) -> None:
-        super().__init__(destination, lock)
-        self.text = text
-        self.selector = selector
-        self.durable = durable
-        self.no_local = no_local
+    def __init__(self, asked: ConsumerSpec, client_id: str, lock: threading.Lock) -> None:
+        super().__init__(asked.destination, lock)
+        self.asked = asked
+        self.durable = None if asked.durable is None else (client_id, asked.durable)
         self.connection_id = ""
 
     def wants(self, message: JmsMessage, connection_id: str) -> bool:
         """Whether it gets a message that a connection sends."""
-        if self.no_local and connection_id == self.connection_id:
+        if self.asked.no_local and connection_id == self.connection_id:
             return False
-        return self.selector is None or self.selector.accepts(message)
+        return self.asked.selector is None or self.asked.selector.accepts(message)
 
     def same_as(self, other: Subscription) -> bool:
         """Whether another one asks for the same: topic, selector and `no_local`."""
-        return (self.destination, self.text, self.no_local) == (other.destination, other.text, other.no_local)
+        return (self.destination, self.asked.text, self.asked.no_local) == (
+            other.destination,
+            other.asked.text,
+            other.asked.no_local,
+        )

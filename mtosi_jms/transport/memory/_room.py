@@ -8,17 +8,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from mtosi_jms.errors import MtosiError, ResourceLimitError
 from mtosi_jms.jms import Destination
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.transport.completion import Pending
+from mtosi_jms.transport._completion import Pending
 from mtosi_jms.transport.memory._provider import MemoryProvider
 from mtosi_jms.transport.memory._queue import MessageQueue
-
-if TYPE_CHECKING:
-    from mtosi_jms.transport.memory._session import MemorySession
 
 log = logging.getLogger(__name__)
 
@@ -31,12 +28,7 @@ Coming: TypeAlias = Sequence[tuple[Destination, JmsMessage]]
 
 
 def send_deadline(provider: MemoryProvider, timeout: float | None = None) -> float | None:
-    """When a send of now is refused for want of room, by `time.monotonic`; None: never.
-
-    Args:
-        provider: which has a limit of its own.
-        timeout: seconds that the sender has at most.
-    """
+    """When a send of now is refused for want of room, by the monotonic clock; None: never."""
     patience = min((one for one in (provider.limits.send_timeout, timeout) if one is not None), default=None)
     return None if patience is None else time.monotonic() + patience
 
@@ -95,14 +87,19 @@ class _Item(NamedTuple):
 class DeferredSends:
     """The asynchronous sends of a session that wait for room, in their order; the provider's lock is held throughout.
 
-    Args:
-        session: whose they are.
-    """
+    `send` sends one that has room."""
 
-    def __init__(self, session: MemorySession) -> None:
-        self._session = session
+    def __init__(
+        self,
+        provider: MemoryProvider,
+        connection_id: str,
+        send: Callable[[Destination, JmsMessage, Pending], None],
+    ) -> None:
+        self._provider = provider
+        self._connection_id = connection_id
+        self._send = send
         self._items: deque[_Item] = deque()  # the first one stays until it is sent
-        self._sent = threading.Condition(session.provider.lock)
+        self._sent = threading.Condition(provider.lock)
         self._thread: threading.Thread | None = None
 
     def __len__(self) -> int:
@@ -110,9 +107,9 @@ class DeferredSends:
 
     def add(self, destination: Destination, message: JmsMessage, pending: Pending) -> None:
         """Has a message sent when there is room, after those that wait already."""
-        self._items.append(_Item(destination, message, pending, send_deadline(self._session.provider)))
+        self._items.append(_Item(destination, message, pending, send_deadline(self._provider)))
         if self._thread is None:
-            name = f"deferred-sends-{self._session.connection.id}"
+            name = f"deferred-sends-{self._connection_id}"
             self._thread = threading.Thread(target=self._run, name=name, daemon=True)
             self._thread.start()
 
@@ -129,23 +126,23 @@ class DeferredSends:
             self._sent.wait(None if left is None else min(left, threading.TIMEOUT_MAX))
 
     def _run(self) -> None:
-        with self._session.provider.lock:
+        with self._provider.lock:
             while self._items:
-                self._send(self._items[0])
+                self._send_one(self._items[0])
                 self._items.popleft()
                 self._sent.notify_all()
             self._thread = None
 
-    def _send(self, item: _Item) -> None:
-        session, pending = self._session, item.pending
+    def _send_one(self, item: _Item) -> None:
+        pending = item.pending
 
         def waits_at(queue: MessageQueue | None) -> bool:
             return not pending.settled  # it may have failed for want of time
 
         try:
-            session.provider.check(item.destination)
+            self._provider.check(item.destination)
             coming = [(item.destination, item.message)]
-            if await_room(session.provider, coming, session.connection.id, item.deadline, waits_at):
-                session.confirm(pending, session.put(item.destination, item.message))
+            if await_room(self._provider, coming, self._connection_id, item.deadline, waits_at):
+                self._send(item.destination, item.message, pending)
         except MtosiError as error:
             pending.fail(error)

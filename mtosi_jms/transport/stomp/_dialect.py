@@ -16,6 +16,7 @@ from mtosi_jms.jms import Destination, Queue, TemporaryQueue, TemporaryTopic, To
 from mtosi_jms.jms.message import MessageType
 from mtosi_jms.jms.selector import Selector
 from mtosi_jms.transport._descriptor import Capability
+from mtosi_jms.transport._session_core import ConsumerSpec
 
 _SERVER: Final = re.compile(r"([^/\s]+)(?:/([^\s]*))?")
 _FAST_TEXT: Final = 32_768
@@ -80,18 +81,8 @@ class Dialect(ABC):
         """The kind of a message that came."""
 
     @abstractmethod
-    def subscribing(
-        self, destination: Destination, selector: Selector | None, durable: str | None, no_local: bool, window: int
-    ) -> dict[str, str]:
-        """Headers of a SUBSCRIBE besides destination, id and ack.
-
-        Args:
-            destination: what to receive from.
-            selector: which messages.
-            durable: name of the durable subscription.
-            no_local: leave out our own messages.
-            window: messages that may be on the way, unacknowledged.
-        """
+    def subscribing(self, asked: ConsumerSpec, window: int) -> dict[str, str]:
+        """Headers of a SUBSCRIBE besides destination, id and ack, with `window` messages on the way at most."""
 
     @abstractmethod
     def unsubscribing(self, durable: str) -> dict[str, str]:
@@ -136,57 +127,49 @@ class ActiveMQ(Dialect):
     }
 
     def address(self, destination: Destination) -> str:
-        """See `Dialect.address`."""
         return self._prefixes[type(destination)] + destination.name
 
     reply_address = address
 
     def destination(self, text: str, headers: Mapping[str, str]) -> Destination | None:
-        """See `Dialect.destination`."""
         for kind, prefix in self._prefixes.items():
             if text.startswith(prefix):
                 return _made(kind, text.removeprefix(prefix))
         return None
 
     def sending(self, destination: Destination) -> dict[str, str]:
-        """See `Dialect.sending`."""
         return {}
 
     def kind_of_body(self, message_type: MessageType, size: int) -> dict[str, str]:
-        """See `Dialect.kind_of_body`: with a length alone Java gets a BytesMessage."""
+        """With a length alone Java gets a BytesMessage."""
         if message_type is MessageType.BYTES:
             return {"content-length": str(size)}
         return {"content-length": str(size), "amq-msg-type": "text"} if size >= _FAST_TEXT else {}
 
     def message_type(self, headers: Mapping[str, str]) -> MessageType:
-        """See `Dialect.message_type`."""
         binary = "content-length" in headers and headers.get("amq-msg-type") != "text"
         return MessageType.BYTES if binary else MessageType.TEXT
 
-    def subscribing(
-        self, destination: Destination, selector: Selector | None, durable: str | None, no_local: bool, window: int
-    ) -> dict[str, str]:
-        """See `Dialect.subscribing`. The broker itself adds what has a selector see numbers in text; twice is a fault
-        that stays in its cache."""
+    def subscribing(self, asked: ConsumerSpec, window: int) -> dict[str, str]:
+        """The broker itself adds what has a selector see numbers in text; twice is a fault that stays in its cache."""
         headers = {"activemq.prefetchSize": str(window)}
-        if selector is not None:
-            headers["selector"] = str(selector)
-        if durable is not None:
-            headers["activemq.subscriptionName"] = durable
-        if no_local:
+        if asked.selector is not None:
+            headers["selector"] = str(asked.selector)
+        if asked.durable is not None:
+            headers["activemq.subscriptionName"] = asked.durable
+        if asked.no_local:
             headers["activemq.noLocal"] = "true"
         return headers
 
     def unsubscribing(self, durable: str) -> dict[str, str]:
-        """See `Dialect.unsubscribing`: an id is asked for, and not used."""
+        """An id is asked for, and not used."""
         return {"id": f"unsubscribe {durable}", "activemq.subscriptionName": durable}
 
     def message_id(self, headers: Mapping[str, str]) -> str | None:
-        """See `Dialect.message_id`."""
         return headers.get("message-id")
 
     def connection_id(self, headers: Mapping[str, str], client_id: str) -> str | None:
-        """See `Dialect.connection_id`: it stands in `session`, unless a client id takes its place there."""
+        """It stands in `session`, unless a client id takes its place there."""
         session = headers.get("session", "")
         return session if session.startswith("ID:") and session != client_id else None
 
@@ -219,11 +202,10 @@ class Artemis(Dialect):
     """What a window counts in: bytes, with two for each character of a text."""
 
     def address(self, destination: Destination) -> str:
-        """See `Dialect.address`."""
         return destination.name
 
     def reply_address(self, destination: Destination) -> str:
-        """See `Dialect.reply_address`: the form that its JMS client reads the kind from.
+        """The form that its JMS client reads the kind from.
 
         What stands in for a temporary destination is none to a Java client, which would take it for deleted.
         """
@@ -233,7 +215,6 @@ class Artemis(Dialect):
         return self._prefixes[kind] + destination.name
 
     def destination(self, text: str, headers: Mapping[str, str]) -> Destination | None:
-        """See `Dialect.destination`."""
         for kind, prefix in self._prefixes.items():
             if text.startswith(prefix):
                 name = text.removeprefix(prefix)
@@ -246,40 +227,34 @@ class Artemis(Dialect):
         return _made(Topic if headers.get("destination-type") == "MULTICAST" else Queue, text)
 
     def sending(self, destination: Destination) -> dict[str, str]:
-        """See `Dialect.sending`."""
         return {"destination-type": _routing(destination)}
 
     def kind_of_body(self, message_type: MessageType, size: int) -> dict[str, str]:
-        """See `Dialect.kind_of_body`: every message comes back with a length, so that bytes need a mark."""
+        """Every message comes back with a length, so that bytes need a mark."""
         return {"content-length": str(size), "amq-msg-type": "bytes"} if message_type is MessageType.BYTES else {}
 
     def message_type(self, headers: Mapping[str, str]) -> MessageType:
-        """See `Dialect.message_type`."""
         return MessageType.BYTES if headers.get("amq-msg-type") == "bytes" else MessageType.TEXT
 
-    def subscribing(
-        self, destination: Destination, selector: Selector | None, durable: str | None, no_local: bool, window: int
-    ) -> dict[str, str]:
-        """See `Dialect.subscribing`."""
+    def subscribing(self, asked: ConsumerSpec, window: int) -> dict[str, str]:
         headers = {
-            "subscription-type": _routing(destination),
+            "subscription-type": _routing(asked.destination),
             # Bytes; as long as any are left, one more message is sent, so that 1 is one message at a time.
             "consumer-window-size": str((window - 1) * self._bytes_a_message + 1),
         }
-        if selector is not None:
-            headers["selector"] = f"convert_string_expressions:{artemis_selector(selector)}"
-        if durable is not None:
-            headers["durable-subscription-name"] = durable
-        if no_local:
+        if asked.selector is not None:
+            headers["selector"] = f"convert_string_expressions:{artemis_selector(asked.selector)}"
+        if asked.durable is not None:
+            headers["durable-subscription-name"] = asked.durable
+        if asked.no_local:
             headers["no-local"] = "true"
         return headers
 
     def unsubscribing(self, durable: str) -> dict[str, str]:
-        """See `Dialect.unsubscribing`."""
         return {"durable-subscription-name": durable}
 
     def message_id(self, headers: Mapping[str, str]) -> str | None:
-        """See `Dialect.message_id`: that of the JMS client where ActiveMQ's client sent it, or where the acceptor has
+        """That of the JMS client where ActiveMQ's client sent it, or where the acceptor has
         `stompEnableMessageId`; else the number that the store gave it, without that of the consumer before it."""
         known = headers.get("__HDR_MESSAGE_ID") or headers.get("amqMessageId")
         number = headers.get("message-id", "").rpartition(",")[2]
@@ -323,5 +298,5 @@ def dialect_of(server: str, address: object) -> Dialect:
     made = _DIALECTS.get(found[1]) if found else None
     if made is None:
         known = ", ".join(_DIALECTS)
-        raise TransportError(f"{address}: a STOMP broker that calls itself {server!r}; those served are {known}")
+        raise TransportError(f"{address}: a STOMP broker that calls itself {server!r}; supported are {known}")
     return made(found[2] or "" if found else "")

@@ -1,11 +1,12 @@
 """One STOMP connection from CONNECT to its loss: login, receipts, signs of life. It does not come back; a new one does.
 
-The thread that reads hands messages over and wakes who waits for a receipt, and does nothing else.
+The thread that reads hands messages over and settles receipts, and does nothing else.
 """
 
 from __future__ import annotations
 
 import itertools
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,23 +14,28 @@ from typing import Final, TypeAlias
 
 from mtosi_jms.errors import (
     AuthenticationError,
+    ClientIdInUseError,
     ConfigError,
+    IllegalStateError,
+    InvalidDestinationError,
     LoginRefusedError,
     MessageRefusedError,
     MtosiError,
+    ResourceLimitError,
+    SelectorError,
     TransportError,
     UnansweredError,
     UnknownOutcomeError,
     WriteError,
 )
+from mtosi_jms.masking import without
 from mtosi_jms.transport.stomp._frames import HEART_BEAT, Frame, Received, encode
-from mtosi_jms.transport.stomp._framewriter import FrameWriter
-from mtosi_jms.transport.stomp._refusals import refusal
-from mtosi_jms.transport.stomp._wire import Wire
-from mtosi_jms.transport.stomp.options import Address, StompOptions
+from mtosi_jms.transport.stomp._options import Address, StompOptions
+from mtosi_jms.transport.stomp._wire import FrameWriter, Wire
 
 OnMessages: TypeAlias = Callable[["Link", Sequence[Received]], None]
 OnUnsent: TypeAlias = Callable[[Sequence[bytes]], object]
+OnSettled: TypeAlias = Callable[[MtosiError | None], object]
 
 _SILENCE: Final = 2.0
 """Heart-beats that may be late before a broker is taken for dead."""
@@ -37,7 +43,7 @@ _SILENCE: Final = 2.0
 _EARLY: Final = 3
 """How many times as often as promised a sign of life is given: ActiveMQ waits not a moment longer."""
 _SOON: Final = 5.0
-"""Seconds within which the thread that reads has told who waits why the link ended."""
+"""Seconds within which the thread that reads has told waiting threads why the link ended."""
 _LOOKS: Final = 8
 """Looks during the shortest interval between signs of life."""
 
@@ -45,12 +51,25 @@ _LOOKS: Final = 8
 # Of the alerts of TLS that a broker sends for our certificate, or the lack of one.
 _CERTIFICATE_REFUSED: Final = ("CERTIFICATE", "ALERT_UNKNOWN_CA", "ALERT_ACCESS_DENIED", "ALERT_DECRYPT_ERROR")
 
+_SHOWN: Final = 300
+"""Characters of what the broker says that are told."""
+
+
+# What brokers say in ERROR frames, most specific first.
+_WORDS: Final[tuple[tuple[tuple[str, ...], type[MtosiError]], ...]] = (
+    (("InvalidClientID", "already connected from"), ClientIdInUseError),
+    (("InvalidSelector", "Invalid selector"), SelectorError),
+    (("password is invalid", "AMQ229031"), LoginRefusedError),
+    (("is not authorized", "Security", "AMQ229032"), AuthenticationError),
+    (("DestinationDoesNotExist", "InvalidDestination", "No durable subscription exists"), InvalidDestinationError),
+    (("Durable consumer is in use",), IllegalStateError),
+    (("maximum data length", "maximum header size", "maximum number of headers"), MessageRefusedError),
+    (("ResourceAllocation", "Usage Manager", "is full"), ResourceLimitError),
+)
+
 
 class Receipt:
-    """A frame that the broker has to confirm.
-
-    Args:
-        on_settled: called once, in the thread that reads, where nobody waits; it must not block.
+    """A frame that the broker has to confirm. `on_settled` is called in the thread that reads, and must not block.
 
     Attributes:
         refused: what the broker said instead.
@@ -78,19 +97,19 @@ class Receipt:
 
 
 class Link:
-    """A connection that is open, or has been.
+    """One connection, from its opening to its loss.
 
     Args:
         address: of the broker.
         options: time-outs and login.
         on_messages: takes the MESSAGE frames that came at once, in the thread that reads.
         on_lost: called once, when it is of no more use.
-        on_unsent: called with what was left (see `leave`) and never went out, as frames.
+        on_unsent: called with what `send_soon` took and never went out, as frames.
 
     Attributes:
-        address: the same.
         headers: of the broker's CONNECTED frame.
-        lost: why it is of no more use; None while it is.
+        lost: why it is of no more use; None while it is in use.
+        writer: what its frames go out by.
     """
 
     def __init__(
@@ -121,10 +140,10 @@ class Link:
             connect_timeout=options.connect_timeout,
             send_timeout=options.send_timeout,
             on_frames=self._frames,
-            on_nonsense=self._nonsense,
+            on_garbage=self._garbage,
             on_lost=self._ended,
         )
-        self._writer = FrameWriter(self._wire.send, f"writer-{address.host}", on_unsent)
+        self.writer = FrameWriter(self._wire, f"writer-{address.host}", on_unsent)
 
     @property
     def is_up(self) -> bool:
@@ -144,7 +163,7 @@ class Link:
         try:
             self._wire.start()
         except OSError as error:
-            raise self._unreachable(error) from error
+            raise unreachable(self.address, error, self._options) from error
         try:
             unsent: WriteError | None = None
             try:
@@ -161,7 +180,7 @@ class Link:
                 raise refused
             if self._connected.lost:
                 if self._wire.failure is not None:
-                    raise self._unreachable(self._wire.failure)
+                    raise unreachable(self.address, self._wire.failure, self._options)
                 asked = ", and does it want a certificate (cert_file)" if self.address.tls else ""
                 raise UnansweredError(
                     f"{self.address}: it closed the connection unanswered; is it a STOMP port, with or without TLS"
@@ -172,112 +191,67 @@ class Link:
             raise
         self._agree_on_heart_beats()
 
-    def post(self, frames: Iterable[Frame], deadline: float | None = None, *, soon: bool = False) -> None:
-        """Sends frames without waiting for an answer.
+    def send(
+        self,
+        frames: Iterable[Frame],
+        deadline: float | None = None,
+        *,
+        before: Iterable[Frame] = (),
+        confirmed: bool = False,
+        on_settled: OnSettled | None = None,
+        coalesced: bool = False,
+    ) -> None:
+        """Sends frames in one write, and returns when they are written.
 
         Args:
             frames: what is sent.
             deadline: by the monotonic clock; None: the send time-out from now.
-            soon: they may wait for the next ones, 5 ms at most.
-
-        Raises:
-            WriteError: the broker has not got the last of them.
-        """
-        self._check()
-        data = b"".join([encode(*frame) for frame in frames])
-        if soon:
-            self._writer.post(data)
-        else:
-            self._writer.send(data, deadline)
-
-    def leave(self, *frames: bytes, can_wait: bool = False) -> bool:
-        """Has frames sent as soon as threads that work leave time for it; who leaves them goes on at once.
-
-        Args:
-            frames: what is sent.
-            can_wait: it is enough that they go out within 5 ms, together with others.
-
-        Returns:
-            Whether they were taken; not so at the end of the link, or where too much waits already.
-        """
-        return self.lost is None and self._writer.leave(*frames, can_wait=can_wait)
-
-    def request(self, frames: Iterable[Frame], seconds: float, before: Iterable[Frame] = ()) -> None:
-        """Sends frames and waits until each was confirmed.
-
-        Args:
-            frames: what is sent.
-            seconds: that this may take.
-            before: frames that go out first, in the same write, and are not confirmed.
+            before: frames that go out first, and are not confirmed.
+            confirmed: return when the broker has confirmed each of `frames`.
+            on_settled: called once, unless this raises, with None when the broker has confirmed the frame, else with
+                why not; in the thread that reads, so that it must not block.
+            coalesced: return at once; they go out with the next frame of the link, within 5 ms.
 
         Raises:
             WriteError: the broker has not got the last of them.
             UnknownOutcomeError: one was sent, and not confirmed.
-            MtosiError: the broker refuses one; see `refusals`.
+            MtosiError: the broker refuses one.
         """
-        deadline = time.monotonic() + seconds
-        receipts: dict[str, Receipt] = {}
+        self._check()
+        began = time.monotonic() if confirmed else 0.0
+        if confirmed and deadline is None:
+            deadline = began + self._options.send_timeout
         written = [encode(*frame) for frame in before]
+        receipts: dict[str, Receipt] = {}
         for command, headers, body in frames:
-            number = f"r{next(self._numbers)}"
-            receipts[number] = Receipt()
-            written.append(encode(command, {**headers, "receipt": number}, body))
-        with self._lock:
-            self._check()
-            self._receipts.update(receipts)
-        try:
-            try:
-                self._writer.send(b"".join(written), deadline)
-            except WriteError:
-                for receipt in receipts.values():
-                    if isinstance(self._reason, MessageRefusedError) and receipt.wait(_SOON) and receipt.refused:
-                        raise receipt.refused from None
-                raise
-            for receipt in receipts.values():
-                if not receipt.wait(deadline - time.monotonic()):
-                    raise UnknownOutcomeError(
-                        f"{self.address}: no receipt within {seconds:.1f} s: the outcome is unknown; the broker may be "
-                        "full or busy"
-                    )
-                if receipt.refused is not None:
-                    raise receipt.refused
-                if receipt.lost:
-                    raise self._unknown()
-        finally:
+            if confirmed or on_settled is not None:
+                number = f"r{next(self._numbers)}"
+                receipts[number] = Receipt(None if on_settled is None else self._telling(on_settled))
+                headers = {**headers, "receipt": number}
+            written.append(encode(command, headers, body))
+        if receipts:
             with self._lock:
-                for number in receipts:
-                    self._receipts.pop(number, None)
-
-    def submit(
-        self, frame: Frame, on_settled: Callable[[MtosiError | None], object], deadline: float | None = None
-    ) -> None:
-        """Sends a frame, and has it told later what became of it.
-
-        Args:
-            frame: what is sent.
-            on_settled: called once, unless this raises: with None where the broker has confirmed, else with why not; in
-                the thread that reads, so that it must not block.
-            deadline: by the monotonic clock; None: the send time-out from now.
-
-        Raises:
-            WriteError: the broker has not got it.
-        """
-        number = f"r{next(self._numbers)}"
-
-        def settled(receipt: Receipt) -> None:
-            on_settled(self._unknown() if receipt.lost and receipt.refused is None else receipt.refused)
-
-        command, headers, body = frame
-        with self._lock:
-            self._check()
-            self._receipts[number] = Receipt(settled)
+                self._check()
+                self._receipts.update(receipts)
         try:
-            self._writer.send(encode(command, {**headers, "receipt": number}, body), deadline)
+            self.writer.send(b"".join(written), deadline, coalesced=coalesced)
+            if confirmed and deadline is not None:
+                self._await(receipts.values(), deadline, began)
         except WriteError:
-            with self._lock:
-                withdrawn = self._receipts.pop(number, None)
-            if withdrawn is not None:
-                raise
+            if confirmed:
+                self._raise_refusal(receipts.values())
+            elif receipts and not self._withdraw(receipts):  # it was told already
+                return
+            raise
+        finally:
+            if confirmed:
+                self._withdraw(receipts)
+
+    def send_soon(self, *frames: bytes, can_wait: bool = False) -> bool:
+        """Has frames sent as soon as working threads leave time for it, or within 5 ms if they `can_wait` for others.
+
+        Returns False where they were not taken: at the end of the link, or where too much waits already."""
+        return self.lost is None and self.writer.send_soon(*frames, can_wait=can_wait)
 
     def take_refused(self) -> MtosiError | None:
         """What the broker refused last, without saying of which frame, since this was asked before."""
@@ -302,10 +276,10 @@ class Link:
             self.end(TransportError(f"{self.address}: no sign of life for {now - self._wire.heard:.1f} s"))
         return min(filter(None, (self._promised, self._expected)), default=self._options.heart_beat) / _LOOKS
 
-    def close(self, seconds: float) -> None:
+    def close(self, deadline: float) -> None:
         """Says goodbye and waits until everything before it has arrived; then ends."""
         try:
-            self.request([("DISCONNECT", {}, b"")], seconds)
+            self.send([("DISCONNECT", {}, b"")], deadline, confirmed=True)
         except MtosiError:
             pass
         finally:
@@ -321,6 +295,36 @@ class Link:
         if self.lost is not None:  # told anew: one error raised again and again would keep what it passed through
             raise WriteError(str(self.lost))
 
+    def _telling(self, on_settled: OnSettled) -> Callable[[Receipt], None]:
+        def settled(receipt: Receipt) -> None:
+            on_settled(self._unknown() if receipt.lost and receipt.refused is None else receipt.refused)
+
+        return settled
+
+    def _await(self, receipts: Iterable[Receipt], deadline: float, began: float) -> None:
+        for receipt in receipts:
+            if not receipt.wait(deadline - time.monotonic()):
+                raise UnknownOutcomeError(
+                    f"{self.address}: no receipt within {deadline - began:.1f} s: the outcome is unknown; the broker "
+                    "may be full or busy"
+                )
+            if receipt.refused is not None:
+                raise receipt.refused
+            if receipt.lost:
+                raise self._unknown()
+
+    def _raise_refusal(self, receipts: Iterable[Receipt]) -> None:
+        """Raises why the broker hung up, where it has refused a frame that was on its way."""
+        for receipt in receipts:
+            if isinstance(self._reason, MessageRefusedError) and receipt.wait(_SOON) and receipt.refused:
+                raise receipt.refused from None
+
+    def _withdraw(self, receipts: Iterable[str]) -> bool:
+        """Awaits receipts no more; whether any was open."""
+        with self._lock:
+            open_ones = [self._receipts.pop(number, None) for number in receipts]
+        return any(open_ones)
+
     def _unknown(self) -> UnknownOutcomeError:
         return UnknownOutcomeError(f"{self.lost}; no receipt came: the outcome is unknown")
 
@@ -335,7 +339,7 @@ class Link:
         optional = {"login": options.user, "passcode": options.password, "client-id": options.client_id}
         for name, value in optional.items():
             if any(character in value for character in "\0\r\n"):
-                raise ConfigError(f"{name}: it must not hold ends of lines or NUL")
+                raise ConfigError(f"{name}: it must not contain line ends or NUL")
             if value:
                 login[name] = value
         return login
@@ -345,22 +349,6 @@ class Link:
         theirs = [int(part) / 1000 for part in self.headers.get("heart-beat", "0,0").split(",")]
         self._expected = max(mine, theirs[0]) if theirs[0] else 0.0
         self._promised = max(mine, theirs[1]) if theirs[1] else 0.0
-
-    def _unreachable(self, error: OSError) -> TransportError:
-        import ssl
-
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return TransportError(
-                f"{self.address}: its certificate is refused ({error.verify_message}); check ca_file, and that the "
-                "certificate is made out to this host"
-            )
-        if isinstance(error, ssl.SSLError) and any(word in (error.reason or "") for word in _CERTIFICATE_REFUSED):
-            told = "refuses our certificate" if self._options.has_certificate else "wants a certificate, and got none"
-            return AuthenticationError(f"{self.address}: it {told} ({error.reason}); check cert_file and key_file")
-        if isinstance(error, ssl.SSLError):
-            return TransportError(f"{self.address}: TLS failed ({error.reason}); check port, ca_file and cert_file")
-        reason = error.strerror or str(error) or type(error).__name__
-        return TransportError(f"{self.address}: {reason}; check host, port and firewall, and that the broker runs")
 
     # What follows runs in the thread that reads.
 
@@ -379,11 +367,11 @@ class Link:
                     case "ERROR":
                         self._refused(headers, body)
 
-    def _nonsense(self, error: TransportError) -> None:
+    def _garbage(self, error: TransportError) -> None:
         self.end(TransportError(f"{self.address}: {error}; is it a STOMP port?"))
 
     def _refused(self, headers: Mapping[str, str], body: bytes) -> None:
-        refused = refusal(self.address, headers, body, secret=self._options.password)
+        refused = _refusal(self.address, headers, body, secret=self._options.password)
         if self._settle(headers.get("receipt-id"), refused):
             return
         self._refused_last = refused
@@ -404,7 +392,7 @@ class Link:
         return receipt is not None
 
     def _ended(self) -> None:
-        self._writer.end()
+        self.writer.end()
         with self._lock:
             self.lost = self._reason or TransportError(f"{self.address}: the connection was lost")
             # Of several frames nobody knows which one was too large; sent again one by one, it is told.
@@ -418,3 +406,32 @@ class Link:
 
 def _is_message(frame: Received) -> bool:
     return frame[0] == "MESSAGE"
+
+
+def _refusal(address: Address, headers: Mapping[str, str], body: bytes, *, secret: str) -> MtosiError:
+    """The error of an ERROR frame; `secret` is not in its text, whatever the broker says."""
+    told = body.decode("utf-8", "replace").partition("\n")[0].strip()
+    told = told if ": " in told or len(told) > len(headers.get("message", "")) else headers.get("message", told)
+    told = told.partition(" CoreMessage[")[0]  # Artemis shows the message, with all that its properties hold
+    other = MessageRefusedError if "receipt-id" in headers else TransportError  # it says to which frame it answers
+    kind = next((kind for words, kind in _WORDS if any(word in told for word in words)), other)
+    text = f"{address}: {without(told, secret)[:_SHOWN]}"
+    if issubclass(kind, AuthenticationError):
+        text = f"{text}; check user and password, and what this user may do"
+    return kind(text)
+
+
+def unreachable(address: Address, error: OSError, options: StompOptions) -> TransportError:
+    """What a failure to connect is told as."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return TransportError(
+            f"{address}: its certificate is refused ({error.verify_message}); check ca_file, and that the certificate "
+            "is made out to this host"
+        )
+    if isinstance(error, ssl.SSLError) and any(word in (error.reason or "") for word in _CERTIFICATE_REFUSED):
+        told = "refuses our certificate" if options.has_certificate else "wants a certificate, and got none"
+        return AuthenticationError(f"{address}: it {told} ({error.reason}); check cert_file and key_file")
+    if isinstance(error, ssl.SSLError):
+        return TransportError(f"{address}: TLS failed ({error.reason}); check port, ca_file and cert_file")
+    reason = error.strerror or str(error) or type(error).__name__
+    return TransportError(f"{address}: {reason}; check host, port and firewall, and that the broker runs")

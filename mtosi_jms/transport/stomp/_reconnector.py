@@ -9,7 +9,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from mtosi_jms.errors import (
     AuthenticationError,
@@ -21,41 +21,77 @@ from mtosi_jms.errors import (
     UnansweredError,
 )
 from mtosi_jms.transport.stomp._dialect import Dialect, dialect_of
+from mtosi_jms.transport.stomp._frames import Received
 from mtosi_jms.transport.stomp._link import Link
-from mtosi_jms.transport.stomp.options import Address, StompOptions
-
-if TYPE_CHECKING:
-    from mtosi_jms.transport.stomp._connection import StompConnection
+from mtosi_jms.transport.stomp._options import Address, StompOptions
 
 log = logging.getLogger(__name__)
 
 _FIRST_PAUSE: Final = 0.1
 _LAST_PAUSE: Final = 30.0
 _ASKED: Final = 3
-"""Times that one who closes a connection unanswered is asked for it."""
+"""Attempts at a broker that closes the connection without an answer."""
 
 
-class Keeper:
+class Pauses:
+    """The waits before attempts: none at all before the first, then longer and longer, with jitter."""
+
+    def __init__(self) -> None:
+        self._most = 0.0
+
+    def after(self, lasted: float) -> None:
+        """A connection was lost that had lasted so many seconds."""
+        if lasted >= self._most:  # else a broker that takes and drops us again and again would be hammered
+            self._most = 0.0
+
+    def next(self) -> float:
+        """Seconds before the next attempt."""
+        seconds = self._most * random.uniform(0.5, 1.0)
+        self._most = min(max(self._most * 2, _FIRST_PAUSE), _LAST_PAUSE)
+        return seconds
+
+
+class Owner(Protocol):
+    """What a reconnector makes links for."""
+
+    lock: threading.Lock
+    wake_all: Callable[[], None]
+
+    def restore(self, link: Link) -> None:
+        """Makes on a new link what was there on the one that was lost."""
+        ...
+
+    def on_messages(self, link: Link, frames: Sequence[Received]) -> None:
+        """Messages came."""
+        ...
+
+    def on_unsent(self, frames: Sequence[bytes]) -> None:
+        """Frames were taken by a link, and never went out."""
+        ...
+
+    def on_lost(self, link: Link) -> None:
+        """A link was lost."""
+        ...
+
+
+class Reconnector:
     """The life of a connection's links.
 
     Args:
         addresses: of the brokers, in the order in which they are tried.
         options: see `StompOptions`.
-        connection: told of messages, losses and new links; its lock guards what is in here.
-
-    Attributes:
-        address: of the broker that it is, or was last, connected to.
+        owner: told of messages, losses and new links; its lock guards what is in here.
     """
 
-    def __init__(self, addresses: Sequence[Address], options: StompOptions, connection: StompConnection) -> None:
+    def __init__(self, addresses: Sequence[Address], options: StompOptions, owner: Owner) -> None:
         self.address = addresses[0]
         self._addresses = tuple(addresses)
         self._options = options
-        self._connection = connection
-        self._changed = threading.Condition(connection.lock)
+        self._owner = owner
+        self._changed = threading.Condition(owner.lock)
         self._link: Link | None = None
         self._trying: Link | None = None
-        self._pause = 0.0
+        self._pauses = Pauses()
         self._since = 0.0
         self._dialect: Dialect | None = None
         self._failed: MtosiError | None = None
@@ -75,26 +111,29 @@ class Keeper:
         """
         link = self._first(self._addresses)
         self._dialect = dialect_of(link.headers.get("server", ""), link.address)
-        with self._connection.lock:
+        with self._owner.lock:
             self._link, self._trying = link, None
             self._since = time.monotonic()
-        work = (weakref.ref(self), self._changed, self._closed)
-        threading.Thread(target=_look_after, args=work, name=f"keeper-{self._connection.id}", daemon=True).start()
         return self._dialect
+
+    def start(self, name: str) -> None:
+        """Looks after the link from now on, in a thread of this name."""
+        work = (weakref.ref(self), self._changed, self._closed)
+        threading.Thread(target=_look_after, args=work, name=name, daemon=True).start()
 
     def link(self, deadline: float) -> Link:
         """The link that is up, waited for where it was lost.
 
         Raises:
             IllegalStateError: the connection is closed.
-            TransportError: there is none in time, or the connection was closed meanwhile; nothing was sent.
+            TransportError: no link came up in time, or the connection was closed meanwhile; nothing was sent.
         """
-        with self._connection.lock:
+        with self._owner.lock:
             self.check()
             while self._link is None or not self._link.is_up:
                 remaining = deadline - time.monotonic()
                 if remaining <= 0:
-                    raise TransportError(f"{self.address}: the connection is lost, and not yet made again; not sent")
+                    raise TransportError(f"{self.address}: the connection is lost and not yet restored; not sent")
                 self._changed.wait(remaining)
                 if self.is_closed:
                     raise TransportError(f"{self.address}: the connection was closed meanwhile; not sent")
@@ -102,19 +141,15 @@ class Keeper:
             return self._link
 
     def close(self, deadline: float) -> None:
-        """Says goodbye and ends, at the deadline without an answer; a connection that is being made is not waited for.
-
-        Args:
-            deadline: by the monotonic clock.
-        """
-        with self._connection.lock:
+        """Says goodbye and ends, at the deadline without an answer; a connection being made is not waited for."""
+        with self._owner.lock:
             self._closed.set()
             link, trying = self._link, self._trying
             self._changed.notify_all()
         if trying is not None:
             trying.end(TransportError("the connection is closed"))
         if link is not None and link.lost is None:
-            link.close(max(deadline - time.monotonic(), 0.0))
+            link.close(deadline)
 
     # What follows holds the connection's lock already.
 
@@ -162,8 +197,7 @@ class Keeper:
             return None
         patience = self._options.reconnect_timeout
         self._deadline = math.inf if patience is None else time.monotonic() + patience
-        if time.monotonic() - self._since >= self._pause:
-            self._pause = 0.0  # else a broker that takes and drops us again and again would be hammered
+        self._pauses.after(time.monotonic() - self._since)
         return self._rest(self._deadline)
 
     def _renew(self, deadline: float) -> tuple[float, Link | None] | None:
@@ -179,20 +213,17 @@ class Keeper:
         return (0.0, link) if self._take(link) else None
 
     def _rest(self, deadline: float) -> tuple[float, None]:
-        """The wait before an attempt: none at all before the first, then longer and longer."""
-        seconds = min(self._pause * random.uniform(0.5, 1.0), max(deadline - time.monotonic(), 0.0))
-        self._pause = min(max(self._pause * 2, _FIRST_PAUSE), _LAST_PAUSE)
-        return seconds, None
+        return min(self._pauses.next(), max(deadline - time.monotonic(), 0.0)), None
 
     def _restored(self) -> Link:
         """A new link with all that the old one had.
 
         Raises:
-            MtosiError: there is none now.
+            MtosiError: no broker can be reached now.
         """
         link = self._first(self._order())
         try:
-            self._connection.restore(link)
+            self._owner.restore(link)
         except MtosiError as error:  # the broker must not go on to send messages to it
             link.end(TransportError(f"{link.address}: not all of the connection could be made again: {error}"))
             raise
@@ -231,10 +262,10 @@ class Keeper:
         return self._open(address)
 
     def _open(self, address: Address) -> Link:
-        told = self._connection
-        hooks = _weakly(told.on_messages), _weakly(told.on_lost), _weakly(told.leftovers.keep)
+        owner = self._owner
+        hooks = _weakly(owner.on_messages), _weakly(owner.on_lost), _weakly(owner.on_unsent)
         link = Link(address, self._options, *hooks)
-        with self._connection.lock:
+        with self._owner.lock:
             if self._closed.is_set():
                 raise IllegalStateError("the connection is closed")
             self._trying = link
@@ -242,18 +273,20 @@ class Keeper:
             link.open()
             dialect = dialect_of(link.headers.get("server", ""), address)
             if self._dialect is not None and type(dialect) is not type(self._dialect):
-                raise ConfigError(f"{address}: {dialect.provider}, where {self._dialect.provider} was before")
+                raise ConfigError(
+                    f"{address}: this broker is {dialect.provider}, the one before was {self._dialect.provider}"
+                )
         except BaseException:
             link.end(TransportError(f"{address}: it was not taken"))
             raise
         return link
 
     def _take(self, link: Link) -> bool:
-        with self._connection.lock:
+        with self._owner.lock:
             self._link, self._trying = link, None
             self._since, self._deadline = time.monotonic(), None
             self._changed.notify_all()
-            self._connection.wake_all()
+            self._owner.wake_all()
             closed = self._closed.is_set()
         log.info("%s: connected again", link.address)
         if closed:
@@ -261,16 +294,16 @@ class Keeper:
         return not closed
 
     def _give_up(self, error: MtosiError) -> None:
-        with self._connection.lock:
+        with self._owner.lock:
             self._failed = error
             self._trying = None
             self._changed.notify_all()
-            self._connection.wake_all()
+            self._owner.wake_all()
 
 
-def _look_after(keeper: weakref.ref[Keeper], changed: threading.Condition, closed: threading.Event) -> None:
+def _look_after(reconnector: weakref.ref[Reconnector], changed: threading.Condition, closed: threading.Event) -> None:
     """Looks after a link, and keeps its connection while it looks alone: one that was dropped ends."""
-    while (alive := keeper()) is not None and (look := alive._look()) is not None:
+    while (alive := reconnector()) is not None and (look := alive._look()) is not None:
         del alive
         seconds, link = look
         with changed:

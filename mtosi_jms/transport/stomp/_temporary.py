@@ -9,34 +9,28 @@ from __future__ import annotations
 
 import threading
 import uuid
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final
 
 from mtosi_jms.errors import TransportError
 from mtosi_jms.jms import Destination, TemporaryQueue, TemporaryTopic
-from mtosi_jms.transport.stomp._collecting import Collector
-from mtosi_jms.transport.stomp._dialect import STAND_IN
+from mtosi_jms.transport._session_core import T
+from mtosi_jms.transport.stomp._dialect import STAND_IN, Dialect
 from mtosi_jms.transport.stomp._frames import Frame
 from mtosi_jms.transport.stomp._link import Link
+from mtosi_jms.transport.stomp._subscriptions import Collector
 
-if TYPE_CHECKING:
-    from mtosi_jms.transport.stomp._connection import StompConnection
-
-T = TypeVar("T", TemporaryQueue, TemporaryTopic)
 _PREFIXES: Final[dict[type[Destination], str]] = {TemporaryQueue: "/temp-queue/", TemporaryTopic: "/temp-topic/"}
 _PAST: Final = "1"
 """An expiration, in milliseconds since 1970: a message with it makes the destination, and is gone."""
 
 
 class Temporaries:
-    """The temporary destinations of one connection.
+    """The temporary destinations of one connection; `collector` receives what the connection sends itself."""
 
-    Args:
-        connection: their owner.
-        collector: receives what the connection sends itself.
-    """
-
-    def __init__(self, connection: StompConnection, collector: Collector) -> None:
-        self._connection = connection
+    def __init__(self, owner: str, client_id: str, dialect: Dialect, collector: Collector) -> None:
+        self._owner = owner
+        self._client_id = client_id
+        self._dialect = dialect
         self._collector = collector
         self._making = threading.Lock()
         self._addresses: dict[Destination, str] = {}
@@ -63,28 +57,25 @@ class Temporaries:
             TransportError: the broker did not make it as expected.
         """
         alias = uuid.uuid4().hex
-        owner = self._connection.id
-        if not self._connection.dialect.temporary:
-            made = kind(STAND_IN + alias, owner)
+        if not self._dialect.temporary:
+            made = kind(STAND_IN + alias, self._owner)
             self._note(made, made.name)
             return made
         with self._making:
             self._know(link)
             address = _PREFIXES[kind] + alias
-            made = kind(f"{self._name}:{self._made + 1}", owner)
-            proof = self._connection.dialect.address(made)
-            link.request([_touch(address), _touch(proof)], self._connection.options.send_timeout)
+            made = kind(f"{self._name}:{self._made + 1}", self._owner)
+            proof = self._dialect.address(made)
+            link.send([_touch(address), _touch(proof)], confirmed=True)
             self._made += 1
         self._note(made, address)
         return made
 
     def restore(self, link: Link) -> None:
         """Makes them again on a new link, where they have other names at the broker."""
-        if self._connection.dialect.temporary and self._addresses:
+        if self._dialect.temporary and self._addresses:
             with self._making:
-                link.request(
-                    [_touch(address) for address in self._addresses.values()], self._connection.options.send_timeout
-                )
+                link.send([_touch(address) for address in self._addresses.values()], confirmed=True)
                 self._link, self._name, self._made = link, "", len(self._addresses)
 
     def _note(self, destination: Destination, address: str) -> None:
@@ -97,16 +88,12 @@ class Temporaries:
             self._link, self._name, self._made = link, "", 0
         if self._name:
             return
-        connection = self._connection
-        name = connection.dialect.connection_id(link.headers, connection.client_id)
-        if name is None:
-            name = self._ask(link)
-        self._name = name
+        self._name = self._dialect.connection_id(link.headers, self._client_id) or self._ask(link)
 
     def _ask(self, link: Link) -> str:
         """The connection's name from a message that it sends itself: message ids begin with it."""
         address = _PREFIXES[TemporaryQueue] + uuid.uuid4().hex
-        link.request([("SEND", {"destination": address}, b"?")], self._connection.options.send_timeout)
+        link.send([("SEND", {"destination": address}, b"?")], confirmed=True)
         self._made += 1
         ((headers, _),) = self._collector.collect(link, address, {}, lambda headers: True)
         name = headers.get("message-id", "").rsplit(":", 3)[0]

@@ -1,48 +1,34 @@
 """A STOMP transaction: everything at once, and the receipt of COMMIT alone counts.
 
-But what was received is acknowledged before, inside the transaction, where it is as much as may be on the way: ActiveMQ
-makes room for as many messages then. It may have set some aside for the subscription that it has no room for, and
-without that would keep them for ever from who waits for them to commit.
-
 What the broker refuses of it must keep the rest from being committed. ActiveMQ fails the COMMIT then, so that all goes
-out in one write. Artemis ends the connection, which leaves open whether it had seen the COMMIT: so that is sent after
-the last message is confirmed, and all before it by that.
+out in one write. Artemis ends the connection, which leaves open whether it had seen the COMMIT: so COMMIT is sent after
+what comes before it is confirmed.
 """
 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from mtosi_jms.errors import MtosiError, TransportError, UnknownOutcomeError, WriteError
 from mtosi_jms.transport.stomp._frames import Frame
 from mtosi_jms.transport.stomp._link import Link
-from mtosi_jms.transport.stomp._subscription import Entry
+from mtosi_jms.transport.stomp._subscriptions import Entry
 
 _LATE: Final = 2.0
 """Seconds that the reason for a COMMIT that failed may come after it."""
 
 
 class Transaction(NamedTuple):
-    """One transaction.
-
-    Attributes:
-        link: on which; what is acknowledged in it came on it.
-        name: never used again.
-    """
+    """One transaction on the link that all of it came on; its name is never used again."""
 
     link: Link
     name: str
 
 
 class Begun:
-    """The transaction of a session that the broker knows before its commit, where there is one.
-
-    Args:
-        new: makes a transaction on a link.
-    """
+    """The transaction of a session that the broker knows before its commit, where there is one."""
 
     def __init__(self, new: Callable[[Link], Transaction]) -> None:
         self._new = new
@@ -71,7 +57,7 @@ class Begun:
             for one in entries:
                 one.told = True
             try:
-                link.post([*frames, *_acknowledgements(self._transaction, entries)])
+                link.send([*frames, *_acknowledgements(self._transaction, entries)])
             except BaseException as error:  # whether the broker has some of it is unknown
                 link.end(TransportError(f"a transaction cannot go on: {error}"))
                 if not isinstance(error, WriteError):
@@ -90,16 +76,12 @@ class Begun:
         self.abort(deadline)
 
     def abort(self, deadline: float) -> None:
-        """Undoes it. The broker delivers nothing again for that: the subscriptions have to be ended.
-
-        Args:
-            deadline: by the monotonic clock.
-        """
+        """Undoes it. The broker delivers nothing again for that: the subscriptions have to be ended."""
         taken = self.take()
         if taken is None:
             return
         try:
-            taken.link.post([("ABORT", {"transaction": taken.name}, b"")], deadline)
+            taken.link.send([("ABORT", {"transaction": taken.name}, b"")], deadline)
         except WriteError as error:  # the end of the link undoes it as well
             taken.link.end(TransportError(f"a transaction was not undone: {error}"))
 
@@ -120,7 +102,7 @@ def transact(
         sends: SEND frames.
         entries: what is acknowledged, and was not before.
         deadline: by the monotonic clock.
-        begun: whether the broker knows of it, and of acknowledgements in it.
+        begun: whether the broker knows of it already.
         at_once: whether COMMIT need not wait for what comes before it.
 
     Raises:
@@ -137,7 +119,7 @@ def transact(
         frames = []
     frames += _acknowledgements(transaction, entries)
     try:
-        link.request([("COMMIT", named, b"")], deadline - time.monotonic(), before=frames)
+        link.send([("COMMIT", named, b"")], deadline, before=frames, confirmed=True)
     except WriteError as error:
         if begun:
             link.end(TransportError(f"a transaction was not ended: {error}"))
@@ -156,7 +138,7 @@ def _announce(link: Link, frames: Sequence[Frame], deadline: float) -> None:
     """Sends what comes before COMMIT, and waits until the broker has taken it."""
     *before, last = frames
     try:
-        link.request([last], deadline - time.monotonic(), before=before)
+        link.send([last], deadline, before=before, confirmed=True)
     except (UnknownOutcomeError, WriteError) as error:  # COMMIT was not sent, so the outcome is known all the same
         link.end(TransportError(f"a transaction was not taken: {error}"))
         raise link.take_refused() or TransportError(f"{error}; the transaction is rolled back") from error

@@ -1,9 +1,4 @@
-"""The socket below stomp.py: encrypted or not, never blocking without an end, with an eye on the signs of life.
-
-stomp.py keeps the life of the connection: its thread, its beginning and its end. Its own socket sets no TCP_NODELAY,
-sends without a deadline, and over TLS writes in the thread that reads, where one call from a listener stops both for
-good; so this one takes its place, and cuts the stream by `frames.FrameReader`, which is faster.
-"""
+"""The socket below stomp.py: encrypted or not, never blocking without an end; and what goes out on it together."""
 
 from __future__ import annotations
 
@@ -14,12 +9,12 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from mtosi_jms.errors import MissingExtraError, TransportError, WriteError
 from mtosi_jms.transport.stomp._frames import FrameReader, Received
-from mtosi_jms.transport.stomp.options import Address
+from mtosi_jms.transport.stomp._options import Address
 
 _SCAN: Final = "STOMP_SKIP_HOSTNAME_SCAN"
 _scanned = os.environ.get(_SCAN)
@@ -37,8 +32,16 @@ finally:
 _CHUNK: Final = 65_536
 _QUICKLY: Final[int | None] = getattr(socket, "TCP_QUICKACK", None)
 """Of Linux; it holds for the next acknowledgements alone."""
+_LATEST: Final = 0.005
+"""Seconds that an acknowledgement waits at most."""
+_MOST: Final = 1_024
+"""Bytes of acknowledgements that wait at most: some twenty, that the broker has them before its window is used up."""
+_MOST_SOON: Final = 65_536
+"""Bytes of messages that wait at most."""
+_STAY: Final = 4
+"""Looks without a frame after which the thread goes to sleep: waking it costs as much as several of them."""
 _SHORT: Final = 1.0
-"""Seconds that a writer waits at least for one who writes a sign of life, or what it was handed would be gone."""
+"""Seconds that a writer waits at least for a sign of life that is being written; else its frame would be lost."""
 
 
 class Wire(BaseTransport):  # type: ignore[misc]
@@ -50,12 +53,13 @@ class Wire(BaseTransport):  # type: ignore[misc]
         connect_timeout: seconds for TCP and TLS together.
         send_timeout: seconds in which a frame must be written.
         on_frames: called with the frames that came at once, in the thread that reads; it must not block.
-        on_nonsense: called, in that thread, where what came is no STOMP; it ends the connection.
-        on_lost: called once, in that thread, when nothing more comes.
+        on_garbage: called in that thread where what came is not STOMP; it ends the connection.
+        on_lost: called once in that thread, when nothing more comes.
 
     Attributes:
-        heard: when something was received last, by the monotonic clock.
-        said: when something was sent last.
+        heard, said: when something was received, and sent, last, by the monotonic clock.
+        writing: held while something is written.
+        writable: tells whether there is room; once it is connected.
         failure: what TLS failed with after the handshake, where TLS 1.3 tells what it thinks of a certificate.
     """
 
@@ -69,7 +73,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
         connect_timeout: float,
         send_timeout: float,
         on_frames: Callable[[list[Received]], None],
-        on_nonsense: Callable[[TransportError], None],
+        on_garbage: Callable[[TransportError], None],
         on_lost: Callable[[], None],
     ) -> None:
         super().__init__(auto_decode=False)
@@ -78,9 +82,9 @@ class Wire(BaseTransport):  # type: ignore[misc]
         self._connect_timeout = connect_timeout
         self._send_timeout = send_timeout
         self._on_frames = on_frames
-        self._on_nonsense = on_nonsense
+        self._on_garbage = on_garbage
         self._on_lost = on_lost
-        self._writing = threading.Lock()
+        self.writing = threading.Lock()
         # OpenSSL wants one call at a time; a plain socket reads and writes at once.
         self._calling: Any = threading.Lock() if tls is not None else contextlib.nullcontext()
         self._no_wait = 0 if tls is not None else int(getattr(socket, "MSG_DONTWAIT", 0))
@@ -110,24 +114,20 @@ class Wire(BaseTransport):  # type: ignore[misc]
             plain.close()
             raise
         self.current_host_and_port = (host, port)
-        self._readable, self._writable = selectors.DefaultSelector(), selectors.DefaultSelector()
+        self._readable, self.writable = selectors.DefaultSelector(), selectors.DefaultSelector()
         self._readable.register(self.socket, selectors.EVENT_READ)
-        self._writable.register(self.socket, selectors.EVENT_WRITE)
+        self.writable.register(self.socket, selectors.EVENT_WRITE)
 
     def send(self, encoded_frame: bytes, deadline: float | None = None) -> None:
-        """Writes frames.
-
-        Args:
-            encoded_frame: one or more.
-            deadline: by the monotonic clock, at most the send time-out from now; None: that.
+        """Writes frames, by the deadline on the monotonic clock and within the send time-out.
 
         Raises:
-            WriteError: not to the end: the time ran out, or the connection is lost. What was begun and not ended makes
-                it of no use any more; who found another frame under way leaves that to its writer.
+            WriteError: not to the end: the time ran out, or the connection is lost. A frame begun and not ended
+                ends the connection; one that found another under way leaves that to its writer.
         """
         latest = time.monotonic() + self._send_timeout
         deadline = latest if deadline is None else min(deadline, latest)
-        if not self._writing.acquire(timeout=max(deadline - time.monotonic(), _SHORT)):
+        if not self.writing.acquire(timeout=max(deadline - time.monotonic(), _SHORT)):
             raise WriteError(f"{self._address}: another frame was not written in time; not sent")
         try:
             self._write(memoryview(encoded_frame), deadline)
@@ -141,17 +141,17 @@ class Wire(BaseTransport):  # type: ignore[misc]
             error.written = self._written  # type: ignore[attr-defined]
             raise
         finally:
-            self._writing.release()
+            self.writing.release()
 
     def beat(self, sign: bytes) -> None:
         """Writes a sign of life, unless somebody is writing anyway, or a slow broker has left no room for it."""
-        if self._writing.acquire(blocking=False):
+        if self.writing.acquire(blocking=False):
             try:
                 with contextlib.suppress(OSError, ValueError):
-                    if self._writable.select(0):
+                    if self.writable.select(0):
                         self._write(memoryview(sign), time.monotonic())
             finally:
-                self._writing.release()
+                self.writing.release()
 
     def receive(self) -> bytes:
         """Reads to the end, and hands on the frames that come; called by stomp.py in its thread.
@@ -165,7 +165,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
             try:
                 frames = reader.feed(room[:size])
             except TransportError as error:
-                self._on_nonsense(error)
+                self._on_garbage(error)
                 break
             if reader.is_inside:
                 self._ask_for_the_rest()
@@ -182,7 +182,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
             except (BlockingIOError, ssl.SSLWantReadError):
                 self._readable.select()
             except ssl.SSLWantWriteError:
-                self._writable.select()
+                self.writable.select()
             except (OSError, ValueError) as error:
                 if isinstance(error, ssl.SSLError):
                     self.failure = error
@@ -217,8 +217,8 @@ class Wire(BaseTransport):  # type: ignore[misc]
     def cleanup(self) -> None:
         """Closes the socket; called by stomp.py at the end of its thread."""
         self.disconnect_socket()
-        with self._writing:  # who waits for room there is woken by the above, and would not be by closing alone
-            for selector in (self._readable, self._writable):
+        with self.writing:  # the above wakes a writer that waits for room; closing alone would not
+            for selector in (self._readable, self.writable):
                 selector.close()
             with contextlib.suppress(OSError):
                 self.socket.close()
@@ -236,7 +236,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
                     self._written += self._send_some(data[self._written :])
                 self.said = time.monotonic()
             except (BlockingIOError, ssl.SSLWantWriteError):
-                if not self._writable.select(max(deadline - time.monotonic(), 0)) and time.monotonic() >= deadline:
+                if not self.writable.select(max(deadline - time.monotonic(), 0)) and time.monotonic() >= deadline:
                     raise self._given_up("the broker took nothing any more, and the time ran out") from None
             except ssl.SSLWantReadError:
                 self._readable_for_writer(deadline)
@@ -270,3 +270,155 @@ def _reach(host: str, port: int, deadline: float) -> socket.socket:
         except OSError as error:
             failure = error
     raise failure or OSError("a host without an address")
+
+
+class FrameWriter:
+    """What goes out on a link, in the order in which it was handed in: at once, and with it what waited for company.
+
+    A frame by itself takes a write of its own, which is most of its price on both sides. Nobody waits for an
+    acknowledgement: it goes out with the next frame, or after five milliseconds. A message that nobody waits for may be
+    left to a thread, which writes all that there is when its turn comes.
+
+    Args:
+        wire: what they are written to.
+        name: for the thread, which there is once a frame has waited.
+        on_unsent: called at the end of the link, outside all locks, with the messages of `send_soon` that the broker
+            has surely not got.
+
+    Attributes:
+        turn: held while something is written.
+    """
+
+    def __init__(
+        self,
+        wire: Wire,
+        name: str,
+        on_unsent: Callable[[Sequence[bytes]], object],
+    ) -> None:
+        self._wire = wire
+        self._name = name
+        self._on_unsent = on_unsent
+        self._lock = threading.Lock()
+        self.turn = threading.Lock()
+        self._waiting: list[tuple[bytes, bool]] = []  # whether it is a message of `send_soon`
+        self._size = self._size_soon = 0
+        self._due = threading.Condition(self._lock)
+        self._thread: threading.Thread | None = None
+        self._sleeps = False
+        self._posted = False
+        self._urgent = False
+        self._ended = False
+
+    def send(self, data: bytes, deadline: float | None = None, *, coalesced: bool = False) -> None:
+        """Writes frames, after those that wait; `coalesced` ones wait for the next frame or for the thread.
+
+        Raises:
+            WriteError: not to the end; the broker has not got the last of them.
+        """
+        if coalesced:
+            if self._can_wait(data):
+                return
+            data = b""  # it is among those that wait
+        if not self.turn.acquire(timeout=-1 if deadline is None else max(deadline - time.monotonic(), 0)):
+            raise WriteError("another frame was not written in time; not sent")
+        waited: list[tuple[bytes, bool]] = []
+        try:
+            if self._waiting:
+                waited = self._take()
+                data = b"".join([*[frame for frame, _ in waited], data])
+            if data:
+                self._wire.send(data, deadline)
+        except BaseException as error:
+            self._put_back(waited, getattr(error, "written", 0))
+            raise
+        finally:
+            self.turn.release()
+
+    def send_soon(self, *messages: bytes, can_wait: bool = False) -> bool:
+        """Leaves messages to the thread, which is not woken for those that `can_wait` up to five milliseconds.
+
+        Returns False where they were not taken: at the end of the link, when too much waits already, without a thread.
+        """
+        with self._lock:
+            if self._ended or self._size_soon > _MOST_SOON:
+                return False
+            if not self._is_seen_to(wake=self._sleeps or not (can_wait or self._urgent)):
+                return False
+            self._posted, self._urgent = True, self._urgent or not can_wait
+            self._waiting.extend((data, True) for data in messages)
+            self._size_soon += sum(map(len, messages))
+            return True
+
+    def _can_wait(self, data: bytes) -> bool:
+        """Enters frames that may wait; False where all that waits has to go out now."""
+        with self._lock:
+            self._waiting.append((data, False))
+            self._size += len(data)
+            self._posted = True
+            return self._size <= _MOST and not self._ended and self._is_seen_to(wake=self._sleeps)
+
+    def flush(self) -> None:
+        """Writes what waits; if that fails the link has ended, and the thread that reads tells why."""
+        if self._waiting:
+            with contextlib.suppress(TransportError):
+                self.send(b"")
+
+    def end(self) -> None:
+        """The link is at its end, so that writing fails: nothing waits any more."""
+        with self.turn:  # what another thread has in hand comes back first, in its place
+            with self._lock:
+                self._ended = True
+                self._due.notify()
+            unsent = [data for data, soon in self._take() if soon]
+        if unsent:
+            self._on_unsent(unsent)
+
+    def _put_back(self, frames: Sequence[tuple[bytes, bool]], written: int) -> None:
+        """Has those frames wait again, in their place, that were not written to their end."""
+        again: list[tuple[bytes, bool]] = []
+        for data, soon in frames:
+            written -= len(data)
+            if written < 0:
+                again.append((data, soon))
+        if not again:
+            return
+        with self._lock:
+            self._waiting[:0] = again
+            self._size += sum(len(data) for data, soon in again if not soon)
+            self._size_soon += sum(len(data) for data, soon in again if soon)
+            self._posted = True
+            self._due.notify()
+
+    def _take(self) -> list[tuple[bytes, bool]]:
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+            self._size = self._size_soon = 0
+            self._urgent = False
+            return waiting
+
+    def _is_seen_to(self, *, wake: bool) -> bool:
+        """Whether a thread runs; it is started here, which the system may refuse."""
+        if self._thread is None:
+            thread = threading.Thread(target=self._write_all, name=self._name, daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                return False
+            self._thread = thread
+        if wake:
+            self._due.notify()
+        return True
+
+    def _write_all(self) -> None:
+        quiet = 0
+        while True:
+            with self._lock:
+                if not self._urgent and not self._ended:
+                    self._sleeps = quiet >= _STAY and not self._waiting
+                    self._due.wait(None if self._sleeps else _LATEST)
+                    self._sleeps = False
+                if self._ended:
+                    return
+                quiet = 0 if self._posted else quiet + 1
+                self._posted = False
+            self.flush()

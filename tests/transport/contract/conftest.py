@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.transport.base import Connection, Consumer, Delivery
+from mtosi_jms.transport import Connection, Consumer, Delivery
 
 SOON = 30.0
 """Seconds that a message which must come may take."""

@@ -11,8 +11,7 @@ import pytest
 from mtosi_jms.errors import IllegalStateError
 from mtosi_jms.jms._destinations import Queue
 from mtosi_jms.jms.message import DeliveryMode
-from mtosi_jms.transport._descriptor import Capability
-from mtosi_jms.transport.base import AckMode, Connection, Session
+from mtosi_jms.transport import AckMode, Capability, Connection, Session
 
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
 UntilBlocked = Callable[[Session], None]

@@ -12,8 +12,7 @@ import pytest
 from mtosi_jms.errors import IllegalStateError, InvalidDestinationError, SendTimeoutError, TransportError
 from mtosi_jms.jms._destinations import Queue
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage
-from mtosi_jms.transport._descriptor import Capability
-from mtosi_jms.transport.base import Connection
+from mtosi_jms.transport import Capability, Connection
 
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
 REFUSED = TransportError("refused")
@@ -190,6 +189,16 @@ class TestOrder:
                 session.send_async(queue, text(number))
         session.completions.await_told()
         assert bodies(session.consumer(queue)) == [str(number) for number in range(100)]
+
+    @pytest.mark.obligation("A11", "A12")
+    def test_a_thousand_at_once_arrive_in_order(
+        self, connection: Connection, queue: Queue, text: Any, bodies: Any, patience: float
+    ) -> None:
+        """Outcomes come while more is sent: a thousand messages need no thousand round trips."""
+        session = connection.session()
+        futures = [session.send_async(queue, text(number)) for number in range(1_000)]
+        assert all(future.result(patience).destination == queue for future in futures)
+        assert bodies(session.consumer(queue)) == [str(number) for number in range(1_000)]
 
     @pytest.mark.obligation("A12")
     def test_sends_do_not_wait_for_each_other(

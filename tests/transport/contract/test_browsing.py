@@ -8,8 +8,7 @@ import pytest
 
 from mtosi_jms.errors import ConfigError, InvalidDestinationError, SelectorError
 from mtosi_jms.jms._destinations import Queue, Topic
-from mtosi_jms.transport._descriptor import Capability
-from mtosi_jms.transport.base import Connection
+from mtosi_jms.transport import Capability, Connection
 
 pytestmark = pytest.mark.capability(Capability.BROWSE)
 

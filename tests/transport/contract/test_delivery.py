@@ -12,8 +12,7 @@ import pytest
 from mtosi_jms.errors import ConfigError, SelectorError
 from mtosi_jms.jms._destinations import Queue
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.transport._descriptor import Capability
-from mtosi_jms.transport.base import Connection, Session
+from mtosi_jms.transport import Capability, Connection, Session
 
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
 UntilBlocked = Callable[[Session], None]

@@ -9,8 +9,7 @@ import pytest
 from mtosi_jms.errors import ConfigError, IllegalStateError, InvalidDestinationError
 from mtosi_jms.jms._destinations import Queue, Topic
 from mtosi_jms.jms.message import DeliveryMode
-from mtosi_jms.transport._descriptor import Capability
-from mtosi_jms.transport.base import AckMode, Connection
+from mtosi_jms.transport import AckMode, Capability, Connection
 
 pytestmark = pytest.mark.capability(Capability.DURABLE)
 

@@ -9,8 +9,7 @@ import pytest
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms._destinations import Queue, Topic
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage, Long, MessageType
-from mtosi_jms.transport._descriptor import Capability
-from mtosi_jms.transport.base import Connection
+from mtosi_jms.transport import Capability, Connection
 
 
 @pytest.mark.without(Capability.ANY_TEXT)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 import pytest
 
 from mtosi_jms.errors import IllegalStateError
 from mtosi_jms.jms._destinations import Queue
-from mtosi_jms.transport.base import Connection, Session
+from mtosi_jms.transport import Connection, Session
 
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
 UntilBlocked = Callable[[Session], None]
@@ -127,3 +128,22 @@ class TestLifeCycle:
         results = [one.result(patience) for one in [background(lambda n=n: send(n)) for n in range(8)]]
         assert sum(sent + refused for sent, refused in results) == 8 * 200
         assert len(drain(session.consumer(queue))) == sum(sent for sent, _ in results) > 0
+
+
+def test_many_threads_close_the_same(connection: Connection, queue: Queue, background: Any, patience: float) -> None:
+    """Whoever returns finds it closed, whichever thread did it."""
+    consumers = [connection.session().consumer(queue) for _ in range(4)]
+    parts = [connection, *consumers, connection, connection]
+    start = threading.Barrier(16)
+
+    def close(part: Any) -> None:
+        start.wait(patience)
+        part.close()
+        if part is connection:
+            with pytest.raises(IllegalStateError):
+                connection.session()
+
+    sixteen = (parts * 3)[:16]
+    closing = [background(partial(close, part)) for part in sixteen]
+    for one in closing:
+        one.result(patience)

@@ -11,8 +11,7 @@ import pytest
 
 from mtosi_jms.errors import IllegalStateError
 from mtosi_jms.jms._destinations import Destination, Queue, Topic
-from mtosi_jms.transport._descriptor import Capability
-from mtosi_jms.transport.base import AckMode, Connection, Delivery
+from mtosi_jms.transport import AckMode, Capability, Connection, Delivery
 
 
 def fails(times: int) -> Callable[[Delivery, int], object]:

@@ -9,7 +9,7 @@ import pytest
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms._destinations import Destination, Queue
 from mtosi_jms.jms.message import DeliveryMode
-from mtosi_jms.transport.base import Connection
+from mtosi_jms.transport import Connection
 
 PERSISTENT, NON_PERSISTENT = DeliveryMode.PERSISTENT, DeliveryMode.NON_PERSISTENT
 

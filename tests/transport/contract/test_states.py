@@ -11,8 +11,7 @@ import pytest
 from mtosi_jms.errors import IllegalStateError, InvalidDestinationError
 from mtosi_jms.jms._destinations import Queue
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.transport._descriptor import Capability
-from mtosi_jms.transport.base import AckMode, Connection, Consumer, Delivery, Session
+from mtosi_jms.transport import AckMode, Capability, Connection, Consumer, Delivery, Session
 
 OK, ILLEGAL, INVALID = None, IllegalStateError, InvalidDestinationError
 Outcome = type[Exception] | None

@@ -9,8 +9,7 @@ import pytest
 
 from mtosi_jms.errors import InvalidDestinationError
 from mtosi_jms.jms._destinations import Queue, TemporaryQueue
-from mtosi_jms.transport._descriptor import Capability
-from mtosi_jms.transport.base import Connection
+from mtosi_jms.transport import Capability, Connection
 
 
 class TestTemporaryDestinations:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.jms._destinations import Queue, Topic
-from mtosi_jms.transport.base import Connection
+from mtosi_jms.transport import Connection
 
 
 class TestTopics:

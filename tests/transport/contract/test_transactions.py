@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from mtosi_jms.errors import IllegalStateError, InvalidDestinationError
 from mtosi_jms.jms._destinations import Queue
-from mtosi_jms.transport._descriptor import Capability
-from mtosi_jms.transport.base import Connection
+from mtosi_jms.transport import Capability, Connection
+
+MANY = 120
+"""More than any transport has on the way by default."""
 
 
 class TestTransactions:
@@ -82,3 +85,106 @@ class TestTransactions:
             session.commit()
         # Once more from here and once from the broker, where its refusal ends the connection.
         assert {m.body for m in drain(consumer)} == {b"<n>1</n>"}
+
+
+@pytest.mark.capability(Capability.TRANSACTED_RECEIVE)
+@pytest.mark.obligation("P18")
+class TestLargeOnes:
+    """More is received in a transaction than a transport may have on the way at once."""
+
+    @pytest.fixture
+    def fill(self, connection: Connection, text: Any) -> Callable[[Queue], list[bytes]]:
+        """Sends many messages; their bodies."""
+        sender = connection.session(transacted=True)
+
+        def send(queue: Queue) -> list[bytes]:
+            messages = [text(number) for number in range(MANY)]
+            for message in messages:
+                sender.send(queue, message)
+            sender.commit()
+            return [message.body for message in messages]
+
+        return send
+
+    @pytest.fixture
+    def taken(self, patience: float) -> Callable[[Any, int], list[bytes]]:
+        """So many messages, each of which comes."""
+
+        def take(consumer: Any, count: int) -> list[bytes]:
+            deliveries = [consumer.receive(patience) for _ in range(count)]
+            assert None not in deliveries
+            return [delivery.message.body for delivery in deliveries]
+
+        return take
+
+    def test_what_is_rolled_back_comes_again(
+        self, connection: Connection, fill: Any, taken: Any, take: Any, queue: Queue, nothing: Any
+    ) -> None:
+        bodies = fill(queue)
+        session = connection.session(transacted=True)
+        consumer = session.consumer(queue)
+        for size in (3, 70):
+            assert sorted(taken(consumer, size)) == sorted(bodies[:size])
+            session.rollback()
+            again = take(consumer).message
+            assert again.redelivered
+            assert again.body in bodies
+            session.rollback()
+        assert sorted(taken(consumer, MANY)) == sorted(bodies)
+        session.commit()
+        assert nothing(consumer)
+
+    def test_what_was_committed_does_not_come_again(
+        self, connection: Connection, fill: Any, taken: Any, queue: Queue, nothing: Any
+    ) -> None:
+        bodies = fill(queue)
+        session = connection.session(transacted=True)
+        consumer = session.consumer(queue)
+        first = taken(consumer, 55)
+        session.commit()
+        second = taken(consumer, 55)
+        session.rollback()
+        assert sorted(taken(consumer, MANY - 55)) == sorted(set(bodies) - set(first))
+        assert set(second).isdisjoint(first)
+        session.commit()
+        assert nothing(consumer)
+
+    def test_sends_go_with_what_was_received(
+        self, connection: Connection, fill: Any, taken: Any, queue: Queue, drain: Any, nothing: Any, text: Any
+    ) -> None:
+        bodies = fill(queue)
+        out = Queue(f"{queue.name}.out")
+        session = connection.session(transacted=True)
+        consumer, reader = session.consumer(queue), connection.session().consumer(out)
+        for end in (session.rollback, session.commit):
+            for number, _ in enumerate(taken(consumer, MANY)):
+                session.send(out, text(number))
+            assert nothing(reader)
+            end()
+        assert sorted(m.body for m in drain(reader)) == sorted(bodies)
+        assert nothing(consumer)
+
+    def test_a_closed_session_gives_all_of_it_back(
+        self, connection: Connection, fill: Any, taken: Any, queue: Queue, drain: Any
+    ) -> None:
+        bodies = fill(queue)
+        session = connection.session(transacted=True)
+        taken(session.consumer(queue), 70)
+        session.close()
+        assert sorted(m.body for m in drain(connection.session().consumer(queue))) == sorted(bodies)
+
+    def test_another_consumer_of_the_session_keeps_its_own(
+        self, connection: Connection, fill: Any, taken: Any, queue: Queue, nothing: Any
+    ) -> None:
+        other = Queue(f"{queue.name}.other")
+        bodies, others = fill(queue), fill(other)
+        session = connection.session(transacted=True)
+        one, two = session.consumer(queue), session.consumer(other)
+        taken(one, 60)
+        taken(two, 2)
+        session.rollback()
+        assert sorted(taken(two, MANY)) == sorted(others)
+        assert sorted(taken(one, MANY)) == sorted(bodies)
+        session.commit()
+        assert nothing(one)
+        assert nothing(two)

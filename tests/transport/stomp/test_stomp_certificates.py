@@ -95,14 +95,13 @@ def test_one_that_is_missing_or_refused(port: int, files: Path, options: dict[st
 
 def test_a_refusal_that_is_told_is_one_of_the_login(files: Path) -> None:
     """Another attempt would help no more than with a wrong password."""
-    from mtosi_jms.transport.stomp._link import Link
-    from mtosi_jms.transport.stomp.options import Address, StompOptions
+    from mtosi_jms.transport.stomp import Address, StompOptions
+    from mtosi_jms.transport.stomp._link import unreachable
 
-    link = Link(Address("host", 1, tls=False), StompOptions(), *[lambda *_: None] * 3)
     for reason in ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "SSLV3_ALERT_BAD_CERTIFICATE", "TLSV1_ALERT_UNKNOWN_CA"):
         told = ssl.SSLError(1, reason)
         told.reason = reason
-        assert isinstance(link._unreachable(told), AuthenticationError)
+        assert isinstance(unreachable(Address("host", 1), told, StompOptions()), AuthenticationError)
 
 
 @pytest.mark.parametrize(

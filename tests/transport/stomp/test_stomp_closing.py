@@ -11,12 +11,12 @@ import pytest
 
 from mtosi_jms.errors import IllegalStateError, TransportError
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue
-from mtosi_jms.transport.base import AckMode
+from mtosi_jms.transport import AckMode
 
 pytestmark = pytest.mark.broker
 LONG = 60.0
 """Seconds after which what should have ended is taken to hang; less than the send time-out of the tests."""
-TIMEOUTS = {"send_timeout": 600.0, "connect_timeout": 600.0}
+TIMEOUTS = {"send_timeout": 600.0, "connect_timeout": 600.0, "close_timeout": 0.5}
 Background = Callable[[Callable[[], Any]], Future[Any]]
 
 
@@ -24,18 +24,8 @@ def message(number: int = 0) -> JmsMessage:
     return JmsMessage(body=b"<n>%d</n>" % number, delivery_mode=DeliveryMode.PERSISTENT)
 
 
-@pytest.fixture
-def short_goodbye(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mtosi_jms.transport.stomp._connection._GOODBYE", 0.5)
-
-
-@pytest.fixture
-def long_goodbye(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mtosi_jms.transport.stomp._connection._GOODBYE", LONG)
-
-
 def threads_of(connection: Any) -> list[threading.Thread]:
-    return [one for one in threading.enumerate() if one.name == f"keeper-{connection.id}"]
+    return [one for one in threading.enumerate() if one.name == f"reconnector-{connection.id}"]
 
 
 def await_end(threads: list[threading.Thread]) -> None:
@@ -44,7 +34,6 @@ def await_end(threads: list[threading.Thread]) -> None:
         assert not thread.is_alive()
 
 
-@pytest.mark.usefixtures("short_goodbye")
 class TestStalled:
     def test_a_broker_that_answers_nothing(
         self, by_proxy: Any, proxy: Any, queue: Queue, background: Background
@@ -53,10 +42,10 @@ class TestStalled:
         connection = by_proxy(**TIMEOUTS)
         session = connection.session()
         consumers = [session.consumer(queue) for _ in range(20)]
-        keeper = threads_of(connection)
+        reconnecting = threads_of(connection)
         proxy.stall(to_client=True)
         background(connection.close).result(LONG)
-        await_end(keeper)
+        await_end(reconnecting)
         with pytest.raises(IllegalStateError):
             consumers[0].receive(0)
 
@@ -89,7 +78,7 @@ class TestStalled:
     ) -> None:
         connection = by_proxy(heart_beat=600.0, **TIMEOUTS)
         session, other = connection.session(), connection.session()
-        keeper = threads_of(connection)
+        reconnecting = threads_of(connection)
         proxy.stall(to_broker=True)
         begun = len(proxy.sent)
         sender = background(lambda: session.send(queue, JmsMessage(body=b"x" * 32_000_000)))
@@ -97,7 +86,7 @@ class TestStalled:
             assert not sender.done()
         assert other.send_soon(queue, JmsMessage(body=b"<x/>")) is not None
         background(connection.close).result(LONG)
-        await_end(keeper)
+        await_end(reconnecting)
         with pytest.raises(TransportError):
             sender.result(LONG)
 
@@ -115,14 +104,13 @@ class TestStalled:
             sender.result(LONG)
 
 
-@pytest.mark.usefixtures("short_goodbye")
 class TestWhileItIsLost:
     def test_nobody_is_there(self, by_proxy: Any, proxy: Any, queue: Queue, background: Background) -> None:
         """A receiver gets None, a sender an error, and the thread that reconnects comes to its end."""
         connection = by_proxy(**TIMEOUTS)
         consumer = connection.session().consumer(queue)
         receiving = background(consumer.receive)
-        keeper = threads_of(connection)
+        reconnecting = threads_of(connection)
         proxy.refuse()
         proxy.cut()
         assert proxy.refused.acquire(timeout=LONG)
@@ -132,7 +120,7 @@ class TestWhileItIsLost:
         assert receiving.result(LONG) is None
         with pytest.raises(TransportError):
             sending.result(LONG)
-        await_end(keeper)
+        await_end(reconnecting)
 
     def test_somebody_is_there_who_says_nothing(
         self, by_proxy: Any, proxy: Any, queue: Queue, background: Background
@@ -140,13 +128,13 @@ class TestWhileItIsLost:
         connection = by_proxy(**TIMEOUTS)
         consumer = connection.session().consumer(queue)
         receiving = background(consumer.receive)
-        keeper = threads_of(connection)
+        reconnecting = threads_of(connection)
         proxy.stall_at_answer(b"CONNECTED")
         proxy.cut()
         assert proxy.stalled.wait(LONG)
         background(connection.close).result(LONG)
         assert receiving.result(LONG) is None
-        await_end(keeper)
+        await_end(reconnecting)
 
     def test_a_subscription_that_is_being_made_again(
         self, by_proxy: Any, proxy: Any, queue: Queue, open_stomp: Any, broker: Any, background: Background
@@ -173,56 +161,19 @@ class TestWhileItIsLost:
             delivery.acknowledge()
 
 
-@pytest.mark.usefixtures("long_goodbye")
 class TestTogether:
-    def test_twice(self, by_proxy: Any, background: Background) -> None:
-        connection = by_proxy()
-        session = connection.session()
-        for one in (session, session, connection, connection, session):
-            background(one.close).result(LONG)
-        with pytest.raises(IllegalStateError):
-            connection.session()
-
-    def test_sixteen_threads(self, by_proxy: Any, queue: Queue) -> None:
-        """Whoever returns finds it closed, whichever thread did it."""
-        connection = by_proxy()
-        consumers = [connection.session().consumer(queue) for _ in range(4)]
-        connection.session().send(queue, message())
-        keeper = threads_of(connection)
-        parts = [connection, *consumers, connection, connection]
-        start = threading.Barrier(16)
-        failures: list[BaseException] = []
-
-        def close(number: int) -> None:
-            try:
-                start.wait(LONG)
-                parts[number % len(parts)].close()
-                if parts[number % len(parts)] is connection:
-                    with pytest.raises(IllegalStateError):
-                        connection.session()
-                    assert connection._ended.is_set()
-            except BaseException as error:  # noqa: BLE001 - the test tells it
-                failures.append(error)
-
-        threads = [threading.Thread(target=close, args=(number,), daemon=True) for number in range(16)]
-        for thread in threads:
-            thread.start()
-        await_end(threads)
-        await_end(keeper)
-        assert failures == []
-
     def test_a_session_while_it_makes_a_consumer(
         self, by_proxy: Any, queue: Queue, background: Background, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         connection = by_proxy()
         session = connection.session()
-        subscribe = connection.subscribe
+        subscribe = connection.channel.subscribe
 
-        def subscribe_and_close(consumer: Any, factor: int = 1) -> None:
-            subscribe(consumer, factor)
+        def subscribe_and_close(feed: Any, factor: int = 1) -> None:
+            subscribe(feed, factor)
             background(session.close).result(LONG)
 
-        monkeypatch.setattr(connection, "subscribe", subscribe_and_close)
+        monkeypatch.setattr(connection.channel, "subscribe", subscribe_and_close)
         with pytest.raises(IllegalStateError, match="closed"):
             session.consumer(queue)
         monkeypatch.undo()
@@ -237,13 +188,13 @@ class TestTogether:
         consumer = session.consumer(queue)
         session.send(queue, message(9))
         held = consumer.receive(LONG)
-        subscribe = connection.subscribe
+        subscribe = connection.channel.subscribe
 
-        def close_and_subscribe(consumer: Any, factor: int = 1) -> None:
+        def close_and_subscribe(feed: Any, factor: int = 1) -> None:
             background(consumer.close).result(LONG)
-            subscribe(consumer, factor)
+            subscribe(feed, factor)
 
-        monkeypatch.setattr(connection, "subscribe", close_and_subscribe)
+        monkeypatch.setattr(connection.channel, "subscribe", close_and_subscribe)
         with pytest.raises(IllegalStateError):
             consumer.receive(LONG)
         monkeypatch.undo()
@@ -258,7 +209,7 @@ class TestInAListener:
         connection = by_proxy()
         session = connection.session(AckMode.AUTO)
         consumer = session.consumer(queue)
-        keeper = threads_of(connection)
+        reconnecting = threads_of(connection)
         closed = threading.Event()
 
         def on_message(delivery: Any) -> None:
@@ -269,23 +220,23 @@ class TestInAListener:
         connection.session().send(queue, message())
         assert closed.wait(LONG)
         connection.close()
-        await_end(keeper)
+        await_end(reconnecting)
 
     def test_what_cannot_be_acknowledged(self, by_proxy: Any, queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
         """The connection ends all the same: nobody else would do it."""
         connection = by_proxy()
         consumer = connection.session(AckMode.AUTO).consumer(queue)
-        keeper = threads_of(connection)
+        reconnecting = threads_of(connection)
         told: Future[BaseException] = Future()
 
         def fail(*arguments: Any) -> None:
             raise TransportError("it cannot be told")
 
         def on_message(delivery: Any) -> None:
-            monkeypatch.setattr(connection, "acknowledge", fail)
+            monkeypatch.setattr(connection.channel, "acknowledge", fail)
             connection.close()
 
         consumer.listen(on_message, lambda error, delivery: told.set_result(error))
         connection.session().send(queue, message())
         assert str(told.result(LONG)) == "it cannot be told"
-        await_end(keeper)
+        await_end(reconnecting)

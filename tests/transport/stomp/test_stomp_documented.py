@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.transport.stomp.options import StompOptions
+from mtosi_jms.transport.stomp import StompOptions
 
 
 @pytest.fixture

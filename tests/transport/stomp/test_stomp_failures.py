@@ -10,9 +10,8 @@ import pytest
 
 from mtosi_jms.errors import AuthenticationError, ConfigError, TransportError, UnknownOutcomeError
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, Topic
-from mtosi_jms.transport._descriptor import Capability
-from mtosi_jms.transport.base import AckMode
-from mtosi_jms.transport.stomp._subscription import Entry
+from mtosi_jms.transport import AckMode, Capability
+from mtosi_jms.transport.stomp._subscriptions import Entry
 
 pytestmark = pytest.mark.broker
 PERSISTENT = DeliveryMode.PERSISTENT
@@ -73,13 +72,6 @@ class TestUnknownOutcome:
 
 
 class TestAsynchronous:
-    def test_many_at_once(self, by_proxy: Any, queue: Queue) -> None:
-        """Receipts come while more is sent: a thousand persistent messages need no thousand round trips."""
-        session = by_proxy().session()
-        futures = [session.send_async(queue, persistent(number)) for number in range(1_000)]
-        assert all(future.result(30).destination == queue for future in futures)
-        assert everything(session.consumer(queue), 1_000) == [b"<n>%d</n>" % number for number in range(1_000)]
-
     def test_a_lost_connection_fails_what_is_open(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
         session = by_proxy().session()
         proxy.stall(to_client=True)

@@ -81,8 +81,8 @@ def test_a_header_from_java_holds_characters_beyond_the_bmp() -> None:
 @pytest.mark.parametrize(
     ("stream", "what"),
     [
-        (b"MESSAGE\ncontent-length:two\n\nab\0", "no number"),
-        (b"MESSAGE\ncontent-length:-1\n\nab\0", "no number"),
+        (b"MESSAGE\ncontent-length:two\n\nab\0", "not a number"),
+        (b"MESSAGE\ncontent-length:-1\n\nab\0", "not a number"),
         (b"MESSAGE\ncontent-length:1\n\nab\0", "longer than its content-length"),
     ],
 )

@@ -11,10 +11,18 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import WriteError
-from mtosi_jms.transport.stomp._framewriter import FrameWriter
+from mtosi_jms.transport.stomp._wire import FrameWriter
 
 SECONDS = 60
 Written = queue.SimpleQueue[bytes]
+Write = Callable[[bytes, float | None], None]
+
+
+class FakeWire:
+    """A wire that writes as a test says."""
+
+    def __init__(self, write: Write) -> None:
+        self.send = write
 
 
 @pytest.fixture
@@ -34,8 +42,8 @@ def make(written: Written, unsent: list[bytes]) -> Iterator[Callable[..., FrameW
     """Makes writers; they write into `written`, unless told how."""
     made: list[FrameWriter] = []
 
-    def make(write: Callable[[bytes, float | None], None] = lambda data, deadline: written.put(data)) -> FrameWriter:
-        made.append(FrameWriter(write, "writer", unsent.extend))
+    def make(write: Write = lambda data, deadline: written.put(data)) -> FrameWriter:
+        made.append(FrameWriter(FakeWire(write), "writer", unsent.extend))  # type: ignore[arg-type]
         return made[-1]
 
     yield make
@@ -54,23 +62,26 @@ def test_a_frame_goes_out_at_once(writer: FrameWriter, written: Written) -> None
 
 
 def test_what_waits_goes_before_the_next_frame(writer: FrameWriter, written: Written) -> None:
-    with writer._lock:  # nobody looks after it meanwhile
-        writer._waiting += [(b"a", False), (b"b", True)]
+    with writer.turn:  # nothing is written meanwhile
+        writer.send(b"a", coalesced=True)
+        assert writer.send_soon(b"b")
     writer.send(b"c")
-    assert written.get_nowait() == b"abc"
-    assert written.empty()
+    sent = b""
+    while len(sent) < 3:
+        sent += written.get(timeout=SECONDS)
+    assert sent == b"abc"
 
 
 def test_what_waits_goes_out_by_itself(writer: FrameWriter, written: Written) -> None:
     """More than once: the thread that looks after it has gone to sleep in between, or has not."""
     for data in (b"a", b"b", b"c"):
-        writer.post(data)
+        writer.send(data, coalesced=True)
         assert written.get(timeout=SECONDS) == data
 
 
 def test_many_do_not_wait(writer: FrameWriter, written: Written) -> None:
     for _ in range(2):
-        writer.post(b"x" * 600)
+        writer.send(b"x" * 600, coalesced=True)
     sent = 0
     while sent < 1_200:
         sent += len(written.get(timeout=SECONDS))
@@ -79,16 +90,15 @@ def test_many_do_not_wait(writer: FrameWriter, written: Written) -> None:
 
 def test_nothing_waits_for_a_link_that_is_at_its_end(writer: FrameWriter, written: Written) -> None:
     writer.end()
-    writer.post(b"a")
+    writer.send(b"a", coalesced=True)
     assert written.get_nowait() == b"a"
-    assert not writer.leave(b"b")
+    assert not writer.send_soon(b"b")
 
 
 def test_the_thread_ends_with_the_link(writer: FrameWriter, written: Written) -> None:
-    writer.post(b"a")
+    writer.send(b"a", coalesced=True)
     written.get(timeout=SECONDS)
-    thread = writer._thread
-    assert thread is not None
+    (thread,) = [one for one in threading.enumerate() if one.name == "writer"]
     writer.end()
     thread.join(SECONDS)
     assert not thread.is_alive()
@@ -101,8 +111,7 @@ def test_what_cannot_be_written_is_told_to_who_sends_it(make: Callable[..., Fram
     writer = make(fail)
     with pytest.raises(WriteError, match="lost"):
         writer.send(b"a")
-    with writer._lock:
-        writer._waiting.append((b"b", False))
+    writer.send(b"b", coalesced=True)
     writer.flush()  # whoever reads learns that the link is lost
 
 
@@ -119,7 +128,7 @@ def test_what_is_left_while_another_one_writes_goes_out_in_one_write(
     writer = make(slow)
     first = background(lambda: writer.send(b"a"))
     assert writing.wait(SECONDS)
-    assert all(writer.leave(data) for data in (b"b", b"c", b"d"))
+    assert all(writer.send_soon(data) for data in (b"b", b"c", b"d"))
     go_on.set()
     first.result(SECONDS)
     assert [written.get(timeout=SECONDS) for _ in range(2)] == [b"a", b"bcd"]
@@ -129,15 +138,15 @@ def test_what_is_left_while_another_one_writes_goes_out_in_one_write(
 def test_what_is_left_goes_out_by_itself(writer: FrameWriter, written: Written, can_wait: bool) -> None:
     """More than once: the thread that writes it has gone to sleep in between, or has not."""
     for data in (b"a", b"b", b"c"):
-        assert writer.leave(data, can_wait=can_wait)
+        assert writer.send_soon(data, can_wait=can_wait)
         assert written.get(timeout=SECONDS) == data
 
 
 def test_what_can_wait_goes_out_with_what_cannot(writer: FrameWriter, written: Written) -> None:
-    with writer._turn:  # the thread cannot write meanwhile
-        assert writer.leave(b"a", can_wait=True)
-        assert writer.leave(b"b")
-        assert writer.leave(b"c", can_wait=True)
+    with writer.turn:  # the thread cannot write meanwhile
+        assert writer.send_soon(b"a", can_wait=True)
+        assert writer.send_soon(b"b")
+        assert writer.send_soon(b"c", can_wait=True)
     assert written.get(timeout=SECONDS) == b"abc"
 
 
@@ -150,8 +159,8 @@ def test_no_more_is_left_than_there_is_room_for(make: Callable[..., FrameWriter]
 
     writer = make(slow)
     large = b"x" * 50_000
-    with writer._turn:  # the thread cannot write meanwhile
-        assert [writer.leave(large) for _ in range(3)] == [True, True, False]
+    with writer.turn:  # the thread cannot write meanwhile
+        assert [writer.send_soon(large) for _ in range(3)] == [True, True, False]
     go_on.set()
     assert written.get(timeout=SECONDS) == large * 2
 
@@ -165,16 +174,21 @@ def test_what_was_left_and_surely_not_received_comes_back(
 ) -> None:
     """A frame of which the last byte went out may be there; an acknowledgement is of no use on another link."""
 
+    failed, all_but_the_first = threading.Event(), 0
+
     def fail(data: bytes, deadline: float | None) -> None:
         error = WriteError("lost")
-        error.written = written
+        error.written = all_but_the_first if failed.is_set() else written
+        failed.set()
         raise error
 
     writer = make(fail)
-    with writer._lock:
-        writer._waiting += [(b"aa", False), (b"bb", True), (b"cc", False), (b"dd", True)]
-    with pytest.raises(WriteError):
-        writer.send(b"ee")
+    with writer.turn:  # so that all of it goes out in one write
+        writer.send(b"aa", coalesced=True)
+        assert writer.send_soon(b"bb")
+        writer.send(b"cc", coalesced=True)
+        assert writer.send_soon(b"dd")
+    assert failed.wait(SECONDS)
     assert not unsent  # the link may not be at its end
     writer.end()
     assert unsent == back
@@ -192,18 +206,20 @@ def test_what_waits_at_the_end_of_the_link_comes_back_in_order(
         raise WriteError("lost")
 
     writer = make(fail)
-    assert writer.leave(b"a")
+    assert writer.send_soon(b"a")
     assert writing.wait(SECONDS)
-    assert writer.leave(b"b", b"c")
-    writer.post(b"d")
+    assert writer.send_soon(b"b", b"c")
+    writer.send(b"d", coalesced=True)
     end = background(writer.end)
     go_on.set()
     end.result(SECONDS)
     assert unsent == [b"a", b"b", b"c"]
-    assert not writer.leave(b"e")
+    assert not writer.send_soon(b"e")
 
 
-def test_what_was_not_written_waits_for_the_next_write(make: Callable[..., FrameWriter], written: Written) -> None:
+def test_what_was_not_written_waits_for_the_next_write(
+    make: Callable[..., FrameWriter], written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Acknowledgements too, where the link goes on; also where it was a signal that broke the writing off."""
     failures: list[BaseException] = [WriteError("not sent"), KeyboardInterrupt()]
 
@@ -212,30 +228,30 @@ def test_what_was_not_written_waits_for_the_next_write(make: Callable[..., Frame
             raise failures.pop()
         written.put(data)
 
+    monkeypatch.setattr(threading.Thread, "start", refuse)  # or it would be the writer's thread that fails
     writer = make(write)
-    with writer._lock:
-        writer._waiting += [(b"a", False), (b"b", True)]
     with pytest.raises(KeyboardInterrupt):
-        writer.send(b"x")
+        writer.send(b"a", coalesced=True)
     with pytest.raises(WriteError):
         writer.send(b"y")
     writer.send(b"c")
-    assert written.get_nowait() == b"abc"
+    assert written.get_nowait() == b"ac"
+
+
+def refuse(thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
 
 
 def test_where_there_are_no_more_threads_nothing_waits(
     make: Callable[..., FrameWriter], written: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
     writer = make()
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", refuse)
-        writer.post(b"a")
+        writer.send(b"a", coalesced=True)
         assert written.get_nowait() == b"a"
-        assert not writer.leave(b"b")
-    assert writer.leave(b"c")
+        assert not writer.send_soon(b"b")
+    assert writer.send_soon(b"c")
     assert written.get(timeout=SECONDS) == b"c"
 
 
@@ -264,8 +280,8 @@ def test_threads_lose_nothing_and_keep_their_order(
     def work(name: int) -> None:
         for number in range(200):
             data = b"%d:%d\n" % (name, number)
-            if number % 3 or not writer.leave(data):
-                (writer.post if number % 2 else writer.send)(data)
+            if number % 3 or not writer.send_soon(data):
+                writer.send(data, coalesced=bool(number % 2))
 
     for done in [background(lambda name=name: work(name)) for name in range(4)]:  # type: ignore[misc]
         done.result(SECONDS)

@@ -14,7 +14,7 @@ from mtosi_jms.notifications import Loss, LossCause, Publisher, Subscriber
 from mtosi_jms.runtime import ConsumerRuntime
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.nra.alm import Alarm
-from mtosi_jms.transport.base import AckMode, Interruption
+from mtosi_jms.transport import AckMode, Interruption
 
 pytestmark = pytest.mark.broker
 LONG = 60.0
@@ -41,7 +41,7 @@ def whole_again(proxy: Any, queue: Queue) -> Callable[[Any], None]:
     """Cuts the connection, and returns when it is made again."""
 
     def cut(connection: Any) -> None:
-        link = connection._keeper._link
+        link = connection.channel.link
         proxy.cut()
         until(lambda: link.lost is not None)
         connection.session().send(Queue(f"{queue.name}.else"), message())
@@ -95,9 +95,9 @@ def test_between_what_came_before_and_what_comes_after(
     consumer.on_interrupted = lambda reason: seen.append("interrupted")
     for number in range(3):
         outside.send(topic, message(number))
-    until(lambda: len(consumer.buffer) == 3)
+    until(lambda: len(consumer.source.buffer) == 3)
     whole_again(connection)
-    until(lambda: isinstance(consumer.buffer[-1], Interruption))
+    until(lambda: isinstance(consumer.source.buffer[-1], Interruption))
     outside.send(topic, message(3))
     for _ in range(4):
         body = consumer.receive(LONG).message.body
@@ -137,7 +137,7 @@ def test_a_listener_that_closes_because_of_it(by_proxy: Any, topic: Topic, proxy
     connection = by_proxy()
     consumer = connection.session(AckMode.AUTO).consumer(topic)
     closed = threading.Event()
-    keeper = [one for one in threading.enumerate() if one.name == f"keeper-{connection.id}"]
+    reconnecting = [one for one in threading.enumerate() if one.name == f"reconnector-{connection.id}"]
 
     def on_interrupted(reason: str) -> None:
         connection.close()
@@ -147,7 +147,7 @@ def test_a_listener_that_closes_because_of_it(by_proxy: Any, topic: Topic, proxy
     consumer.listen(lambda delivery: None)
     proxy.cut()
     assert closed.wait(LONG)
-    for thread in keeper:
+    for thread in reconnecting:
         thread.join(LONG)
         assert not thread.is_alive()
 

@@ -10,6 +10,7 @@ from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import DeliveryMode, Destination, JmsMessage, Long, MessageType, Queue, TemporaryQueue, Topic
 from mtosi_jms.jms._destinations import TemporaryTopic
 from mtosi_jms.jms.selector import parse
+from mtosi_jms.transport._session_core import ConsumerSpec
 from mtosi_jms.transport.stomp._dialect import ActiveMQ, Artemis, Dialect, artemis_selector, dialect_of
 from mtosi_jms.transport.stomp._messages import RESERVED, incoming, outgoing
 
@@ -88,17 +89,17 @@ class TestActiveMq:
         out(Artemis("2"), properties=properties)
 
     def test_the_prefix_of_selectors_is_the_brokers_to_add(self) -> None:
-        headers = ActiveMQ("5").subscribing(QUEUE, parse("n > 3"), None, False, 1)
+        headers = ActiveMQ("5").subscribing(ConsumerSpec(QUEUE, "n > 3", parse("n > 3")), 1)
         assert headers == {"activemq.prefetchSize": "1", "selector": "n > 3"}
 
 
 class TestArtemis:
     def test_the_prefix_of_selectors_is_ours_to_add(self) -> None:
-        headers = Artemis("2").subscribing(QUEUE, parse("n > 3"), None, False, 1)
+        headers = Artemis("2").subscribing(ConsumerSpec(QUEUE, "n > 3", parse("n > 3")), 1)
         assert headers["selector"] == "convert_string_expressions:n > 3"
 
     def test_a_window_is_bytes(self) -> None:
-        windows = [Artemis("2").subscribing(QUEUE, None, None, False, n)["consumer-window-size"] for n in (1, 2, 50)]
+        windows = [Artemis("2").subscribing(ConsumerSpec(QUEUE), n)["consumer-window-size"] for n in (1, 2, 50)]
         assert windows == ["1", "10001", "490001"]
 
     @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.transport import connect
 from mtosi_jms.transport.login import VARIABLES
-from mtosi_jms.transport.stomp.options import Address, StompOptions, parse_url
+from mtosi_jms.transport.stomp import Address, StompOptions, parse_url
 
 
 @pytest.fixture(autouse=True)
@@ -76,6 +76,23 @@ def test_what_is_at_fault_is_told_without_the_secret(url: str) -> None:
 def test_options_are_checked(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
         parse_url("stomp://a", options)
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "words"),
+    [
+        ("stomp://a", {"heartbeat": 3}, "stomp: takes no option heartbeat; did you mean heart_beat?"),
+        ("stomp://a", {"heart_beat": "3"}, "heart_beat: it must be a number of seconds greater than 0, not '3'"),
+        ("stomp://a?heart_beat=often", {}, "heart_beat: it must be a number of seconds greater than 0, not 'often'"),
+        ("stomp://a?reconnect=maybe", {}, "reconnect: it must be True or False, not 'maybe'"),
+        ("stomp://a", {"password": 5}, "password: it must be text, not int"),
+        ("stomp://a?key_password=x", {}, "key_password: it must not stand in the query of a URL"),
+    ],
+)
+def test_an_error_says_what_to_write(url: str, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        connect(url, **options)
+    assert words in str(caught.value)
 
 
 def test_the_query_has_options_as_well() -> None:

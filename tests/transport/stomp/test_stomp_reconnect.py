@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from mtosi_jms.errors import TransportError
+from mtosi_jms.errors import TransportError, WriteError
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, Topic
+from mtosi_jms.transport.stomp._link import Link
+from mtosi_jms.transport.stomp._reconnector import Pauses
 
 pytestmark = pytest.mark.broker
 LONG = 60.0
@@ -36,28 +37,17 @@ def take(consumer: Any) -> bytes:
 
 
 def test_what_is_half_made_takes_no_messages(
-    by_proxy: Any, proxy: Any, queue: Queue, open_stomp: Any, broker: Any
+    by_proxy: Any, proxy: Any, queue: Queue, open_stomp: Any, broker: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A connection on which the subscriptions were not confirmed in time is ended, or the broker would feed it."""
-    connection = by_proxy()
-    consumer = connection.session().consumer(queue)
-    patient, connection.options = connection.options, replace(connection.options, send_timeout=0.5)
-    link = connection._keeper._link
-    attempts = []
-    restore = connection.restore
-
-    def restoring(link: Any) -> None:
-        attempts.append(link)
-        restore(link)
-
-    connection.restore = restoring
+    caplog.set_level(logging.INFO, "mtosi_jms.transport")
+    consumer = by_proxy(send_timeout=1.0).session().consumer(queue)
     proxy.stall_at_answer(b"RECEIPT")
     proxy.cut()
     assert proxy.stalled.wait(LONG)
-    until(lambda: attempts[0].lost is not None)
-    connection.options = patient
+    until(lambda: "not yet connected again" in caplog.text)
     proxy.flow()
-    until(lambda: connection._keeper._link not in (link, None) and connection._keeper._link.is_up)
+    until(lambda: "connected again" in caplog.text.replace("not yet connected again", ""))
     sender = open_stomp(broker.endpoints.url("stomp")).session()
     for number in range(6):
         sender.send(queue, message(number))
@@ -69,8 +59,8 @@ def test_what_was_left_and_not_written_goes_out_on_the_next_link(
 ) -> None:
     """In its place: before what is sent later. What needs no confirmation would otherwise be lost without a word."""
     session = by_proxy().session()
-    link = session.connection._keeper._link
-    with link._writer._turn:  # nothing is written meanwhile
+    link = session.connection.channel.link
+    with link.writer.turn:  # nothing is written meanwhile
         for number in range(5):
             assert session.send_soon(queue, plain(number)) is not None
         proxy.cut()
@@ -84,9 +74,9 @@ def test_what_was_left_to_a_broker_that_says_nothing_any_more(
     by_proxy: Any, proxy: Any, queue: Queue, open_stomp: Any, broker: Any
 ) -> None:
     session = by_proxy(heart_beat=1.0).session()
-    link = session.connection._keeper._link
+    link = session.connection.channel.link
     proxy.stall(to_broker=True, to_client=True)
-    with link._writer._turn:  # nothing is written meanwhile
+    with link.writer.turn:  # nothing is written meanwhile
         for number in range(5):
             assert session.send_soon(queue, plain(number)) is not None
         until(lambda: not link.is_up)
@@ -112,77 +102,55 @@ def test_a_client_id_that_the_broker_has_not_let_go(by_proxy: Any, proxy: Any, o
     assert take(consumer) == b"<n>1</n>"
 
 
-def test_a_loss_that_is_not_yet_known(by_proxy: Any, proxy: Any, queue: Queue) -> None:
-    """A sender that has just got hold of the lost connection waits for the next one, as any other does."""
-    connection = by_proxy()
-    session = connection.session()
-    lost = connection._keeper._link
-    proxy.cut()
-    until(lambda: lost.lost is not None)
-    links, real = [lost], connection._keeper.link
-    connection._keeper.link = lambda deadline: links.pop() if links else real(deadline)
+def test_a_loss_that_is_not_yet_known(by_proxy: Any, queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sender that finds out as it writes waits for the next connection, as any other does."""
+    session = by_proxy().session()
+    losses, send = [WriteError("lost meanwhile")], Link.send
+
+    def send_or_fail(link: Link, *frames: Any, **options: Any) -> None:
+        if losses:
+            raise losses.pop()
+        send(link, *frames, **options)
+
+    monkeypatch.setattr(Link, "send", send_or_fail)
     session.send(queue, message(1))
-    assert not links
+    assert not losses
     assert take(session.consumer(queue)) == b"<n>1</n>"
 
 
-def test_pauses_grow(by_proxy: Any, proxy: Any) -> None:
+def test_pauses_grow() -> None:
     """From one attempt to the next, up to half a minute; with jitter."""
-    connection = by_proxy()
-    keeper = connection._keeper
-    pauses: list[float] = []
-    enough = threading.Event()
-
-    def rest(deadline: float) -> tuple[float, None]:
-        pauses.append(real(deadline)[0])
-        if len(pauses) == 14:
-            enough.set()
-        return 0.0, None
-
-    keeper._rest, real = rest, keeper._rest
-    proxy.refuse()
-    proxy.cut()
-    assert enough.wait(LONG)
-    connection.close()
+    waits = Pauses()
+    pauses = [waits.next() for _ in range(14)]
     full = [0.0, *(min(0.1 * 2**number, 30.0) for number in range(13))]
-    assert all(most / 2 <= pause <= most for pause, most in zip(pauses, full, strict=False))
+    assert all(most / 2 <= pause <= most for pause, most in zip(pauses, full, strict=True))
     assert len(set(pauses[9:14])) > 1
 
 
-def test_a_connection_that_does_not_hold_is_not_made_at_once(by_proxy: Any, proxy: Any) -> None:
+def test_a_connection_that_does_not_hold_is_not_made_at_once() -> None:
     """A broker that takes a client and drops it, again and again, is given longer and longer pauses too."""
-    connection = by_proxy()
-    keeper = connection._keeper
-    pauses: list[float] = []
-
-    def rest(deadline: float) -> tuple[float, None]:
-        pauses.append(real(deadline)[0])
-        return 0.0, None
-
-    def lose(lasted: float) -> None:
-        link, keeper._since = keeper._link, time.monotonic() - lasted
-        proxy.cut()
-        until(lambda: keeper._link not in (link, None))
-
-    keeper._rest, real = rest, keeper._rest
+    waits = Pauses()
+    pauses = []
     for _ in range(6):
-        lose(-LONG)
+        waits.after(0.0)
+        pauses.append(waits.next())
     assert pauses[0] == 0.0
     assert min(pauses[1:]) > 0.0
     assert pauses[5] > pauses[1]
-    keeper._pause, pauses[:] = 30.0, []
-    lose(LONG)
-    assert pauses[0] == 0.0
+    waits.after(LONG)
+    assert waits.next() == 0.0
 
 
-def test_what_cannot_be_mended_is_told(by_proxy: Any, proxy: Any, queue: Queue, background: Background) -> None:
+def test_what_cannot_be_mended_is_told(
+    by_proxy: Any, proxy: Any, queue: Queue, background: Background, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A fault of our own in the thread that reconnects leaves nobody waiting for ever."""
     connection = by_proxy()
 
     def restore(link: Any) -> None:
         raise KeyError("a fault of our own")
 
-    connection.restore = restore
+    monkeypatch.setattr(connection.channel, "restore", restore)
     receiving = background(connection.session().consumer(queue).receive)
     proxy.cut()
     with pytest.raises(TransportError, match="KeyError"):

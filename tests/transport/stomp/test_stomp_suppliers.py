@@ -54,7 +54,7 @@ def test_losses_cost_no_thread(by_proxy: Any, proxy: Any, broker: Any, queue: Qu
     replies = Queue(f"{queue.name}.replies")
     with (
         mtosi.connect(broker.endpoints.url("stomp")) as other,
-        mtosi.Supplier(connection, queue, [held]).start(THREADS) as supplier,
+        mtosi.Supplier(connection, queue, [held]).start(THREADS),
         mtosi.Requestor(other, sender_uri=f"queue:{replies.name}") as requestor,
     ):
         stub, answers = ManagedElementRetrieval(requestor, queue), []
@@ -79,5 +79,5 @@ def test_losses_cost_no_thread(by_proxy: Any, proxy: Any, broker: Any, queue: Qu
                 caller.join(LONG)
             held.go.clear()
         assert answers == [3] * 3 * BUSY
-        assert sum(thread.is_alive() for thread in supplier._threads) == THREADS
+        assert sum(one.name.startswith(f"supplier-{queue.name}-") for one in threading.enumerate()) == THREADS
         held.go.set()

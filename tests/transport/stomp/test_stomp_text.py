@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.transport.stomp._text import check_body, from_wire, is_plain, to_references
+from mtosi_jms.transport.stomp._messages import check_body, from_wire, is_plain, to_references
 
 SMILE = "\U0001f600"
 

@@ -12,7 +12,7 @@ import pytest
 from mtosi_jms.broker import BrokerProcess, KeyStores
 from mtosi_jms.errors import TransportError
 from mtosi_jms.jms import JmsMessage, Queue
-from mtosi_jms.transport.base import AckMode
+from mtosi_jms.transport import AckMode
 
 pytestmark = pytest.mark.broker
 SECRET = "of-the-stores"

@@ -11,7 +11,7 @@ import pytest
 
 from mtosi_jms.errors import ResourceLimitError, TransportError, UnknownOutcomeError
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, Topic
-from mtosi_jms.transport.base import AckMode
+from mtosi_jms.transport import AckMode
 from mtosi_jms.transport.stomp import _wire as wire
 
 pytestmark = pytest.mark.broker

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import WriteError
+from mtosi_jms.transport.stomp import Address
 from mtosi_jms.transport.stomp._wire import Wire
-from mtosi_jms.transport.stomp.options import Address
 
 LONG = 60.0
 HUGE = b"x" * 32_000_000  # more than all buffers on the way
@@ -57,7 +57,7 @@ def _wire(address: Address, lost: threading.Event, on_frames: Callable[[Any], ob
         connect_timeout=LONG,
         send_timeout=LONG,
         on_frames=on_frames,
-        on_nonsense=lambda error: None,
+        on_garbage=lambda error: None,
         on_lost=lost.set,
     )
 
@@ -99,7 +99,7 @@ def test_a_writer_behind_another_gives_up_alone(
 ) -> None:
     fill(wire)
     first = background(lambda: wire.send(HUGE))
-    while not wire._writing.locked():
+    while not wire.writing.locked():
         assert not first.done()
     with pytest.raises(WriteError, match="another frame"):
         background(lambda: wire.send(HUGE, time.monotonic() + 0.1)).result(LONG / 2)
@@ -117,7 +117,7 @@ def test_a_writer_that_is_interrupted_ends_the_connection(wire: Wire, monkeypatc
         raise KeyboardInterrupt
 
     fill(wire)
-    monkeypatch.setattr(wire._writable, "select", interrupt)
+    monkeypatch.setattr(wire.writable, "select", interrupt)
     with pytest.raises(KeyboardInterrupt):
         wire.send(HUGE)
     assert not wire.is_connected()
@@ -131,7 +131,7 @@ def test_a_writer_that_waits_ends_with_the_connection(
     """The broker ends its side, and reads nothing: who waits for room learns of it long before the deadline."""
     fill(wire)
     writer = background(lambda: wire.send(HUGE))
-    while not wire._writing.locked():
+    while not wire.writing.locked():
         assert not writer.done()
     mute.taken[0].shutdown(socket.SHUT_WR)
     with pytest.raises(WriteError):

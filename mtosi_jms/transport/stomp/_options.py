@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-import os
 import re
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.transport._descriptor import check_jms_version
+from mtosi_jms.transport._options import (
+    COUNT,
+    FLAG,
+    PATH,
+    SECONDS,
+    TEXT,
+    ConnectOptions,
+    check,
+    checked,
+    from_query,
+)
 from mtosi_jms.transport.login import with_login
 
 PORTS: Final = {"stomp": 61613, "stomp+ssl": 61612}
-_SECRETS: Final = frozenset({"password", "key_password", "ssl_context"})
+_CONTEXT: Final = check("an ssl.SSLContext", lambda value: isinstance(value, ssl.SSLContext))
 _FAILOVER: Final = re.compile(r"failover:(?://)?\(([^()]*)\)(?:\?(.*))?|failover:(?://)?([^()?]*)(?:\?(.*))?")
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """One broker.
-
-    Attributes:
-        host: name or number.
-        port: of STOMP.
-        tls: whether the connection is encrypted.
-    """
+    """One broker."""
 
     host: str
     port: int
@@ -39,19 +42,18 @@ class Address:
         return f"{'stomp+ssl' if self.tls else 'stomp'}://{host}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StompOptions:
+@dataclass(frozen=True, kw_only=True)
+class StompOptions(ConnectOptions):
     """What `connect("stomp://...")` takes besides the address; each may stand in the URL's query, secrets excepted.
 
     Attributes:
-        client_id: whose durable subscriptions the connection has.
-        jms_version: level of the provider's JMS API; 1.1 where nothing is said.
         user: login; else from the URL, else from MTOSI_JMS_USER.
         password: of the login; else from the URL, else from `password_file`, else from MTOSI_JMS_PASSWORD or the file
             that MTOSI_JMS_PASSWORD_FILE names.
         password_file: file whose first line is the password.
         connect_timeout: seconds for one attempt at one broker, TLS and login included.
         send_timeout: seconds that a send may take, a receipt and a reconnect included.
+        close_timeout: seconds that closing gives to a broker which does not answer; at most `send_timeout`.
         heart_beat: seconds between signs of life, both ways; what is silent for twice as long is taken for dead.
         prefetch: messages that a consumer of a queue is sent ahead of its acknowledgements.
         reconnect: whether a lost connection is made again.
@@ -65,31 +67,27 @@ class StompOptions:
         virtual_host: what goes into the header `host`; the broker's name where nothing is said.
     """
 
-    client_id: str = ""
-    jms_version: str = "1.1"
-    user: str = ""
-    password: str = field(default="", repr=False)
-    password_file: str = ""
-    connect_timeout: float = 10.0
-    send_timeout: float = 30.0
-    heart_beat: float = 10.0
-    prefetch: int = 50
-    reconnect: bool = True
-    reconnect_timeout: float | None = None
-    ca_file: str = ""
-    cert_file: str = ""
-    key_file: str = ""
-    key_password: str = field(default="", repr=False)
-    ssl_context: ssl.SSLContext | None = field(default=None, repr=False)
-    virtual_host: str = ""
+    user: str = field(default="", metadata=TEXT)
+    password: str = field(default="", repr=False, metadata=TEXT)
+    password_file: str = field(default="", metadata=PATH)
+    connect_timeout: float = field(default=10.0, metadata=SECONDS)
+    send_timeout: float = field(default=30.0, metadata=SECONDS)
+    close_timeout: float = field(default=5.0, metadata=SECONDS)
+    heart_beat: float = field(default=10.0, metadata=SECONDS)
+    prefetch: int = field(default=50, metadata=COUNT)
+    reconnect: bool = field(default=True, metadata=FLAG)
+    reconnect_timeout: float | None = field(default=None, metadata=SECONDS)
+    ca_file: str = field(default="", metadata=PATH)
+    cert_file: str = field(default="", metadata=PATH)
+    key_file: str = field(default="", metadata=PATH)
+    key_password: str = field(default="", repr=False, metadata=TEXT)
+    ssl_context: ssl.SSLContext | None = field(default=None, repr=False, metadata=_CONTEXT)
+    virtual_host: str = field(default="", metadata=TEXT)
 
     def tls(self) -> ssl.SSLContext:
         """The context for TLS connections: certificate and name of the broker are always checked.
 
-        Raises:
-            ConfigError: an option whose file cannot be read or holds something else, or whose password is missing or
-                wrong.
-        """
+        Raises ConfigError for a file that cannot be read or used, and for a missing or wrong key_password."""
         if self.ssl_context is not None:
             return self.ssl_context
         if (self.key_file or self.key_password) and not self.cert_file:
@@ -126,7 +124,7 @@ class StompOptions:
             context.load_cert_chain(self.cert_file, self.key_file or None, password)
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
             if asked:
-                how = "it does not open" if self.key_password else "it is missing, and wanted for"
+                how = "it does not open" if self.key_password else "it is missing for"
                 raise ConfigError(f"option key_password: {how} the key in {key}, which is encrypted") from None
             if getattr(error, "reason", None) == "KEY_VALUES_MISMATCH":
                 raise ConfigError(f"option key_file: the key in {key} is not that of {self.cert_file}") from error
@@ -135,7 +133,7 @@ class StompOptions:
 
 def _unusable(option: str, file: str, error: OSError | ValueError) -> ConfigError:
     reason = getattr(error, "strerror", None) or type(error).__name__
-    return ConfigError(f"option {option}: {file}: {reason}; a PEM file is wanted")
+    return ConfigError(f"option {option}: {file}: {reason}; it must be a PEM file")
 
 
 def parse_url(url: str, given: Mapping[str, Any]) -> tuple[tuple[Address, ...], StompOptions]:
@@ -151,18 +149,11 @@ def parse_url(url: str, given: Mapping[str, Any]) -> tuple[tuple[Address, ...], 
     parts, query = _split(url)
     logins: dict[str, str] = {}
     addresses = tuple(_address(part, logins, query) for part in parts)
-    asked = {name: _from_text(name, text) for name, text in query.items()} | logins
-    said = {name: value for name, value in given.items() if value is not None}
-    if "password_file" in said:  # of the call, so it goes before the URL's password
+    asked = {name: from_query(StompOptions, name, text) for name, text in query.items()} | logins
+    said = {name: value for name, value in given.items() if value is not None or name not in asked}
+    if said.get("password_file"):  # of the call, so it goes before the URL's password
         asked.pop("password", None)
-    asked |= said
-    known = {one.name for one in fields(StompOptions)}
-    if unknown := sorted(set(asked) - known):
-        raise ConfigError(f"stomp: takes no option {', '.join(unknown)}; there are {', '.join(sorted(known))}")
-    for name, value in asked.items():
-        _check(name, value)
-    plain = {name: os.fspath(value) if isinstance(value, os.PathLike) else value for name, value in asked.items()}
-    return addresses, StompOptions(**with_login(plain))
+    return addresses, StompOptions(**with_login(checked(StompOptions, "stomp", asked | said)))
 
 
 def _split(url: str) -> tuple[list[str], dict[str, str]]:
@@ -179,51 +170,14 @@ def _address(text: str, logins: dict[str, str], query: dict[str, str]) -> Addres
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise ConfigError(f"a URL that cannot be read; {wanted}") from None  # its text may hold a password
+        raise ConfigError(f"the URL cannot be read; {wanted}") from None  # its text may hold a password
     scheme = parts.scheme.lower()
     if scheme not in PORTS or not host or parts.path not in ("", "/") or parts.fragment:
-        raise ConfigError(f"{scheme}: no address of a STOMP broker; {wanted}")
+        raise ConfigError(f"{scheme}: not the address of a STOMP broker; {wanted}")
     for name, value in (("user", parts.username), ("password", parts.password)):
         if value is not None and logins.setdefault(name, unquote(value)) != unquote(value):
-            raise ConfigError(f"{host}: another {name} than for the brokers before it; there is one login for all")
+            raise ConfigError(
+                f"{host}: its {name} differs from that of the brokers before it; all must share one login"
+            )
     query.update(parse_qsl(parts.query, keep_blank_values=True))
     return Address(host, port or PORTS[scheme], scheme == "stomp+ssl")
-
-
-def _from_text(name: str, text: str) -> object:
-    kinds = {one.name: str(one.type) for one in fields(StompOptions)}
-    kind = kinds.get(name)
-    if name in _SECRETS:
-        raise ConfigError(f"option {name}: it does not belong into the query of a URL")
-    try:
-        if kind in ("float", "float | None"):
-            return float(text)
-        if kind == "int":
-            return int(text)
-    except ValueError:
-        raise ConfigError(f"option {name}: {text!r} is no number") from None
-    if kind == "bool":
-        if text.lower() not in ("true", "false"):
-            raise ConfigError(f"option {name}: {text!r} is neither true nor false")
-        return text.lower() == "true"
-    return text
-
-
-def _check(name: str, value: object) -> None:
-    if name == "jms_version":
-        check_jms_version(value)
-        return
-    default = StompOptions.__dataclass_fields__[name].default
-    if name == "ssl_context":
-        fits, wanted = isinstance(value, ssl.SSLContext), "an ssl.SSLContext is"
-    elif isinstance(default, bool):
-        fits, wanted = isinstance(value, bool), "True or False is"
-    elif isinstance(default, str):
-        fits, wanted = isinstance(value, str | os.PathLike), "text is"
-    elif name == "prefetch":
-        fits, wanted = type(value) is int and value > 0, "a whole number, 1 or more, is"
-    else:
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        fits, wanted = number and float(str(value)) > 0, "seconds, more than 0, are"
-    if not fits:
-        raise ConfigError(f"option {name}: {wanted} wanted")

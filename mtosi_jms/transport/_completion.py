@@ -3,11 +3,11 @@
 A session has one `Completions`. It notes each send in the order of the calls (`begin`); the transport settles what was
 noted as soon as it knows the outcome, from any thread and in any order (`Pending.complete`, `Pending.fail`). One
 thread of the session, never the sender's, tells the listeners: one at a time and in the order of the sends (A27 to A29,
-AX3). A send whose outcome does not come in time has failed (AX6), and so has all that is open when the way to the
-provider is lost (`fail_all`, AX7). Closing and committing wait until every listener has returned (A13 to A19).
+AX3). A send whose outcome does not come in time has failed (AX6). Closing and committing wait until every listener has
+returned (A13 to A19).
 
-For a wire with receipts: `begin` before the frame is written, `withdraw` where writing it raises, `complete` at the
-receipt; where a waiting send would have no receipt either, `completed` after the frame was written (A7).
+With receipts: `begin` before the frame is written, `withdraw` where that raises, `complete` at the receipt; without,
+`completed` after it was written (A7).
 """
 
 from __future__ import annotations
@@ -16,20 +16,19 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from collections.abc import Callable
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 from weakref import WeakValueDictionary
 
 from mtosi_jms.errors import ConfigError, IllegalStateError, SendTimeoutError
+from mtosi_jms.jms import Destination
 from mtosi_jms.jms.message import JmsMessage
 
 log = logging.getLogger(__name__)
 
-_TIMEOUT: Final = 30.0
-OPTIONS: Final = ("completion_timeout", "on_completion_error", "strict_2012")
-"""The options of `connect` that `SendRules.of` reads; every transport takes them."""
+COMPLETION_TIMEOUT: Final = 30.0
 
 
 class CompletionListener(Protocol):
@@ -42,18 +41,13 @@ class CompletionListener(Protocol):
     def on_completion(self, message: JmsMessage) -> object:
         """The provider has the message, as surely as if a waiting send had returned (A6).
 
-        Args:
-            message: as sent, with what the provider sets (A22): what a waiting send would have returned.
-        """
+        It is the message as sent, with what the provider sets (A22): what a waiting send would have returned."""
         ...
 
     def on_exception(self, message: JmsMessage, error: Exception) -> object:
-        """The send failed; whether the provider has the message may be unknown.
+        """The send of this object failed; whether the provider has the message may be unknown.
 
-        Args:
-            message: the object that was sent.
-            error: why; a SendTimeoutError where no outcome came in time.
-        """
+        The error is a SendTimeoutError where no outcome came in time."""
         ...
 
 
@@ -69,32 +63,12 @@ class SendRules:
         timeout: seconds that an outcome may take; None: for ever, and closing waits as long.
         strict_2012: a message that was sent asynchronously is never sent again, as the proposal of 2012 has it; else
             it may be, as JMS 2.0 has it (AX1).
-        on_error: told what a listener raised; the log, where there is none (AX5).
+        on_error: told what a listener raised; None: the log (AX5).
     """
 
-    timeout: float | None = _TIMEOUT
+    timeout: float | None = COMPLETION_TIMEOUT
     strict_2012: bool = False
     on_error: CompletionErrorHook | None = None
-
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> SendRules:
-        """The rules among the options of `connect`: `completion_timeout`, `strict_2012`, `on_completion_error`.
-
-        Raises:
-            ConfigError: one of the wrong kind.
-        """
-        timeout = options.get("completion_timeout", _TIMEOUT)
-        if timeout is not None and (
-            isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0
-        ):
-            raise ConfigError("option completion_timeout: seconds, more than 0, or None are wanted")
-        strict = options.get("strict_2012", False)
-        if not isinstance(strict, bool):
-            raise ConfigError("option strict_2012: True or False is wanted")
-        hook = options.get("on_completion_error")
-        if hook is not None and not callable(hook):
-            raise ConfigError("option on_completion_error: a callable is wanted")
-        return cls(timeout, strict, hook)
 
 
 class Pending:
@@ -121,7 +95,7 @@ class Pending:
 
     @property
     def settled(self) -> bool:
-        """Whether the outcome is known, be it that it came too late."""
+        """Whether the outcome is known, or came too late."""
         return self.outcome is not None
 
     def complete(self, sent: JmsMessage) -> bool:
@@ -146,11 +120,7 @@ class _Outcome(Future[JmsMessage]):
 
 
 class FutureListener:
-    """Puts the outcome into a future, which cannot be cancelled.
-
-    Attributes:
-        future: has the message as sent, or raises why it was not.
-    """
+    """Puts the outcome into a future, which cannot be cancelled."""
 
     __slots__ = ("future",)
 
@@ -158,11 +128,9 @@ class FutureListener:
         self.future: Future[JmsMessage] = _Outcome()
 
     def on_completion(self, message: JmsMessage) -> None:
-        """See `CompletionListener`."""
         self.future.set_result(message)
 
     def on_exception(self, message: JmsMessage, error: Exception) -> None:
-        """See `CompletionListener`."""
         self.future.set_exception(error)
 
 
@@ -170,14 +138,13 @@ class Completions:
     """The asynchronous sends of one session that its listeners were not told of, in the order of the calls.
 
     Safe for any number of threads. Its lock is taken last of all: a transport may call it with locks of its own held,
-    `await_told` and `close` excepted, which wait. No listener runs with a lock held.
+    but for `await_told`, which waits. No listener runs with a lock held.
 
     Args:
         rules: how the connection sends.
         name: for the thread.
 
     Attributes:
-        rules: the same.
         last: the place of the latest send, 0 where there was none.
     """
 
@@ -194,11 +161,7 @@ class Completions:
         self._sent_once: WeakValueDictionary[int, JmsMessage] = WeakValueDictionary()
 
     def check(self, message: JmsMessage) -> None:
-        """Called before each send, waiting or not.
-
-        Raises:
-            IllegalStateError: the message was sent asynchronously before, and `strict_2012` holds.
-        """
+        """Called before each send, waiting or not; raises IllegalStateError where `strict_2012` forbids it."""
         if self.rules.strict_2012 and self._sent_once.get(id(message)) is message:
             raise IllegalStateError("the message was sent asynchronously, and strict_2012 forbids to send it again")
 
@@ -208,29 +171,19 @@ class Completions:
             self._sent_once[id(message)] = message
 
     def check_open(self) -> None:
-        """Called before each asynchronous send.
-
-        Raises:
-            IllegalStateError: the session is closed, or is being closed.
-        """
+        """Raises IllegalStateError where the session is closed, or is being closed."""
         if self._closed:
             raise IllegalStateError("the session is closed")
 
     def check_thread(self) -> None:
         """Called first by what waits for listeners: close, commit and rollback.
 
-        Raises:
-            IllegalStateError: the caller is a listener of this session, which would wait for itself (A37).
-        """
+        Raises IllegalStateError where the caller is a listener of this session, which would wait for itself (A37)."""
         if self._thread is threading.current_thread():
             raise IllegalStateError("a completion listener cannot close, commit or roll back what calls it (A37)")
 
     def begin(self, message: JmsMessage, listener: CompletionListener) -> Pending:
-        """Notes a send that is about to be made.
-
-        Raises:
-            IllegalStateError: the session is closed, or is being closed.
-        """
+        """Notes a send that is about to be made; raises as `check_open`."""
         self.check_open()
         with self._lock:
             return self._add(message, listener, None)
@@ -245,13 +198,7 @@ class Completions:
                 self._told.notify_all()
 
     def completed(self, message: JmsMessage, sent: JmsMessage, listener: CompletionListener) -> None:
-        """Notes a send that succeeded within the call.
-
-        Args:
-            message: the object that was sent.
-            sent: the same with what the provider sets.
-            listener: is told.
-        """
+        """Notes a send that succeeded within the call, and the message as sent."""
         with self._lock:
             if self._open or not isinstance(listener, FutureListener):
                 self._add(message, listener, sent)
@@ -270,23 +217,10 @@ class Completions:
                 self._wake.notify()
             return True
 
-    def fail_all(self, error: Exception) -> None:
-        """The way to the provider was lost: whether it has what is open is unknown (AX7)."""
-        with self._lock:
-            for pending in self._open:
-                if pending.outcome is None:
-                    pending.outcome = error
-            self._wake.notify()
-
     def await_told(self, last: int | None = None) -> None:
-        """Waits until the outcome of every send so far is known and its listener has returned.
+        """Waits until the outcome of every send up to the place `last` is known and its listener has returned.
 
-        Args:
-            last: the place of the last send that is waited for; None: the latest.
-
-        Raises:
-            IllegalStateError: the caller is a listener of this session.
-        """
+        Raises as `check_thread`; None stands for the latest send."""
         self.check_thread()
         with self._lock:
             until = self.last if last is None else last
@@ -298,16 +232,6 @@ class Completions:
         with self._lock:
             self._closed = True
             self._wake.notify()
-
-    def close(self) -> None:
-        """Ends it: nothing more is sent, and what is open is waited for.
-
-        Raises:
-            IllegalStateError: the caller is a listener of this session.
-        """
-        self.check_thread()
-        self.begin_close()
-        self.await_told()
 
     def _add(self, message: JmsMessage, listener: CompletionListener, sent: JmsMessage | None) -> Pending:
         self.last += 1
@@ -365,3 +289,64 @@ class Completions:
             self.rules.on_error(error, message)
         except BaseException:
             log.exception("on_completion_error failed; %s", what)
+
+
+class AsyncSender(Protocol):
+    """What sends without waiting: a session."""
+
+    def send_async(self, destination: Destination, message: JmsMessage) -> Future[JmsMessage]:
+        """See `Session.send_async`."""
+        ...
+
+
+class SendWindow:
+    """Sends messages of which at most `size` are unconfirmed; for the thread of the session.
+
+    The first send that failed is raised by the next call, when all others have their outcome too: after an error
+    nothing is open, and what became of the messages behind the failed one is not told.
+
+    Raises:
+        ConfigError: a size below 1.
+    """
+
+    __slots__ = ("_open", "_sender", "_size")
+
+    def __init__(self, sender: AsyncSender, size: int) -> None:
+        if size < 1:
+            raise ConfigError(f"the size of a window must be at least 1, not {size}")
+        self._sender = sender
+        self._size = size
+        self._open: deque[Future[JmsMessage]] = deque()
+
+    def send(self, destination: Destination, message: JmsMessage) -> None:
+        """Sends a message as soon as the window has room.
+
+        Raises:
+            TransportError: an earlier send failed, and this message was not sent; or it cannot be sent at all.
+        """
+        self._confirm(self._size - 1)
+        try:
+            self._open.append(self._sender.send_async(destination, message))
+        except BaseException:
+            self._abandon()
+            raise
+
+    def settle(self) -> None:
+        """Returns when all that was sent is confirmed.
+
+        Raises:
+            TransportError: a send failed.
+        """
+        self._confirm(0)
+
+    def _confirm(self, most: int) -> None:
+        while self._open and (len(self._open) > most or self._open[0].done()):
+            try:
+                self._open.popleft().result()
+            except BaseException:
+                self._abandon()
+                raise
+
+    def _abandon(self) -> None:
+        wait(self._open)
+        self._open.clear()

@@ -1,7 +1,7 @@
 """The seam: what every JMS provider looks like from this side. Messages and destinations; nothing of what they carry.
 
 A connection makes sessions, a session sends and makes consumers, a consumer hands out deliveries. A connection begins
-stopped: sending works at once (C44), receiving waits for `start`. Connections may be shared by threads.
+stopped: sending works at once (C44), receiving waits for `start`. Threads may share connections.
 
 A session, with its producers, consumers and deliveries, is a single-threaded context (P4): a call that comes while
 another thread is in one raises IllegalStateError, whatever the two are. `close` is the exception: any thread may call
@@ -23,16 +23,15 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from mtosi_jms.errors import IllegalStateError, TransportError
 from mtosi_jms.jms import Destination, NamingContext, TemporaryQueue, TemporaryTopic
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage
+from mtosi_jms.transport._completion import CompletionListener, Completions, FutureListener
 from mtosi_jms.transport._descriptor import Capability, ConnectionMetadata
-from mtosi_jms.transport._producer import Producer
-from mtosi_jms.transport.completion import CompletionListener, Completions, FutureListener
 
 log = logging.getLogger(__name__)
 
@@ -177,12 +176,18 @@ class Consumer(_Closeable):
 class Session(_Closeable):
     """A single-threaded context for sending and receiving; a transaction where it was made so (P18).
 
+    Where it takes a destination, that may be a name of the connection's naming context, or `queue:X` or `topic:X`; a
+    name that is not known is a NamingError. Every method but `close` raises IllegalStateError where the session is
+    closed or another thread is using it.
+
     Attributes:
-        ack_mode: how its deliveries are acknowledged; of no account where `transacted`.
+        connection: what it belongs to.
+        ack_mode: how its deliveries are acknowledged; ignored if `transacted`.
         transacted: whether sends and receives take effect at `commit` alone.
         completions: its asynchronous sends.
     """
 
+    connection: Connection
     ack_mode: AckMode
     transacted: bool
     completions: Completions
@@ -196,7 +201,7 @@ class Session(_Closeable):
     @abstractmethod
     def send(
         self,
-        destination: Destination,
+        destination: Destination | str,
         message: JmsMessage,
         listener: CompletionListener | None = None,
         *,
@@ -207,7 +212,8 @@ class Session(_Closeable):
         Args:
             destination: where it goes.
             message: what is sent.
-            listener: is told the outcome, which is not waited for; None: it is waited for.
+            listener: is told the outcome, which is not waited for; None: it is waited for. No listener is told of what
+                this call raises.
             timeout: seconds that the call may take at most, waiting for room, a connection or the provider included;
                 None: as long as the connection's own rules let it.
 
@@ -217,16 +223,17 @@ class Session(_Closeable):
 
         Raises:
             InvalidDestinationError: the destination is gone.
-            IllegalStateError: the session is closed, or another thread is using it; the message was sent
-                asynchronously before and `strict_2012` holds. No listener is told of what is raised.
+            IllegalStateError: the message was sent asynchronously before and `strict_2012` holds.
             TransportError: the provider failed, or the time ran out; whether it has the message may be unknown.
         """
 
-    def send_soon(self, destination: Destination, message: JmsMessage, *, can_wait: bool = False) -> JmsMessage | None:
+    def send_soon(
+        self, destination: Destination | str, message: JmsMessage, *, can_wait: bool = False
+    ) -> JmsMessage | None:
         """Sends a message without waiting for anything, if that can be: not for room, a connection or the provider.
 
-        It keeps its place among the messages of the session. A transport may send it together with others, when threads
-        that work leave time for it. No outcome is told, as there is none of a message that nobody confirms.
+        It keeps its place among the messages of the session. A transport may send it together with others. No outcome
+        is told: nobody confirms it.
 
         Args:
             destination: where it goes.
@@ -234,22 +241,16 @@ class Session(_Closeable):
             can_wait: it may be held some milliseconds, for others to come or for the next call that sends anything.
 
         Returns:
-            The message as sent, as `send` does; None: it was not sent, and is to be sent by `send`. That is so for
+            The message as sent, as `send` does; None: it was not sent, and must be sent by `send`. That is so for
             messages that the provider confirms, and in transacted sessions.
-
-        Raises:
-            As `send`, but nothing of the provider.
         """
         return None
 
-    def send_async(self, destination: Destination, message: JmsMessage) -> Future[JmsMessage]:
+    def send_async(self, destination: Destination | str, message: JmsMessage) -> Future[JmsMessage]:
         """Sends a message without waiting for its outcome, for which there is a future (A30, AX2).
 
         The future has the message as sent, or raises what `CompletionListener.on_exception` gets. It cannot be
-        cancelled. What is called when it is done may be called in this thread, if it is done already.
-
-        Raises:
-            As `send`.
+        cancelled. Its callbacks may run in this thread, if it is done already. Raises what `send` does.
         """
         listener = FutureListener()
         self.send(destination, message, listener)
@@ -257,19 +258,13 @@ class Session(_Closeable):
 
     def producer(
         self,
-        destination: Destination,
+        destination: Destination | str,
         *,
         delivery_mode: DeliveryMode | None = None,
         priority: int | None = None,
         time_to_live_ms: int | None = None,
     ) -> Producer:
-        """A producer for a destination; nothing is sent by making it (R7).
-
-        Args:
-            destination: where its messages go.
-            delivery_mode: default of its messages; None: as each message says.
-            priority: the same, 0 to 9.
-            time_to_live_ms: the same, milliseconds; 0: never expires.
+        """A producer for a destination, with defaults of its messages (see `Producer`); making it sends nothing (R7).
 
         Raises:
             ConfigError: a setting out of its range.
@@ -281,7 +276,7 @@ class Session(_Closeable):
     @abstractmethod
     def consumer(
         self,
-        destination: Destination,
+        destination: Destination | str,
         selector: str | None = None,
         *,
         durable: str | None = None,
@@ -303,8 +298,7 @@ class Session(_Closeable):
             SelectorError: the selector does not parse.
             ConfigError: `durable` or `no_local` for what is no topic, `durable` for a temporary one; or the transport
                 lacks what was asked for.
-            IllegalStateError: the durable subscription has a consumer; the session is closed or in use by another
-                thread.
+            IllegalStateError: the durable subscription has a consumer.
         """
 
     @abstractmethod
@@ -312,13 +306,12 @@ class Session(_Closeable):
         """Ends a durable subscription, with all that it kept.
 
         Raises:
-            InvalidDestinationError: there is none of this name.
-            IllegalStateError: a consumer has it, or messages of it are not acknowledged; the session is closed or in
-                use by another thread.
+            InvalidDestinationError: it does not exist.
+            IllegalStateError: a consumer has it, or messages of it are not acknowledged.
         """
 
     @abstractmethod
-    def browse(self, queue: Destination, selector: str | None = None) -> list[JmsMessage]:
+    def browse(self, queue: Destination | str, selector: str | None = None) -> list[JmsMessage]:
         """The messages that wait at a queue, in the order of delivery, without taking them.
 
         Messages handed out and not acknowledged are not among them.
@@ -331,7 +324,6 @@ class Session(_Closeable):
             ConfigError: it is a topic, or the transport lacks BROWSE.
             InvalidDestinationError: the temporary queue is gone or another connection's.
             SelectorError: the selector does not parse.
-            IllegalStateError: the session is closed, or another thread is using it.
         """
 
     @abstractmethod
@@ -344,11 +336,7 @@ class Session(_Closeable):
 
     @abstractmethod
     def recover(self) -> None:
-        """Has every unacknowledged message delivered again, marked so.
-
-        Raises:
-            IllegalStateError: the session is transacted, closed, or in use by another thread.
-        """
+        """Has every unacknowledged message delivered again, marked so; IllegalStateError in a transacted session."""
 
     @abstractmethod
     def commit(self) -> None:
@@ -357,8 +345,7 @@ class Session(_Closeable):
         First it waits for what was sent asynchronously, and for its listeners (A13).
 
         Raises:
-            IllegalStateError: the session is not transacted, closed, or in use by another thread; a completion listener
-                commits what calls it.
+            IllegalStateError: the session is not transacted; a completion listener commits what calls it.
             InvalidDestinationError: a destination is gone meanwhile; all is rolled back.
             ResourceLimitError: a destination has no room; all is rolled back.
         """
@@ -370,9 +357,110 @@ class Session(_Closeable):
         It waits as `commit` does (A14).
 
         Raises:
-            IllegalStateError: the session is not transacted, closed, or in use by another thread; a completion listener
-                rolls back what calls it.
+            IllegalStateError: the session is not transacted; a completion listener rolls back what calls it.
         """
+
+
+class Producer(_Closeable):
+    """Sends to one destination through a session (P11, O6a); made by `Session.producer`.
+
+    It holds nothing: closing it matters only to wait for what it sent asynchronously. A setting comes from the call of
+    `send` if it is given there, else from the producer, else from the message.
+
+    Attributes:
+        session: sends for it.
+        destination: where its messages go.
+        delivery_mode: default of its messages; None: as each message says.
+        priority: the same, 0 to 9.
+        time_to_live_ms: the same, milliseconds; 0: never expires.
+
+    Raises:
+        ConfigError: a setting out of its range.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        destination: Destination | str,
+        *,
+        delivery_mode: DeliveryMode | None = None,
+        priority: int | None = None,
+        time_to_live_ms: int | None = None,
+    ) -> None:
+        self.session = session
+        self.destination = session.connection.names.lookup(destination)
+        self.delivery_mode = delivery_mode
+        self.priority = priority
+        self.time_to_live_ms = time_to_live_ms
+        self._last = 0
+        self._closed = False
+        self._set(JmsMessage())
+
+    def send(
+        self,
+        message: JmsMessage,
+        listener: CompletionListener | None = None,
+        *,
+        delivery_mode: DeliveryMode | None = None,
+        priority: int | None = None,
+        time_to_live_ms: int | None = None,
+    ) -> JmsMessage:
+        """Sends a message with these settings; see `Session.send` for the rest.
+
+        Raises:
+            ConfigError: a setting out of its range.
+            IllegalStateError: it is closed.
+        """
+        if self._closed:
+            raise IllegalStateError("the producer is closed")
+        asked = self._set(message, delivery_mode, priority, time_to_live_ms)
+        completions = self.session.completions
+        if asked is not message:  # the session never sees the object that the caller may send again
+            completions.check(message)
+        sent = self.session.send(self.destination, asked, listener)
+        if listener is None:
+            return sent
+        completions.claim(message)
+        self._last = completions.last
+        return message
+
+    def send_async(
+        self,
+        message: JmsMessage,
+        *,
+        delivery_mode: DeliveryMode | None = None,
+        priority: int | None = None,
+        time_to_live_ms: int | None = None,
+    ) -> Future[JmsMessage]:
+        """Sends a message without waiting for its outcome; see `Session.send_async`, and `send`."""
+        listener = FutureListener()
+        self.send(message, listener, delivery_mode=delivery_mode, priority=priority, time_to_live_ms=time_to_live_ms)
+        return listener.future
+
+    def close(self) -> None:
+        """Ends it, and returns when what it sent asynchronously is finished and its listeners have returned (A15).
+
+        Raises:
+            IllegalStateError: a completion listener closes a producer of the session that calls it (A37).
+        """
+        self.session.completions.check_thread()
+        self._closed = True
+        self.session.completions.await_told(self._last)
+
+    def _set(
+        self,
+        message: JmsMessage,
+        delivery_mode: DeliveryMode | None = None,
+        priority: int | None = None,
+        time_to_live_ms: int | None = None,
+    ) -> JmsMessage:
+        asked = {
+            "delivery_mode": self.delivery_mode if delivery_mode is None else delivery_mode,
+            "priority": self.priority if priority is None else priority,
+            "time_to_live_ms": self.time_to_live_ms if time_to_live_ms is None else time_to_live_ms,
+        }
+        settings: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+        return replace(message, **settings) if settings else message
 
 
 class Connection(_Closeable):
@@ -401,6 +489,17 @@ class Connection(_Closeable):
         """How many consumers receive from a destination, those of other connections too; None: the wire does not
         tell."""
         return None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes it in a worker thread, for `async with`: closing waits for listeners and for the provider."""
+        import asyncio  # loaded already where this runs
+
+        await asyncio.to_thread(self.close)
 
     @abstractmethod
     def start(self) -> None:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import random
+from collections.abc import Callable
 from dataclasses import dataclass
-
-from tenacity import RetryCallState, Retrying, wait_exponential, wait_random
-from tenacity.wait import wait_base
+from typing import Protocol
 
 from mtosi_jms.errors import ConfigError
+
+
+class Attempt(Protocol):
+    """What tenacity tells of a call that is tried again."""
+
+    attempt_number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +36,16 @@ class Backoff:
 
     def __post_init__(self) -> None:
         if min(self.initial, self.jitter) < 0 or self.maximum < self.initial:
-            raise ConfigError("back-off: initial and jitter are 0 or more, and the maximum is no less than the initial")
-
-    def strategy(self) -> wait_base:
-        """The same for tenacity."""
-        return wait_exponential(multiplier=self.initial, max=self.maximum) + wait_random(0, self.jitter)
+            raise ConfigError("back-off: initial and jitter must be at least 0, and maximum at least initial")
 
     def seconds(self, failures: int) -> float:
         """How long to wait after so many failures in a row, 1 or more."""
-        state = RetryCallState(Retrying(), None, (), {})
-        state.attempt_number = failures
-        return float(self.strategy()(state))
+        try:
+            doubled = math.ldexp(self.initial, failures - 1)
+        except OverflowError:
+            doubled = self.maximum
+        return min(doubled, self.maximum) + random.uniform(0, self.jitter)
+
+    def strategy(self) -> Callable[[Attempt], float]:
+        """The same for tenacity's `wait`."""
+        return lambda attempt: self.seconds(attempt.attempt_number)

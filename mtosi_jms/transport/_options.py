@@ -1,0 +1,136 @@
+"""Options of `connect`: typed fields of a dataclass, each with the check that refuses what does not fit."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import Field, dataclass, field, fields
+from typing import Any, Final, NamedTuple
+
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.transport._completion import COMPLETION_TIMEOUT, CompletionErrorHook, SendRules
+from mtosi_jms.transport._descriptor import check_jms_version
+
+
+class Check(NamedTuple):
+    """What an option takes.
+
+    Attributes:
+        wanted: the same in words: "it must be ...".
+        fits: whether a value may stand there.
+        read: makes a value of the text in a URL's query; ValueError where it is none.
+        convert: makes of a value that fits what is kept.
+    """
+
+    wanted: str
+    fits: Callable[[Any], object]
+    read: Callable[[str], object]
+    convert: Callable[[Any], object]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def check(
+    wanted: str,
+    fits: Callable[[Any], object],
+    read: Callable[[str], object] = str,
+    convert: Callable[[Any], object] = lambda value: value,
+) -> Mapping[str, Check]:
+    """A check as the metadata of a field; a field without `repr` is a secret, and has no place in a URL's query."""
+    return {"check": Check(wanted, fits, read, convert)}
+
+
+_FLAGS: Final = {"true": True, "false": False}
+TEXT: Final = check("text", lambda value: isinstance(value, str))
+PATH: Final = check("the path of a file", lambda value: isinstance(value, str | os.PathLike), convert=os.fspath)
+FLAG: Final = check("True or False", lambda value: isinstance(value, bool), lambda text: _FLAGS[text.lower()])
+COUNT: Final = check("a whole number of at least 1", lambda value: type(value) is int and value >= 1, int)
+SECONDS: Final = check("a number of seconds greater than 0", lambda value: _is_number(value) and value > 0, float)
+PATIENCE: Final = check("a number of seconds of at least 0", lambda value: _is_number(value) and value >= 0, float)
+FUNCTION: Final = check("a callable", callable)
+VERSION: Final = check("a version such as 2.0", check_jms_version)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConnectOptions:
+    """The options that every transport takes.
+
+    Attributes:
+        client_id: whose durable subscriptions the connection has.
+        jms_version: level of the provider's JMS API, 1.1 or later (R1).
+        completion_timeout: seconds that the outcome of an asynchronous send may take; None: for ever.
+        on_completion_error: called with what a completion listener raised, and the message.
+        strict_2012: a message that was sent asynchronously is never sent again.
+    """
+
+    client_id: str = field(default="", metadata=TEXT)
+    jms_version: str = field(default="1.1", metadata=VERSION)
+    completion_timeout: float | None = field(default=COMPLETION_TIMEOUT, metadata=SECONDS)
+    on_completion_error: CompletionErrorHook | None = field(default=None, metadata=FUNCTION)
+    strict_2012: bool = field(default=False, metadata=FLAG)
+
+    @property
+    def send_rules(self) -> SendRules:
+        """How the connection sends asynchronously."""
+        return SendRules(self.completion_timeout, self.strict_2012, self.on_completion_error)
+
+
+def checked(kind: type[Any], scheme: str, given: Mapping[str, object]) -> dict[str, Any]:
+    """Options as they were given, checked and converted; None stands for the default, unless it means something else.
+
+    Args:
+        kind: an options class.
+        scheme: of the URL, for errors.
+        given: option to value.
+
+    Raises:
+        ConfigError: an option that `kind` does not have, or one of the wrong type.
+    """
+    known = _fields(kind)
+    if unknown := sorted(set(given) - set(known)):
+        near = difflib.get_close_matches(unknown[0], known, 1)
+        meant = f"did you mean {near[0]}? " if near else ""
+        raise ConfigError(f"{scheme}: takes no option {', '.join(unknown)}; {meant}it takes {', '.join(sorted(known))}")
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        if value is None:
+            if known[name].default is not None and "None" in str(known[name].type):
+                found[name] = None
+            continue
+        check = _check_of(known[name])
+        if not check.fits(value):
+            plain = isinstance(value, str | int | float) and known[name].repr
+            shown = repr(value) if plain else type(value).__name__
+            raise ConfigError(f"option {name}: it must be {check.wanted}, not {shown}")
+        found[name] = check.convert(value)
+    return found
+
+
+def from_query(kind: type[Any], name: str, text: str) -> object:
+    """The value of an option that stands in the query of a URL; an unknown one as it is, for `checked` to refuse.
+
+    Raises:
+        ConfigError: a secret, or a text of the wrong form.
+    """
+    known = _fields(kind)
+    if name not in known:
+        return text
+    if not known[name].repr:
+        raise ConfigError(f"option {name}: it must not stand in the query of a URL")
+    check = _check_of(known[name])
+    try:
+        return check.read(text)
+    except (ValueError, KeyError):
+        raise ConfigError(f"option {name}: it must be {check.wanted}, not {text!r}") from None
+
+
+def _fields(kind: type[Any]) -> dict[str, Field[Any]]:
+    return {one.name: one for one in fields(kind)}
+
+
+def _check_of(one: Field[Any]) -> Check:
+    found: Check = one.metadata["check"]
+    return found

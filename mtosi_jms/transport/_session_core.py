@@ -1,0 +1,659 @@
+"""What connections, sessions and consumers of every transport have in common; `docs/design/transport.md` is its guide.
+
+Acknowledgement modes, recover, transactions, listeners, closing and the rule of one thread are written here, once. A
+transport brings its words: how it connects, sends, subscribes and acknowledges. Methods with one underscore are what
+it fills in. Unless they say otherwise they are called with the session entered and the connection's lock not held.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
+
+from mtosi_jms.errors import ConfigError, IllegalStateError, TransportError
+from mtosi_jms.jms import Destination, NamingContext, TemporaryQueue, TemporaryTopic
+from mtosi_jms.jms.message import JmsMessage
+from mtosi_jms.jms.selector import Selector, parse
+from mtosi_jms.transport._base import (
+    AckMode,
+    Connection,
+    Consumer,
+    Delivery,
+    ErrorHook,
+    Interruption,
+    Listener,
+    Session,
+)
+from mtosi_jms.transport._completion import CompletionListener, Completions, SendRules
+from mtosi_jms.transport._listening import ListenerPump, SessionUse, in_listener
+
+_LAZY: Final = 16
+"""Messages that a DUPS_OK session hands out before it acknowledges them, all together."""
+_CLOSING: Final = 5.0
+"""Seconds that a second thread which closes a connection waits for the first."""
+
+
+class Entry(Protocol):
+    """A message as a transport keeps it.
+
+    Attributes:
+        message: as it is handed out the next time.
+        settled: whether it was acknowledged.
+    """
+
+    message: JmsMessage
+    settled: bool
+
+
+class Source(Protocol):
+    """What messages come from: a queue, or the subscriptions of a consumer.
+
+    Attributes:
+        held: how many were handed out and are not settled.
+    """
+
+    held: int
+
+
+E = TypeVar("E", bound=Entry)
+S = TypeVar("S", bound=Source)
+T = TypeVar("T", TemporaryQueue, TemporaryTopic)
+
+
+class ConsumerSpec(NamedTuple):
+    """What a consumer was asked to receive.
+
+    Attributes:
+        destination: where from.
+        text: the selector, or None.
+        selector: the same, parsed.
+        durable: name of the durable subscription, or None.
+        no_local: leave out what its own connection sends.
+    """
+
+    destination: Destination
+    text: str | None = None
+    selector: Selector | None = None
+    durable: str | None = None
+    no_local: bool = False
+
+
+def _request(given: Destination, text: str | None, durable: str | None, no_local: bool) -> ConsumerSpec:
+    if no_local and not given.is_topic:
+        raise ConfigError(f"{given}: no_local is for topics")
+    if durable is not None:
+        if not given.is_topic or given.is_temporary:
+            raise ConfigError(f"{given}: a durable subscription is to an administered topic")
+        if not durable.strip():
+            raise ConfigError("a durable subscription needs a name")
+    parsed = parse(text or "")
+    if text is None or parsed.tree is None:
+        return ConsumerSpec(given, None, None, durable, no_local)
+    return ConsumerSpec(given, text.strip(), parsed, durable, no_local)
+
+
+class DeliveryCore(Delivery, Generic[E]):
+    """A delivery; `entry` is the message as the session keeps it."""
+
+    __slots__ = ("_session", "entry")
+
+    def __init__(self, session: SessionCore[E, S], entry: E) -> None:
+        self.message = entry.message
+        self._session = session
+        self.entry = entry
+
+    def acknowledge(self) -> None:
+        self._session.acknowledge(self.entry)
+
+
+class ConsumerCore(Consumer, Generic[E, S]):
+    """A consumer.
+
+    Attributes:
+        session: its session.
+        source: what it reads.
+        closed: whether it is.
+        arrived: notified when it may have a message, or will get no more.
+    """
+
+    def __init__(self, session: SessionCore[E, S], asked: ConsumerSpec, source: S) -> None:
+        self.destination = asked.destination
+        self.selector = asked.text
+        self.durable = asked.durable
+        self.session = session
+        self.source = source
+        self.closed = False
+        self.arrived = threading.Condition(session.lock)
+
+    def receive(self, timeout: float | None = None) -> DeliveryCore[E] | None:
+        if timeout is not None and not timeout >= 0:
+            raise ConfigError(f"timeout {timeout!r}: it must be a number of seconds of at least 0, or None")
+        deadline = None if timeout is None else time.monotonic() + timeout
+        session = self.session
+        with session.use:
+            while True:
+                self._prepare()
+                with session.lock:
+                    found = self._await(deadline)
+                if isinstance(found, Interruption):
+                    found.tell(self.on_interrupted)
+                elif found is None or not session.acts_on_receipt or session.accept(found.entry):
+                    return found
+
+    def listen(self, on_message: Listener, on_error: ErrorHook | None = None) -> None:
+        with self.session.use, self.session.lock:
+            self._check_open()
+            self.session.pump.add(self, on_message, on_error)
+
+    def close(self) -> None:
+        """Ends it; messages that it handed out stay with the session."""
+        session = self.session
+        with session.lock:
+            session.pump.remove(self)
+            session.pump.await_idle(self)
+            if self.closed:
+                return
+            self.shut()
+        session.leave_consumer(self)
+
+    def _prepare(self) -> None:
+        """Called before the next message is looked for."""
+
+    # What follows holds the lock already.
+
+    def take(self, *, listened: bool = False) -> DeliveryCore[E] | Interruption | None:
+        """The next message, handed out, or what comes before it; None if nothing is there or delivery is held."""
+        session = self.session
+        if self.closed or not session.connection.started:
+            return None
+        found = self._next()
+        if found is None or isinstance(found, Interruption):
+            return found
+        if session.keeps or listened:
+            session.unsettled[found] = self.source
+            self.source.held += 1
+        return DeliveryCore(session, found)
+
+    @abstractmethod
+    def _next(self) -> E | Interruption | None:
+        """Takes the next message, or what comes before it; None if nothing is there."""
+
+    def signal(self) -> None:
+        """There may be a message, or no more come."""
+        if self in self.session.pump:
+            self.session.pump.signal()
+        else:
+            self.arrived.notify()
+
+    def shut(self) -> None:
+        """Closes it for those who wait."""
+        self.closed = True
+        self.arrived.notify_all()
+
+    def _check_open(self) -> None:
+        self.session.check_open()
+        if self.closed:
+            raise IllegalStateError("the consumer is closed")
+
+    def _await(self, deadline: float | None) -> DeliveryCore[E] | Interruption | None:
+        session = self.session
+        self._check_open()
+        session.check_receive()
+        while not self.closed:
+            if (found := self.take()) is not None:
+                return found
+            session.connection.check_alive()
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                return None
+            session.blocked = True
+            try:
+                self._sleep(None if left is None else min(left, threading.TIMEOUT_MAX))
+            finally:
+                session.blocked = False
+        return None
+
+    def _sleep(self, seconds: float | None) -> None:
+        """Waits for `signal`."""
+        self.arrived.wait(seconds)
+
+
+class SessionCore(Session, Generic[E, S]):
+    """A session.
+
+    Attributes:
+        connection: what it belongs to.
+        lock: of the connection; guards what is in here.
+        use: entered by every call but `close`.
+        pump: serves its listeners.
+        blocked: whether a thread waits in it, for a message or for room.
+        consumers: those that are open.
+        unsettled: what was handed out and is not settled, in that order, with where it came from.
+        keeps: whether what is handed out is kept until it is settled.
+        acts_on_receipt: whether something is to be done with a message as it is handed out.
+    """
+
+    done_as_taken: ClassVar[bool] = False
+    """Whether a message that AUTO hands out needs no acknowledgement."""
+    connection: ConnectionCore
+
+    def __init__(self, connection: ConnectionCore, ack_mode: AckMode, *, transacted: bool) -> None:
+        self.connection = connection
+        self.lock = connection.lock
+        self.ack_mode = ack_mode
+        self.transacted = transacted
+        self.use = SessionUse(self._is_elsewhere)
+        self.pump = ListenerPump(self, self.use, connection.lock, f"listeners-{connection.id}")
+        self.completions = Completions(connection.send_rules, connection.id)
+        self.blocked = False
+        self.consumers: dict[ConsumerCore[E, S], None] = {}
+        self.unsettled: dict[E, S] = {}
+        self.keeps = transacted or ack_mode is not AckMode.AUTO or not self.done_as_taken
+        self.acts_on_receipt = self.keeps and not transacted and ack_mode is not AckMode.CLIENT
+        self._listened: E | None = None
+
+    def send(
+        self,
+        destination: Destination | str,
+        message: JmsMessage,
+        listener: CompletionListener | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> JmsMessage:
+        self.completions.check(message)
+        with self.use:
+            return self._send(self._named(destination), message, listener, timeout)
+
+    @abstractmethod
+    def _send(
+        self, destination: Destination, message: JmsMessage, listener: CompletionListener | None, timeout: float | None
+    ) -> JmsMessage:
+        """See `Session.send`."""
+
+    def consumer(
+        self,
+        destination: Destination | str,
+        selector: str | None = None,
+        *,
+        durable: str | None = None,
+        no_local: bool = False,
+    ) -> ConsumerCore[E, S]:
+        asked = _request(self._named(destination), selector, durable, no_local)
+        with self.use:
+            return self._subscribe(asked)
+
+    @abstractmethod
+    def _subscribe(self, asked: ConsumerSpec) -> ConsumerCore[E, S]:
+        """Makes a consumer, and enters it in `consumers`."""
+
+    def browse(self, queue: Destination | str, selector: str | None = None) -> list[JmsMessage]:
+        asked = _request(self._named(queue), selector, None, False)
+        if asked.destination.is_topic:
+            raise ConfigError(f"{asked.destination}: a queue can be browsed, a topic cannot")
+        with self.use:
+            return self._browse(asked)
+
+    @abstractmethod
+    def _browse(self, asked: ConsumerSpec) -> list[JmsMessage]:
+        """See `Session.browse`."""
+
+    def temporary_queue(self) -> TemporaryQueue:
+        with self.use:
+            return self._temporary(TemporaryQueue)
+
+    def temporary_topic(self) -> TemporaryTopic:
+        with self.use:
+            return self._temporary(TemporaryTopic)
+
+    @abstractmethod
+    def _temporary(self, kind: type[T]) -> T:
+        """Makes a temporary destination."""
+
+    def recover(self) -> None:
+        with self.use:
+            with self.lock:
+                self.check_open()
+                if self.transacted:
+                    raise IllegalStateError("a transacted session is rolled back, not recovered")
+            self._give_back(list(self.unsettled))
+
+    def commit(self) -> None:
+        with self.use:
+            self.completions.await_told()
+            self._check_transacted()
+            self._commit()
+
+    @abstractmethod
+    def _commit(self) -> None:
+        """See `Session.commit`."""
+
+    def rollback(self) -> None:
+        with self.use:
+            self.completions.await_told()
+            self._check_transacted()
+            self._roll_back()
+
+    @abstractmethod
+    def _roll_back(self) -> None:
+        """See `Session.rollback`."""
+
+    def close(self) -> None:
+        """Closes its consumers; what was not acknowledged or committed is delivered again, elsewhere."""
+        self.completions.check_thread()
+        with self.lock:
+            self.begin_close()
+        self.completions.await_told()
+        with self.lock:
+            self.pump.await_idle()
+            if self._closed:
+                return
+            self.shut()
+        self.leave(self.connection.goodbye())
+
+    def __repr__(self) -> str:
+        mode = "transacted" if self.transacted else self.ack_mode.value
+        state = "closed, " if self._closed else ""
+        held = f"{len(self.consumers)} consumers, {len(self.unsettled)} messages not acknowledged"
+        return f"<{type(self).__name__} {mode}, {state}{held}>"
+
+    def acknowledge(self, entry: E) -> None:
+        """See `Delivery.acknowledge`."""
+        if self.transacted or self.ack_mode is not AckMode.CLIENT or entry.settled:
+            return
+        with self.use:
+            with self.lock:
+                self.check_open()
+                if entry not in self.unsettled:
+                    raise IllegalStateError("the session was recovered: the message will be delivered again")
+            self._acknowledge([entry])
+
+    def accept(self, entry: E) -> bool:
+        """Does what the mode wants done with a message that was handed out.
+
+        Returns:
+            False where the message is not to be handed out after all: the provider will deliver it again.
+        """
+        if not self.acts_on_receipt:
+            return True
+        if self.ack_mode is AckMode.DUPS_OK:
+            if len(self.unsettled) > _LAZY:
+                self._settle_lazily(but=entry)
+            return True
+        try:
+            self._acknowledge([entry])
+        except TransportError:
+            self._forget([entry])
+            return False
+        return True
+
+    def settle(self, delivery: Delivery, *, failed: bool) -> None:
+        """See `_listening.Pumped.settle`."""
+        with self.lock:
+            entry, self._listened = self._listened, None
+            known = entry in self.unsettled
+        try:
+            if entry is not None and known:
+                self._settle(entry, failed=failed)
+        finally:
+            if self._closed:  # by the listener, which left the rest of it to be done here
+                deadline = self.connection.goodbye()
+                self.leave(deadline)
+                self.connection.finish(deadline)
+
+    def _settle(self, entry: E, *, failed: bool) -> None:
+        if self.transacted:
+            self._kept(entry)
+        elif failed:
+            self._give_back([entry])
+        elif self.ack_mode is AckMode.AUTO or (self._closed and self.ack_mode is AckMode.DUPS_OK):
+            self._acknowledge([entry])
+        elif self.accept(entry):
+            self._kept(entry)
+
+    def _kept(self, entry: E) -> None:
+        """A listener has returned, and its message stays unsettled."""
+
+    def leave_consumer(self, consumer: ConsumerCore[E, S]) -> None:
+        """A consumer was closed."""
+        with self.lock:
+            self.consumers.pop(consumer, None)
+        deadline = self.connection.goodbye()
+        self._settle_lazily(deadline)
+        self._end_consumer(consumer, deadline)
+
+    def _end_consumer(self, consumer: ConsumerCore[E, S], deadline: float) -> None:
+        """A consumer was closed, and what DUPS_OK hands out is acknowledged."""
+
+    def leave(self, deadline: float) -> None:
+        """The session was closed: gives back what it holds. What a listener has in hand stays until that returns."""
+        self._settle_lazily(deadline)
+        self._end(deadline)
+        with self.lock:
+            if self._listened is None:
+                self.connection.forget(self)
+
+    @abstractmethod
+    def _end(self, deadline: float) -> None:
+        """Gives back what is unsettled, but `_listened`, and ends what feeds its consumers."""
+
+    @abstractmethod
+    def _acknowledge(self, entries: Sequence[E], deadline: float | None = None) -> None:
+        """Tells the provider that messages are done with, and settles them.
+
+        Raises:
+            TransportError: the provider cannot be told, and will deliver them again.
+        """
+
+    @abstractmethod
+    def _give_back(self, entries: Sequence[E]) -> None:
+        """Has messages delivered again, and marked so."""
+
+    def _settle_lazily(self, deadline: float | None = None, but: E | None = None) -> None:
+        """Acknowledges what DUPS_OK has handed out. Who closes is not told that it failed: the messages come again."""
+        if self.ack_mode is not AckMode.DUPS_OK or self.transacted:
+            return
+        entries = [one for one in list(self.unsettled) if one is not self._listened and one is not but]
+        try:
+            self._acknowledge(entries, deadline)
+        except TransportError:
+            if deadline is None:
+                raise
+            self._forget(entries)
+
+    def _settled(self, entries: Iterable[E]) -> None:
+        for entry in entries:
+            entry.settled = True
+        self._forget(entries)
+
+    def _forget(self, entries: Iterable[E]) -> None:
+        """Strikes messages off."""
+        with self.lock:
+            for entry in entries:
+                self.strike(entry)
+
+    def _named(self, given: Destination | str) -> Destination:
+        return given if isinstance(given, Destination) else self.connection.names.lookup(given)
+
+    def _is_elsewhere(self) -> bool:
+        return bool(self.pump) and self.connection.started and not self.pump.in_thread()
+
+    def _check_transacted(self) -> None:
+        with self.lock:
+            self.check_open()
+        if not self.transacted:
+            raise IllegalStateError("the session is not transacted")
+
+    # What follows holds the lock already.
+
+    def poll(self) -> tuple[Consumer, Delivery | Interruption] | None:
+        """See `_listening.Pumped.poll`."""
+        for consumer in list(self.consumers):
+            if consumer in self.pump and (found := consumer.take(listened=True)) is not None:
+                self._listened = found.entry if isinstance(found, DeliveryCore) else None
+                self.consumers[consumer] = self.consumers.pop(consumer)  # the others have their turn first
+                return consumer, found
+        self.connection.check_alive()
+        return None
+
+    def begin_close(self) -> None:
+        """It is being closed: no listener gets anything more."""
+        self.completions.begin_close()
+        self.pump.end()
+
+    def shut(self) -> None:
+        """Closes the session for those who use it; `leave` does the rest."""
+        self._closed = True
+        for consumer in self.consumers:
+            consumer.shut()
+
+    def check_open(self) -> None:
+        """Raises IllegalStateError where the session is closed."""
+        if self._closed:
+            raise IllegalStateError("the session is closed")
+
+    def check_receive(self) -> None:
+        """Raises IllegalStateError where messages go to listeners."""
+        if self.pump:
+            raise IllegalStateError("the session has a listener: its messages are handed to that, not received")
+
+    def strike(self, entry: E) -> S | None:
+        """Strikes a message off; None where another thread, one that closes the session, has done so."""
+        source = self.unsettled.pop(entry, None)
+        if source is not None:
+            source.held -= 1
+        return source
+
+    def wake(self) -> None:
+        """The connection was started or stopped, or has failed: waiting threads look again."""
+        for consumer in self.consumers:
+            consumer.signal()
+
+
+class ConnectionCore(Connection):
+    """A connection.
+
+    Args:
+        lock: guards what is known of its sessions and consumers.
+        names: its naming context.
+        client_id: whose durable subscriptions it has.
+        send_rules: how it sends asynchronously.
+
+    Attributes:
+        lock, send_rules: the same.
+        started: whether it delivers.
+    """
+
+    def __init__(self, lock: threading.Lock, names: NamingContext, client_id: str, send_rules: SendRules) -> None:
+        self.lock = lock
+        self.names = names
+        self.client_id = client_id
+        self.send_rules = send_rules
+        self.started = False
+        self._closing = False
+        self._closed = False
+        self._ended = threading.Event()
+        self._sessions: dict[SessionCore[Any, Any], None] = {}
+
+    def start(self) -> None:
+        with self.lock:
+            self._check_open()
+            self.started = True
+            self.wake_all()
+
+    def stop(self) -> None:
+        with self.lock:
+            self._check_open()
+            self.started = False
+            self.wake_all()
+            for session in list(self._sessions):
+                session.pump.await_idle()
+
+    def close(self) -> None:
+        """Closes its sessions, and ends it."""
+        with self.lock:
+            sessions = list(self._sessions)
+            for session in sessions:
+                session.completions.check_thread()
+            for session in sessions:
+                session.begin_close()
+            self._closing = True
+        for session in sessions:
+            session.completions.await_told()
+        with self.lock:
+            again, self._closed = self._closed, True
+        if again:  # another thread is at it; a listener, for which that one waits, must not wait in its turn
+            if not in_listener():
+                self._ended.wait(_CLOSING)
+            return
+        with self.lock:
+            for session in list(self._sessions):
+                session.pump.await_idle()
+            sessions = list(self._sessions)
+            for session in sessions:
+                session.shut()
+        deadline = self.goodbye()
+        for session in sessions:
+            session.leave(deadline)
+        self.finish(deadline)
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "started" if self.started else "stopped"
+        return f"<{type(self).__name__} {self._where()}, {state}, {self.open_sessions} sessions>"
+
+    @abstractmethod
+    def _where(self) -> str:
+        """The provider, for people; no credential."""
+
+    @property
+    def open_sessions(self) -> int:
+        """How many sessions it has."""
+        return len(self._sessions)
+
+    def session(self, ack_mode: AckMode = AckMode.CLIENT, *, transacted: bool = False) -> SessionCore[Any, Any]:
+        with self.lock:
+            self._check_open()
+            made = self._session(ack_mode, transacted)
+            self._sessions[made] = None
+            return made
+
+    @abstractmethod
+    def _session(self, ack_mode: AckMode, transacted: bool) -> SessionCore[Any, Any]:
+        """Makes a session; the lock is held."""
+
+    def goodbye(self) -> float:
+        """When what is being closed waits no longer for the provider, by the monotonic clock."""
+        return math.inf
+
+    def finish(self, deadline: float) -> None:
+        """Ends it if it was closed, once no listener has a message in hand that it acknowledges as it returns."""
+        with self.lock:
+            ended = self._closed and not self._sessions
+        if ended:
+            self._finish(deadline)
+            self._ended.set()
+
+    @abstractmethod
+    def _finish(self, deadline: float) -> None:
+        """All sessions are closed: ends what is left."""
+
+    # What follows holds the lock already.
+
+    def check_alive(self) -> None:
+        """Raises TransportError where no more messages can come."""
+
+    def wake_all(self) -> None:
+        """Delivery was started or held, or something has failed: waiting threads look again."""
+        for session in self._sessions:
+            session.wake()
+
+    def forget(self, session: SessionCore[Any, Any]) -> None:
+        """A session was closed."""
+        self._sessions.pop(session, None)
+
+    def _check_open(self) -> None:
+        if self._closing:
+            raise IllegalStateError("the connection is closed")
