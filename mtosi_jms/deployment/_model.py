@@ -17,9 +17,8 @@ from mtosi_jms.deployment._requestors import Requestors
 from mtosi_jms.deployment.sheet import sheet_of, text_of
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.exchange.supplier import Supplier
-from mtosi_jms.jms import BindingProfile, Destination, NamingContext
+from mtosi_jms.jms import BindingProfile, Destination, FrozenMap, NamingContext
 from mtosi_jms.jms.binding import DEFAULT_PROFILE
-from mtosi_jms.jms.frozen import FrozenMap
 from mtosi_jms.jms.profile import TopicCategory
 from mtosi_jms.notifications import Publisher
 from mtosi_jms.service import SupplierBase

@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from mtosi_jms.errors import ConfigError, NamingError
 from mtosi_jms.jms._destinations import ADMINISTERED, Destination
 from mtosi_jms.jms._jndi import FACTORY, dynamic, read_jndi
-from mtosi_jms.jms.uri import JmsUri, is_jms_uri, shown
+from mtosi_jms.jms._uri import JmsUri, is_jms_uri, shown
 
 _NEAR: Final = 3
 

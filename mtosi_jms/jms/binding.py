@@ -24,9 +24,7 @@ from mtosi_jms.jms.message import JmsMessage, MessageType, Properties, PropertyV
 from mtosi_jms.jms.profile import BindingProfile
 from mtosi_jms.jms.table2 import BY_PROPERTY, MAX_INTEGER, NEVER_MAPPED, ROWS, Row, restore, row_of, whole_number
 from mtosi_jms.masking import is_secret
-from mtosi_jms.soap import Envelope, header_text, header_texts, parse
-from mtosi_jms.soap.envelope import start_tag
-from mtosi_jms.soap.faults import soap_prefix
+from mtosi_jms.soap import Envelope, header_text, header_texts, parse, soap_prefix, start_tag
 from mtosi_jms.stubs.fmw.hdr import (
     ActivityStatusEnumType,
     CommunicationPatternType,
@@ -44,6 +42,18 @@ from mtosi_jms.xmlbind import (
     known_prefix,
     to_element,
 )
+
+__all__ = [
+    "DEFAULT_PROFILE",
+    "MAX_EXTENSION",
+    "HeaderMapping",
+    "HeaderTemplates",
+    "from_jms",
+    "is_notification",
+    "map_header",
+    "sender_of",
+    "to_jms",
+]
 
 DEFAULT_PROFILE: Final = BindingProfile()
 MAX_EXTENSION: Final = 10_000
@@ -557,7 +567,7 @@ def _has_plain_marks(header: Header) -> bool:
 def _key_part(value: object) -> object:
     """A value as a part of a key; values with equal parts are written alike."""
     if isinstance(value, XmlObject):
-        cls = type(value)
+        cls: Any = type(value)
         return cls, *[item if item.__class__ in _PLAIN else _key_part(item) for item in _fields_of(cls)(value)]
     if isinstance(value, list):
         return list, *map(_key_part, value)

@@ -18,6 +18,15 @@ from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, BindingProfile
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.xmlbind import RawXml, XmlObject, escape_name_part, parse_date_time, parse_loose_date_time, to_element
 
+__all__ = [
+    "EVENT_NAMES",
+    "SEVERITIES",
+    "event_values",
+    "events_of",
+    "logical_name",
+    "shared_name",
+]
+
 _NAMES: Final = {
     "alarm": "AlarmInformation",
     "tca": "ThresholdCrossingAlert",

@@ -13,8 +13,28 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms.frozen import FrozenMap
+from mtosi_jms.jms._frozen import FrozenMap
 from mtosi_jms.jms.message import DeliveryMode
+
+__all__ = [
+    "DEFAULT_TTL",
+    "EVENT_CATEGORIES",
+    "FILTER_ATTRIBUTES",
+    "HOURS_24",
+    "MINUTES_30",
+    "OPTIONAL_FIELDS",
+    "PRESETS",
+    "BindingProfile",
+    "Correlation",
+    "FirstBatch",
+    "JmsEcho",
+    "ReplyToOn",
+    "SenderUri",
+    "SeverityForm",
+    "TimeForm",
+    "TopicCategory",
+    "Validation",
+]
 
 SenderUri = Literal["rule16", "always"]
 ReplyToOn = Literal["request", "all"]

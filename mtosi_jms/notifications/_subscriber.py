@@ -14,8 +14,7 @@ from mtosi_jms.errors import ConfigError, EnvelopeError, IllegalStateError, Tran
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import from_jms, sender_of
 from mtosi_jms.jms.events import logical_name
-from mtosi_jms.jms.selector import Selector, lint
-from mtosi_jms.jms.selector.builder import Condition
+from mtosi_jms.jms.selector import Condition, Selector, lint
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.notifications._losses import Loss, LossHook, LossWatch
 from mtosi_jms.notifications.events import events_in

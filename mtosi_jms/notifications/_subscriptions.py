@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from mtosi_jms.errors import SelectorError
 from mtosi_jms.jms.ids import random_id
-from mtosi_jms.jms.selector import Selector, parse
-from mtosi_jms.jms.selector.builder import Condition
+from mtosi_jms.jms.selector import Condition, Selector, parse
 from mtosi_jms.stubs.fmw.gen import QueryDialectEnumType, QueryExpressionType
 from mtosi_jms.stubs.fmw.msg import InvalidFilterDefinitionFault
 

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms import BindingProfile
+from mtosi_jms.jms import BindingProfile, FrozenMap
 from mtosi_jms.jms.binding import DEFAULT_PROFILE
 from mtosi_jms.jms.events import EVENT_NAMES
-from mtosi_jms.jms.frozen import FrozenMap
 from mtosi_jms.jms.profile import FILTER_ATTRIBUTES
 
 _FORMS = ("time_form", "severity_form", "event_names")

@@ -8,9 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms import NamingContext
-from mtosi_jms.jms._naming import NamesSource
-from mtosi_jms.jms.uri import JmsUri, is_jms_uri
+from mtosi_jms.jms import JmsUri, NamesSource, NamingContext, is_jms_uri
 from mtosi_jms.transport._descriptor import ALL_CAPABILITIES, Capability, ConnectionMetadata, check_jms_version
 from mtosi_jms.transport._producer import Producer
 from mtosi_jms.transport.base import (

@@ -27,8 +27,7 @@ from mtosi_jms.exchange.supplier import Supplier
 from mtosi_jms.jms import BindingProfile, DeliveryMode, JmsMessage, Queue, Topic
 from mtosi_jms.patterns import Limits
 from mtosi_jms.service import CallOptions
-from mtosi_jms.soap import header_text, parse
-from mtosi_jms.soap._header import FIELD_NAMES
+from mtosi_jms.soap import FIELD_NAMES, header_text, parse
 from mtosi_jms.stubs.fmw.hdr import ActivityStatusEnumType, ActivityStatusType
 from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
 from mtosi_jms.stubs.mri import mer

@@ -21,8 +21,7 @@ from mtosi_jms.exchange.supplier import Supplier
 from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.patterns import Limits
 from mtosi_jms.service import CallOptions
-from mtosi_jms.soap import Envelope, parse
-from mtosi_jms.soap._kinds import fault_class, fault_kinds
+from mtosi_jms.soap import Envelope, fault_class, fault_kinds, parse
 from mtosi_jms.stubs.fmw import msg
 from mtosi_jms.stubs.fmw.notification_consumer import NotificationConsumer
 from mtosi_jms.stubs.fmw.notmsg import Notify, NotifyMessage

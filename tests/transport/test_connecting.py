@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms._destinations import Queue
-from mtosi_jms.jms._naming import NamingContext
+from mtosi_jms.jms import NamingContext, Queue
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport import PROVIDERS, AckMode, Capability, ConnectionMetadata, connect, memory
 from mtosi_jms.transport._descriptor import ALL_CAPABILITIES, check_jms_version

@@ -9,7 +9,7 @@ import pytest
 from mtosi_jms.errors import ConfigError, SelectorError
 from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, BindingProfile
 from mtosi_jms.jms.selector import Finding, lint, parse
-from mtosi_jms.jms.selector._tokens import HEADERS
+from mtosi_jms.jms.selector._parser import HEADERS
 from mtosi_jms.jms.table2 import ROWS
 
 EVERYTHING = [

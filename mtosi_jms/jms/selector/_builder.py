@@ -17,10 +17,9 @@ from mtosi_jms.errors import ConfigError, SelectorError
 from mtosi_jms.jms import table2
 from mtosi_jms.jms.message import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, Long
 from mtosi_jms.jms.profile import FILTER_ATTRIBUTES
+from mtosi_jms.jms.selector._parser import HEADERS, is_name
 from mtosi_jms.jms.selector._render import render
 from mtosi_jms.jms.selector._selector import Selector, parse
-from mtosi_jms.jms.selector._tokens import HEADERS, is_name
-from mtosi_jms.jms.selector.like import Pattern, escaped
 from mtosi_jms.jms.selector.nodes import (
     Arithmetic,
     ArithmeticSign,
@@ -35,7 +34,9 @@ from mtosi_jms.jms.selector.nodes import (
     Literal,
     Node,
     Not,
+    Pattern,
     condition,
+    escaped,
     join,
     signed,
 )

@@ -18,9 +18,9 @@ from mtosi_jms.jms import table2
 from mtosi_jms.jms.events import EVENT_NAMES, SEVERITIES
 from mtosi_jms.jms.message import DeliveryMode
 from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, OPTIONAL_FIELDS, BindingProfile
+from mtosi_jms.jms.selector._builder import NAMES, PREFIX
+from mtosi_jms.jms.selector._parser import HEADERS
 from mtosi_jms.jms.selector._selector import Selector, parse
-from mtosi_jms.jms.selector._tokens import HEADERS
-from mtosi_jms.jms.selector.builder import NAMES, PREFIX
 from mtosi_jms.jms.selector.nodes import (
     EQUALITY,
     Arithmetic,

@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from mtosi_jms.errors import EncodeError, MtosiFault
 from mtosi_jms.namespaces import SOAP11, SOAP12, split_clark
+from mtosi_jms.soap._faults import amended, header_of, soap_prefix, write_fault
 from mtosi_jms.soap._kinds import exception_for
-from mtosi_jms.soap.faults import amended, header_of, soap_prefix, write_fault
 from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import DECLARATION, Names, RawXml, Writer, XmlObject, XmlWarning, to_element
 
