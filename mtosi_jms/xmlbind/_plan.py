@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple
 
 from mtosi_jms.namespaces import clark
 from mtosi_jms.xmlbind._grammar import Group, is_group, names_of
-from mtosi_jms.xmlbind._table import RAW, ClassTable, Field, XmlObject
+from mtosi_jms.xmlbind._objects import XmlObject
+from mtosi_jms.xmlbind._table import RAW, ClassTable, Field
 
 STRING: Final = 0
 LEAF: Final = 1

@@ -17,11 +17,12 @@ from mtosi_jms.masking import MASK
 from mtosi_jms.namespaces import XSI, split_clark
 from mtosi_jms.xmlbind._fast import NOT_PLAIN, FastPlan, fast_plan, read_fast
 from mtosi_jms.xmlbind._issues import Issues, shown
+from mtosi_jms.xmlbind._objects import XmlObject, find_element, find_type
 from mtosi_jms.xmlbind._plan import KEEP, OBJECT, STRING, Plan, Slot, Wildcard, plan_of
 from mtosi_jms.xmlbind._registry import XSI_NIL, XSI_TYPE
 from mtosi_jms.xmlbind._scopes import Scopes, attributes_of
 from mtosi_jms.xmlbind._simpletypes import QNameType, SimpleType
-from mtosi_jms.xmlbind._table import ClassTable, XmlObject, find_element, find_type
+from mtosi_jms.xmlbind._table import ClassTable
 from mtosi_jms.xmlbind._values import BLANKS, NIL, Anchor, Extras, Kept, Leaf, Nil, RawXml
 
 _HAS_ATTRIBUTES: Final = etree.XPath("boolean(descendant-or-self::*/@*)")

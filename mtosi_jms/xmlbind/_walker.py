@@ -16,11 +16,12 @@ from lxml import etree
 from mtosi_jms.errors import DecodeError
 from mtosi_jms.namespaces import SOAP11, SOAP12, split_clark
 from mtosi_jms.xmlbind._issues import Issues, Once
+from mtosi_jms.xmlbind._objects import DistinguishedNameMixin, XmlObject, find_element
 from mtosi_jms.xmlbind._parser import Declared, Limits, refuse_dtd, too_deep
 from mtosi_jms.xmlbind._plan import KEEP, OBJECT, Slot, plan_of
 from mtosi_jms.xmlbind._reader import Keeper, Reader, decode_root
 from mtosi_jms.xmlbind._registry import XSI_NIL, XSI_TYPE
-from mtosi_jms.xmlbind._table import ClassTable, DistinguishedNameMixin, XmlObject, find_element
+from mtosi_jms.xmlbind._table import ClassTable
 
 T_co = TypeVar("T_co", bound=XmlObject, covariant=True)
 U = TypeVar("U", bound=XmlObject)

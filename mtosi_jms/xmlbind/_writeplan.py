@@ -14,9 +14,10 @@ from lxml import etree
 from mtosi_jms.errors import EncodeError
 from mtosi_jms.namespaces import XML, XMLNS, split_clark
 from mtosi_jms.xmlbind._canonical import declaration
+from mtosi_jms.xmlbind._objects import XmlObject
 from mtosi_jms.xmlbind._plan import Plan, Wildcard, plan_of
 from mtosi_jms.xmlbind._registry import known_prefix, qualified
-from mtosi_jms.xmlbind._table import RAW, ClassTable, Field, XmlObject
+from mtosi_jms.xmlbind._table import RAW, ClassTable, Field
 from mtosi_jms.xmlbind._values import Anchor, Extras, Kept, Leaf, RawXml
 
 _MOST_TOLD: Final = 256
