@@ -263,7 +263,7 @@ def _priority(text: str | None, profile: BindingProfile, breaches: _Breaches) ->
         return profile.priority
     if len(text) == 1 and text.isascii() and text.isdigit():
         return int(text)
-    breaches.add("R15c", "priority", f"{text[:20]!r} is no JMS priority, 0 to 9", f"{profile.priority} is taken")
+    breaches.add("R15c", "priority", f"{text[:20]!r} is not a JMS priority, 0 to 9", f"{profile.priority} is taken")
     return profile.priority
 
 

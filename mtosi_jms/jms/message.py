@@ -127,7 +127,9 @@ def _checked(name: object, value: object) -> PropertyValue:
         return int(value)
     if isinstance(value, float):
         return float(value)
-    raise ConfigError(f"property {name}: {type(value).__name__} is no property type; str, int, Long, bool, float are")
+    raise ConfigError(
+        f"property {name}: {type(value).__name__} is not a property type; str, int, Long, bool, float are"
+    )
 
 
 class Properties(FrozenMap[str, PropertyValue]):

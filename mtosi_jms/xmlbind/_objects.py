@@ -40,7 +40,7 @@ class XmlObject:
     """Base of every generated class: a value with typed fields and, out of band, what the schema does not know.
 
     Attributes:
-        extras: kept unknown content and original lexical forms; None where there is none.
+        extras: kept unknown content and original lexical forms; None if there is none.
     """
 
     __xml__: ClassVar[ClassTable]
@@ -96,7 +96,7 @@ class XmlObject:
         """
         table = getattr(cls, "__xml__", None)
         if table is None:
-            raise ConfigError(f"{cls.__name__} is no generated class")
+            raise ConfigError(f"{cls.__name__} is not a generated class")
         try:
             made = _object(data, table, cls.__name__)
         except RecursionError:
@@ -137,7 +137,7 @@ class DistinguishedNameMixin:
         rdn_class = cls.__xml__.field("rdn").table().cls
         parts = [part.partition("=") for part in text.split("/")]
         if any(not kind or not equals for kind, equals, _ in parts):
-            raise EncodeError(f"{text!r} is no name of the form TYPE=value/TYPE=value")
+            raise EncodeError(f"{text!r} is not a name of the form TYPE=value/TYPE=value")
         return cls(rdn=[rdn_class(type=_unescape(kind), value=_unescape(value)) for kind, _, value in parts])  # type: ignore[call-arg]
 
     def __str__(self) -> str:
@@ -187,7 +187,7 @@ def _unescape(text: str) -> str:
     try:
         return "".join(_UNESCAPES[piece.lower()] if piece.startswith("%") else piece for piece in pieces)
     except KeyError as error:
-        raise EncodeError(f"{text!r}: {error.args[0]!r} is no escape of a name; there are %25, %2F and %3D") from None
+        raise EncodeError(f"{text!r}: {error.args[0]!r} is not an escape of a name; use %25, %2F and %3D") from None
 
 
 def find_element(tag: str, root: str | None = None) -> type[XmlObject] | None:

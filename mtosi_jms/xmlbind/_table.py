@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
 from mtosi_jms.namespaces import clark
 from mtosi_jms.xmlbind._grammar import Grammar, Group
@@ -139,9 +139,10 @@ def MIXED(name: str) -> Field:  # noqa: N802
     return Field(name, "", RAW, "mixed", 0, None)
 
 
-def enum(path: str) -> EnumType:
-    """The simple type of a generated enumeration."""
-    return EnumType(path)
+enum = EnumType
+"""The simple type of a generated enumeration."""
+list_of = ListType
+"""A list of a simple type."""
 
 
 def union(*members: SimpleType) -> UnionType:
@@ -149,9 +150,14 @@ def union(*members: SimpleType) -> UnionType:
     return UnionType(members)
 
 
-def list_of(item: SimpleType, facets: Facets | None = None) -> ListType:
-    """A list of a simple type."""
-    return ListType(item, facets)
+class ContentOptions(TypedDict, total=False):
+    """What the tables of types and of elements have in common; as the attributes of `ClassTable`."""
+
+    model: Group | None
+    mixed: bool
+    abstract: bool
+    restricts: bool
+    any_attribute: tuple[str, ...]
 
 
 class ClassTable:
@@ -246,7 +252,7 @@ class ClassTable:
 
     @cached_property
     def grammar(self) -> Grammar | None:
-        """The content model ready to be asked, None where there is none."""
+        """The content model ready to be asked; None if there is none."""
         return Grammar(self.model) if self.model is not None else None
 
     @cached_property
@@ -306,52 +312,21 @@ class Module:
         self.root = root
 
     def complex_type(
-        self,
-        name: str | None,
-        fields: Sequence[Field] = (),
-        *,
-        model: Group | None = None,
-        mixed: bool = False,
-        abstract: bool = False,
-        restricts: bool = False,
-        any_attribute: tuple[str, ...] = (),
+        self, name: str | None, fields: Sequence[Field] = (), **options: Unpack[ContentOptions]
     ) -> ClassTable:
         """The table of a complex type; no name for anonymous ones."""
-        return ClassTable(
-            self,
-            fields,
-            type_name=name or "",
-            model=model,
-            mixed=mixed,
-            abstract=abstract,
-            restricts=restricts,
-            any_attribute=any_attribute,
-        )
+        return ClassTable(self, fields, type_name=name or "", **options)
 
     def element(
         self,
         name: str,
         fields: Sequence[Field] = (),
         *,
-        model: Group | None = None,
-        mixed: bool = False,
-        abstract: bool = False,
         substitutes: str | None = None,
-        restricts: bool = False,
-        any_attribute: tuple[str, ...] = (),
+        **options: Unpack[ContentOptions],
     ) -> ClassTable:
         """The table of a global element: with its fields, or derived from its named type."""
-        return ClassTable(
-            self,
-            fields,
-            element=name,
-            model=model,
-            mixed=mixed,
-            abstract=abstract,
-            substitutes=substitutes,
-            restricts=restricts,
-            any_attribute=any_attribute,
-        )
+        return ClassTable(self, fields, element=name, substitutes=substitutes, **options)
 
 
 def simple(base: SimpleType, **facets: Any) -> SimpleType:

@@ -87,7 +87,7 @@ def _checked(tag: Any) -> tuple[str, str]:
     try:
         etree.Element(tag)
     except ValueError:
-        raise EncodeError(f"{tag[:60]!r} is no name of XML, or its namespace is no URI") from None
+        raise EncodeError(f"{tag[:60]!r} is not an XML name, or its namespace is not a URI") from None
     namespace, local = split_clark(tag)
     if namespace == XMLNS:
         raise EncodeError("namespaces are declared by the encoder alone")

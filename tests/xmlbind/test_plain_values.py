@@ -85,7 +85,7 @@ def test_what_the_schema_does_not_know_survives(c: ModuleType, doc: Doc) -> None
         (Header, {"@extras": {"leaves": [{"field": "no", "index": 0, "text": ""}]}}, "Header.@extras", "no"),
         (Header, {"@extras": {"texts": [["a"]]}}, "Header.@extras", "extras"),
         (Header, {"@extras": 5}, "Header.@extras", "a dict is needed"),
-        (GetManagedElementRequest, {"me_ref": "NE-7"}, "GetManagedElementRequest.me_ref", "no name of the form"),
+        (GetManagedElementRequest, {"me_ref": "NE-7"}, "GetManagedElementRequest.me_ref", "not a name of the form"),
         (GetManagedElementRequest, {"me_ref": 7}, "GetManagedElementRequest.me_ref", "a dict is needed, not int"),
         (GetManagedElementRequest, {"me_ref": {"rdn": [{}]}}, "GetManagedElementRequest.me_ref.rdn[0]", "not there"),
         (
@@ -136,7 +136,7 @@ def test_values_of_another_kind_are_an_error_with_the_path() -> None:
         with pytest.raises(EncodeError) as told:
             obj.to_dict()
         assert told.value.path == path
-    with pytest.raises(ConfigError, match="no generated class"):
+    with pytest.raises(ConfigError, match="not a generated class"):
         XmlObject.from_dict({})
 
 

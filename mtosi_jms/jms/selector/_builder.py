@@ -224,7 +224,7 @@ class Properties:
         if known is None:
             near = difflib.get_close_matches(name, _KNOWN, 1, _NEAR)
             hint = f": did you mean P.{near[0]}?" if near else ""
-            raise AttributeError(f"{name} is no name of Table 2 or Table 4{hint} (another property: P[{name!r}])")
+            raise AttributeError(f"{name} is not a name of Table 2 or Table 4{hint} (another property: P[{name!r}])")
         return Property(known)
 
     def __getitem__(self, name: str) -> Property:

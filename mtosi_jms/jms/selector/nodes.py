@@ -54,7 +54,7 @@ class Pattern:
 
     Attributes:
         text: the pattern as written.
-        escape: one character, None where there is none.
+        escape: one character; None if there is none.
         position: of the literal in the selector, for errors.
         escape_position: the same of the literal behind ESCAPE.
 
