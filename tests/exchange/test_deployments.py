@@ -331,7 +331,7 @@ def test_a_sheet_without_notifications_or_properties() -> None:
         ({"name": "os", "profile": 5}, "the name of a preset"),
         ({"name": "os", "profile": {"filter_property": []}}, "did you mean filter_properties"),
         ({"name": "os", "profile": {"ttl": 5}}, "ttl: must be a table"),
-        ({"name": "os", "profile": {"filter_properties": [5]}}, "filter_properties: a list of names"),
+        ({"name": "os", "profile": {"filter_properties": [5]}}, "filter_properties: must be a list of names"),
         ({"name": "os", "profile": {"delivery_mode": "NEVER"}}, "NON_PERSISTENT or PERSISTENT"),
         ({"name": "os", "names": {"jms/X": "X"}}, "neither queue nor topic"),
         ({"name": "os", "names": 5}, "a table or the path"),
