@@ -6,7 +6,6 @@ import random
 from typing import Any
 
 from mtosi_jms.jms.message import Long
-from mtosi_jms.jms.selector.like import Pattern
 from mtosi_jms.jms.selector.nodes import (
     Arithmetic,
     ArithmeticSign,
@@ -19,6 +18,7 @@ from mtosi_jms.jms.selector.nodes import (
     Literal,
     Node,
     Not,
+    Pattern,
     join,
     signed,
 )

@@ -11,8 +11,7 @@ from typing import Any
 from mtosi_codegen.deploy import deploy
 from mtosi_codegen.write import write_files
 from mtosi_jms.errors import MtosiError
-from mtosi_jms.jms import NamingContext
-from mtosi_jms.jms.uri import shown
+from mtosi_jms.jms import NamingContext, shown
 
 
 def add_parser(commands: Any) -> None:

@@ -15,9 +15,8 @@ from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from mtosi_jms.errors import ConfigError, NamingError
 from mtosi_jms.exchange import Requestor, Supplier
-from mtosi_jms.jms import BindingProfile, Destination, NamingContext
+from mtosi_jms.jms import BindingProfile, Destination, FrozenMap, NamingContext
 from mtosi_jms.jms.binding import DEFAULT_PROFILE
-from mtosi_jms.jms.frozen import FrozenMap
 from mtosi_jms.jms.profile import EVENT_CATEGORIES, TopicCategory
 from mtosi_jms.notifications import Publisher
 from mtosi_jms.service import Service, SupplierBase

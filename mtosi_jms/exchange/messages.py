@@ -12,10 +12,9 @@ from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from mtosi_jms.errors import MtosiError
-from mtosi_jms.jms import DUPLICATE_ID, RUN_ID, DeliveryMode, Destination, JmsMessage, NamingContext
+from mtosi_jms.jms import DUPLICATE_ID, RUN_ID, DeliveryMode, Destination, JmsMessage, JmsUri, NamingContext, is_jms_uri
 from mtosi_jms.jms.binding import from_jms
 from mtosi_jms.jms.ids import random_id
-from mtosi_jms.jms.uri import JmsUri, is_jms_uri
 from mtosi_jms.patterns import Reply, ReplyType
 from mtosi_jms.service import CallOptions
 from mtosi_jms.soap import Envelope, correlation_id, header_text, parse

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from mtosi_jms.jms._destinations import KINDS, Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from mtosi_jms.jms._frozen import FrozenMap
 from mtosi_jms.jms._naming import NamesSource, NamingContext
+from mtosi_jms.jms._uri import JmsUri, is_jms_uri, shown
 from mtosi_jms.jms.message import (
     DUPLICATE_ID,
     RUN_ID,
@@ -23,7 +25,9 @@ __all__ = [
     "BindingProfile",
     "DeliveryMode",
     "Destination",
+    "FrozenMap",
     "JmsMessage",
+    "JmsUri",
     "Long",
     "MessageType",
     "NamesSource",
@@ -34,4 +38,6 @@ __all__ = [
     "TemporaryQueue",
     "TemporaryTopic",
     "Topic",
+    "is_jms_uri",
+    "shown",
 ]

@@ -78,7 +78,7 @@ def _take(found: JndiEntries, line: int, key: str, value: str) -> None:
         found.environment[key] = value
         return
     if not value:
-        raise ConfigError(f"{kind} {name!r}: a physical name or URL is wanted")
+        raise ConfigError(f"{kind} {name!r}: a physical name or URL is required")
     if kind == FACTORY:
         found.factories[name] = value
     elif kind == "destination":

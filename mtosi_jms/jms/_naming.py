@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from mtosi_jms.errors import ConfigError, NamingError
 from mtosi_jms.jms._destinations import ADMINISTERED, Destination
 from mtosi_jms.jms._jndi import FACTORY, dynamic, read_jndi
-from mtosi_jms.jms.uri import JmsUri, is_jms_uri, shown
+from mtosi_jms.jms._uri import JmsUri, is_jms_uri, shown
 
 _NEAR: Final = 3
 
@@ -82,7 +82,7 @@ class NamingContext:
         if source is None or isinstance(source, Mapping):
             return cls(source)
         if not isinstance(source, (str, os.PathLike)):
-            raise ConfigError(f"names: a table or the path of a file is wanted, not {type(source).__name__}")
+            raise ConfigError(f"names: must be a table or the path of a file, not {type(source).__name__}")
         path = Path(source)
         try:
             data = path.read_bytes()
@@ -181,7 +181,7 @@ class NamingContext:
         return bool(self._backends) and destination in self.names().values()
 
     def name_of(self, destination: Destination) -> str | None:
-        """The first name that stands for the destination, None where there is none."""
+        """The first name that stands for the destination; None if there is none."""
         return next((name for name, bound in self.names().items() if bound == destination), None)
 
     def names(self) -> dict[str, Destination]:
@@ -247,7 +247,7 @@ class NamingContext:
     def _bind_table(self, kind: str, table: Mapping[str, str]) -> None:
         for name, value in table.items():
             if type(value) is not str or not value:  # TOML holds other types too
-                raise ConfigError(f"{kind} {name!r}: a physical name or URL is wanted")
+                raise ConfigError(f"{kind} {name!r}: a physical name or URL is required")
             if kind == FACTORY:
                 self._factories[name] = value
             elif kind in ADMINISTERED:

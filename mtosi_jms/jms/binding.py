@@ -24,9 +24,7 @@ from mtosi_jms.jms.message import JmsMessage, MessageType, Properties, PropertyV
 from mtosi_jms.jms.profile import BindingProfile
 from mtosi_jms.jms.table2 import BY_PROPERTY, MAX_INTEGER, NEVER_MAPPED, ROWS, Row, restore, row_of, whole_number
 from mtosi_jms.masking import is_secret
-from mtosi_jms.soap import Envelope, header_text, header_texts, parse
-from mtosi_jms.soap.envelope import start_tag
-from mtosi_jms.soap.faults import soap_prefix
+from mtosi_jms.soap import Envelope, header_text, header_texts, parse, soap_prefix, start_tag
 from mtosi_jms.stubs.fmw.hdr import (
     ActivityStatusEnumType,
     CommunicationPatternType,
@@ -44,6 +42,18 @@ from mtosi_jms.xmlbind import (
     known_prefix,
     to_element,
 )
+
+__all__ = [
+    "DEFAULT_PROFILE",
+    "MAX_EXTENSION",
+    "HeaderMapping",
+    "HeaderTemplates",
+    "from_jms",
+    "is_notification",
+    "map_header",
+    "sender_of",
+    "to_jms",
+]
 
 DEFAULT_PROFILE: Final = BindingProfile()
 MAX_EXTENSION: Final = 10_000
@@ -253,7 +263,7 @@ def _priority(text: str | None, profile: BindingProfile, breaches: _Breaches) ->
         return profile.priority
     if len(text) == 1 and text.isascii() and text.isdigit():
         return int(text)
-    breaches.add("R15c", "priority", f"{text[:20]!r} is no JMS priority, 0 to 9", f"{profile.priority} is taken")
+    breaches.add("R15c", "priority", f"{text[:20]!r} is not a JMS priority, 0 to 9", f"{profile.priority} is taken")
     return profile.priority
 
 

@@ -18,6 +18,15 @@ from mtosi_jms.jms.profile import ATTRIBUTE_FORMS, EVENTS, FILTER_ATTRIBUTES, At
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.xmlbind import RawXml, XmlObject, escape_name_part, parse_date_time, parse_loose_date_time, to_element
 
+__all__ = [
+    "EVENT_NAMES",
+    "SEVERITIES",
+    "event_values",
+    "events_of",
+    "logical_name",
+    "shared_name",
+]
+
 _NAMES: Final = {element: kind.name for kind in EVENTS for element in kind.elements}
 _GENERIC: Final = tuple(kind.name for kind in EVENTS if not kind.elements)
 EVENT_NAMES: Final = frozenset(kind.name for kind in EVENTS)

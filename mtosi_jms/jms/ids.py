@@ -9,6 +9,10 @@ from __future__ import annotations
 import os
 from typing import Final
 
+__all__ = [
+    "random_id",
+]
+
 _MANY: Final = 256
 _BYTES: Final = 16
 _VARIANTS: Final = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))

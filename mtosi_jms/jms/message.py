@@ -16,8 +16,27 @@ from typing import Final, TypeAlias, TypeVar
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms._destinations import Destination
-from mtosi_jms.jms.frozen import FrozenMap
+from mtosi_jms.jms._frozen import FrozenMap
 from mtosi_jms.masking import MASK, is_secret
+
+__all__ = [
+    "DUPLICATE_ID",
+    "INT_MAX",
+    "INT_MIN",
+    "LONG_MAX",
+    "LONG_MIN",
+    "NO_PROPERTIES",
+    "RESERVED_WORDS",
+    "RUN_ID",
+    "DeliveryMode",
+    "JmsMessage",
+    "Long",
+    "MessageType",
+    "Properties",
+    "PropertyValue",
+    "is_property_name",
+    "jms_type_name",
+]
 
 INT_MIN: Final = -(2**31)
 INT_MAX: Final = 2**31 - 1
@@ -108,7 +127,9 @@ def _checked(name: object, value: object) -> PropertyValue:
         return int(value)
     if isinstance(value, float):
         return float(value)
-    raise ConfigError(f"property {name}: {type(value).__name__} is no property type; str, int, Long, bool, float are")
+    raise ConfigError(
+        f"property {name}: {type(value).__name__} is not a property type; str, int, Long, bool, float are"
+    )
 
 
 class Properties(FrozenMap[str, PropertyValue]):

@@ -13,8 +13,28 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms.frozen import FrozenMap
+from mtosi_jms.jms._frozen import FrozenMap
 from mtosi_jms.jms.message import DeliveryMode
+
+__all__ = [
+    "DEFAULT_TTL",
+    "EVENT_CATEGORIES",
+    "FILTER_ATTRIBUTES",
+    "HOURS_24",
+    "MINUTES_30",
+    "OPTIONAL_FIELDS",
+    "PRESETS",
+    "BindingProfile",
+    "Correlation",
+    "FirstBatch",
+    "JmsEcho",
+    "ReplyToOn",
+    "SenderUri",
+    "SeverityForm",
+    "TimeForm",
+    "TopicCategory",
+    "Validation",
+]
 
 SenderUri = Literal["rule16", "always"]
 ReplyToOn = Literal["request", "all"]
@@ -194,7 +214,7 @@ class BindingProfile:
     def _freeze_tables(self) -> None:
         for name in ("ttl", "event_names"):
             if not isinstance(getattr(self, name), Mapping):
-                raise ConfigError(f"{name}: a table is wanted")
+                raise ConfigError(f"{name}: must be a table")
         for name, milliseconds in self.ttl.items():
             if type(milliseconds) is not int or milliseconds < 0:
                 raise ConfigError(f"ttl of {name!r}, {milliseconds!r}: whole milliseconds, 0 for never")
@@ -255,7 +275,7 @@ class BindingProfile:
 def _subset(switch: str, chosen: Any, allowed: frozenset[str]) -> frozenset[str]:
     listed = [chosen] if isinstance(chosen, str) else chosen
     if not isinstance(listed, Iterable) or not all(isinstance(name, str) for name in listed):
-        raise ConfigError(f"{switch}: a list of names is wanted")
+        raise ConfigError(f"{switch}: must be a list of names")
     names = frozenset(listed)
     if unknown := names - allowed:
         raise ConfigError(f"{switch}: no {', '.join(sorted(unknown))}; there are {', '.join(sorted(allowed))}")

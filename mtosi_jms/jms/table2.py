@@ -11,6 +11,18 @@ from typing import Final
 
 from mtosi_jms.jms.message import PropertyValue
 
+__all__ = [
+    "BY_PROPERTY",
+    "MAX_INTEGER",
+    "NEVER_MAPPED",
+    "ROWS",
+    "TABLE4_BOOLEANS",
+    "Row",
+    "restore",
+    "row_of",
+    "whole_number",
+]
+
 
 @dataclass(frozen=True, slots=True)
 class Row:

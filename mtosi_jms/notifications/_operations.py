@@ -28,8 +28,7 @@ from mtosi_jms.errors import ConfigError, MtosiError, NamingError, SelectorError
 from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.jms.ids import random_id
-from mtosi_jms.jms.selector import Selector, parse
-from mtosi_jms.jms.selector.builder import Condition
+from mtosi_jms.jms.selector import Condition, Selector, parse
 from mtosi_jms.notifications._events import Event, event_name
 from mtosi_jms.notifications._publisher import Category, Publisher
 from mtosi_jms.notifications._subscriber import Subscriber

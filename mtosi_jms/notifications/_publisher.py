@@ -14,10 +14,9 @@ from mtosi_jms.errors import ConfigError
 from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.exchange.messages import moment, stamped
 from mtosi_jms.exchange.sending import TimedSender
-from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
+from mtosi_jms.jms import BindingProfile, Destination, FrozenMap, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, to_jms
 from mtosi_jms.jms.events import EVENT_NAMES
-from mtosi_jms.jms.frozen import FrozenMap
 from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, TopicCategory
 from mtosi_jms.masking import without_login
 from mtosi_jms.notifications._events import Event, event_name, events_of_message, notify_of

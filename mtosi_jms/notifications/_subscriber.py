@@ -13,8 +13,7 @@ from mtosi_jms.errors import ConfigError, EnvelopeError, IllegalStateError, Tran
 from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.jms import BindingProfile, Destination
 from mtosi_jms.jms.binding import from_jms, sender_of
-from mtosi_jms.jms.selector import Selector, lint
-from mtosi_jms.jms.selector.builder import Condition
+from mtosi_jms.jms.selector import Condition, Selector, lint
 from mtosi_jms.notifications._events import Received, events_in, name_of
 from mtosi_jms.notifications._losses import Loss, LossHook, LossWatch
 from mtosi_jms.service import check_seconds

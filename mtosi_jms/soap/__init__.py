@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from mtosi_jms.soap._envelope import Envelope, start_tag
+from mtosi_jms.soap._faults import fault_of, soap_prefix
 from mtosi_jms.soap._header import FIELD_NAMES, correlation_id, header_text, header_texts
 from mtosi_jms.soap._kinds import exception_for, fault_class, fault_kinds
 from mtosi_jms.soap._reading import parse, read
-from mtosi_jms.soap.envelope import Envelope
-from mtosi_jms.soap.faults import fault_of
 from mtosi_jms.stubs.fmw.hdr import Header
 
 __all__ = [
@@ -22,4 +22,6 @@ __all__ = [
     "header_texts",
     "parse",
     "read",
+    "soap_prefix",
+    "start_tag",
 ]

@@ -16,7 +16,7 @@ from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import ClassTable, Limits, find_element
 from mtosi_jms.xmlbind.columns import SMALLEST, Recipe, Scanner, content_of, plain_octets, plain_text, scanners
 
-_MOST: Final = 128
+MOST_REMEMBERED: Final = 128
 _LONGEST: Final = 8192
 _LAST_TAG: Final = "header>"
 _BEGINNING = re.compile(
@@ -102,7 +102,7 @@ class Frame:
         return recipe
 
 
-_frames: dict[str, Frame] = {}
+remembered: dict[str, Frame] = {}
 
 
 def read_framed(data: bytes, package: str | None, limits: Limits) -> Parts | None:
@@ -123,7 +123,7 @@ def read_framed(data: bytes, package: str | None, limits: Limits) -> Parts | Non
         beginning = data[:start].decode()
     except UnicodeDecodeError:
         return None
-    frame = _frames.get(beginning)
+    frame = remembered.get(beginning)
     if frame is None:
         return None
     if len(data) >= SMALLEST:
@@ -146,6 +146,6 @@ def remember(data: bytes, names: dict[str | None, str], version: str, limits: Li
     found = _BEGINNING.match(text) if text is not None else None
     if text is None or found is None or found.end() != text.index(_LAST_TAG) + len(_LAST_TAG):
         return
-    if len(_frames) >= _MOST:
-        _frames.clear()
-    _frames[found.group()] = Frame(found[1], found[2], names, version)
+    if len(remembered) >= MOST_REMEMBERED:
+        remembered.clear()
+    remembered[found.group()] = Frame(found[1], found[2], names, version)

@@ -12,7 +12,7 @@ from mtosi_jms.xmlbind._grammar import names_of
 
 
 def generated_class(owner: Any, kind: str | None) -> type[MtosiFault] | None:
-    """The fault class of a kind in the module of an object or class; None where there is none."""
+    """The fault class of a kind in the module of an object or class; None if there is none."""
     table = getattr(owner, "__xml__", None)
     module = module_of(table.module.namespace, table.module.root) if table is not None else None
     name = getattr(module, "__faults__", {}).get(kind)
@@ -96,7 +96,7 @@ def _declared_kind(fault: MtosiFault) -> str:
 
 
 def fault_class(kind: str, exception: type[XmlObject]) -> type[MtosiFault]:
-    """The generated fault class of a kind that an operation declares; `MtosiFault` where there is none."""
+    """The generated fault class of a kind that an operation declares; `MtosiFault` by default."""
     cls = fault_kinds(exception).get(kind)
     return (
         (generated_class(cls, kind) or generated_class(exception, kind) or MtosiFault)

@@ -15,8 +15,8 @@ from lxml import etree
 from mtosi_jms.errors import EnvelopeError
 from mtosi_jms.namespaces import HDR, clark, split_clark
 from mtosi_jms.soap import _frames as frames
-from mtosi_jms.soap.envelope import VERSIONS, Envelope, Origin
-from mtosi_jms.soap.faults import read_fault
+from mtosi_jms.soap._envelope import VERSIONS, Envelope, Origin
+from mtosi_jms.soap._faults import read_fault
 from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import (
     BLANKS,

@@ -20,8 +20,7 @@ from pyspark.sql import types as t
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.message import INT_MAX, INT_MIN, LONG_MIN, Long
-from mtosi_jms.jms.selector import Selector, parse
-from mtosi_jms.jms.selector.like import Pattern
+from mtosi_jms.jms.selector import Selector, calculation, parse
 from mtosi_jms.jms.selector.nodes import (
     Arithmetic,
     ArithmeticSign,
@@ -36,10 +35,10 @@ from mtosi_jms.jms.selector.nodes import (
     Literal,
     Node,
     Not,
+    Pattern,
     Sign,
     SignWord,
 )
-from mtosi_jms.jms.selector.numbers import calculation
 from mtosi_jms.jms.table2 import BY_PROPERTY, MAX_INTEGER
 from mtosi_jms.spark._columns import HEADER_COLUMNS
 

@@ -8,8 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms import NamesSource, NamingContext
-from mtosi_jms.jms.uri import JmsUri, is_jms_uri
+from mtosi_jms.jms import JmsUri, NamesSource, NamingContext, is_jms_uri
 from mtosi_jms.transport._backoff import Backoff
 from mtosi_jms.transport._base import (
     AckMode,

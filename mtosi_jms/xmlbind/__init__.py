@@ -16,6 +16,14 @@ from mtosi_jms.xmlbind import _simpletypes as _builtins
 from mtosi_jms.xmlbind._encoder import DECLARATION, Writer, encode_object
 from mtosi_jms.xmlbind._issues import ElementPaths, Issues, XmlWarning
 from mtosi_jms.xmlbind._lexical import Duration, format_date_time, parse_date_time, parse_loose_date_time
+from mtosi_jms.xmlbind._objects import (
+    DistinguishedNameMixin,
+    XmlObject,
+    as_name,
+    escape_name_part,
+    find_element,
+    find_type,
+)
 from mtosi_jms.xmlbind._parser import (
     DEFAULT_LIMITS,
     HARDENED,
@@ -51,15 +59,10 @@ from mtosi_jms.xmlbind._table import (
     TEXT,
     A,
     ClassTable,
-    DistinguishedNameMixin,
     E,
     Field,
     Module,
-    XmlObject,
     enum,
-    escape_name_part,
-    find_element,
-    find_type,
     list_of,
     simple,
     union,
@@ -108,6 +111,7 @@ __all__ = [
     "XmlEnum",
     "XmlObject",
     "XmlWarning",
+    "as_name",
     "attributes_of",
     "decode",
     "decode_root",

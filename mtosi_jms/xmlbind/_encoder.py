@@ -15,10 +15,11 @@ from typing import Any, Final
 from mtosi_jms.errors import EncodeError
 from mtosi_jms.namespaces import XSI, split_clark
 from mtosi_jms.xmlbind._fast import Odd
+from mtosi_jms.xmlbind._objects import XmlObject
 from mtosi_jms.xmlbind._plan import substitutes
 from mtosi_jms.xmlbind._registry import XSI_NIL, XSI_TYPE
 from mtosi_jms.xmlbind._simpletypes import QNameType, SimpleType
-from mtosi_jms.xmlbind._table import ClassTable, XmlObject
+from mtosi_jms.xmlbind._table import ClassTable
 from mtosi_jms.xmlbind._values import Extras, Leaf, Nil, RawXml
 from mtosi_jms.xmlbind._writecode import inner_text, joined, pieces
 from mtosi_jms.xmlbind._writeplan import (
@@ -402,3 +403,6 @@ def encode_object(obj: Any) -> bytes:
         end = tag.end()
         names = writer.names.declarations().encode()
     return b"".join((DECLARATION, content[:end], names, memoryview(content)[end:]))
+
+
+XmlObject._document = staticmethod(encode_object)

@@ -184,10 +184,6 @@ class Issues:
             raise DecodeError(message, source=self.source, line=line, path=path)
         self.found.append(XmlWarning(rule, message, path, line))
 
-    def start_at(self, element: etree._Element, path: str) -> None:
-        """Take the path of an element from the caller, as `ElementPaths.start_at`."""
-        self.paths.start_at(element, path)
-
     def __iter__(self) -> Iterator[XmlWarning]:
         return iter(self.found)
 

@@ -13,11 +13,11 @@ from lxml import etree
 from mtosi_jms.xmlbind._canonical import declaration
 from mtosi_jms.xmlbind._fast import Itself, Known, Odd
 from mtosi_jms.xmlbind._issues import Issues
+from mtosi_jms.xmlbind._objects import XmlObject
 from mtosi_jms.xmlbind._parser import make_parser
 from mtosi_jms.xmlbind._plan import STRING, Slot, plan_of
 from mtosi_jms.xmlbind._reader import Reader
 from mtosi_jms.xmlbind._scanplan import ISLAND, TEXT, Cell, Shape
-from mtosi_jms.xmlbind._table import XmlObject
 from mtosi_jms.xmlbind._values import BLANKS, Nil
 
 _LARGEST_ISLAND: Final = 4096

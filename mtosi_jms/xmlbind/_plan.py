@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple
 
 from mtosi_jms.namespaces import clark
 from mtosi_jms.xmlbind._grammar import Group, is_group, names_of
-from mtosi_jms.xmlbind._table import RAW, ClassTable, Field, XmlObject
+from mtosi_jms.xmlbind._objects import XmlObject
+from mtosi_jms.xmlbind._table import RAW, ClassTable, Field
 
 STRING: Final = 0
 LEAF: Final = 1
@@ -74,8 +75,8 @@ class Plan:
         cls: the class; called with everything at once.
         slots: child elements by Clark name, members of substitution groups included.
         attributes: attributes by Clark name.
-        text: simple content, None where there is none.
-        mixed: name of the field of mixed content, None where there is none.
+        text: simple content; None if there is none.
+        mixed: name of the field of mixed content; None if there is none.
         wildcards: where elements of other schemas may stand.
         content: names of the fields that stand between the tags.
         required: names of fields that a document must have.

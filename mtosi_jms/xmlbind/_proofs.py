@@ -138,7 +138,7 @@ def leaf_of(cell: Cell) -> Slot:
 
 
 def proof_of(shape: Shape, blank: str) -> str | None:
-    """A pattern without groups that proves an object, None where there is none.
+    """A pattern without groups that proves an object; None if there is none.
 
     It is for documents whose octets stand as characters, and does without the optional elements that have no proof.
 

@@ -17,11 +17,12 @@ from mtosi_jms.masking import MASK
 from mtosi_jms.namespaces import XSI, split_clark
 from mtosi_jms.xmlbind._fast import NOT_PLAIN, FastPlan, fast_plan, read_fast
 from mtosi_jms.xmlbind._issues import Issues, shown
+from mtosi_jms.xmlbind._objects import XmlObject, find_element, find_type
 from mtosi_jms.xmlbind._plan import KEEP, OBJECT, STRING, Plan, Slot, Wildcard, plan_of
 from mtosi_jms.xmlbind._registry import XSI_NIL, XSI_TYPE
 from mtosi_jms.xmlbind._scopes import Scopes, attributes_of
 from mtosi_jms.xmlbind._simpletypes import QNameType, SimpleType
-from mtosi_jms.xmlbind._table import ClassTable, XmlObject, find_element, find_type
+from mtosi_jms.xmlbind._table import ClassTable
 from mtosi_jms.xmlbind._values import BLANKS, NIL, Anchor, Extras, Kept, Leaf, Nil, RawXml
 
 _HAS_ATTRIBUTES: Final = etree.XPath("boolean(descendant-or-self::*/@*)")
@@ -203,7 +204,7 @@ class Reader:
                 table = derived
                 attributes.pop(XSI_TYPE)
             else:
-                attributes[XSI_TYPE] = self.qname(text, element) or text
+                attributes[XSI_TYPE] = self.scopes.qname(text, element) or text
         if not table.abstract:
             return self.slowly(element, table, attributes.items()) if attributes else self._plain(element, table)
         self.issues.add("abstract", f"{table.type_name or table.element} is abstract", element)
@@ -234,7 +235,7 @@ class Reader:
         """The attributes of an element, an xsi:type as a Clark name."""
         for name, text in attributes_of(element):
             if name == XSI_TYPE:
-                yield name, self.qname(text, element) or text
+                yield name, self.scopes.qname(text, element) or text
             elif name != but:
                 yield name, text
 
@@ -246,7 +247,7 @@ class Reader:
             text: its value.
             table: the declared one.
         """
-        name = self.qname(text, element)
+        name = self.scopes.qname(text, element)
         if name is None:
             self.issues.add("xsi-type", f"xsi:type {shown(text, element)} has an undeclared prefix", element)
             return None
@@ -264,10 +265,6 @@ class Reader:
             )
             return None
         return derived
-
-    def qname(self, text: str, element: etree._Element) -> str | None:
-        """The Clark name that a qualified name means in the scope of an element; None if its prefix is not declared."""
-        return self.scopes.qname(text, element)
 
 
 _XSI_PREFIX: Final = f"{{{XSI}}}"
@@ -307,7 +304,7 @@ class Keeper:
         Args:
             attributes: those of the element that have to be bound or kept.
         """
-        self._attributes(attributes)
+        self.bind_attributes(attributes)
         if self.plan.text is not None:
             self._simple_content(self.plan.text)
         elif self.plan.mixed is not None:
@@ -319,10 +316,6 @@ class Keeper:
             if name not in self.values:
                 self._absent(name)
         return self.plan.cls(extras=self.kept, **self.values)
-
-    def begin(self, attributes: Iterable[tuple[str, str]]) -> None:
-        """Read the attributes of an element whose children come one by one, by `take` and `give`."""
-        self._attributes(attributes)
 
     def take(self, child: etree._Element) -> None:
         """Read one child that the class has a field for."""
@@ -344,7 +337,8 @@ class Keeper:
     def _add(self, rule: str, message: str, element: etree._Element | None = None) -> None:
         self.reader.issues.add(rule, message, self.element if element is None else element)
 
-    def _attributes(self, attributes: Iterable[tuple[str, str]]) -> None:
+    def bind_attributes(self, attributes: Iterable[tuple[str, str]]) -> None:
+        """Bind or keep the attributes of the element; its children may then come one by one, by `take` and `give`."""
         for tag, text in attributes:
             known = self.plan.attributes.get(tag)
             if known is None:
@@ -480,7 +474,7 @@ class Keeper:
         self._add("bad-value", f"{what} {told}: {'it does not fit its type' if told == MASK else problem}", element)
 
     def _qname(self, kind: QNameType, text: str, element: etree._Element, what: str) -> tuple[Any, bool]:
-        name = self.reader.qname(text, element)
+        name = self.reader.scopes.qname(text, element)
         if name is None:
             self._bad_value(what, text, "its prefix is not declared: kept as it came", element)
             return _MISSING, False

@@ -138,7 +138,7 @@ class ScanCompiler:
         """
         return self._compose("", table)
 
-    def _element(self, name: str, table: ClassTable) -> Layout:
+    def element(self, name: str, table: ClassTable) -> Layout:
         """The layout of the elements of a name and a class; large ones are made once."""
         key = (name, table)
         if key not in self._made:
@@ -200,7 +200,7 @@ class ScanCompiler:
         Raises:
             Unable: no pattern can stand for it.
         """
-        made = self._element(name, slot.target)
+        made = self.element(name, slot.target)
         if isinstance(made, Steps):
             return Child(slot, made)
         if slot.many:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import datetime as dt
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -229,6 +230,29 @@ class SimpleType:
             raise ValueError(problem)
         return text
 
+    def to_plain(self, value: Any) -> Any:
+        """A value as JSON has it: itself, or its text; facets are not looked at.
+
+        Raises:
+            TypeError, ValueError: a value of another type.
+        """
+        if isinstance(value, str):
+            return str(value)
+        if isinstance(value, (bool, int)) or (isinstance(value, float) and math.isfinite(value)):
+            return value
+        return self._format(value)
+
+    def from_plain(self, plain: Any) -> Any:
+        """The value that `to_plain` made this of.
+
+        Raises:
+            TypeError, ValueError: it is no such value.
+        """
+        if not isinstance(plain, str):
+            self._format(plain)
+            return plain
+        return plain if self._parse is lexical.parse_string else self.lenient(plain)[0]
+
     def bind(self, root: str) -> None:
         """Tell the type which package the paths in it are relative to."""
 
@@ -311,6 +335,12 @@ class EnumType(SimpleType):
             return member, None if text in self.known else "blanks around an enumeration value"
         return self.cls(text), self._breach(text) or f"{text[:60]!r} is not one of the values listed"
 
+    def from_plain(self, plain: Any) -> Any:
+        """The member of a text, registered or not."""
+        if not isinstance(plain, str):
+            raise TypeError(f"text is needed, not {type(plain).__name__}")
+        return self.cls(plain)
+
     def _breach(self, text: str) -> str | None:
         return self.facets.problem(text, text) if self.facets else None
 
@@ -369,6 +399,28 @@ class UnionType(SimpleType):
             raise ValueError("fits none of the types of the union")
         return second
 
+    def to_plain(self, value: Any) -> Any:
+        """A value as a member type has it, such that the union makes the same value of it again."""
+        for member in self.members:
+            try:
+                plain = member.to_plain(value)
+                if self.from_plain(plain) == value:
+                    return plain
+            except (TypeError, ValueError, ArithmeticError):
+                continue
+        raise ValueError(f"{value!r:.60} fits none of the types of the union")
+
+    def from_plain(self, plain: Any) -> Any:
+        """The value that text has in the union; of other values the one of the first member type that takes it."""
+        if isinstance(plain, str):
+            return self.lenient(plain)[0]
+        for member in self.members:
+            try:
+                return member.from_plain(plain)
+            except (TypeError, ValueError, ArithmeticError):
+                continue
+        raise ValueError(f"{plain!r:.60} fits none of the types of the union")
+
     def format(self, value: Any) -> str:
         """The text of a value in the first member type that can write it."""
         for member in self.members:
@@ -411,6 +463,18 @@ class ListType(SimpleType):
         values = [value for value, _ in items]
         problem = next((problem for _, problem in items if problem), None)
         return values, problem or (self.facets.problem(values, text) if self.facets else None)
+
+    def to_plain(self, value: Any) -> Any:
+        """The items as they are in JSON."""
+        if not isinstance(value, (list, tuple)):
+            raise TypeError(f"a list is needed, not {type(value).__name__}")
+        return [self.item.to_plain(part) for part in value]
+
+    def from_plain(self, plain: Any) -> Any:
+        """The items."""
+        if not isinstance(plain, (list, tuple)):
+            raise TypeError(f"a list is needed, not {type(plain).__name__}")
+        return [self.item.from_plain(part) for part in plain]
 
     def format(self, value: Any) -> str:
         """The items, one blank between them."""

@@ -14,8 +14,8 @@ from lxml import etree
 
 from mtosi_jms.errors import ConfigError, MalformedXmlError
 from mtosi_jms.xmlbind._issues import Once, XmlWarning
+from mtosi_jms.xmlbind._objects import XmlObject
 from mtosi_jms.xmlbind._parser import DEFAULT_LIMITS, Limits, make_pull_parser, refuse_doctype, syntax_error
-from mtosi_jms.xmlbind._table import XmlObject
 from mtosi_jms.xmlbind._walker import Placed, Walker
 
 T = TypeVar("T", bound=XmlObject)

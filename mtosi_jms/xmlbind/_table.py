@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
-from mtosi_jms.errors import EncodeError
 from mtosi_jms.namespaces import clark
 from mtosi_jms.xmlbind._grammar import Grammar, Group
-from mtosi_jms.xmlbind._registry import find_class, prefix_for, resolve_class
+from mtosi_jms.xmlbind._registry import prefix_for, resolve_class
 from mtosi_jms.xmlbind._simpletypes import EnumType, Facets, ListType, SimpleType, UnionType
-from mtosi_jms.xmlbind._values import Extras, RawXml
 
 Process = Literal["strict", "lax", "skip"]
 
@@ -141,9 +139,10 @@ def MIXED(name: str) -> Field:  # noqa: N802
     return Field(name, "", RAW, "mixed", 0, None)
 
 
-def enum(path: str) -> EnumType:
-    """The simple type of a generated enumeration."""
-    return EnumType(path)
+enum = EnumType
+"""The simple type of a generated enumeration."""
+list_of = ListType
+"""A list of a simple type."""
 
 
 def union(*members: SimpleType) -> UnionType:
@@ -151,9 +150,14 @@ def union(*members: SimpleType) -> UnionType:
     return UnionType(members)
 
 
-def list_of(item: SimpleType, facets: Facets | None = None) -> ListType:
-    """A list of a simple type."""
-    return ListType(item, facets)
+class ContentOptions(TypedDict, total=False):
+    """What the tables of types and of elements have in common; as the attributes of `ClassTable`."""
+
+    model: Group | None
+    mixed: bool
+    abstract: bool
+    restricts: bool
+    any_attribute: tuple[str, ...]
 
 
 class ClassTable:
@@ -198,7 +202,7 @@ class ClassTable:
         self.abstract = abstract
         self.substitutes = substitutes
         self.restricts = restricts
-        self.cls: type[XmlObject]
+        self.cls: type[Any]
         self.plan: Any = None
         self.fast: Any = None
         self.writing: Any = None
@@ -248,7 +252,7 @@ class ClassTable:
 
     @cached_property
     def grammar(self) -> Grammar | None:
-        """The content model ready to be asked, None where there is none."""
+        """The content model ready to be asked; None if there is none."""
         return Grammar(self.model) if self.model is not None else None
 
     @cached_property
@@ -308,69 +312,21 @@ class Module:
         self.root = root
 
     def complex_type(
-        self,
-        name: str | None,
-        fields: Sequence[Field] = (),
-        *,
-        model: Group | None = None,
-        mixed: bool = False,
-        abstract: bool = False,
-        restricts: bool = False,
-        any_attribute: tuple[str, ...] = (),
+        self, name: str | None, fields: Sequence[Field] = (), **options: Unpack[ContentOptions]
     ) -> ClassTable:
         """The table of a complex type; no name for anonymous ones."""
-        return ClassTable(
-            self,
-            fields,
-            type_name=name or "",
-            model=model,
-            mixed=mixed,
-            abstract=abstract,
-            restricts=restricts,
-            any_attribute=any_attribute,
-        )
+        return ClassTable(self, fields, type_name=name or "", **options)
 
     def element(
         self,
         name: str,
         fields: Sequence[Field] = (),
         *,
-        model: Group | None = None,
-        mixed: bool = False,
-        abstract: bool = False,
         substitutes: str | None = None,
-        restricts: bool = False,
-        any_attribute: tuple[str, ...] = (),
+        **options: Unpack[ContentOptions],
     ) -> ClassTable:
         """The table of a global element: with its fields, or derived from its named type."""
-        return ClassTable(
-            self,
-            fields,
-            element=name,
-            model=model,
-            mixed=mixed,
-            abstract=abstract,
-            substitutes=substitutes,
-            restricts=restricts,
-            any_attribute=any_attribute,
-        )
-
-
-def find_element(tag: str, root: str | None = None) -> type[XmlObject] | None:
-    """The class of a global element, None if no registered package has it.
-
-    Args:
-        tag: Clark name of the element.
-        root: a package to ask before all others.
-    """
-    found: type[XmlObject] | None = find_class(tag, "__elements__", root)
-    return found
-
-
-def find_type(tag: str, root: str | None = None) -> type[Any] | None:
-    """The class of a named type, None if no registered package has it; arguments as `find_element`."""
-    found: type[Any] | None = find_class(tag, "__types__", root)
-    return found
+        return ClassTable(self, fields, element=name, substitutes=substitutes, **options)
 
 
 def simple(base: SimpleType, **facets: Any) -> SimpleType:
@@ -383,71 +339,3 @@ def simple(base: SimpleType, **facets: Any) -> SimpleType:
     if "values" in facets:
         facets["values"] = frozenset(facets["values"])
     return base.restrict(name, Facets(**facets))
-
-
-@dataclass(slots=True, kw_only=True)
-class XmlObject:
-    """Base of every generated class: a value with typed fields and, out of band, what the schema does not know.
-
-    Attributes:
-        extras: kept unknown content and original lexical forms; None where there is none.
-    """
-
-    __xml__: ClassVar[ClassTable]
-
-    extras: Extras | None = field(default=None, repr=False)
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        # Not super(): a slotted dataclass is made twice and the cell of __class__ still names the first one.
-        table = cls.__dict__.get("__xml__")
-        if table is not None:
-            table.cls = cls
-
-    def unknown_elements(self) -> list[RawXml]:
-        """The child elements that the schema does not know or whose content does not fit, in document order."""
-        return [kept.xml for kept in self.extras.elements] if self.extras else []
-
-
-class DistinguishedNameMixin:
-    """Text form of an MTOSI name: `MD=EMS1/ME=NE-7`, with `/`, `=` and `%` in a part written `%2F`, `%3D`, `%25`."""
-
-    __slots__ = ()
-
-    __xml__: ClassVar[ClassTable]
-    rdn: list[Any]
-
-    @classmethod
-    def parse(cls, text: str) -> Any:
-        """The name that a text form stands for.
-
-        Args:
-            text: `TYPE=value` parts joined by `/`.
-
-        Raises:
-            EncodeError: a part without type or `=`, or a `%` that starts no escape.
-        """
-        rdn_class = cls.__xml__.field("rdn").table().cls
-        parts = [part.partition("=") for part in text.split("/")]
-        if any(not kind or not equals for kind, equals, _ in parts):
-            raise EncodeError(f"{text!r} is no name of the form TYPE=value/TYPE=value")
-        return cls(rdn=[rdn_class(type=_unescape(kind), value=_unescape(value)) for kind, _, value in parts])  # type: ignore[call-arg]
-
-    def __str__(self) -> str:
-        return "/".join(f"{escape_name_part(part.type)}={escape_name_part(part.value)}" for part in self.rdn)
-
-
-_ESCAPES = {"%": "%25", "/": "%2F", "=": "%3D"}
-_UNESCAPES = {code.lower(): char for char, code in _ESCAPES.items()}
-
-
-def escape_name_part(text: str | None) -> str:
-    """One part of a name's text form, its `/`, `=` and `%` escaped."""
-    return "".join(_ESCAPES.get(char, char) for char in text or "")
-
-
-def _unescape(text: str) -> str:
-    pieces = re.split(r"(%.{0,2})", text, flags=re.DOTALL)
-    try:
-        return "".join(_UNESCAPES[piece.lower()] if piece.startswith("%") else piece for piece in pieces)
-    except KeyError as error:
-        raise EncodeError(f"{text!r}: {error.args[0]!r} is no escape of a name; there are %25, %2F and %3D") from None

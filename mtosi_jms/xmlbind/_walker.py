@@ -16,11 +16,12 @@ from lxml import etree
 from mtosi_jms.errors import DecodeError
 from mtosi_jms.namespaces import SOAP11, SOAP12, split_clark
 from mtosi_jms.xmlbind._issues import Issues, Once
+from mtosi_jms.xmlbind._objects import DistinguishedNameMixin, XmlObject, find_element
 from mtosi_jms.xmlbind._parser import Declared, Limits, refuse_dtd, too_deep
 from mtosi_jms.xmlbind._plan import KEEP, OBJECT, Slot, plan_of
 from mtosi_jms.xmlbind._reader import Keeper, Reader, decode_root
 from mtosi_jms.xmlbind._registry import XSI_NIL, XSI_TYPE
-from mtosi_jms.xmlbind._table import ClassTable, DistinguishedNameMixin, XmlObject, find_element
+from mtosi_jms.xmlbind._table import ClassTable
 
 T_co = TypeVar("T_co", bound=XmlObject, covariant=True)
 U = TypeVar("U", bound=XmlObject)
@@ -285,7 +286,7 @@ class Walker:
         """The object of a frame that has ended, None where it is nil."""
         if frame.known.nillable and str(frame.element.get(XSI_NIL)).strip() in ("true", "1"):
             return None
-        self._issues.start_at(frame.element, frame.path)
+        self._issues.paths.start_at(frame.element, frame.path)
         value = decode_root(frame.element, table.cls, self._issues, scopes=self._reader.scopes)
         self._issues.read(again=again)
         return value if isinstance(value, frame.begins) else None
@@ -401,11 +402,11 @@ class Walker:
         keeper = frame.keeper
         if keeper is None and frame.table is not None:
             keeper = frame.keeper = Keeper(frame.element, plan_of(frame.table), self._reader)
-            self._issues.start_at(frame.element, frame.path)
-            keeper.begin(self._reader.attributes_of(frame.element, but=XSI_TYPE))
+            self._issues.paths.start_at(frame.element, frame.path)
+            keeper.bind_attributes(self._reader.attributes_of(frame.element, but=XSI_TYPE))
         for element, path, value in frame.waiting:
             if keeper is not None:
-                self._issues.start_at(element, path)
+                self._issues.paths.start_at(element, path)
                 if value is None:
                     keeper.take(element)
                 else:

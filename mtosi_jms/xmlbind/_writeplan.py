@@ -14,9 +14,10 @@ from lxml import etree
 from mtosi_jms.errors import EncodeError
 from mtosi_jms.namespaces import XML, XMLNS, split_clark
 from mtosi_jms.xmlbind._canonical import declaration
+from mtosi_jms.xmlbind._objects import XmlObject
 from mtosi_jms.xmlbind._plan import Plan, Wildcard, plan_of
 from mtosi_jms.xmlbind._registry import known_prefix, qualified
-from mtosi_jms.xmlbind._table import RAW, ClassTable, Field, XmlObject
+from mtosi_jms.xmlbind._table import RAW, ClassTable, Field
 from mtosi_jms.xmlbind._values import Anchor, Extras, Kept, Leaf, RawXml
 
 _MOST_TOLD: Final = 256
@@ -86,7 +87,7 @@ def _checked(tag: Any) -> tuple[str, str]:
     try:
         etree.Element(tag)
     except ValueError:
-        raise EncodeError(f"{tag[:60]!r} is no name of XML, or its namespace is no URI") from None
+        raise EncodeError(f"{tag[:60]!r} is not an XML name, or its namespace is not a URI") from None
     namespace, local = split_clark(tag)
     if namespace == XMLNS:
         raise EncodeError("namespaces are declared by the encoder alone")

@@ -15,8 +15,7 @@ import mtosi_jms as mtosi
 from mtosi_jms.cli import main
 from mtosi_jms.cli._queue import as_moved, operate
 from mtosi_jms.cli._stopping import Stop
-from mtosi_jms.jms import DeliveryMode, Destination, JmsMessage, Queue
-from mtosi_jms.jms._destinations import TemporaryQueue
+from mtosi_jms.jms import DeliveryMode, Destination, JmsMessage, Queue, TemporaryQueue
 from mtosi_jms.jms.message import Long, MessageType
 from mtosi_jms.spool import entries
 from mtosi_jms.transport import Connection

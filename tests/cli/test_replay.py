@@ -14,8 +14,7 @@ import mtosi_jms as mtosi
 from mtosi_jms.cli import main
 from mtosi_jms.cli._replay import landed_files, replay
 from mtosi_jms.cli._stopping import Stop
-from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue
-from mtosi_jms.jms._destinations import TemporaryQueue
+from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, TemporaryQueue
 from mtosi_jms.jms.message import Long, MessageType
 from mtosi_jms.spool import Spool, entries
 from mtosi_jms.transport import Connection

@@ -156,7 +156,7 @@ def test_an_operation_that_is_not_there(operation: str, text: str, capsys: Captu
     [
         (["--set", "meReff=MD=X"], "no field 'meReff'; did you mean meRef?"),
         (["--set", "meRef"], "must be path=value"),
-        (["--set", "meRef=X"], "is no name of the form"),
+        (["--set", "meRef=X"], "is not a name of the form"),
         (["--set", "meRef.rdn=X"], "no value can be given here"),
         (["--set", "meRef=MD=A", "--set", "meRef=MD=B"], "assigned twice"),
         (["--set", "meRef.rdn[0].type=MD"], "meRef.rdn: value is needed"),

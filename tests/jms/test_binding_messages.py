@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from mtosi_jms.errors import EnvelopeError, HeaderError, MalformedXmlError, NamingError
-from mtosi_jms.jms import DeliveryMode, JmsMessage, NamingContext
-from mtosi_jms.jms._destinations import Queue, TemporaryQueue
+from mtosi_jms.jms import DeliveryMode, JmsMessage, NamingContext, Queue, TemporaryQueue
 from mtosi_jms.jms.binding import from_jms, map_header, sender_of, to_jms
 from mtosi_jms.jms.message import MessageType, PropertyValue
 from mtosi_jms.jms.profile import OPTIONAL_FIELDS, BindingProfile

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.jms.frozen import FrozenMap
+from mtosi_jms.jms import FrozenMap
 
 MAP = FrozenMap({"b": 1, "a": 2})
 

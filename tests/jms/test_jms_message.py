@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms._destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from mtosi_jms.jms import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from mtosi_jms.jms.message import (
     INT_MAX,
     INT_MIN,

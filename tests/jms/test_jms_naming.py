@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtosi_jms.errors import ConfigError, MtosiError, NamingError
-from mtosi_jms.jms._destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from mtosi_jms.jms._naming import NamingContext
+from mtosi_jms.jms import Destination, NamingContext, Queue, TemporaryQueue, TemporaryTopic, Topic
 from mtosi_jms.jms._properties_file import read_properties
 
 JNDI = r"""

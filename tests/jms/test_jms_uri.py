@@ -9,11 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtosi_jms.errors import MtosiError, NamingError
-from mtosi_jms.jms._destinations import Queue, Topic
-from mtosi_jms.jms._naming import NamingContext
-from mtosi_jms.jms.frozen import FrozenMap
+from mtosi_jms.jms import FrozenMap, JmsUri, NamingContext, Queue, Topic, is_jms_uri, shown
 from mtosi_jms.jms.message import DeliveryMode
-from mtosi_jms.jms.uri import JmsUri, is_jms_uri, shown
 
 pytestmark = pytest.mark.obligation("C42")
 

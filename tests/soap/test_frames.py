@@ -41,7 +41,7 @@ MORE = (
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Patterns are made for the first document, and nothing is known of other tests' envelopes."""
-    monkeypatch.setattr(frames, "_frames", {})
+    monkeypatch.setattr(frames, "remembered", {})
     monkeypatch.setattr(scan, "_WORTH_COMPILING", 0)
     monkeypatch.setattr(scan, "_PATIENCE", 1 << 60)
     monkeypatch.setattr(scan, "scanners", scan.Recipes(Scanner))
@@ -203,7 +203,7 @@ def test_an_odd_beginning_is_not_remembered(old: bytes, new: bytes, monkeypatch:
     odd = DOCUMENTS["response"].replace(old, new, 1)
     assert odd != DOCUMENTS["response"]
     assert _seen(odd) == _seen(odd) == _from_tree(odd, monkeypatch)
-    assert frames._frames == {}
+    assert frames.remembered == {}
 
 
 def test_bounds_hold() -> None:
@@ -217,6 +217,6 @@ def test_bounds_hold() -> None:
 
 
 def test_peers_that_never_begin_the_same_way_fill_no_memory() -> None:
-    for number in range(3 * frames._MOST):
+    for number in range(3 * frames.MOST_REMEMBERED):
         soap.parse(DOCUMENTS["request"].replace(b"<soap:Envelope", b"<soap:Envelope xmlns:n%d='urn:n'" % number))
-    assert 0 < len(frames._frames) <= frames._MOST
+    assert 0 < len(frames.remembered) <= frames.MOST_REMEMBERED

@@ -9,7 +9,7 @@ import itertools
 import sys
 import time
 
-from mtosi_jms.jms._destinations import Queue
+from mtosi_jms.jms import Queue
 from mtosi_jms.jms.message import JmsMessage, Long
 from mtosi_jms.spool import AckLog, Acknowledgement, Spool
 from mtosi_jms.transport import connect

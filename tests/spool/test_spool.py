@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtosi_jms.errors import ConfigError, SpoolError
-from mtosi_jms.jms._destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from mtosi_jms.jms import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from mtosi_jms.jms.message import (
     INT_MAX,
     INT_MIN,

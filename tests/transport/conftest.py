@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import pytest
 
 from mtosi_jms.broker import BrokerProcess
-from mtosi_jms.jms._destinations import Queue, Topic
+from mtosi_jms.jms import Queue, Topic
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport import AckMode, Connection, ConnectOptions, Consumer, Session, connect

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms._destinations import Queue, Topic
+from mtosi_jms.jms import Queue, Topic
 from mtosi_jms.jms._naming import NamingContext
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport import ALL_CAPABILITIES, PROVIDERS, AckMode, Capability, ConnectionMetadata, connect, memory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mtosi_jms.jms._destinations import Queue, TemporaryQueue, Topic
+from mtosi_jms.jms import Queue, TemporaryQueue, Topic
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import ConfigError, IllegalStateError, InvalidDestinationError, ResourceLimitError
-from mtosi_jms.jms._destinations import Queue, Topic
+from mtosi_jms.jms import Queue, Topic
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport import AckMode, connect

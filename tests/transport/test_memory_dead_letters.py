@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms._destinations import Queue, TemporaryQueue, Topic
+from mtosi_jms.jms import Queue, TemporaryQueue, Topic
 from mtosi_jms.jms.message import JmsMessage, is_property_name
 from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport import connect

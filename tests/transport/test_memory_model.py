@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from mtosi_jms.errors import IllegalStateError, InvalidDestinationError
-from mtosi_jms.jms._destinations import Queue, Topic
+from mtosi_jms.jms import Queue, Topic
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport import AckMode, Consumer, Delivery, Session
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider

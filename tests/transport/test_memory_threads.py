@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import IllegalStateError
-from mtosi_jms.jms._destinations import Queue
+from mtosi_jms.jms import Queue
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport import AckMode, Delivery
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider

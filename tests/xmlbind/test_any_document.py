@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -100,6 +101,10 @@ def _check(data: bytes, canonical: Callable[[bytes], str]) -> None:
     if isinstance(value, xmlbind.Nil):
         return
     written = xmlbind.encode(value)
+    if isinstance(value, xmlbind.XmlObject):
+        again_from_plain = type(value).from_dict(json.loads(value.to_json()))
+        assert again_from_plain == value
+        assert again_from_plain.to_xml() == written
     assert _content(etree.fromstring(written)) == _content(etree.fromstring(data))
     if not any(warning.rule == "order" for warning in warnings):
         assert canonical(written) == canonical(data)

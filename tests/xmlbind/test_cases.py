@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import datetime as dt
 import io
+import json
 import pickle
 import re
 from collections.abc import Callable
@@ -235,6 +236,17 @@ def test_copies_are_equal_and_apart(case: Case, c: ModuleType, o: ModuleType) ->
         assert twin == obj
         assert xmlbind.encode(twin) == xmlbind.encode(obj)
     assert repr(copy.deepcopy(obj)) == repr(obj)
+
+
+@cases
+def test_plain_values_and_back(case: Case, c: ModuleType, o: ModuleType) -> None:
+    obj = case.make(c, o)
+    plain = obj.to_dict()
+    assert json.loads(obj.to_json(indent=2)) == json.loads(json.dumps(plain)) == plain
+    again = type(obj).from_dict(plain)
+    assert repr(again) == repr(obj)
+    assert again.to_xml() == obj.to_xml() == xmlbind.encode(obj)
+    assert again == obj or "nan" in case.name
 
 
 def _prefixes(data: bytes) -> bytes:

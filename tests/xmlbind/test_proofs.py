@@ -172,7 +172,7 @@ def compared(cls: Any, chance: random.Random) -> tuple[int, int]:
     texts = [maker.element(tag, cls.__xml__) for _ in range(chance.randrange(1, 5))]
     name = f"{maker.names and maker.tagged(tag, '').partition('>')[0][1:]}"
     whole = "".join(texts).encode().decode("latin-1")
-    layout = ScanCompiler(maker.names, whole)._element(name, cls.__xml__)
+    layout = ScanCompiler(maker.names, whole).element(name, cls.__xml__)
     if not isinstance(layout, Shape):
         raise Unable
     piece = Piece(layout, cls, Islands(maker.names))

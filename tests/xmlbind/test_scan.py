@@ -372,7 +372,7 @@ def envelope(body: Any = None) -> bytes:
 @pytest.fixture
 def cuts(monkeypatch: pytest.MonkeyPatch, eager: None) -> list[Any]:
     """What was read from the text of bodies."""
-    monkeypatch.setattr(frames, "_frames", {})
+    monkeypatch.setattr(frames, "remembered", {})
     found: list[Any] = []
     real = scan.Cut.read
     monkeypatch.setattr(scan.Cut, "read", lambda *arguments: (found.append(real(*arguments)), found[-1])[1])

@@ -12,7 +12,6 @@ import random
 import signal
 import sys
 import threading
-import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -394,11 +393,13 @@ def test_a_child_process_can_read_what_its_parent_could() -> None:
     """Though another thread of the parent was making an object."""
     assert may_be_unread(Me)
     publish = publisher()
-    begun = threading.Event()
+    begun, forking = threading.Event(), threading.Event()
+    os.register_at_fork(before=forking.set)
 
     def make(slow: bool, obj: Any) -> None:
         begun.set()
-        time.sleep(0.2 * slow)
+        if slow:
+            assert forking.wait(60)
         publish(obj, {field.name: "made" for field in dataclasses.fields(Me)})
 
     objects = unread(Me, make, [True, False])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from mtosi_jms.jms.selector._builder import Condition, P
+from mtosi_jms.jms.selector._evaluate import calculation
+from mtosi_jms.jms.selector._lint import Finding, lint
 from mtosi_jms.jms.selector._selector import Selector, parse
-from mtosi_jms.jms.selector.builder import P
-from mtosi_jms.jms.selector.lint import Finding, lint
 
-__all__ = ["Finding", "P", "Selector", "lint", "parse"]
+__all__ = ["Condition", "Finding", "P", "Selector", "calculation", "lint", "parse"]

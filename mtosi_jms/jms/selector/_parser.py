@@ -1,16 +1,24 @@
-"""Selector text to syntax tree, by precedence: one table says how tightly each operator binds.
+"""Selector text to syntax tree (P15): tokens first, then precedence by one table of how tightly each operator binds.
 
 From loose to tight: OR, AND, NOT, the comparisons (with LIKE, IN, BETWEEN, IS), addition, multiplication, signs. An
 operator of two sides goes from left to right; comparisons do not chain, as in SQL.
+
+Numbers are those of Java: decimal, hexadecimal and octal integers in the range of a long, floating point numbers in the
+range of a double. What follows a number directly must not be a letter, so that `7up` is not read as two things.
 """
 
 from __future__ import annotations
 
+import math
+import re
+import struct
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from mtosi_jms.errors import SelectorError
-from mtosi_jms.jms.selector._tokens import Token, tokens_of
-from mtosi_jms.jms.selector.like import Pattern
+from mtosi_jms.jms.message import INT_MAX, LONG_MAX, RESERVED_WORDS, Long
 from mtosi_jms.jms.selector.nodes import (
     MAX_DEPTH,
     Arithmetic,
@@ -23,11 +31,186 @@ from mtosi_jms.jms.selector.nodes import (
     Literal,
     Node,
     Not,
+    Pattern,
     SignWord,
     condition,
     join,
     signed,
 )
+
+HEADERS: Final = frozenset(
+    {"JMSDeliveryMode", "JMSPriority", "JMSMessageID", "JMSTimestamp", "JMSCorrelationID", "JMSType"}
+)
+"""The six header fields that a selector may name."""
+
+MAX_LENGTH: Final = 1_000_000
+"""Characters of a selector; beyond it something other than a person or a list of names wrote it."""
+
+# Possessive, so that a literal that never ends costs one pass. Only ASCII names are found here: `_name` has the rest.
+_TOKEN: Final = re.compile(
+    r"""
+      (?P<blank>[ \t\f\r\n]+)
+    | (?P<string>'[^']*+(?:''[^']*+)*+')
+    | (?P<hexadecimal>0[xX][0-9a-fA-F]+[lL]?)
+    | (?P<approximate>(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?|[0-9]+[eE][+-]?[0-9]+[fFdD]?)
+    | (?P<exact>[0-9]+[lL]?)
+    | (?P<name>[A-Za-z_$][A-Za-z0-9_$]*)
+    | (?P<operator><>|<=|>=|[-=<>+*/(),])
+    """,
+    re.VERBOSE,
+)
+_START: Final = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Sc", "Pc"})
+_PART: Final = _START | {"Nd", "Mn", "Mc", "Cf"}
+_HINTS: Final = {
+    "!": "; unequal is <>",
+    '"': "; text stands in single quotes",
+    "'": "; the text that begins here has no end",
+    ".": "; a name has no dots",
+}
+_DIGITS_OF_LONG: Final = 22  # of an octal one; a longer number need not be converted to be known as too large
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token.
+
+    Attributes:
+        kind: `word` (a reserved one), `name`, `string`, `number`, `operator` or `end`.
+        value: a word in capitals, a name or operator as written, the value of a literal.
+        position: offset of its first character.
+        signed: the number 2**63, which is one only behind a minus.
+    """
+
+    kind: str
+    value: str | int | float
+    position: int
+    signed: bool = False
+
+    def __str__(self) -> str:
+        """What an error calls it: operators and words by themselves, the rest by their kind."""
+        if self.kind == "end":
+            return "the end"
+        return str(self.value) if self.kind in ("word", "operator") else f"a {self.kind}"
+
+
+def tokens_of(text: str) -> list[Token]:
+    """The tokens of a selector, the last one of kind `end`.
+
+    Raises:
+        SelectorError: text that is too long, that is no token, or a number out of range.
+    """
+    if len(text) > MAX_LENGTH:
+        raise SelectorError(f"a selector of {len(text):,} characters; {MAX_LENGTH:,} are allowed", MAX_LENGTH)
+    found: list[Token] = []
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        kind = match.lastgroup if match else "name"
+        end = match.end() if match else position
+        if kind == "name":
+            end = _name_end(text, position, end)
+            if end == position:
+                shown = text[position]
+                raise SelectorError(f"unexpected character {shown!r}{_HINTS.get(shown, '')}", position)
+            found.append(_name(text[position:end], position))
+        elif kind is not None and kind in _NUMBERS:
+            if end < len(text) and _begins(text[end]):
+                raise SelectorError("a letter directly behind a number", end)
+            found.append(_NUMBERS[kind](text[position:end], position))
+        elif kind == "string":
+            found.append(Token("string", text[position + 1 : end - 1].replace("''", "'"), position))
+        elif kind == "operator":
+            found.append(Token("operator", text[position:end], position))
+        position = end
+    found.append(Token("end", "", len(text)))
+    return found
+
+
+def is_name(text: str) -> bool:
+    """Whether a selector can name a property so: a Java identifier, no reserved word, no other name of JMS's own."""
+    if not text or _name_end(text, 0, 0) != len(text) or text.upper() in RESERVED_WORDS:
+        return False
+    return not _is_closed(text)
+
+
+def _is_closed(name: str) -> bool:
+    return name.startswith("JMS") and not name.startswith(("JMSX", "JMS_")) and name not in HEADERS
+
+
+def _name_end(text: str, start: int, end: int) -> int:
+    """Where the Java identifier ends that begins at `start` and is known to reach `end`."""
+    while end < len(text) and (_continues(text[end]) if end > start else _begins(text[end])):
+        end += 1
+    return end
+
+
+def _begins(character: str) -> bool:
+    return unicodedata.category(character) in _START
+
+
+def _continues(character: str) -> bool:
+    if unicodedata.category(character) in _PART:
+        return True
+    # The control characters that Java ignores in identifiers.
+    return character <= "\x08" or "\x0e" <= character <= "\x1b" or "\x7f" <= character <= "\x9f"
+
+
+def _name(name: str, position: int) -> Token:
+    word = name.upper()
+    if word in RESERVED_WORDS:
+        return Token("word", word, position)
+    if _is_closed(name):
+        raise SelectorError(f"{name}: of the JMS headers a selector can name {', '.join(sorted(HEADERS))}", position)
+    return Token("name", name, position)
+
+
+def _exact(text: str, position: int) -> Token:
+    """Decimal, or octal behind a leading zero."""
+    digits = text.rstrip("lL")
+    base = 8 if len(digits) > 1 and digits[0] == "0" else 10
+    if base == 8 and not set(digits) <= set("01234567"):
+        raise SelectorError(
+            f"{_shown(text)} begins with 0, so that it is an octal number, and has other digits", position
+        )
+    return _whole(digits, base, text, position)
+
+
+def _hexadecimal(text: str, position: int) -> Token:
+    return _whole(text[2:].rstrip("lL"), 16, text, position)
+
+
+def _whole(digits: str, base: int, text: str, position: int) -> Token:
+    digits = digits.lstrip("0") or "0"
+    value = int(digits, base) if len(digits) <= _DIGITS_OF_LONG else LONG_MAX + 2
+    if value > LONG_MAX + 1 or (value == LONG_MAX + 1 and base != 10):
+        raise SelectorError(f"{_shown(text)} is out of the range of a Java long", position)
+    wide = value > INT_MAX or text[-1] in "lL"
+    return Token("number", Long(value) if wide else value, position, signed=value > LONG_MAX)
+
+
+def _approximate(text: str, position: int) -> Token:
+    """A double; one with the suffix `f` has the value of the float that it is in Java."""
+    try:
+        value = float(text.rstrip("fFdD"))
+        if text[-1] in "fF":
+            value = struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:  # packing a double that no float holds
+        value = math.inf
+    if math.isinf(value):
+        raise SelectorError(f"{_shown(text)} is out of the range of a Java floating point number", position)
+    return Token("number", value, position)
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:40]}..."
+
+
+_NUMBERS: Final[dict[str, Callable[[str, int], Token]]] = {
+    "hexadecimal": _hexadecimal,
+    "approximate": _approximate,
+    "exact": _exact,
+}
+
 
 LOOSEST: Final = 1
 NOT: Final = 3

@@ -8,9 +8,8 @@ from typing import Any, Final
 from mtosi_jms.errors import SelectorError
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage, Long
 from mtosi_jms.jms.selector._evaluate import compile_condition
-from mtosi_jms.jms.selector._parser import parse_tree
+from mtosi_jms.jms.selector._parser import HEADERS, parse_tree
 from mtosi_jms.jms.selector._render import render
-from mtosi_jms.jms.selector._tokens import HEADERS
 from mtosi_jms.jms.selector.nodes import (
     Arithmetic,
     Between,

@@ -10,7 +10,7 @@ import pytest
 
 from mtosi_jms.jms.message import RESERVED_WORDS
 from mtosi_jms.jms.selector import parse
-from mtosi_jms.jms.selector._tokens import HEADERS
+from mtosi_jms.jms.selector._parser import HEADERS
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import IllegalStateError
-from mtosi_jms.jms._destinations import Queue
+from mtosi_jms.jms import Queue
 from mtosi_jms.jms.message import DeliveryMode
 from mtosi_jms.transport import AckMode, Capability, Connection, Session
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import ConfigError, SelectorError
-from mtosi_jms.jms._destinations import Queue
+from mtosi_jms.jms import Queue
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport import Capability, Connection, Session
 

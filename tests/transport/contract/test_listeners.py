@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import IllegalStateError
-from mtosi_jms.jms._destinations import Destination, Queue, Topic
+from mtosi_jms.jms import Destination, Queue, Topic
 from mtosi_jms.transport import AckMode, Capability, Connection, Delivery
 
 

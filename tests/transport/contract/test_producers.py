@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms._destinations import Destination, Queue
+from mtosi_jms.jms import Destination, Queue
 from mtosi_jms.jms.message import DeliveryMode
 from mtosi_jms.transport import Connection
 

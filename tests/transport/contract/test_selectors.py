@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import SelectorError
-from mtosi_jms.jms._destinations import Destination, Queue, Topic
+from mtosi_jms.jms import Destination, Queue, Topic
 from mtosi_jms.transport import AckMode, Capability, Connection
 
 pytestmark = pytest.mark.capability(Capability.SELECTORS)

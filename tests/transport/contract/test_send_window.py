@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import ConfigError, IllegalStateError, TransportError
-from mtosi_jms.jms._destinations import Queue
+from mtosi_jms.jms import Queue
 from mtosi_jms.transport import Connection, SendWindow
 
 Background = Callable[[Callable[[], Any]], "Future[Any]"]

@@ -8,7 +8,7 @@ import pytest
 from lxml import etree
 
 from mtosi_jms.errors import IllegalStateError
-from mtosi_jms.jms._destinations import Destination, Queue, Topic
+from mtosi_jms.jms import Destination, Queue, Topic
 from mtosi_jms.jms.message import INT_MAX, INT_MIN, LONG_MAX, DeliveryMode, JmsMessage, Long, MessageType
 from mtosi_jms.transport import Capability, Connection
 

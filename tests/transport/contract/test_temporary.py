@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import InvalidDestinationError
-from mtosi_jms.jms._destinations import Queue, TemporaryQueue
+from mtosi_jms.jms import Queue, TemporaryQueue
 from mtosi_jms.transport import Capability, Connection
 
 

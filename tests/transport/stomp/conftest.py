@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.broker import BrokerProcess, Endpoints
-from mtosi_jms.jms._destinations import Queue
+from mtosi_jms.jms import Queue
 from mtosi_jms.transport.stomp import StompConnection, connect
 
 from .proxy import Proxy
@@ -31,7 +31,7 @@ def open_stomp() -> Iterator[Callable[..., StompConnection]]:
     made: list[StompConnection] = []
 
     def open_one(url: str, **options: Any) -> StompConnection:
-        from mtosi_jms.jms._naming import NamingContext
+        from mtosi_jms.jms import NamingContext
 
         connection = connect(url, NamingContext(), options)
         made.append(connection)

@@ -7,8 +7,17 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms import DeliveryMode, Destination, JmsMessage, Long, MessageType, Queue, TemporaryQueue, Topic
-from mtosi_jms.jms._destinations import TemporaryTopic
+from mtosi_jms.jms import (
+    DeliveryMode,
+    Destination,
+    JmsMessage,
+    Long,
+    MessageType,
+    Queue,
+    TemporaryQueue,
+    TemporaryTopic,
+    Topic,
+)
 from mtosi_jms.jms.selector import parse
 from mtosi_jms.transport._session_core import ConsumerSpec
 from mtosi_jms.transport.stomp._dialect import ActiveMQ, Artemis, Dialect, artemis_selector, dialect_of

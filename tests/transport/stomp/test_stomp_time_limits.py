@@ -9,7 +9,7 @@ import pytest
 
 import mtosi_jms as mtosi
 from mtosi_jms.errors import ReplyTimeoutError, TransportError, UnknownOutcomeError
-from mtosi_jms.jms._destinations import Queue
+from mtosi_jms.jms import Queue
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.transport.stomp import StompConnection

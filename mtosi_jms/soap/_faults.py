@@ -157,7 +157,7 @@ def _class_of(kind: str, bound: Any, body: Any) -> type[MtosiFault]:
 
 
 def header_of(body: Any) -> Header | None:
-    """The MTOSI header inside an operation's exception; None where there is none."""
+    """The MTOSI header inside an operation's exception; None if there is none."""
     if not isinstance(body, XmlObject):
         return None
     inner = [value for _, value in _alternatives(body)]

@@ -18,9 +18,9 @@ from mtosi_jms.jms import table2
 from mtosi_jms.jms.events import EVENT_NAMES, SEVERITIES
 from mtosi_jms.jms.message import DeliveryMode
 from mtosi_jms.jms.profile import ATTRIBUTE_FORMS, FILTER_ATTRIBUTES, OPTIONAL_FIELDS, BindingProfile
+from mtosi_jms.jms.selector._builder import NAMES, PREFIX
+from mtosi_jms.jms.selector._parser import HEADERS
 from mtosi_jms.jms.selector._selector import Selector, parse
-from mtosi_jms.jms.selector._tokens import HEADERS
-from mtosi_jms.jms.selector.builder import NAMES, PREFIX
 from mtosi_jms.jms.selector.nodes import (
     EQUALITY,
     Arithmetic,
@@ -109,7 +109,7 @@ def lint(
         ConfigError: no such mode, or `filters` has a name that Table 4 has not.
     """
     if mode not in ("lenient", "strict"):
-        raise ConfigError(f"mode {mode!r}: there are lenient and strict")
+        raise ConfigError(f"mode {mode!r}: must be lenient or strict")
     if isinstance(filters, BindingProfile):
         profile, mapped = filters, filters.filter_properties
     else:
@@ -211,7 +211,7 @@ class _Rules:
         known = self._values.get(name)
         for text in use.texts if known else ():
             if known and text not in known:
-                reason = f"{text[:60]!r} is none of the values known of it: {', '.join(sorted(known))}"
+                reason = f"{text[:60]!r} is not one of its known values: {', '.join(sorted(known))}"
                 yield Finding(name, position, reason, _near(text, known), "warning")
 
     def _stranger(self, name: str, position: int) -> Finding:

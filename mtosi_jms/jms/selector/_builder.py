@@ -17,10 +17,9 @@ from mtosi_jms.errors import ConfigError, SelectorError
 from mtosi_jms.jms import table2
 from mtosi_jms.jms.message import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, Long
 from mtosi_jms.jms.profile import FILTER_ATTRIBUTES
+from mtosi_jms.jms.selector._parser import HEADERS, is_name
 from mtosi_jms.jms.selector._render import render
 from mtosi_jms.jms.selector._selector import Selector, parse
-from mtosi_jms.jms.selector._tokens import HEADERS, is_name
-from mtosi_jms.jms.selector.like import Pattern, escaped
 from mtosi_jms.jms.selector.nodes import (
     Arithmetic,
     ArithmeticSign,
@@ -35,7 +34,9 @@ from mtosi_jms.jms.selector.nodes import (
     Literal,
     Node,
     Not,
+    Pattern,
     condition,
+    escaped,
     join,
     signed,
 )
@@ -223,7 +224,7 @@ class Properties:
         if known is None:
             near = difflib.get_close_matches(name, _KNOWN, 1, _NEAR)
             hint = f": did you mean P.{near[0]}?" if near else ""
-            raise AttributeError(f"{name} is no name of Table 2 or Table 4{hint} (another property: P[{name!r}])")
+            raise AttributeError(f"{name} is not a name of Table 2 or Table 4{hint} (another property: P[{name!r}])")
         return Property(known)
 
     def __getitem__(self, name: str) -> Property:

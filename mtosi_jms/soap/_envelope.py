@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from mtosi_jms.errors import EncodeError, MtosiFault
 from mtosi_jms.namespaces import SOAP11, SOAP12, split_clark
+from mtosi_jms.soap._faults import amended, header_of, soap_prefix, write_fault
 from mtosi_jms.soap._kinds import exception_for
-from mtosi_jms.soap.faults import amended, header_of, soap_prefix, write_fault
 from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import DECLARATION, Names, RawXml, Writer, XmlObject, XmlWarning, to_element
 
@@ -55,7 +55,7 @@ class Envelope:
     """One message: header, body, and how it came.
 
     Attributes:
-        header: the MTOSI header object; for a fault the one inside its detail (C17). None where there is none.
+        header: the MTOSI header object; for a fault the one inside its detail (C17) or None.
         body: the object of the body's element; `RawXml` where no registered package knows it; for a fault the
             operation's exception; None for an empty body, and a fault without detail.
         fault: the typed fault, None for other messages.
@@ -91,12 +91,13 @@ class Envelope:
         if origin is None:
             return self.encode()
         again = origin.again()
-        if self._state() == again._state():
+        if self.content() == again.content():
             return origin.wire
         written = self.encode()
         return origin.wire if written == again.encode() else written  # NaN equals nothing, itself included
 
-    def _state(self) -> tuple[Any, ...]:
+    def content(self) -> tuple[object, ...]:
+        """All that the envelope says, to be compared: how it was read and what was warned of does not count."""
         words: tuple[Any, ...] = ()
         if (fault := self.fault) is not None:
             words = (fault.kind, fault.reason, fault.fault_code, fault.fault_string, fault.detail, fault.raw)

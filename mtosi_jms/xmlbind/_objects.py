@@ -1,0 +1,462 @@
+"""Bound objects: the base of generated classes, names of managed objects, and their form as plain Python values.
+
+The plain form is made of what JSON has: dicts, lists, str, int, float, bool and None. `from_dict` gives back an object
+that equals the one that `to_dict` was called on, whatever the document had that the schema does not know.
+
+| value | plain form |
+|---|---|
+| field that is None, or an empty list | left out; a required one is None |
+| text, boolean, integer, finite float | itself |
+| enumeration, decimal, date, time, duration, binary, INF and NaN | the text that XML has |
+| distinguished name | `MD=EMS1/ME=NE-7`; a dict where that would lose something |
+| object | a dict by field names |
+| object of another class than the field's | the same with `@type` (its xsi:type) or `@element`, both as Clark names |
+| object of another package than would be found first | the same with `@package` |
+| `Nil` | `{"@nil": "true"}`, and `@attributes` where there are some |
+| `RawXml` | `{"@xml": "<text of the element/>"}` |
+| `extras` | `@extras`, a dict by the names of its attributes |
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import total_ordering
+from typing import Any, ClassVar, Self, TypeVar
+
+from mtosi_jms.errors import ConfigError, DecodeError, EncodeError, MtosiError
+from mtosi_jms.xmlbind._registry import find_class
+from mtosi_jms.xmlbind._simpletypes import STRING, SimpleType
+from mtosi_jms.xmlbind._table import ClassTable, Field
+from mtosi_jms.xmlbind._values import Anchor, Extras, Kept, Leaf, Nil, RawXml
+
+N = TypeVar("N", bound="DistinguishedNameMixin")
+
+
+@dataclass(slots=True, kw_only=True)
+class XmlObject:
+    """Base of every generated class: a value with typed fields and, out of band, what the schema does not know.
+
+    Attributes:
+        extras: kept unknown content and original lexical forms; None if there is none.
+    """
+
+    __xml__: ClassVar[ClassTable]
+    _document: ClassVar[Callable[[XmlObject], bytes]]
+    """Writes an object; set by the encoder, which stands above this module."""
+
+    extras: Extras | None = field(default=None, repr=False)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        # Not super(): a slotted dataclass is made twice and the cell of __class__ still names the first one.
+        table = cls.__dict__.get("__xml__")
+        if table is not None:
+            table.cls = cls
+
+    def unknown_elements(self) -> list[RawXml]:
+        """The child elements that the schema does not know or whose content does not fit, in document order."""
+        return [kept.xml for kept in self.extras.elements] if self.extras else []
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object as plain Python values; see the table of this module for the form of each.
+
+        Raises:
+            EncodeError: a field holds what is no value of XML; with the path of the attribute.
+        """
+        try:
+            return _plain_fields(self)
+        except RecursionError:
+            raise EncodeError("nested too deep, or an object that holds itself", type(self).__name__) from None
+
+    def to_json(self, indent: int | None = None) -> str:
+        """The object as JSON text; as `to_dict`.
+
+        Args:
+            indent: blanks for each level; None for one line.
+        """
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+
+    def to_xml(self) -> bytes:
+        """The object as an XML document, UTF-8 with XML declaration.
+
+        Raises:
+            EncodeError: it is no object of an element's class, or cannot become valid XML; with the path.
+        """
+        return XmlObject._document(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The object of plain values, as `to_dict` gives them.
+
+        Raises:
+            DecodeError: the values do not fit the class; with the path of the one at fault.
+            ConfigError: the class is not a generated one.
+        """
+        table = getattr(cls, "__xml__", None)
+        if table is None:
+            raise ConfigError(f"{cls.__name__} is not a generated class")
+        try:
+            made = _object(data, table, cls.__name__)
+        except RecursionError:
+            raise DecodeError("nested too deep", path=cls.__name__) from None
+        if not isinstance(made, cls):
+            raise DecodeError(f"an object of {type(made).__name__}", path=cls.__name__)
+        return made
+
+
+@total_ordering
+class DistinguishedNameMixin:
+    """An MTOSI name. Its text form is `MD=EMS1/ME=NE-7`, with `/`, `=` and `%` in a part written `%2F`, `%3D`, `%25`.
+
+    Names can be sorted, by their parts, and be keys of a dict as long as nobody changes them.
+    """
+
+    __slots__ = ()
+
+    __xml__: ClassVar[ClassTable]
+    rdn: list[Any]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.__hash__ = DistinguishedNameMixin.__hash__  # type: ignore[method-assign]  # a dataclass would remove it
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The name that a text form stands for.
+
+        Args:
+            text: `TYPE=value` parts joined by `/`.
+
+        Raises:
+            EncodeError: no text, a part without type or `=`, or a `%` that starts no escape.
+        """
+        if not isinstance(text, str):
+            raise EncodeError(f"a name is text, not {type(text).__name__}")
+        rdn_class = cls.__xml__.field("rdn").table().cls
+        parts = [part.partition("=") for part in text.split("/")]
+        if any(not kind or not equals for kind, equals, _ in parts):
+            raise EncodeError(f"{text!r} is not a name of the form TYPE=value/TYPE=value")
+        return cls(rdn=[rdn_class(type=_unescape(kind), value=_unescape(value)) for kind, _, value in parts])  # type: ignore[call-arg]
+
+    def __str__(self) -> str:
+        return "/".join(f"{escape_name_part(part.type)}={escape_name_part(part.value)}" for part in self.rdn)
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __lt__(self, other: object) -> bool:
+        return self._parts() < other._parts() if isinstance(other, DistinguishedNameMixin) else NotImplemented
+
+    def _parts(self) -> list[tuple[str, str]]:
+        return [(str(part.type or ""), str(part.value or "")) for part in self.rdn]
+
+
+def as_name(value: str | N, cls: type[N]) -> N:
+    """A distinguished name, given as such or by its text form.
+
+    Args:
+        value: a name of the class, which is given back as it is, or `MD=EMS1/ME=NE-7`.
+        cls: the class wanted, such as `NamingAttributeType`.
+
+    Raises:
+        EncodeError: neither of them, or text of another form.
+    """
+    if isinstance(value, cls):
+        return value
+    if isinstance(value, str):
+        return cls.parse(value)
+    raise EncodeError(f"a name is {cls.__name__} or text, not {type(value).__name__}")
+
+
+_ESCAPES = {"%": "%25", "/": "%2F", "=": "%3D"}
+_UNESCAPES = {code.lower(): char for char, code in _ESCAPES.items()}
+
+
+def escape_name_part(text: str | None) -> str:
+    """One part of a name's text form, its `/`, `=` and `%` escaped."""
+    return "".join(_ESCAPES.get(char, char) for char in text or "")
+
+
+def _unescape(text: str) -> str:
+    pieces = re.split(r"(%.{0,2})", text, flags=re.DOTALL)
+    try:
+        return "".join(_UNESCAPES[piece.lower()] if piece.startswith("%") else piece for piece in pieces)
+    except KeyError as error:
+        raise EncodeError(f"{text!r}: {error.args[0]!r} is not an escape of a name; use %25, %2F and %3D") from None
+
+
+def find_element(tag: str, root: str | None = None) -> type[XmlObject] | None:
+    """The class of a global element, None if no registered package has it.
+
+    Args:
+        tag: Clark name of the element.
+        root: a package to ask before all others.
+    """
+    found: type[XmlObject] | None = find_class(tag, "__elements__", root)
+    return found
+
+
+def find_type(tag: str, root: str | None = None) -> type[Any] | None:
+    """The class of a named type, None if no registered package has it; arguments as `find_element`."""
+    found: type[Any] | None = find_class(tag, "__types__", root)
+    return found
+
+
+def _plain_fields(obj: XmlObject) -> dict[str, Any]:
+    plain: dict[str, Any] = {}
+    for item in obj.__xml__.fields:
+        value = getattr(obj, item.name)
+        if item.many:
+            if not isinstance(value, (list, tuple)):
+                raise EncodeError(f"a list is needed, not {type(value).__name__}", item.name)
+            if value:
+                places = (f"{item.name}[{at}]" for at in range(len(value)))
+                plain[item.name] = [_plain(part, item, obj, place) for part, place in zip(value, places, strict=True)]
+        elif value is not None:
+            plain[item.name] = _plain(value, item, obj, item.name)
+        elif item.min:
+            plain[item.name] = None
+    if obj.extras is not None:
+        plain["@extras"] = _plain_extras(obj, obj.extras)
+    return plain
+
+
+def _plain(value: Any, item: Field, obj: XmlObject, place: str) -> Any:
+    try:
+        return _plain_value(value, item, obj.__xml__)
+    except EncodeError as error:
+        raise error.inside(place) from None
+
+
+def _plain_value(value: Any, item: Field, table: ClassTable) -> Any:
+    """One value of a field."""
+    if isinstance(value, Nil):
+        return {"@nil": value.text, **({"@attributes": dict(value.attributes)} if value.attributes else {})}
+    if isinstance(value, RawXml):
+        return {"@xml": value.xml.decode("utf-8")}
+    if isinstance(value, XmlObject):
+        target = item.table() if isinstance(item.type, str) else None
+        if isinstance(value, DistinguishedNameMixin) and target is value.__xml__ and _is_text(value):
+            return str(value)
+        named = {} if target is value.__xml__ else _class_name(value.__xml__, table.module.root)
+        return {**named, **_plain_fields(value)}
+    if item.kind == "mixed" and isinstance(value, str):
+        return str(value)
+    kind = item.simple()
+    if kind is None:
+        raise EncodeError(f"an object or XML is needed, not {type(value).__name__}")
+    return _plain_text(kind, value)
+
+
+def _plain_text(kind: SimpleType, value: Any) -> Any:
+    try:
+        return kind.to_plain(value)
+    except (TypeError, ValueError, OverflowError, ArithmeticError, AttributeError) as error:
+        raise EncodeError(f"no {kind.name}: {error}") from None
+
+
+def _is_text(name: Any) -> bool:
+    """Whether the text form of a name says all of it."""
+    try:
+        return bool(type(name).parse(str(name)) == name)
+    except (EncodeError, AttributeError, TypeError):
+        return False
+
+
+def _class_name(table: ClassTable, root: str) -> dict[str, str]:
+    """What says which class an object has that a field alone does not tell."""
+    if table.element is not None:
+        named, found = {"@element": str(table.tag)}, find_element(str(table.tag), root)
+    elif table.type_name:
+        named, found = {"@type": str(table.type_qname)}, find_type(str(table.type_qname), root)
+    else:
+        raise EncodeError(f"{table.cls.__name__} has no type name and cannot stand for another class")
+    return named if found is table.cls else {**named, "@package": table.module.root}
+
+
+def _plain_extras(obj: XmlObject, extras: Extras) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        "elements": [
+            {"xml": kept.xml.xml.decode("utf-8"), "after": _plain_anchor(kept.after), "tail": kept.tail}
+            for kept in extras.elements
+        ],
+        "attributes": dict(extras.attributes),
+        "leaves": [_plain_leaf(obj, name, at, leaf) for (name, at), leaf in extras.leaves.items()],
+        "order": list(extras.order),
+        "texts": [[_plain_anchor(anchor), text] for anchor, text in extras.texts.items()],
+        "excused": sorted(extras.excused),
+        "element": extras.element,
+    }
+    return {name: value for name, value in plain.items() if value}
+
+
+def _plain_anchor(anchor: Anchor) -> list[Any] | None:
+    return None if anchor is None else list(anchor)
+
+
+def _plain_leaf(obj: XmlObject, name: str, at: int, leaf: Leaf) -> dict[str, Any]:
+    plain: dict[str, Any] = {"field": name, "index": at, "text": leaf.text}
+    if leaf.attributes:
+        plain["attributes"] = [list(pair) for pair in leaf.attributes]
+    if (found := _held(obj, name, at)) is None or not leaf.holds(found):
+        plain["value"] = _plain_text(_simple_of(obj.__xml__, name), leaf.value)
+    return plain
+
+
+def _held(obj: XmlObject, name: str, at: int) -> Any:
+    """The value of a field that a record in `Extras.leaves` speaks of."""
+    value = getattr(obj, name, None)
+    if isinstance(value, list) and obj.__xml__.field(name).many:
+        return value[at] if at < len(value) else None
+    return value
+
+
+def _simple_of(table: ClassTable, name: str) -> SimpleType:
+    return table.field(name).simple() or STRING
+
+
+def _object(data: Any, table: ClassTable, path: str) -> Any:
+    """The object of a dict; of another class than the table's where the dict says so."""
+    if not isinstance(data, Mapping):
+        raise DecodeError(f"a dict is needed, not {type(data).__name__}", path=path)
+    table = _class_of(data, table, path)
+    known = {item.name: item for item in table.fields}
+    values: dict[str, Any] = {}
+    for name, plain in data.items():
+        if name in known:
+            values[name] = _value(plain, known[name], table, f"{path}.{name}")
+        elif name not in ("@type", "@element", "@package", "@extras"):
+            raise DecodeError(f"{table.cls.__name__} has no field {name!r:.60}", path=path)
+    for name, item in known.items():
+        if name not in values and item.min and not item.many:
+            raise DecodeError(f"required, but not there: {name}", path=path)
+    made = table.cls(**values)
+    if "@extras" in data:
+        made.extras = _extras(data["@extras"], made, f"{path}.@extras")
+    return made
+
+
+def _class_of(data: Mapping[str, Any], table: ClassTable | None, path: str) -> ClassTable:
+    """The class that a dict says it has, else the declared one."""
+    for key, find in (("@element", find_element), ("@type", find_type)):
+        if key in data:
+            try:
+                found = find(data[key], data.get("@package") or (table.module.root if table is not None else None))
+            except (MtosiError, TypeError) as error:
+                raise DecodeError(str(error), path=path) from None
+            if found is None or not hasattr(found, "__xml__"):
+                raise DecodeError(f"{key} {data[key]!r:.80} is not known", path=path)
+            named: ClassTable = found.__xml__
+            return named
+    if table is None:
+        raise DecodeError("a dict with @element, @type or @xml is needed", path=path)
+    return table
+
+
+def _value(plain: Any, item: Field, table: ClassTable, path: str) -> Any:
+    if not item.many:
+        return None if plain is None else _one(plain, item, table, path)
+    if not isinstance(plain, (list, tuple)):
+        raise DecodeError(f"a list is needed, not {type(plain).__name__}", path=path)
+    return [_one(part, item, table, f"{path}[{at}]") for at, part in enumerate(plain)]
+
+
+def _one(plain: Any, item: Field, table: ClassTable, path: str) -> Any:
+    """One value of a field."""
+    if isinstance(plain, Mapping):
+        if "@nil" in plain:
+            return Nil(_texts(plain.get("@attributes", {}), path), _text(plain["@nil"], path))
+        if "@xml" in plain:
+            return _raw(plain["@xml"], path)
+        if item.simple() is not None:
+            raise DecodeError("a simple value is needed, not a dict", path=path)
+        if isinstance(item.type, str):
+            target = item.table()
+            made = _object(plain, target, path)
+            if not item.head and not made.__xml__.declared.is_a(target.declared):
+                raise DecodeError(f"{target.cls.__name__} is needed, not {type(made).__name__}", path=path)
+            return made
+        return _object(plain, _class_of(plain, None, path), path)
+    kind = item.simple()
+    if kind is not None:
+        return _simple_value(kind, plain, path)
+    if item.kind == "mixed" and isinstance(plain, str):
+        return plain
+    if (
+        isinstance(plain, str)
+        and isinstance(item.type, str)
+        and issubclass(cls := item.table().cls, DistinguishedNameMixin)
+    ):
+        try:
+            return cls.parse(plain)
+        except EncodeError as error:
+            raise DecodeError(error.message, path=path) from None
+    raise DecodeError(f"a dict is needed, not {type(plain).__name__}", path=path)
+
+
+def _simple_value(kind: SimpleType, plain: Any, path: str) -> Any:
+    try:
+        return kind.from_plain(plain)
+    except (TypeError, ValueError, OverflowError, ArithmeticError, AttributeError) as error:
+        raise DecodeError(f"no {kind.name}: {error}", path=path) from None
+
+
+def _raw(plain: Any, path: str) -> RawXml:
+    try:
+        return RawXml(_text(plain, path).encode("utf-8", "surrogatepass"))
+    except MtosiError as error:
+        raise DecodeError(f"no XML: {error}", path=path) from None
+
+
+def _text(plain: Any, path: str) -> str:
+    if not isinstance(plain, str):
+        raise DecodeError(f"text is needed, not {type(plain).__name__}", path=path)
+    return plain
+
+
+def _texts(plain: Any, path: str) -> dict[str, str]:
+    if not isinstance(plain, Mapping):
+        raise DecodeError(f"a dict of texts is needed, not {type(plain).__name__}", path=path)
+    return {_text(name, path): _text(text, path) for name, text in plain.items()}
+
+
+def _extras(plain: Any, obj: XmlObject, path: str) -> Extras:
+    if not isinstance(plain, Mapping):
+        raise DecodeError(f"a dict is needed, not {type(plain).__name__}", path=path)
+    try:
+        return Extras(
+            elements=[
+                Kept(_raw(one["xml"], path), _anchor(one.get("after")), _text(one.get("tail", ""), path))
+                for one in plain.get("elements", ())
+            ],
+            attributes=_texts(plain.get("attributes", {}), path),
+            leaves=dict(_leaf(one, obj, path) for one in plain.get("leaves", ())),
+            order=tuple(_text(name, path) for name in plain.get("order", ())),
+            texts={_anchor(anchor): _text(text, path) for anchor, text in plain.get("texts", ())},
+            excused=frozenset(_text(reason, path) for reason in plain.get("excused", ())),
+            element=_text(plain.get("element", ""), path),
+        )
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        if isinstance(error, MtosiError):
+            raise
+        raise DecodeError(f"not what extras are: {error}", path=path) from None
+
+
+def _anchor(plain: Any) -> Anchor:
+    if plain is None:
+        return None
+    name, at = plain
+    return str(name), int(at)
+
+
+def _leaf(plain: Mapping[str, Any], obj: XmlObject, path: str) -> tuple[tuple[str, int], Leaf]:
+    name, at = str(plain["field"]), int(plain["index"])
+    kind = _simple_of(obj.__xml__, name)
+    value = _simple_value(kind, plain["value"], path) if "value" in plain else _held(obj, name, at)
+    pairs = tuple((_text(key, path), _text(text, path)) for key, text in plain.get("attributes", ()))
+    return (name, at), Leaf(value, _text(plain["text"], path), pairs)
