@@ -23,7 +23,7 @@ from typing import Final, Self
 from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.errors import ReplyTimeoutError, TransportError
 from mtosi_jms.exchange._pattern_header import SIMPLE, batch_pattern, bulk_pattern
-from mtosi_jms.exchange._pending import AnotherWaitsError, PendingExchange, PreparedRequest, reply_of
+from mtosi_jms.exchange._pending import PendingExchange, PreparedRequest, reply_of
 from mtosi_jms.exchange._receiver import Receiver
 from mtosi_jms.exchange._request_writer import RequestWriter
 from mtosi_jms.exchange._result import BatchCall, bulk_reply, decode_response, only_reply
@@ -174,7 +174,6 @@ class AsyncBatches(BatchCall, AsyncIterator[XmlObject]):
         self._sending = requestor.begin(prepared)
         if self._sending is not None:
             weakref.finalize(self, self._sending.cancel).atexit = False
-        self._waits = False
         self._ended = False
         self._opened(prepared.pending)
 
@@ -197,9 +196,6 @@ class AsyncBatches(BatchCall, AsyncIterator[XmlObject]):
         """Wait until the request is sent."""
         if self._sending is None or self._ended:
             return
-        if self._waits:
-            raise AnotherWaitsError("another task waits for this request to be sent")
-        self._waits = True
         await self._requestor.wait_sent(self._prepared, self._sending)
         self._sending = None
 

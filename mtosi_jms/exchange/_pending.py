@@ -19,10 +19,6 @@ _UNCONSUMED: Final = 1.0
 """Seconds after which a caller is told that nobody consumes the destination of its request."""
 
 
-class AnotherWaitsError(IllegalStateError):
-    """Another caller waits for the replies of the same request, which goes on undisturbed."""
-
-
 class RequestInfo(NamedTuple):
     """What a request asks for, and whom, as its time-out tells it.
 
@@ -104,10 +100,10 @@ class PendingExchange:
             wake: called by any thread when there is something for the caller to do.
 
         Raises:
-            AnotherWaitsError: another one waits already.
+            IllegalStateError: another one waits already.
         """
         if self._left is None:
-            raise AnotherWaitsError("another caller waits for the replies of this request")
+            raise IllegalStateError("another caller waits for the replies of this request")
         self._away += now - self._left
         self._left = None
         self._wake = wake

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,8 +11,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
-from mtosi_jms.errors import IncompleteBatchError, MtosiError, MtosiFault, ProtocolError
-from mtosi_jms.exchange._pending import AnotherWaitsError, PendingExchange
+from mtosi_jms.errors import IllegalStateError, IncompleteBatchError, MtosiError, MtosiFault, ProtocolError
+from mtosi_jms.exchange._pending import PendingExchange
 from mtosi_jms.exchange._receiver import Receiver
 from mtosi_jms.exchange.messages import in_package
 from mtosi_jms.patterns import BatchAssembler, BatchCounts
@@ -33,6 +34,7 @@ class BatchCall:
         self._call = call
         self._exchange: PendingExchange | None = None
         self._end: weakref.finalize[..., Any] | None = None
+        self._turn = threading.Lock()
 
     def _opened(self, pending: PendingExchange) -> None:
         """The request was sent."""
@@ -44,12 +46,12 @@ class BatchCall:
     def _closed_by_errors(self) -> Iterator[None]:
         """Whatever ends the iteration gives up what has not come, and says what had arrived out of turn.
 
-        A caller that another one was before does not end it: for that one it would seem complete.
+        A second caller is refused and does not end it: for the first one it would seem complete.
         """
+        if not self._turn.acquire(blocking=False):
+            raise IllegalStateError("another caller waits for the replies of this request")
         try:
             yield
-        except AnotherWaitsError:
-            raise
         except IncompleteBatchError as error:
             self._give_up()
             error.batches = dict(self.held)
@@ -57,6 +59,8 @@ class BatchCall:
         except BaseException:
             self._give_up()
             raise
+        finally:
+            self._turn.release()
 
     def _decode_response(self, envelope: Envelope) -> XmlObject:
         return decode_response(envelope, self._call)

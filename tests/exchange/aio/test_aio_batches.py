@@ -177,7 +177,7 @@ def test_closed_while_it_is_sent(run: Any, until: Any, gate: Any) -> None:
         found = batches(pair)
         asking = asyncio.create_task(every(found))
         await until(gate.held.is_set)
-        with pytest.raises(IllegalStateError, match="another task"):
+        with pytest.raises(IllegalStateError, match="another caller"):
             await anext(found)
         found.close()
         gate.is_open.set()
