@@ -38,7 +38,7 @@ NO_JAVA = Java 17 or later is missing: on Debian or Ubuntu, apt-get install open
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench brokers endurance lock stubs clean java
+.PHONY: help demo test check bench brokers endurance lock stubs map clean java
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' Makefile
@@ -68,6 +68,9 @@ endurance: java $(READY) ## what is too long for CI: soaks, kill rounds, fuzzing
 
 stubs: $(READY) ## generate mtosi_jms/stubs again from wsdl and xsd
 	@$(BIN)/mtosi-codegen generate wsdl xsd --package stubs --out mtosi_jms
+
+map: $(READY) ## draw docs/architecture.md and list the layers and the public names, from the imports
+	@$(BIN)/python tests/house/structure.py
 
 lock: $(READY) ## resolve requirements.lock again; ARGS=--upgrade for newer versions
 	@$(BIN)/python -m pip install --quiet $(PIP_TOOLS)

@@ -20,9 +20,7 @@ from messaging import WANTED, header, sent
 from network import batch, managed_element
 from roles import Role
 
-from mtosi_jms.broker import _activemq as activemq
-from mtosi_jms.broker import _artemis as artemis
-from mtosi_jms.broker._process import BrokerProcess, Endpoints, free_ports
+from mtosi_jms.broker import KINDS, BrokerProcess, Endpoints, free_ports
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue
 from mtosi_jms.stubs.mri.mer import GetManagedElementRequest, GetManagedElementResponse
@@ -35,8 +33,8 @@ MILLION = 1_000_000
 ELEMENTS = 432
 """Managed elements of a batch: nearly 500 kB of XML."""
 STARTERS: dict[str, tuple[Any, type[Dialect]]] = {
-    "activemq": (activemq.start, ActiveMQ),
-    "artemis": (artemis.start, Artemis),
+    "activemq": (KINDS["activemq"].start, ActiveMQ),
+    "artemis": (KINDS["artemis"].start, Artemis),
 }
 
 

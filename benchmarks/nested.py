@@ -21,11 +21,11 @@ from measure import Comparison, Line
 from messaging import header, sent
 from network import managed_element
 
-from mtosi_jms.inventory.objects import load_stubs
+from mtosi_jms.inventory import load_stubs
+from mtosi_jms.spark import SourceOptions
+from mtosi_jms.spark._columns import full_schema
 from mtosi_jms.spark._landing import plan_landing
 from mtosi_jms.spark._reader import ObjectReader
-from mtosi_jms.spark._source import full_schema
-from mtosi_jms.spark.options import SourceOptions
 from mtosi_jms.stubs.fmw.md import ManagementDomainType
 from mtosi_jms.stubs.fmw.nam import NamingAttributeListType, name
 from mtosi_jms.stubs.mri.rir import GetInventoryResponse

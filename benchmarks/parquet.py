@@ -17,11 +17,10 @@ from network import BATCH, batch
 from pyspark.cloudpickle import register_pickle_by_value
 from pyspark.errors import PySparkException
 
+from mtosi_jms.spark import InventorySource, SourceOptions, local_session
+from mtosi_jms.spark._columns import full_schema
 from mtosi_jms.spark._landing import plan_landing
 from mtosi_jms.spark._reader import ObjectReader
-from mtosi_jms.spark._source import InventorySource, full_schema
-from mtosi_jms.spark.options import SourceOptions
-from mtosi_jms.spark.session import local_session
 
 # What Spark's source is told to read: all leaves of the elements, namespaces ignored.
 XML_SCHEMA = """

@@ -20,8 +20,7 @@ from network import managed_element, read_leaves
 from mtosi_jms.stubs.mri.rir import GetInventoryResponse
 from mtosi_jms.stubs.nrf import invdata
 from mtosi_jms.stubs.nrf.me import ManagedElementType
-from mtosi_jms.xmlbind import encode, iter_decode, iter_placed
-from mtosi_jms.xmlbind.parser import HARDENED
+from mtosi_jms.xmlbind import HARDENED, encode, iter_decode, iter_placed
 
 _ITEM = "invdata:meInv"
 _DIFFERENT = 500

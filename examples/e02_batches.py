@@ -1,4 +1,4 @@
-"""One request, many answers (MultipleBatchResponse): five elements in batches of two, then a large network.
+"""One request, many responses (MultipleBatchResponse): five elements in batches of two, then a large network.
 
 Run it: python examples/e02_batches.py
 """
@@ -8,12 +8,18 @@ from __future__ import annotations
 import mtosi_jms as mtosi
 from mtosi_jms.simulator import ManagedElementEms, Network
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
+from mtosi_jms.stubs.mri.mer import GetAllManagedElementsResponse
 
 NAMES = {"jms/InventoryOS": "queue:INVENTORY.OS", "jms/EmsOS": "queue:EMS.OS"}
 
 
+def size(batch: GetAllManagedElementsResponse) -> int:
+    """How many elements a batch has."""
+    return len(batch.me_list.me) if batch.me_list else 0
+
+
 def ask(elements: int, batch_size: int) -> list[int]:
-    """The sizes of the batches, in the order in which they were handed out."""
+    """The sizes of the batches, in order."""
     ems = ManagedElementEms(Network(elements=elements))
     with (
         mtosi.connect("memory:e02", names=NAMES) as connection,
@@ -21,8 +27,9 @@ def ask(elements: int, batch_size: int) -> list[int]:
         mtosi.Requestor(connection, sender_uri="jms/InventoryOS") as requestor,
     ):
         retrieval = ManagedElementRetrieval(requestor, "jms/EmsOS")
-        # Whatever order the provider delivers in, batches come in sequence, each once; a missing one is an error.
-        return [len(batch.me_list.me) for batch in retrieval.get_all_managed_elements.batches(batch_size=batch_size)]
+        # Batches come in order, each once, whatever order the provider delivers in; a missing one is an error.
+        # To get the objects instead of the batches: retrieval.get_all_managed_elements.objects().
+        return [size(batch) for batch in retrieval.get_all_managed_elements.batches(batch_size=batch_size)]
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Replies land durably; Spark reads the landing as a typed table, with the ledger of what is complete.
+"""Replies land durably; Spark reads the landing as a typed table, with a ledger of complete sequences.
 
 Run it: python examples/e03_spark_landing.py
 It needs the extra `spark` and Java 17 or later.
@@ -11,21 +11,21 @@ from pathlib import Path
 
 import mtosi_jms as mtosi
 from mtosi_jms.simulator import ManagedElementEms, Network
-from mtosi_jms.spark.session import local_session
+from mtosi_jms.spark import local_session
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 
 NAMES = {"jms/InventoryOS": "queue:INVENTORY.OS", "jms/EmsOS": "queue:EMS.OS"}
 
 
 def land(folder: Path) -> None:
-    """Ask for a network and keep every reply on disk before it is acknowledged."""
+    """Ask for a network, and write every reply to disk before it is acknowledged."""
     with (
         mtosi.connect("memory:e03", names=NAMES) as connection,
         mtosi.Supplier(connection, "jms/EmsOS", services=[ManagedElementEms(Network(elements=400))]),
         mtosi.DurableLanding(folder) as landing,
         mtosi.Requestor(connection, sender_uri="jms/InventoryOS", landing=landing) as requestor,
     ):
-        for _ in ManagedElementRetrieval(requestor, "jms/EmsOS").get_all_managed_elements.batches(batch_size=100):
+        for _ in ManagedElementRetrieval(requestor, "jms/EmsOS").get_all_managed_elements.objects(batch_size=100):
             pass
 
 

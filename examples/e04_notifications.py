@@ -1,4 +1,4 @@
-"""Notifications: Figure 10 of the specification, then seven ways of asking for some of them only.
+"""Notifications: Figure 10 of the specification, then seven selectors.
 
 Run it: python examples/e04_notifications.py
 """
@@ -24,12 +24,12 @@ from mtosi_jms.transport import Connection
 NAMES = {"jms/InventoryTopic": "topic:INVENTORY", "jms/FaultTopic": "topic:FAULT"}
 TOPICS = {"Inventory": "jms/InventoryTopic", "Fault": "jms/FaultTopic"}
 
-# Made once for all publishers of the system, so that every subscriber's selectors hold for all of them.
+# One for all publishers of the system, so that each selector works for all of them.
 SYSTEM = SystemProfile(
     binding=mtosi.BindingProfile(
         topic_routing="figure10",
         filter_properties=FILTER_ATTRIBUTES,
-        time_form="millis",  # as numbers times can be compared
+        time_form="millis",  # selectors can compare times as numbers
     )
 )
 NOON = dt.datetime(2026, 5, 4, 12, 0, tzinfo=dt.UTC)
@@ -70,7 +70,7 @@ for minute, event in enumerate(EVENTS):
 
 
 def figure_10(connection: Connection) -> None:
-    """One OS publishes on two topics; two OSs listen to both."""
+    """One OS publishes on two topics; two OSs subscribe to both."""
     listening = {
         f"{system} on {topic}": mtosi.Subscriber(connection, topic, timeout=0)
         for system in ("first OS", "second OS")
@@ -79,11 +79,11 @@ def figure_10(connection: Connection) -> None:
     with mtosi.Publisher(connection, TOPICS, sender_uri="jms/EmsOS", system=SYSTEM) as publisher:
         publisher.publish_all([EVENTS[0], EVENTS[2]])
     for who, subscriber in listening.items():
-        print(who, "got", *(type(event).__name__ for event in subscriber))
+        print(who, "got", *(type(event).__name__ for event, _, _ in subscriber))
 
 
 def selected(connection: Connection) -> None:
-    """The same five events, asked for in seven ways."""
+    """The same five events, selected in seven ways."""
     found = {
         what: [
             mtosi.Subscriber(connection, topic, selector=condition, profile=SYSTEM.binding, timeout=0)
@@ -94,18 +94,19 @@ def selected(connection: Connection) -> None:
     with mtosi.Publisher(connection, TOPICS, sender_uri="jms/EmsOS", system=SYSTEM) as publisher:
         publisher.publish_all(EVENTS)
     for what, subscribers in found.items():
-        names = [str(event.object_name) for subscriber in subscribers for event in subscriber]
+        messages = [received.message for subscriber in subscribers for received in subscriber]
+        names = [str(message.properties["MTOSI_objectName"]) for message in messages]
         print(f"{what}: {SELECTORS[what]}: {', '.join(one.removeprefix('MD=EMS1/') for one in names)}")
 
 
 def followed(connection: Connection) -> None:
-    """A picture of a network that its own events keep current."""
+    """A picture of a network, kept current by its events."""
     network = Network(elements=5)
     snapshot = Snapshot(network.objects())
     subscriber = mtosi.Subscriber(connection, "jms/InventoryTopic", timeout=0)
     with mtosi.Publisher(connection, TOPICS, sender_uri="jms/EmsOS", system=SYSTEM) as publisher:
         publisher.publish_all(network.events(100), category="Inventory")
-    changed = sum(len(apply_notification(snapshot, event).changes) for event in subscriber)
+    changed = sum(len(apply_notification(snapshot, received.event).changes) for received in subscriber)
     print("changes:", changed, "as the network is now:", dict(snapshot) == network.after(network.events(100)))
 
 

@@ -10,7 +10,7 @@ A requestor in five lines:
 
     with mtosi.connect("memory:", names={"jms/InventoryOS": "queue:OS", "jms/EmsOS": "queue:EMS"}) as connection:
         mer = ManagedElementRetrieval(mtosi.Requestor(connection, sender_uri="jms/InventoryOS"), "jms/EmsOS")
-        for batch in mer.get_all_managed_elements.batches(batch_size=500): ...
+        for me in mer.get_all_managed_elements.objects(batch_size=500): ...
 """
 
 from __future__ import annotations
@@ -19,30 +19,49 @@ import importlib
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
 
+from mtosi_jms import _moved
+
 if TYPE_CHECKING:
     from mtosi_jms import errors, spark, stubs
-    from mtosi_jms.exchange.requestor import Requestor
-    from mtosi_jms.exchange.supplier import Supplier
+    from mtosi_jms.errors import (
+        ConfigError,
+        IncompleteBatchError,
+        MtosiError,
+        MtosiFault,
+        ReplyTimeoutError,
+        TransportError,
+    )
+    from mtosi_jms.exchange import Dispatcher, Requestor, Supplier
     from mtosi_jms.jms import BindingProfile, JmsMessage, NamingContext, Queue, Topic
     from mtosi_jms.notifications import Publisher, Subscriber
     from mtosi_jms.patterns import Limits
-    from mtosi_jms.service import CallOptions
-    from mtosi_jms.spool._landing import DurableLanding
+    from mtosi_jms.service import CallOptions, RequestContext
+    from mtosi_jms.spool import DurableLanding, Inbox, Outbox
     from mtosi_jms.transport import connect
 
 __all__ = [
     "BindingProfile",
     "CallOptions",
+    "ConfigError",
+    "Dispatcher",
     "DurableLanding",
+    "Inbox",
+    "IncompleteBatchError",
     "JmsMessage",
     "Limits",
+    "MtosiError",
+    "MtosiFault",
     "NamingContext",
+    "Outbox",
     "Publisher",
     "Queue",
+    "ReplyTimeoutError",
+    "RequestContext",
     "Requestor",
     "Subscriber",
     "Supplier",
     "Topic",
+    "TransportError",
     "connect",
     "errors",
     "spark",
@@ -53,19 +72,31 @@ __all__ = [
 _HOMES: Final = {
     "BindingProfile": "jms",
     "CallOptions": "service",
+    "ConfigError": "errors",
+    "Dispatcher": "exchange",
     "DurableLanding": "spool",
+    "Inbox": "spool",
+    "IncompleteBatchError": "errors",
     "JmsMessage": "jms",
     "Limits": "patterns",
+    "MtosiError": "errors",
+    "MtosiFault": "errors",
     "NamingContext": "jms",
+    "Outbox": "spool",
     "Publisher": "notifications",
     "Queue": "jms",
-    "Requestor": "exchange.requestor",
+    "ReplyTimeoutError": "errors",
+    "RequestContext": "service",
+    "Requestor": "exchange",
     "Subscriber": "notifications",
-    "Supplier": "exchange.supplier",
+    "Supplier": "exchange",
     "Topic": "jms",
+    "TransportError": "errors",
     "connect": "transport",
 }
 _MODULES: Final = ("errors", "spark", "stubs")
+
+_moved.install()
 
 try:
     __version__ = metadata.version("mtosi-jms")

@@ -49,6 +49,46 @@ from typing import Any, ClassVar
 
 from mtosi_jms.masking import without_login
 
+__all__ = [
+    "ArchiveError",
+    "AuthenticationError",
+    "ClientIdInUseError",
+    "ConfigError",
+    "DecodeError",
+    "EncodeError",
+    "EnvelopeError",
+    "ExchangeError",
+    "FileLocationError",
+    "ForbiddenXmlError",
+    "HandlerTimeoutError",
+    "HeaderError",
+    "IllegalStateError",
+    "IncompleteBatchError",
+    "InvalidDestinationError",
+    "JournalDamageError",
+    "LoginRefusedError",
+    "MalformedXmlError",
+    "MessageRefusedError",
+    "MissingExtraError",
+    "MtosiError",
+    "MtosiFault",
+    "NamingError",
+    "ProtocolError",
+    "ReplyTimeoutError",
+    "ResourceLimitError",
+    "SchemaError",
+    "SelectorError",
+    "SendTimeoutError",
+    "SpoolError",
+    "SpoolFullError",
+    "SpoolInUseError",
+    "TransportError",
+    "UnansweredError",
+    "UnknownOutcomeError",
+    "WriteError",
+    "XmlError",
+]
+
 
 class MtosiError(Exception):
     """Root of all errors of the SDK."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+__all__ = ["MASK", "is_secret", "passwords_in", "without", "without_login"]
+
 MASK: Final = "***"
 """What stands in place of a credential."""
 

@@ -8,6 +8,31 @@ from __future__ import annotations
 
 from typing import Final
 
+__all__ = [
+    "COI",
+    "GEN",
+    "HDR",
+    "MSG",
+    "MTOP",
+    "NAM",
+    "NOTMSG",
+    "PREFIXES",
+    "SOAP11",
+    "SOAP12",
+    "TRANSPORT_HTTP",
+    "TRANSPORT_JMS_MTOSI",
+    "TRANSPORT_JMS_W3C",
+    "WSDL",
+    "WSDL_SOAP11",
+    "WSDL_SOAP12",
+    "XML",
+    "XMLNS",
+    "XSD",
+    "XSI",
+    "clark",
+    "split_clark",
+]
+
 XSI: Final = "http://www.w3.org/2001/XMLSchema-instance"
 XSD: Final = "http://www.w3.org/2001/XMLSchema"
 XML: Final = "http://www.w3.org/XML/1998/namespace"

@@ -9,12 +9,9 @@ from typing import Any, Self
 
 import pytest
 
-from mtosi_jms.broker import _activemq as activemq
-from mtosi_jms.broker import _artemis as artemis
-from mtosi_jms.broker._process import BrokerProcess, Endpoints, start_on_free_ports
+from mtosi_jms.broker import KINDS, BrokerProcess, Endpoints, start_on_free_ports
 from mtosi_jms.errors import ConfigError
 
-STARTS = {"activemq": activemq.start, "artemis": artemis.start}
 LOGIN = ("mtosi", "s3cret-of-tests")
 _missing: dict[str, str] = {}  # kind, and why it cannot be had: it is not asked for twice
 
@@ -46,7 +43,7 @@ class Brokers:
             folder: of its data, which it finds again there; a new one unless told otherwise.
             protocols: what it offers, on free ports.
             endpoints: in place of `protocols`: those of an earlier start, so that clients find it again.
-            options: of `mtosi_jms.broker._activemq.start` or `artemis.start`.
+            options: of `mtosi_jms.broker.KINDS[kind].start`.
         """
         if kind in _missing:
             pytest.skip(_missing[kind])
@@ -54,7 +51,7 @@ class Brokers:
         home.mkdir(exist_ok=True)
 
         def start(where: Endpoints) -> BrokerProcess:
-            process: BrokerProcess = STARTS[kind](home, where, **options)
+            process = KINDS[kind].start(home, where, **options)
             self._made.append(process)
             return process
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.broker._process import BrokerProcess
+from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.testing import fixtures
 
 from .brokers import Brokers
@@ -140,7 +140,7 @@ def interpreted() -> dict[str, str]:
 def spark(interpreted: dict[str, str]) -> Iterator[Any]:
     """A Spark session, one for all tests of a worker."""
     pytest.importorskip("pyspark")
-    from mtosi_jms.spark.session import local_session
+    from mtosi_jms.spark import local_session
 
     with local_session("tests", cores=2, settings=interpreted) as session:
         yield session

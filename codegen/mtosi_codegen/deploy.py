@@ -18,9 +18,9 @@ from lxml import etree
 from mtosi_codegen.findings import Finding, Findings
 from mtosi_codegen.load import Document, Sources, load
 from mtosi_codegen.load.documents import parse_again, source_bytes
+from mtosi_codegen.model import Service
 from mtosi_codegen.wsdl.edit import WsdlText
 from mtosi_codegen.wsdl.join import outer_documents, services_of
-from mtosi_codegen.wsdl.model import Service
 from mtosi_codegen.wsdl.read import WsdlReader
 from mtosi_codegen.xsd.model import QName
 from mtosi_jms.errors import SchemaError

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from mtosi_codegen.findings import Findings
-from mtosi_codegen.wsdl.model import Service
+from mtosi_codegen.findings import Finding, Findings
 from mtosi_codegen.xsd.model import ComplexType, Place, QName, SchemaSet, SimpleType
 
 
@@ -254,6 +253,62 @@ class TypeModule:
 
 
 _UNPLACED: TypeModule = TypeModule("", "", "")
+
+
+@dataclass(slots=True, eq=False)
+class Operation:
+    """One operation of a service, put together.
+
+    Attributes:
+        request, response, fault: the body elements; None where there is none.
+        fault_elements: all elements that faults carry, the first one is `fault`.
+    """
+
+    name: str
+    place: Place
+    mep: Literal["request-response", "one-way"]
+    request: QName
+    response: QName | None
+    fault: QName | None
+    request_message: str
+    response_message: str
+    fault_message: str
+    fault_elements: tuple[QName, ...] = ()
+    action: str = ""
+    doc: str = ""
+    python_name: str = ""
+    request_class: ClassDef | None = None
+    response_class: ClassDef | None = None
+    fault_class: ClassDef | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Service:
+    """One SOAP binding with its operations: what becomes one service class.
+
+    Attributes:
+        binding: name of the binding.
+        wsdl: file that the binding stands in.
+        files: all files that the WSDL reaches, for its findings.
+        failed: operations that could not be put together.
+        module: dotted module path; filled by `names`, as is `class_name`.
+    """
+
+    name: str
+    binding: str
+    wsdl: str
+    namespace: str
+    port_type: str
+    transport: str
+    address: str
+    place: Place
+    operations: list[Operation]
+    files: tuple[str, ...] = ()
+    failed: list[str] = field(default_factory=list)
+    doc: str = ""
+    module: str = ""
+    class_name: str = ""
+    findings: list[Finding] = field(default_factory=list)
 
 
 @dataclass(slots=True)

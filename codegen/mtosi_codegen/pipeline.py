@@ -10,11 +10,10 @@ from pathlib import Path
 from mtosi_codegen import passes
 from mtosi_codegen.findings import Finding, Findings
 from mtosi_codegen.load import Bindings, load
-from mtosi_codegen.model import Model
+from mtosi_codegen.model import Model, Service
 from mtosi_codegen.passes.dedupe import collect
 from mtosi_codegen.render import render
 from mtosi_codegen.wsdl.join import services_of
-from mtosi_codegen.wsdl.model import Service
 from mtosi_jms.errors import SchemaError
 
 

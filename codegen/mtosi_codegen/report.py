@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from mtosi_codegen.findings import Finding
+from mtosi_codegen.model import Operation, Service
 from mtosi_codegen.pipeline import Result
-from mtosi_codegen.wsdl.model import Operation, Service
 
 
 def as_json(result: Result, seconds: float) -> dict[str, Any]:

@@ -5,16 +5,12 @@ The broker listens on loopback alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import quoteattr
 
 from mtosi_jms.broker import _maven as maven
-from mtosi_jms.broker._artemis import KeyStores
-from mtosi_jms.broker._private import private_folder, write_private
-from mtosi_jms.broker._process import HOST, INSTANCE, BrokerProcess, Endpoints, find_java
-from mtosi_jms.errors import ConfigError
+from mtosi_jms.broker._process import HOST, BrokerProcess, Endpoints, KeyStores, java_command, write_private
 
 JARS: Final = Path("/usr/share/java")
 VERSION: Final = "5.17.6"
@@ -99,23 +95,12 @@ def start(
     Raises:
         ConfigError: Java or ActiveMQ cannot be had, or the folder cannot be written.
     """
-    java, path = find_java(), jars()
     folder = folder.resolve()
     configuration = folder / "activemq.xml"
-    try:
-        private_folder(folder)
-        write_private(configuration, _configuration(folder, endpoints, plugins, settings, tls))
-    except OSError as error:
-        raise ConfigError(f"{error.filename}: {error.strerror}") from error
-    command = [str(java), f"-Xmx{memory_mb}m", "-XX:TieredStopAtLevel=1", f"-D{INSTANCE}={folder}"]
-    command += ["-classpath", _joined(path)]
-    main = "org.apache.activemq.console.command.ShellCommand"
-    command += [main, "start", f"xbean:{configuration.as_uri()}"]
+    command = java_command(folder, memory_mb, jars())
+    command += ["org.apache.activemq.console.command.ShellCommand", "start", f"xbean:{configuration.as_uri()}"]
+    write_private({configuration: _configuration(folder, endpoints, plugins, settings, tls)}, [folder])
     return BrokerProcess(command, folder, endpoints, ready=[f"Connector {name} started" for name in endpoints.ports])
-
-
-def _joined(path: Sequence[Path]) -> str:
-    return ":".join(str(jar) for jar in path)
 
 
 def _configuration(folder: Path, endpoints: Endpoints, plugins: str, settings: str, tls: KeyStores | None) -> str:

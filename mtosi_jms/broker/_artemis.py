@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import quoteattr
 
 from mtosi_jms.broker import _maven as maven
-from mtosi_jms.broker._private import private_folder, write_private
-from mtosi_jms.broker._process import HOST, INSTANCE, BrokerProcess, Endpoints, find_java
-from mtosi_jms.errors import ConfigError
+from mtosi_jms.broker._process import HOST, BrokerProcess, Endpoints, KeyStores, java_command, write_private
 
 VERSION: Final = "2.44.0"
 ARTIFACT: Final = f"org.apache.activemq:apache-artemis:{VERSION}:zip:bin"
@@ -24,27 +21,13 @@ NAME: Final = f"apache-artemis-{VERSION}"
 _INSTEAD: Final = (
     "where Maven Central cannot be reached, ActiveMQ Classic will do: on Debian and Ubuntu, apt-get install activemq"
 )
+_MAIN: Final = "org.apache.activemq.artemis.boot.Artemis"
 _ACTIVE: Final = "AMQ221007"  # "Server is now active"
 _PROTOCOLS: Final = {"stomp": "STOMP", "stomp+ssl": "STOMP", "amqp": "AMQP", "openwire": "OPENWIRE,CORE"}
 _PERMISSIONS: Final = (
     *(f"{verb}{kind}Queue" for verb in ("create", "delete") for kind in ("NonDurable", "Durable")),
     *("createAddress", "deleteAddress", "consume", "browse", "send"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class KeyStores:
-    """What a TLS port shows and asks for; the files are PKCS#12.
-
-    Attributes:
-        key_store: its own certificate with the key.
-        trust_store: certificates of those whose clients may come; None: clients need no certificate.
-        password: of both files.
-    """
-
-    key_store: Path
-    trust_store: Path | None
-    password: str
 
 
 def distribution() -> Path:
@@ -56,10 +39,17 @@ def distribution() -> Path:
 
     def make(scratch: Path) -> Path:
         archive = maven.fetch([ARTIFACT], {f"{NAME}-bin.zip": SHA256}, scratch, _INSTEAD) / f"{NAME}-bin.zip"
-        _unpack(archive, scratch)
+        with zipfile.ZipFile(archive) as files:
+            wanted = [name for name in files.namelist() if name.startswith(f"{NAME}/lib/") or name.count("/") == 1]
+            files.extractall(scratch, wanted)
         return scratch / NAME
 
     return maven.cached(NAME, make)
+
+
+def jars() -> list[Path]:
+    """The jars of the distribution, those of its Java client among them; errors are those of `distribution`."""
+    return sorted((distribution() / "lib").glob("*.jar"))
 
 
 def start(
@@ -77,34 +67,18 @@ def start(
     Raises:
         ConfigError: Java or the distribution cannot be had, or the folder cannot be written.
     """
-    java, home = find_java(), distribution()
     folder = folder.resolve()
-    write_instance(folder, endpoints, settings=settings, tls=tls)
+    home, etc, data, scratch = distribution(), folder / "etc", folder / "data", folder / "tmp"
     properties = {
-        INSTANCE: folder,
         "artemis.home": home,
         "artemis.instance": folder,
-        "artemis.instance.etc": folder / "etc",
-        "data.dir": folder / "data",
-        "java.io.tmpdir": folder / "tmp",
-        "java.security.auth.login.config": folder / "etc" / "login.config",
-        "log4j2.configurationFile": folder / "etc" / "log4j2.properties",
+        "artemis.instance.etc": etc,
+        "data.dir": data,
+        "java.io.tmpdir": scratch,
+        "java.security.auth.login.config": etc / "login.config",
+        "log4j2.configurationFile": etc / "log4j2.properties",
     }
-    command = [str(java), f"-Xmx{memory_mb}m", "-XX:TieredStopAtLevel=1"]
-    command += [f"-D{name}={value}" for name, value in properties.items()]
-    command += ["-classpath", str(home / "lib" / "artemis-boot.jar"), "org.apache.activemq.artemis.boot.Artemis", "run"]
-    # It accepts connections before it answers them; at the end of each line stand the port's protocols.
-    ready = [_ACTIVE, *(f"Acceptor at {HOST}:{port} for" for port in endpoints.ports.values())]
-    return BrokerProcess(command, folder, endpoints, ready=ready)
-
-
-def write_instance(folder: Path, endpoints: Endpoints, *, settings: str, tls: KeyStores | None) -> None:
-    """Writes the instance's files; those with the password are the user's alone.
-
-    Raises:
-        ConfigError: the folder cannot be written.
-    """
-    etc = folder / "etc"
+    command = java_command(folder, memory_mb, [home / "lib" / "artemis-boot.jar"], properties)
     files = {
         "broker.xml": _broker(endpoints.ports, settings, tls),
         "bootstrap.xml": _bootstrap(etc / "broker.xml"),
@@ -114,19 +88,10 @@ def write_instance(folder: Path, endpoints: Endpoints, *, settings: str, tls: Ke
         "roles.properties": f"mtosi = {endpoints.user}\n",
         "log4j2.properties": _LOGGING,
     }
-    try:
-        for part in (folder, etc, folder / "data", folder / "tmp"):
-            private_folder(part)
-        for name, text in files.items():
-            write_private(etc / name, text)
-    except OSError as error:
-        raise ConfigError(f"{error.filename}: {error.strerror}") from error
-
-
-def _unpack(archive: Path, target: Path) -> None:
-    with zipfile.ZipFile(archive) as files:
-        wanted = [name for name in files.namelist() if name.startswith(f"{NAME}/lib/") or name.count("/") == 1]
-        files.extractall(target, wanted)
+    write_private({etc / name: text for name, text in files.items()}, [folder, etc, data, scratch])
+    # It accepts connections before it answers them; each acceptor's line names the port's protocols at its end.
+    ready = [_ACTIVE, *(f"Acceptor at {HOST}:{port} for" for port in endpoints.ports.values())]
+    return BrokerProcess([*command, _MAIN, "run"], folder, endpoints, ready=ready)
 
 
 def _acceptor(protocol: str, port: int, tls: KeyStores | None) -> str:

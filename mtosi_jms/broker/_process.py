@@ -1,4 +1,4 @@
-"""A broker's process: started on loopback, waited for, stopped by its own id."""
+"""A broker's process and files: started on loopback, waited for, stopped by its own id; its passwords stay private."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HOST: Final = "127.0.0.1"
 _PORTS: Final = range(20_000, 32_768)
 """Below the range that systems take ports of outgoing connections from: those collide now and then."""
 INSTANCE: Final = "mtosi.jms.broker"
-"""Java's property that tells in the command line whose folder a broker runs."""
+"""Java's property that says in the command line whose folder a broker runs."""
 _TAKEN: Final = "Address already in use"
 _ATTEMPTS: Final = 5
 _LOOK: Final = 0.05
@@ -48,18 +48,50 @@ def free_ports(count: int) -> list[int]:
 
 
 def find_java() -> Path:
-    """The Java that runs the broker: that of JAVA_HOME, else that of PATH.
+    """The Java of JAVA_HOME, else that of PATH.
 
     Raises:
         ConfigError: there is none.
     """
     home = os.environ.get("JAVA_HOME")
-    names = [Path(home) / "bin" / "java"] if home else []
-    path = shutil.which("java")
-    for java in [*names, *([Path(path)] if path else [])]:
-        if java.is_file():
-            return java
-    raise ConfigError("a broker needs Java 17 or later: install a JDK, or set JAVA_HOME")
+    found = (shutil.which("java", path=f"{home}/bin") if home else None) or shutil.which("java")
+    if found is None:
+        raise ConfigError("there is no Java in JAVA_HOME or on PATH: install a JDK 17 or later, or set JAVA_HOME")
+    return Path(found)
+
+
+def java_command(
+    folder: Path, memory_mb: int, classpath: Iterable[Path], properties: Mapping[str, object] | None = None
+) -> list[str]:
+    """The command line of a broker without its main class; it says whose folder the broker runs.
+
+    Raises:
+        ConfigError: there is no Java.
+    """
+    defined = [f"-D{name}={value}" for name, value in {INSTANCE: folder, **(properties or {})}.items()]
+    options = [f"-Xmx{memory_mb}m", "-XX:TieredStopAtLevel=1", *defined]
+    return [str(find_java()), *options, "-classpath", ":".join(map(str, classpath))]
+
+
+def write_private(files: Mapping[Path, str], folders: Iterable[Path] = ()) -> None:
+    """Writes files that only their owner can read, in folders that only their owner can enter.
+
+    A file that is there loses other rights; a folder that is there stays as it is.
+
+    Raises:
+        ConfigError: something cannot be written.
+    """
+    try:
+        for folder in folders:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for path, text in files.items():
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                os.fchmod(descriptor, 0o600)
+                file.truncate()
+                file.write(text)
+    except OSError as error:
+        raise ConfigError(f"{error.filename}: {error.strerror}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +117,21 @@ class Endpoints:
         if protocol == "openwire":
             return f"tcp://{HOST}:{port}?jms.userName={self.user}&jms.password={self.password}"
         return f"{protocol}://{self.user}:{self.password}@{HOST}:{port}"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyStores:
+    """What a TLS port shows and asks for; the files are PKCS#12.
+
+    Attributes:
+        key_store: its own certificate with the key.
+        trust_store: certificates of those whose clients may come; None: clients need no certificate.
+        password: of both files.
+    """
+
+    key_store: Path
+    trust_store: Path | None
+    password: str
 
 
 class BrokerProcess:

@@ -1,21 +1,32 @@
 """BulkResponse, the fourth communication pattern: one request, one reply, the data in a file (P2, C18). Experimental.
 
-A requestor names a file with fileLocationURI and says how it is to be compressed and packed; a supplier writes the
-file, then answers. Here stand the terms of such an exchange, the rules by which a file that a peer names may be
-touched, and the reading and writing of packed files. Only `file:` URIs are handled; whatever else carries files from
-one system to the other is no part of the SDK.
+A requestor names a file with fileLocationURI and says how to compress and pack it; a supplier writes the file, then
+answers. This package has the terms of such an exchange, the rules by which a file may be touched that a peer names, and
+the reading and writing of packed files. Only `file:` URIs are handled; carrying files between systems is not part of
+the SDK.
 """
 
+from mtosi_jms.bulk._archive import (
+    DEFAULT_BOUNDS,
+    GZIP_MAGIC,
+    SEPARATOR,
+    Archive,
+    BoundedStream,
+    Document,
+    UnpackBounds,
+    is_document_name,
+)
 from mtosi_jms.bulk._location import Folders, bulk_files, new_file
 from mtosi_jms.bulk._reply import BulkReply
 from mtosi_jms.bulk._terms import BulkTerms, Compression, Packing
 from mtosi_jms.bulk._writer import BulkFile
-from mtosi_jms.bulk.archive import Archive, Document
-from mtosi_jms.bulk.bounds import DEFAULT_BOUNDS, UnpackBounds
 
 __all__ = [
     "DEFAULT_BOUNDS",
+    "GZIP_MAGIC",
+    "SEPARATOR",
     "Archive",
+    "BoundedStream",
     "BulkFile",
     "BulkReply",
     "BulkTerms",
@@ -25,5 +36,6 @@ __all__ = [
     "Packing",
     "UnpackBounds",
     "bulk_files",
+    "is_document_name",
     "new_file",
 ]

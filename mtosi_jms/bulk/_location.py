@@ -1,8 +1,8 @@
-"""From a fileLocationURI to files of this machine, under the folders that are allowed and nowhere else (C18).
+"""From a fileLocationURI to files of this machine, only in folders that are allowed (C18).
 
-The peer chooses the URI, so it is not trusted: only `file:` is followed, no other host, no `..`, and what is reached
-after all symbolic links must lie inside an allowed folder. The check and the opening are two steps; a folder in which
-the peer itself may make links meanwhile is not one to allow.
+The peer chooses the URI, so it is not trusted: only `file:` is followed, no other host, no `..`, and the file must be
+inside an allowed folder after all symbolic links. The check and the opening are two steps: do not allow a folder in
+which the peer can make links.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Folders: TypeAlias = str | Path | Iterable[str | Path]
 def bulk_files(uri: str, allowed: Folders) -> list[Path]:
     """The files that a reply's fileLocationURI names.
 
-    The field holds "the base name of the file(s)" by its schema. So where there is no file of that very name, those are
-    meant that are called so with something behind a dot, hyphen or underscore: `inventory` for `inventory-1.xml.gz`.
+    By its schema the field holds "the base name of the file(s)". So if no file has this name, the files count whose
+    name continues it after a dot, hyphen or underscore: `inventory` means `inventory-1.xml.gz`, too.
 
     Args:
         uri: the URI as the peer sent it.
@@ -76,7 +76,7 @@ def new_file(uri: str, allowed: Folders) -> Path:
 
 @contextmanager
 def _reaching(path: Path) -> Iterator[None]:
-    """Turns what the system says of a path, such as that it is too long, into an error of ours."""
+    """Turns an error of the operating system, such as a path that is too long, into a FileLocationError."""
     try:
         yield
     except OSError as error:
@@ -92,7 +92,7 @@ def _local_path(uri: str) -> Path:
         parts = urlsplit(uri.strip())
         text = unquote_to_bytes(parts.path).decode()
     except ValueError:
-        raise FileLocationError("no well-formed file: URI", scheme=scheme) from None
+        raise FileLocationError("not a well-formed file: URI", scheme=scheme) from None
     if parts.netloc.lower() not in ("", "localhost"):
         raise FileLocationError("names another host", scheme=scheme)
     if parts.query or parts.fragment or not text.startswith("/") or text.endswith("/"):
@@ -119,5 +119,5 @@ def _inside(path: Path, folders: list[Path], *, itself: bool = False) -> Path:
 
 def _regular(path: Path) -> Path:
     if not stat.S_ISREG(path.stat().st_mode):
-        raise FileLocationError("no regular file", scheme="file", path=str(path))
+        raise FileLocationError("not a regular file", scheme="file", path=str(path))
     return path

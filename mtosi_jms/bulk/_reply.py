@@ -1,15 +1,15 @@
-"""What a requestor gets of a BulkResponse exchange: the one reply, and the way to its files."""
+"""What a requestor gets from a BulkResponse exchange: the one reply, and access to its files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
+from mtosi_jms.bulk._archive import DEFAULT_BOUNDS, Archive, Document, UnpackBounds
 from mtosi_jms.bulk._location import Folders, bulk_files
-from mtosi_jms.bulk.archive import Archive, Document
-from mtosi_jms.bulk.bounds import DEFAULT_BOUNDS, UnpackBounds
+from mtosi_jms.soap import Envelope
 from mtosi_jms.xmlbind import XmlObject, iter_decode
 
 Response = TypeVar("Response")
@@ -20,11 +20,11 @@ T = TypeVar("T", bound=XmlObject)
 class BulkReply(Generic[Response]):
     """The reply to a BulkResponse request (C18). Experimental.
 
-    The files are read when they are asked for, and only below folders that the caller allows: it is the peer who names
-    them. How they are packed is seen from their bytes.
+    The files are read on demand, and only below folders that the caller allows, since the peer names them. Their bytes
+    tell how they are packed.
 
     Attributes:
-        response: the response in the reply; as a rule an empty one, since the data is in the files.
+        response: the response in the reply; usually empty, since the data is in the files.
         envelope: the reply.
         file_location_uri: the reply's fileLocationURI; that of the request where the reply has none.
         compression: compressionType as text, of the reply or else of the request.
@@ -32,7 +32,7 @@ class BulkReply(Generic[Response]):
     """
 
     response: Response
-    envelope: Any
+    envelope: Envelope
     file_location_uri: str
     compression: str
     packing: str

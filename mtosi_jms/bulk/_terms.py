@@ -1,4 +1,4 @@
-"""What requestor and supplier agree on: where the file is, how it is compressed, how it is packed."""
+"""What requestor and supplier agree on: the place of the file, its compression, its packing."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class BulkTerms:
         """Terms from the texts of a header or a call.
 
         Raises:
-            ConfigError: no location, a way to compress or pack that is not known here, or a negative size.
+            ConfigError: no location, an unknown compression or packing, or a negative size.
         """
         if not file_location_uri.strip():
             raise ConfigError("BulkResponse needs a file_location_uri")
         if compression not in list(Compression):
-            raise ConfigError(f"compression is {compression!r}; there are {', '.join(Compression)}")
+            raise ConfigError(f"compression is {compression!r}; it must be one of {', '.join(Compression)}")
         if packing not in list(Packing):
-            raise ConfigError(f"packing is {packing!r}; there are {', '.join(Packing)}")
+            raise ConfigError(f"packing is {packing!r}; it must be one of {', '.join(Packing)}")
         if batch_size is not None and batch_size < 0:
             raise ConfigError(f"batch_size must not be negative: {batch_size}")
         return cls(

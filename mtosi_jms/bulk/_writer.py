@@ -1,4 +1,4 @@
-"""Writing the file of a BulkResponse: compressed and packed as asked, there whole or not at all."""
+"""Writing the file of a BulkResponse, compressed and packed as asked; complete or not at all."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from mtosi_jms.errors import ConfigError, SpoolError
 class BulkFile:
     """A file that documents are added to; a context manager.
 
-    It is written beside its place under another name, and moved there when the block ends well, in the place of a file
-    of that name; otherwise nothing is left of it. One document is in memory at a time.
+    It is written under a temporary name beside its place. When the block ends without an error it is renamed, and
+    replaces a file of that name; otherwise it is removed. One document is in memory at a time.
 
     | | NO_COMPRESSION | GZIP |
     |---|---|---|
     | NO_PACKING | the document | the document, gzip |
-    | ZIP | members as they are | members packed by gzip, `.xml.gz` |
-    | TAR | members as they are | the archive packed by gzip, `.tar.gz` |
+    | ZIP | plain members | members packed by gzip, `.xml.gz` |
+    | TAR | plain members | the archive packed by gzip, `.tar.gz` |
 
     Args:
         path: where it will be; the folder exists.

@@ -1,8 +1,8 @@
 """ZIP archives say everything twice, in the directory at the end and in a header before each member: both must agree.
 
-Readers follow the one or the other, so an archive in which they differ holds other documents for one of them than for
-the other; a single flipped bit is enough to hide a member. The members must fill the file from its first byte to the
-directory, in any order, without a gap and without sharing a byte.
+Some readers follow the directory, others the headers, so an archive in which they differ holds different documents for
+different readers; a single flipped bit can hide a member. The members must fill the file from its first byte to the
+directory, in any order, without gaps and overlaps.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Facts(NamedTuple):
 
 
 def check_headers(archive: zipfile.ZipFile, file: IO[bytes], path: str) -> None:
-    """See that the directory of an archive and the headers of its members say the same.
+    """Checks that the directory of an archive and the headers of its members agree.
 
     Args:
         archive: the archive, its directory read.
@@ -52,7 +52,7 @@ def check_headers(archive: zipfile.ZipFile, file: IO[bytes], path: str) -> None:
         path: its name, for errors.
 
     Raises:
-        ArchiveError: they do not, or there are bytes that no member has, or that two have.
+        ArchiveError: they do not, or bytes belong to no member or to two.
         struct.error, LookupError: a header ends early.
     """
     members = sorted(archive.infolist(), key=lambda info: info.header_offset)
@@ -100,7 +100,6 @@ def _check_member(info: zipfile.ZipInfo, file: IO[bytes], end: int) -> int | Non
 
 
 def _told(info: zipfile.ZipInfo) -> _Facts:
-    """What the directory says."""
     name = info.orig_filename.encode("utf-8" if info.flag_bits & _UTF_8 else "cp437")
     return _Facts(name, info.flag_bits, info.compress_type, info.CRC, info.compress_size, info.file_size)
 
@@ -117,7 +116,7 @@ def _sizes_64(extra: bytes, size: int, packed: int) -> tuple[int, int]:
 
 
 def _check_end(archive: zipfile.ZipFile, file: IO[bytes], path: str) -> None:
-    """See that the end of an archive tells number, size and place of what the directory has, and that it is the end."""
+    """Checks that the end record has the number, size and place of the directory's entries, and is the end."""
     at = file.seek(0, io.SEEK_END) - _END.size - len(archive.comment)
     file.seek(max(at, 0))
     mark, disk, first_disk, here, number, size, start, comment = _END.unpack(file.read(_END.size))

@@ -1,11 +1,11 @@
 """The `mtosi-jms` command.
 
-Each command is a module of this package with `add_parser(subparsers)`, which adds the parser named like the module,
-and `run(args) -> int`, which returns the exit code. A command is imported when it is asked for, so that a missing
-optional library breaks that command alone.
+Each command is a module of this package, `_NAME.py`, with `add_arguments(parser)`, which declares its arguments, and
+`run(args) -> int`, which returns the exit code; its docstring is what `--help` shows. `COMMANDS` is the one table of
+them. A command is imported when a user asks for it, so that a missing optional library breaks that command alone.
 
-Exit codes: 0 done; 1 the input or the peer is at fault; 2 wrong usage; 130 interrupted. What was wrong stands on
-standard error, one problem a line; a traceback is shown only where the environment sets MTOSI_JMS_DEBUG.
+Exit codes: 0 done; 1 the input or the peer is at fault; 2 wrong usage; 130 interrupted. Standard error says what was
+wrong, one problem a line; a traceback is shown only where the environment sets MTOSI_JMS_DEBUG.
 """
 
 from __future__ import annotations
@@ -18,40 +18,47 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import metadata
-from types import ModuleType
 from typing import Final
 
 from mtosi_jms.cli import _console as console
-from mtosi_jms.errors import MissingExtraError, MtosiError
+from mtosi_jms.errors import MtosiError
 
-__all__ = ["COMMANDS", "main"]
+__all__ = ["COMMANDS", "main", "parser_for"]
 
-COMMANDS: Final = (
-    "demo",
-    "map",
-    "validate",
-    "inspect",
-    "ingest",
-    "diff",
-    "topology",
-    "alarms",
-    "doctor",
-    "deployment",
-    "serve",
-    "request",
-    "publish",
-    "subscribe",
-    "replay",
-    "queue",
-    "spool",
-    "broker",
-)
-DONE: Final = 0
+COMMANDS: Final = {
+    "demo": "run the main job end to end on a generated network",
+    "map": "show the JMS headers and properties that an envelope gets",
+    "validate": "check documents against the schemas",
+    "inspect": "show what envelopes are and what they hold",
+    "ingest": "turn landed envelopes into Parquet with Spark, and report what is complete",
+    "diff": "compare two snapshots: objects created and deleted, attributes changed",
+    "topology": "turn a snapshot into nodes and edges, ready for GraphFrames",
+    "alarms": "turn landed alarms, notified or requested, into a table",
+    "doctor": "show what this installation can do, and how to get the rest",
+    "deployment": "check the deployment of an OS and show its sheet",
+    "serve": "answer requests as a supplier OS, from a generated or a recorded network",
+    "request": "call an operation of a supplier and show its replies",
+    "publish": "send notifications in files to a topic",
+    "subscribe": "show the notifications that arrive on a topic",
+    "replay": "send landed messages again",
+    "queue": "browse, count, copy, move or purge the messages of a queue",
+    "spool": "list, show, verify, redrive or withdraw the messages of an outbox or inbox",
+    "broker": "start, stop or show a real Apache ActiveMQ broker for development",
+}
+"""Each command and what it does, in the order of the help."""
 AT_FAULT: Final = 1
 WRONG_USAGE: Final = 2
 INTERRUPTED: Final = 130
 # What a shell reports for a program that lost its reader.
 PIPE_CLOSED: Final = 141
+
+
+class _HelpFormatter(argparse.HelpFormatter):
+    """Keeps the paragraphs of a description apart."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        paragraphs = text.strip().split("\n\n")
+        return "\n\n".join(super(_HelpFormatter, self)._fill_text(one, width, indent) for one in paragraphs)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -75,69 +82,36 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         console.problem("interrupted")
         return INTERRUPTED
+    except argparse.ArgumentError as error:  # wrong usage that only the command itself can see
+        console.problem(str(error))
+        return WRONG_USAGE
     except (MtosiError, OSError) as error:
-        return _report(error, _one_line(error))
+        return _report(error, _text_of(error))
     except Exception as error:  # noqa: BLE001 - the last place where a defect can be told without a traceback
         return _report(error, f"internal error, please report it: {type(error).__name__}: {_text_of(error)}")
     return code
 
 
-def _text_of(error: Exception) -> str:
-    """The error's own words; some foreign errors cannot even say them."""
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001 - whatever it is, the user gets one line
-        return "no further words"
-
-
-def _run(arguments: list[str]) -> int:
-    modules, missing = _commands(arguments)
-    parser = _parser(modules, missing)
-    try:
-        args = parser.parse_args(arguments)
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else WRONG_USAGE
-    if args.command is None:
-        parser.print_help(sys.stderr)
-        return WRONG_USAGE
-    code: int = modules[args.command].run(args)
-    return code
-
-
-def _commands(arguments: Sequence[str]) -> tuple[dict[str, ModuleType], dict[str, str]]:
-    """The modules to offer, and for those that cannot be imported the reason.
+def parser_for(command: str | None) -> argparse.ArgumentParser:
+    """The parser of the command line, with the arguments of one command; otherwise with the list of commands.
 
     Raises:
-        MissingExtraError: the very command that was asked for lacks an optional library.
+        MissingExtraError: the command lacks an optional library.
     """
-    asked = next((argument for argument in arguments if not argument.startswith("-")), None)
-    modules: dict[str, ModuleType] = {}
-    missing: dict[str, str] = {}
-    for name in (asked,) if asked in COMMANDS else COMMANDS:
-        try:
-            modules[name] = importlib.import_module(f"{__name__}._{name}")
-        except MissingExtraError as error:
-            if name == asked:
-                raise
-            missing[name] = str(error)
-        except ModuleNotFoundError as error:
-            if error.name != f"{__name__}._{name}":
-                missing[name] = f"needs {error.name}, which is not installed"
-    return modules, missing
-
-
-def _parser(modules: dict[str, ModuleType], missing: dict[str, str]) -> argparse.ArgumentParser:
-    lines = "\n".join(f"  {name}: {reason}" for name, reason in missing.items())
     parser = argparse.ArgumentParser(
         prog="mtosi-jms",
         description="MTOSI over JMS: requests, replies and notifications of an OSS, and what they hold.",
-        epilog=f"not available here:\n{lines}" if lines else None,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"mtosi-jms {version()}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for module in modules.values():
-        module.add_parser(subparsers)
+    for name in (command,) if command in COMMANDS else COMMANDS:
+        subparser = subparsers.add_parser(name, help=COMMANDS[name])
+        if name == command:
+            module = importlib.import_module(f"{__name__}._{name}")
+            subparser.description = module.__doc__
+            subparser.formatter_class = _HelpFormatter
+            module.add_arguments(subparser)
+            subparser.set_defaults(run=module.run)
     return parser
 
 
@@ -149,15 +123,33 @@ def version() -> str:
         return "unknown"
 
 
-def _one_line(error: Exception) -> str:
+def _run(arguments: list[str]) -> int:
+    parser = parser_for(next((argument for argument in arguments if not argument.startswith("-")), None))
+    try:
+        args = parser.parse_args(arguments)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else WRONG_USAGE
+    if args.command is None:
+        parser.print_help(sys.stderr)
+        return WRONG_USAGE
+    code: int = args.run(args)
+    return code
+
+
+def _text_of(error: Exception) -> str:
+    """The error's own words; those of the system begin with the file."""
     if isinstance(error, OSError) and not isinstance(error, MtosiError):
         reason = error.strerror or str(error) or type(error).__name__
         return f"{error.filename}: {reason}" if error.filename is not None else reason
-    return str(error) or type(error).__name__
+    try:
+        return str(error) or type(error).__name__
+    except Exception:  # noqa: BLE001 - some foreign errors cannot say what they are; the user gets one line all the same
+        return "without a message"
 
 
 def _report(error: BaseException, text: str) -> int:
-    console.problem(text)
+    for line in text.splitlines():
+        console.problem(line)
     if os.environ.get("MTOSI_JMS_DEBUG"):
         raise error
     return AT_FAULT

@@ -1,93 +1,68 @@
-"""Types of arguments that several commands take."""
+"""Types of arguments, and arguments, that several commands take."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 
-_MOST_PROCESSORS = 1024
-
-
-def processors(text: str) -> int:
-    """A number of processors that a machine may have.
-
-    Raises:
-        ArgumentTypeError: anything else.
-    """
-    number = positive(text)
-    if number > _MOST_PROCESSORS:
-        raise argparse.ArgumentTypeError(f"at most {_MOST_PROCESSORS} are possible")
-    return number
+from mtosi_jms.errors import ConfigError
 
 
-def positive(text: str) -> int:
-    """A whole number of at least 1.
+def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    """The type of an argument that is a whole number between two, both possible."""
 
-    Raises:
-        ArgumentTypeError: anything else.
-    """
-    if not (text.isascii() and text.isdigit() and int(text)):
-        raise argparse.ArgumentTypeError("a whole number, 1 or more, is wanted")
-    return int(text)
+    def parse(text: str) -> int:
+        number = int(text) if text.isascii() and text.isdigit() else -1
+        if number < least:
+            raise argparse.ArgumentTypeError(f"must be a whole number, at least {least}")
+        if most is not None and number > most:
+            raise argparse.ArgumentTypeError(f"must be at most {most}")
+        return number
+
+    return parse
 
 
-def count(text: str) -> int:
-    """A whole number of at least 0.
-
-    Raises:
-        ArgumentTypeError: anything else.
-    """
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError("a whole number, 0 or more, is wanted")
-    return int(text)
+positive = whole(1)
+count = whole(0)
+processors = whole(1, most=1024)
 
 
 def seconds(text: str) -> float:
-    """A number of seconds, 0 or more.
-
-    Raises:
-        ArgumentTypeError: anything else.
-    """
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
+    """The type of an argument that is a number of seconds, at least 0."""
+    number = _number(text)
     if not 0 <= number < math.inf:
-        raise argparse.ArgumentTypeError("a number of seconds, 0 or more, is wanted")
+        raise argparse.ArgumentTypeError("must be a number of seconds, at least 0")
     return number
 
 
 def rate(text: str) -> float:
-    """How many a second: a number above 0.
-
-    Raises:
-        ArgumentTypeError: anything else.
-    """
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
+    """The type of an argument that says how many a second: a number above 0."""
+    number = _number(text)
     if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError("a number above 0 is wanted")
+        raise argparse.ArgumentTypeError("must be a number above 0")
     return number
 
 
-def words(text: str) -> tuple[str, ...]:
-    """Words joined by commas.
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
-    Raises:
-        ArgumentTypeError: there is none.
-    """
-    found = tuple(word.strip() for word in text.split(",") if word.strip())
+
+def words(text: str) -> tuple[str, ...]:
+    """The type of an argument that is one or more words joined by commas."""
+    found = _words(text)
     if not found:
-        raise argparse.ArgumentTypeError("a name is wanted, or several joined by commas")
+        raise argparse.ArgumentTypeError("must be a name, or several joined by commas")
     return found
 
 
 def known_words(what: str, known: Collection[str]) -> Callable[[str], tuple[str, ...]]:
-    """A parser of words joined by commas, each of them known; there may be none. A word may have a + before it.
+    """The type of an argument that is known words joined by commas, or none. A word may have a + before it.
 
     Args:
         what: they are, for the error.
@@ -95,12 +70,57 @@ def known_words(what: str, known: Collection[str]) -> Callable[[str], tuple[str,
     """
 
     def parse(text: str) -> tuple[str, ...]:
-        names = tuple(name.strip() for name in text.split(",") if name.strip())
+        names = _words(text)
         for name in names:
             if name.removeprefix("+") not in known:
-                near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
-                raise argparse.ArgumentTypeError(f"no {what} {name!r}; {hint}")
+                raise argparse.ArgumentTypeError(f"no {what} {name!r}; {nearest(name, known)}")
         return names
 
     return parse
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """The hint of an error about an unknown name: the one that resembles it, else all."""
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known)) or 'none'}"
+
+
+def selector(text: str) -> str:
+    """The type of an argument that is a message selector."""
+    from mtosi_jms.errors import SelectorError
+    from mtosi_jms.jms.selector import parse
+
+    try:
+        parse(text)
+    except SelectorError as error:
+        raise argparse.ArgumentError(None, f"selector: {error}") from error
+    return text
+
+
+@contextlib.contextmanager
+def as_usage() -> Iterator[None]:
+    """Makes configuration errors of the block wrong usage: exit code 2."""
+    try:
+        yield
+    except ConfigError as error:
+        raise argparse.ArgumentError(None, str(error)) from error
+
+
+def add_json(parser: argparse.ArgumentParser, what: str = "one JSON document") -> None:
+    """Add `--json`."""
+    parser.add_argument("--json", action="store_true", help=f"print {what}")
+
+
+def add_stubs(parser: argparse.ArgumentParser) -> None:
+    """Add `--stubs`: packages with other stubs than those of the SDK."""
+    parser.add_argument(
+        "--stubs",
+        type=words,
+        default=(),
+        metavar="PACKAGE",
+        help="generated packages, joined by commas; they come before the shipped stubs",
+    )

@@ -1,53 +1,42 @@
-"""`mtosi-jms broker`: a real Apache ActiveMQ, Artemis or Classic, for development, on loopback alone."""
+"""Starts, stops or shows a real Apache ActiveMQ broker, Artemis or Classic, for development.
+
+It listens on free ports of loopback, with a generated password; up prints URLs to paste. It comes from Maven Central,
+once, into the user's cache; ActiveMQ Classic from Debian's package where that is installed. Messages survive a restart.
+status exits with 1 if the broker does not run.
+"""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
-from mtosi_jms.broker import service
+from mtosi_jms.broker import KINDS, DevelopmentBroker, default_folder, find_broker, start_broker, stop_broker
 from mtosi_jms.cli import _console as console
+from mtosi_jms.cli._arguments import add_json
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the parser of this command."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "broker",
-        help="a real Apache ActiveMQ, Artemis or Classic, for development: up, down, status",
-        description="Starts a broker on free ports of loopback with a generated password, and prints URLs to paste. It "
-        "is fetched from Maven Central once, into the user's cache; ActiveMQ Classic is taken from Debian's package "
-        "where that is installed. Its messages stay from one start to the next. status exits with 1 if it does not "
-        "run.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("up", "down", "status"))
-    parser.add_argument(
-        "--kind", choices=tuple(service.KINDS), help="which one up starts (that of the folder, else artemis)"
-    )
-    parser.add_argument("--dir", type=Path, default=service.default_folder(), help="folder of the broker (%(default)s)")
-    parser.add_argument("--json", action="store_true", help="one JSON document")
+    parser.add_argument("--kind", choices=tuple(KINDS), help="what up starts (that of the folder, else artemis)")
+    parser.add_argument("--dir", type=Path, default=default_folder(), help="folder of the broker (%(default)s)")
+    add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what was asked; 1 where `status` finds nothing that runs.
-
-    Raises:
-        ConfigError: Java or the broker cannot be had, or the folder cannot be used.
-        TransportError: the broker does not start.
-    """
+    """Start, stop or show the broker; 1 where `status` finds none that runs."""
     if args.action == "up":
-        _tell(service.up(args.dir, args.kind), args.json)
+        _show(start_broker(args.dir, args.kind), as_json=args.json)
         return 0
     if args.action == "down":
-        ended = service.down(args.dir)
+        ended = stop_broker(args.dir)
         if args.json:
             console.print_json({"running": False, "ended": ended})
         else:
-            console.say("the broker has ended" if ended else "no broker runs there")
+            console.say("the broker has stopped" if ended else "no broker runs there")
         return 0
-    found = service.find(args.dir)
+    found = find_broker(args.dir)
     if found is not None and found.is_running():
-        _tell(found, args.json)
+        _show(found, as_json=args.json)
         return 0
     if args.json:
         console.print_json({"running": False})
@@ -56,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     return 1
 
 
-def _tell(broker: service.Service, as_json: bool) -> None:
+def _show(broker: DevelopmentBroker, *, as_json: bool) -> None:
     facts = broker.to_json()
     if as_json:
         console.print_json(facts)

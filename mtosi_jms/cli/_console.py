@@ -1,6 +1,7 @@
 """What the commands show: plain lines, and colour, tables and progress bars where rich draws on a terminal.
 
 Results go to standard output; problems, notes and progress go to standard error, so that a pipe carries results only.
+All but `write` and `print_json` keep a text on one line, and escape what a terminal would obey or could not show.
 """
 
 from __future__ import annotations
@@ -24,17 +25,22 @@ _RICH: dict[Style, str] = {
     "title": "bold",
 }
 
-# The console that draws a progress bar just now: what is said meanwhile goes through it, above the bar.
+# The console that draws a progress bar just now: other lines go through it, above the bar.
 _drawing: Console | None = None
+
+
+def printable(text: str) -> str:
+    """Text on one line, with what a terminal would obey or could not show as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
 
 
 def fancy(stream: IO[str] | None = None) -> bool:
     """Whether a stream, by default standard output, is a terminal and rich is installed."""
     stream = sys.stdout if stream is None else stream
-    return stream is not None and stream.isatty() and _rich_is_there()
-
-
-def _rich_is_there() -> bool:
+    if stream is None or not stream.isatty():
+        return False
     try:
         import rich  # noqa: F401 - asked for only
     except ImportError:
@@ -42,11 +48,11 @@ def _rich_is_there() -> bool:
     return True
 
 
-def say(text: str, style: Style = "plain", *, stream: IO[str] | None = None) -> None:
-    """Print text as it is, in colour on a terminal.
+def write(text: str, style: Style = "plain", *, stream: IO[str] | None = None) -> None:
+    """Print text of any number of lines as it is, in colour on a terminal.
 
     Args:
-        text: one or more lines; square brackets and the like have no meaning.
+        text: square brackets and the like have no meaning.
         style: what kind of text it is.
         stream: where to, standard output by default.
     """
@@ -61,29 +67,32 @@ def say(text: str, style: Style = "plain", *, stream: IO[str] | None = None) -> 
     target.print(Text(text, style=_RICH[style]), soft_wrap=True, highlight=False)
 
 
+def say(text: str, style: Style = "plain") -> None:
+    """Print a line of the result."""
+    write(printable(text), style)
+
+
 def flush() -> None:
-    """Have what was said read at once, also through a pipe."""
+    """Have what was printed read at once, also through a pipe."""
     if sys.stdout is not None:
         sys.stdout.flush()
 
 
 def ready(text: str) -> None:
-    """Say on standard error that a command listens, where standard output is for what it hears."""
-    say(text, "good", stream=sys.stderr)
+    """Say on standard error that a command listens, where standard output is for what it receives."""
+    write(printable(text), "good", stream=sys.stderr)
     if sys.stderr is not None:
         sys.stderr.flush()
 
 
 def problem(text: str) -> None:
-    """Report something at fault on standard error, one line for each line of the text."""
-    for line in text.splitlines() or [""]:
-        say(f"error: {line}", "bad", stream=sys.stderr)
+    """Report something at fault on standard error."""
+    write(printable(f"error: {text}"), "bad", stream=sys.stderr)
 
 
 def note(text: str) -> None:
-    """Report something worth knowing on standard error, one line for each line of the text."""
-    for line in text.splitlines() or [""]:
-        say(f"note: {line}", "dim", stream=sys.stderr)
+    """Report something worth knowing on standard error."""
+    write(printable(f"note: {text}"), "dim", stream=sys.stderr)
 
 
 def print_json(value: Any) -> None:
@@ -99,7 +108,8 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
         columns: the headings.
         rows: the cells; None shows as nothing.
     """
-    cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    title = printable(title)
+    cells = [["" if cell is None else printable(str(cell)) for cell in row] for row in rows]
     if fancy():
         _rich_table(title, columns, cells)
         return
@@ -125,11 +135,11 @@ def _rich_table(title: str, columns: Sequence[str], cells: Iterable[Sequence[str
 
 @contextlib.contextmanager
 def progress(label: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """A progress bar on standard error while the block runs; nothing where that is no terminal.
+    """A progress bar on standard error while the block runs; nothing where that is not a terminal.
 
     Args:
         label: what is going on.
-        total: how many steps there are, None where unknown.
+        total: how many steps there are, None if unknown.
 
     Yields:
         a function that takes the number of steps just done.

@@ -1,4 +1,8 @@
-"""`mtosi-jms deployment`: checks a deployment file and prints its sheet, for the operators of both sides (O12b)."""
+"""Checks the interfaces and destinations of an OS, and shows the sheet for the operators of both sides (O12b).
+
+The sheet has destinations, properties for selectors, and times to live. Exit code 1 if something is wrong; a note if it
+is only unusual.
+"""
 
 from __future__ import annotations
 
@@ -7,30 +11,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import words
+from mtosi_jms.cli._arguments import add_json, add_stubs
 from mtosi_jms.deployment import read_deployment
-from mtosi_jms.deployment.sheet import sheet_of
 from mtosi_jms.jms import NamingContext
 from mtosi_jms.service.registry import services_of
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the parser of this command."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "deployment",
-        help="check the deployment of an OS and show its sheet",
-        description="Checks which interfaces of an OS are reached at which destinations, and shows the sheet: "
-        "destinations, properties for selectors, times to live. Exit code 1 if something is wrong; what is only "
-        "unusual is noted.",
-    )
-    parser.add_argument("file", metavar="FILE", help="a deployment, TOML")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a deployment in TOML")
     parser.add_argument(
         "--names", metavar="FILE", help="jndi.properties or TOML, in place of the deployment's own names"
     )
-    parser.add_argument(
-        "--stubs", type=words, default=(), metavar="PACKAGE", help="generated packages, joined by commas"
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON document")
+    add_stubs(parser)
+    add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -41,11 +34,10 @@ def run(args: argparse.Namespace) -> int:
     names = deployment.names if args.names is None else NamingContext.of(args.names)
     problems = deployment.problems(names)
     for problem in problems:
-        tell = console.problem if problem.fatal else console.note
-        tell(f"{args.file}: {problem.message}")
+        (console.problem if problem.fatal else console.note)(f"{args.file}: {problem.message}")
     if any(problem.fatal for problem in problems):
         return 1
-    sheet = sheet_of(deployment, names)
+    sheet = deployment.sheet(names)
     if args.json:
         console.print_json(sheet)
     else:
@@ -54,9 +46,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(sheet: Mapping[str, Any]) -> None:
-    columns = ("role", "interfaces", "name", "kind", "physical name")
+    columns = ("role", "interfaces", "name", "kind", "physical")
     rows = [
-        (entry["role"], ", ".join(entry["services"] + entry["categories"]), *(entry[key] for key in _WHERE))
+        (entry["role"], ", ".join(entry["services"] + entry["categories"]), *map(entry.get, columns[2:]))
         for entry in sheet["destinations"]
     ]
     console.table(f"destinations of {sheet['name']}", columns, rows)
@@ -71,6 +63,3 @@ def _show(sheet: Mapping[str, Any]) -> None:
         lives.append(("other events", notifications["time_to_live_ms"]))
     console.table("time to live", ("what", "ms, 0 for ever"), lives)
     console.say(f"delivery {messages['delivery_mode']}, priority {messages['priority']} unless a call says otherwise")
-
-
-_WHERE = ("name", "kind", "physical")

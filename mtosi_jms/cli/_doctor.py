@@ -1,46 +1,97 @@
-"""`mtosi-jms doctor`: what this installation can do, each shortcoming with its fix."""
+"""Shows what this installation can do, and how to get the rest.
+
+Checks Python, the optional libraries, Java, schemas and stubs, and a broker if one is given. A check is `ok`, `missing`
+(something optional that is not there) or `fault` (something that is always needed, or was named by the user, and does
+not work); a fault makes the exit code 1. No text holds a credential.
+"""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import importlib
+import importlib.util
+import pkgutil
+import platform
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from typing import Final, Literal, NamedTuple
 
-from mtosi_jms.cli import _checkup as checkup
+from mtosi_jms.broker import find_java
 from mtosi_jms.cli import _console as console
+from mtosi_jms.cli._arguments import add_json
 from mtosi_jms.cli._providers import mask_url
+from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.transport import login
+from mtosi_jms.validation import SchemaSet
 
-_MARKS: dict[checkup.Status, tuple[str, console.Style]] = {
+Status = Literal["ok", "missing", "fault"]
+
+PYTHON_MINIMUM: Final = (3, 11)
+JAVA_MINIMUM: Final = 17
+SPARK_MINIMUM: Final = 4
+CONNECT_SECONDS: Final = 3.0
+
+# Extra -> what it is for, and (module, distribution) of what its code needs.
+EXTRAS: Final[dict[str, tuple[str, tuple[tuple[str, str], ...]]]] = {
+    "cli": ("colour, tables and progress bars", (("rich", "rich"),)),
+    "codegen": ("mtosi-codegen: stubs from WSDL and XSD", (("elementpath", "elementpath"),)),
+    "stomp": ("brokers over STOMP", (("stomp", "stomp.py"),)),
+    "spark": ("ingestion into Spark", (("pandas", "pandas"), ("pyarrow", "pyarrow"), ("pyspark", "pyspark"))),
+    "test": ("the test suite", (("pytest", "pytest"), ("hypothesis", "hypothesis"))),
+}
+
+# URL scheme -> extra of its transport, default port.
+SCHEMES: Final = {"stomp": ("stomp", 61613), "stomp+ssl": ("stomp", 61612)}
+_SERVED: Final = ", ".join(f"{scheme}:" for scheme in ("memory", *SCHEMES))
+_ADDRESS: Final = re.compile(
+    r"([a-z][a-z0-9+.-]*)://(?:[^@/\s]*@)?(\[[^\]\s]+\]|[^:/?,;()\s]+)(?::(\d+))?", re.IGNORECASE
+)
+
+
+_MARKS: dict[Status, tuple[str, console.Style]] = {
     "ok": ("ok", "good"),
     "missing": ("--", "warn"),
     "fault": ("!!", "bad"),
 }
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the parser of this command."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "doctor",
-        help="say what this installation can do, and how to get the rest",
-        description="Looks at Python, the optional libraries, Java, schemas and stubs, and at a broker if one is "
-        "given. Exit code 1 if something that is always needed, or the broker, is out of order.",
-    )
+class Check(NamedTuple):
+    """One thing that was checked.
+
+    Attributes:
+        name: what was checked.
+        status: the result.
+        detail: version, place, or what is wrong.
+        fix: what to do about it, empty if there is nothing to do.
+    """
+
+    name: str
+    status: Status
+    detail: str
+    fix: str = ""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--url",
         default=login.url_from_environment(),
-        help=f"a broker to reach, such as stomp://host:61613 or memory:; else from {login.URL}",
+        help=f"a broker to reach, such as stomp://host:61613 or memory:; default from {login.URL}",
     )
-    parser.add_argument("--json", action="store_true", help="one JSON document")
+    add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the checks; 1 if something that is needed is at fault."""
+    """Show the checks; 1 if something that is needed does not work."""
     if args.url is not None:
         mask_url(args.url)
-    checks = checkup.all_checks(args.url)
+    checks = all_checks(args.url)
     healthy = all(check.status != "fault" for check in checks)
     if args.json:
-        console.print_json({"ok": healthy, "checks": [check.to_json() for check in checks]})
+        console.print_json({"ok": healthy, "checks": [check._asdict() for check in checks]})
         return 0 if healthy else 1
     width = max(len(check.name) for check in checks)
     for check in checks:
@@ -48,3 +99,168 @@ def run(args: argparse.Namespace) -> int:
         fix = f"; {check.fix}" if check.fix else ""
         console.say(f"{mark}  {check.name.ljust(width)}  {check.detail}{fix}", style)
     return 0 if healthy else 1
+
+
+def all_checks(url: str | None = None) -> list[Check]:
+    """Every check; that of a broker only where a URL is given."""
+    checks = [check_python(), check_lxml(), check_schemas(), check_stubs()]
+    checks += [check_extra(extra) for extra in EXTRAS]
+    checks += [check_java(), check_spark()]
+    if url is not None:
+        checks += check_broker(url)
+    return checks
+
+
+def check_python() -> Check:
+    """Python itself."""
+    detail = f"{platform.python_version()} ({sys.executable})"
+    if sys.version_info < PYTHON_MINIMUM:
+        return Check("python", "fault", detail, "install Python 3.11 or later")
+    return Check("python", "ok", detail)
+
+
+def check_lxml() -> Check:
+    """lxml and the libxml2 below it."""
+    from lxml import etree
+
+    libxml2 = ".".join(map(str, etree.LIBXML_VERSION))
+    return Check("lxml", "ok", f"{metadata.version('lxml')} with libxml2 {libxml2}")
+
+
+def check_schemas() -> Check:
+    """The project's own schemas: found, and usable."""
+    try:
+        schemas = SchemaSet.load()
+    except MtosiError as error:
+        return Check("schemas", "fault", str(error), "reinstall mtosi-jms")
+    if schemas.notes:
+        return Check("schemas", "fault", str(schemas.notes[0]), "reinstall mtosi-jms")
+    return Check("schemas", "ok", f"{len(schemas.namespaces)} namespaces in {schemas.folder}")
+
+
+def check_stubs() -> Check:
+    """The generated stubs: each module can be imported."""
+    try:
+        package = importlib.import_module("mtosi_jms.stubs")
+        names = [module.name for module in pkgutil.walk_packages(package.__path__, "mtosi_jms.stubs.")]
+        for name in names:
+            importlib.import_module(name)
+    except Exception as error:  # noqa: BLE001 - whatever an import can raise is the finding
+        return Check("stubs", "fault", f"{type(error).__name__}: {error}", "reinstall mtosi-jms")
+    return Check("stubs", "ok", f"{len(names)} modules")
+
+
+def check_extra(extra: str) -> Check:
+    """The libraries of one extra: each one's version, or the line that installs it."""
+    purpose, libraries = EXTRAS[extra]
+    present: list[str] = []
+    missing: list[str] = []
+    for module, distribution in libraries:
+        if not _importable(module):
+            missing.append(distribution)
+        else:
+            present.append(f"{distribution} {_version(distribution)}".strip())
+    if not missing:
+        return Check(extra, "ok", f"{purpose}: {', '.join(present)}")
+    return Check(extra, "missing", f"{purpose}: no {', '.join(missing)}", f"pip install 'mtosi-jms[{extra}]'")
+
+
+def _importable(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _version(distribution: str) -> str:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def check_java() -> Check:
+    """Java, for Spark and for brokers."""
+    fix = f"install a JDK {JAVA_MINIMUM} or later and put it on PATH, or set JAVA_HOME"
+    try:
+        java = find_java()
+    except ConfigError:
+        return Check("java", "missing", "not found in JAVA_HOME or on PATH", fix)
+    try:
+        answer = subprocess.run([str(java), "-version"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Check("java", "missing", f"{java} does not run: {error}", fix)
+    match = re.search(r'version "(?:1\.)?(\d+)([^"]*)"', answer.stderr + answer.stdout)
+    if match is None:
+        return Check("java", "missing", f"{java} does not say its version", fix)
+    detail = f"{match.group(1)}{match.group(2)} ({java})"
+    return Check("java", "ok", detail) if int(match.group(1)) >= JAVA_MINIMUM else Check("java", "missing", detail, fix)
+
+
+def check_spark() -> Check:
+    """PySpark of a version that has the Python data source API."""
+    found = _version("pyspark")
+    fix = "pip install 'mtosi-jms[spark]'"
+    if not found:
+        return Check("spark version", "missing", f"PySpark {SPARK_MINIMUM} or later is not installed", fix)
+    major = re.match(r"\d+", found)
+    if major is None or int(major.group()) < SPARK_MINIMUM:
+        return Check("spark version", "missing", f"PySpark {found} is older than {SPARK_MINIMUM}", fix)
+    return Check("spark version", "ok", f"PySpark {found}; its workers run {sys.executable}")
+
+
+def check_broker(url: str) -> list[Check]:
+    """A broker's URL: which transport serves it, and whether each of its hosts answers."""
+    if url.split(":", 1)[0].lower() == "memory":
+        return [Check("broker", "ok", "memory: is built in")]
+    found = list(_addresses(url))
+    if not found:
+        fix = f"give scheme://host:port; the schemes are {_SERVED}"
+        return [Check("broker", "fault", "no address in the URL", fix)]
+    checks = [check for address in found for check in _check_address(*address)]
+    reached = any((check.name, check.status) == ("broker", "ok") for check in checks)
+    if reached and found[0][0] in SCHEMES:
+        checks.append(_check_login(url))
+    return checks
+
+
+def _check_login(url: str) -> Check:
+    """Who is at the other end, and what of JMS it can do."""
+    from mtosi_jms.transport import ALL_CAPABILITIES, connect
+
+    try:
+        with connect(url, reconnect=False) as connection:
+            told, capabilities = connection.metadata, connection.capabilities
+    except MtosiError as error:
+        return Check("login", "fault", str(error), "see the guide to STOMP, docs/stomp.md")
+    lacking = ", ".join(sorted(one.value for one in ALL_CAPABILITIES - capabilities))
+    return Check("login", "ok", f"{told.provider} {told.provider_version}, JMS {told.jms_version}; lacks {lacking}")
+
+
+def _addresses(url: str) -> Iterator[tuple[str, str, str]]:
+    """Scheme, host and port (empty where not given) of each address; a failover URL has several."""
+    for match in _ADDRESS.finditer(url):
+        yield match.group(1).lower(), match.group(2), match.group(3) or ""
+
+
+def _check_address(scheme: str, host: str, port_text: str) -> Iterator[Check]:
+    if scheme not in SCHEMES:
+        fix = f"use one of {_SERVED}; AMQP and OpenWire addresses of a broker are for other programs"
+        yield Check("transport", "fault", f"{scheme}: is served by no transport", fix)
+        return
+    name, default_port = SCHEMES[scheme]
+    extra = check_extra(name)
+    detail = f"{scheme}: is served by the {name} transport"
+    yield Check("transport", "ok" if extra.status == "ok" else "fault", detail, extra.fix)
+    port = int(port_text or default_port)
+    address = f"{scheme}://{host}:{port}"
+    if not 0 < port < 65536:
+        yield Check("broker", "fault", f"{address}: no usable port", "give scheme://host:port")
+        return
+    try:
+        socket.create_connection((host.strip("[]"), port), timeout=CONNECT_SECONDS).close()
+    except OSError as error:
+        reason = error.strerror or str(error) or type(error).__name__
+        yield Check("broker", "fault", f"{address}: {reason}", "start the broker, or check host, port and firewall")
+    else:
+        yield Check("broker", "ok", f"{address} accepts connections")

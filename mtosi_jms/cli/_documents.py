@@ -1,4 +1,4 @@
-"""Envelopes in files, as the commands take them: read leniently, and every fault told in one line with what to do."""
+"""Envelopes in files, read leniently; every fault becomes one line that says what to do."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from mtosi_jms.jms.profile import BindingProfile
 from mtosi_jms.namespaces import HDR, SOAP11, SOAP12, clark, split_clark
 from mtosi_jms.service.registry import find_operations
 from mtosi_jms.soap import Envelope, Header, header_text, parse
-from mtosi_jms.xmlbind import ElementPaths, RawXml, XmlWarning, parse_xml
-from mtosi_jms.xmlbind.parser import read_document
+from mtosi_jms.xmlbind import ElementPaths, RawXml, XmlWarning, parse_xml, read_document
 
 _HEADER: Final = clark(HDR, "header")
+_SHOWN: Final = 200
+"""Characters of a value that a table has room for."""
 _BODIES: Final = (clark(SOAP11, "Body"), clark(SOAP12, "Body"))
 
 # Most specific first.
 _ADVICE: Final[tuple[tuple[type[Exception], str], ...]] = (
-    (MalformedXmlError, "get it again, whole and as it was sent"),
-    (ForbiddenXmlError, "no MTOSI message has a DTD, or is so large or deep: check where it comes from"),
+    (MalformedXmlError, "get it again, complete and as it was sent"),
+    (ForbiddenXmlError, "no MTOSI message has a DTD, or is so large or deep: check where the file comes from"),
     (EnvelopeError, "give a file with one SOAP envelope that has an MTOSI header"),
     (FileNotFoundError, "check the name"),
     (IsADirectoryError, "give the files in it, one by one or as a pattern"),
@@ -134,14 +135,15 @@ def told(file: str, error: Exception) -> str:
         reason = f"{file}: cannot be read: {error.strerror or error}"
     else:
         reason = f"{file}: {error}"
-    return printable(f"{reason}; {advice}" if advice else reason)
-
-
-def printable(text: str) -> str:
-    """Text on one line, with what a terminal would obey or could not show as escapes."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+    return f"{reason}; {advice}" if advice else reason
 
 
 def warning_json(warning: XmlWarning) -> dict[str, object]:
     """A warning as plain values."""
     return {"path": warning.path, "line": warning.line, "message": warning.message, "rule": warning.rule}
+
+
+def shown_value(value: object) -> str:
+    """A value as text for a table, cut where it is long."""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text)} characters)"

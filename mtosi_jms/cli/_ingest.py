@@ -1,35 +1,27 @@
-"""`mtosi-jms ingest`: landed envelopes into Parquet by object type, with a ledger of what is complete."""
+"""Turns landed envelopes into Parquet by object type, with a ledger of what is complete.
+
+Reads a spool, or any folder of envelopes (*.xml, *.xml.gz, or these in *.zip, *.tar, *.tar.gz, *.tgz), and writes
+OUT/objectType=X/*.parquet and OUT/_report/. Rejected files do not fail the job; they are listed.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import processors
-from mtosi_jms.errors import ConfigError
+from mtosi_jms.cli._arguments import add_stubs, as_usage
+from mtosi_jms.cli._jobs import NO_MESSAGE, SHOWN, add_job, run_job, say_more
 
 if TYPE_CHECKING:
-    from mtosi_jms.spark.jobs.ingest import IngestResult
-    from mtosi_jms.spark.sequences import ReplySequence
+    from mtosi_jms.spark import ReplySequence
+    from mtosi_jms.spark.jobs import IngestResult
 
 _STAGES: Final = 4
-_SHOWN: Final = 20
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the parser of this command."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "ingest",
-        help="turn landed envelopes into Parquet, by Spark, with a ledger of what is complete",
-        description="Reads a spool, or any folder of envelopes (*.xml, *.xml.gz, or these in *.zip, *.tar, *.tar.gz, "
-        "*.tgz), and writes OUT/objectType=X/*.parquet and OUT/_report/. Rejected files do not fail the job; they are "
-        "listed.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("landing", metavar="LANDING", help="a spool, a folder, a file or a glob")
-    parser.add_argument("--out", type=Path, default=Path("out/inventory"), help="folder for the result (out/inventory)")
     parser.add_argument(
         "--object",
         default="ME",
@@ -55,7 +47,6 @@ def add_parser(subparsers: Any) -> None:
         choices=("parquet", "delta"),
         help="of the tables; delta needs delta-spark and keeps their history (parquet)",
     )
-    parser.add_argument("--stubs", default="", metavar="PACKAGE", help="generated packages, joined by commas")
     parser.add_argument(
         "--bulk-files",
         action="append",
@@ -63,73 +54,41 @@ def add_parser(subparsers: Any) -> None:
         metavar="DIR",
         help="experimental: read files below DIR that replies of BulkResponse name (none); may be given again",
     )
-    parser.add_argument(
-        "--allow-empty", action="store_true", help="make empty tables of a landing without a readable message"
-    )
-    parser.add_argument("--cores", type=processors, help="processors to use (all)")
-    parser.add_argument("--json", action="store_true", help="print the summary as one JSON document")
+    add_stubs(parser)
+    add_job(parser, out="out/inventory", allow_empty=NO_MESSAGE)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the job; 0 whenever it came to its end.
+    """Run the job; 0 whenever it finished. Errors are those of `mtosi_jms.spark.jobs.run_ingest`."""
+    from mtosi_jms.spark.jobs import IngestOptions, run_ingest
 
-    Raises:
-        MtosiError: it did not, for the reasons that `mtosi_jms.spark.jobs.ingest.ingest` lists.
-    """
-    from mtosi_jms.spark.jobs.ingest import IngestOptions, ingest
-
-    try:
+    with as_usage():
         _check_types(args)
-    except ConfigError as error:
-        console.problem(str(error))
-        return 2
     options = IngestOptions(
         landing=args.landing,
         out=args.out,
         object_type=args.object,
         mode=args.mode,
         on_incomplete=args.on_incomplete,
-        stubs=args.stubs,
+        stubs=",".join(args.stubs),
         cores=args.cores,
         bulk_files=tuple(args.bulk_files),
         format=args.format,
         allow_empty=args.allow_empty,
     )
-    with console.progress("ingesting", _STAGES) as advance:
-        result = ingest(options, progress=_after_first(advance))
-    if args.json:
-        console.print_json(result.summary())
-    else:
-        show(result)
-    return 0
+    return run_job(args, "ingesting", _STAGES, lambda progress: run_ingest(options, progress=progress), show)
 
 
 def _check_types(args: argparse.Namespace) -> None:
-    """See that the stubs are there and have the object types that are asked for.
+    """Check that the stubs are there and have the requested object types; a ConfigError if not."""
+    from mtosi_jms.inventory import ALL, MESSAGE, class_for, load_stubs
+    from mtosi_jms.spark import SourceOptions
 
-    Raises:
-        ConfigError: they have not.
-    """
-    from mtosi_jms.inventory.objects import ALL, MESSAGE, class_for, load_stubs
-    from mtosi_jms.spark.options import SourceOptions
-
-    options = SourceOptions.parse({"path": args.landing, "objectType": args.object, "stubs": args.stubs})
+    options = SourceOptions.parse({"path": args.landing, "objectType": args.object, "stubs": ",".join(args.stubs)})
     load_stubs(options.stubs)
     for name in options.object_types:
         if name not in (ALL, MESSAGE):
             class_for(name)
-
-
-def _after_first(advance: Callable[[int], None]) -> Callable[[str], None]:
-    """Counts a stage when the next one begins."""
-    begun: list[str] = []
-
-    def begin(stage: str) -> None:
-        if begun:
-            advance(1)
-        begun.append(stage)
-
-    return begin
 
 
 def show(result: IngestResult) -> None:
@@ -141,26 +100,20 @@ def show(result: IngestResult) -> None:
     if result.sequences:
         worst = sorted(result.sequences, key=lambda found: (found.complete, not found.conflicts))
         heads = ("sequence", "batches", "expected", "missing", "duplicates", "conflicts", "complete")
-        console.table("sequences", heads, [_sequence(found) for found in worst[:_SHOWN]])
-        _more(len(worst), result, "ledger.jsonl")
+        console.table("sequences", heads, [_sequence(found) for found in worst[:SHOWN]])
+        say_more(len(worst), f"{result.out}/_report/ledger.jsonl")
     if result.rejected:
-        rejects = [(reject.file, reject.line, reject.reason) for reject in result.rejected[:_SHOWN]]
+        rejects = [(reject.file, reject.line, reject.reason) for reject in result.rejected[:SHOWN]]
         console.table("rejected", ("file", "line", "reason"), rejects)
-        _more(len(result.rejected), result, "rejects.jsonl")
-    for reply in result.unfollowed[:_SHOWN]:
+        say_more(len(result.rejected), f"{result.out}/_report/rejects.jsonl")
+    for reply in result.unfollowed[:SHOWN]:
         console.say(f"warning: {reply.file} {reply.reason}", "warn")
-    if len(result.unfollowed) > _SHOWN:
-        console.say(f"warning: {len(result.unfollowed) - _SHOWN} more, in {result.out}/_report/summary.json", "warn")
+    if len(result.unfollowed) > SHOWN:
+        console.say(f"warning: {len(result.unfollowed) - SHOWN} more, in {result.out}/_report/summary.json", "warn")
     console.table("time", ("stage", "seconds"), [(name, f"{spent:.1f}") for name, spent in result.stages.items()])
     others = ", ".join(f"{count} {kind}s" for kind, count in sorted(result.messages.items()))
     console.say(f"{others or 'no messages'}; {sum(result.rows.values()):,} rows in {result.seconds:.1f} s", "title")
     console.say(f"{result.out}/_report/report.html")
-
-
-def _more(count: int, result: IngestResult, file: str) -> None:
-    """Say where the rest of a long list is."""
-    if count > _SHOWN:
-        console.say(f"and {count - _SHOWN} more, in {result.out}/_report/{file}", "dim")
 
 
 def _sequence(found: ReplySequence) -> tuple[object, ...]:

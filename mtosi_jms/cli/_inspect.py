@@ -1,116 +1,93 @@
-"""`mtosi-jms inspect`: what an envelope is, for people: operation, pattern, header, objects, fault, warnings.
+"""Shows what SOAP envelopes are and hold: operation, service, pattern, header, objects by type, fault, warnings.
 
-Credentials in the header are masked, in the table and in the JSON; `--show-secrets` shows them.
+Credentials in the header are masked, in the table and in the JSON. Exit code 1 if a file is not an MTOSI envelope.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
+from collections.abc import Iterator
 from typing import Any, Final
 
+from lxml import etree
+
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._contents import Contents, Group, contents_of
-from mtosi_jms.cli._documents import Document, load, no_header, printable, told, warning_json
+from mtosi_jms.cli._arguments import add_json, count
+from mtosi_jms.cli._contents import Group, events_in, objects_in
+from mtosi_jms.cli._documents import Document, load, mapping_of, no_header, shown_value, told, warning_json
+from mtosi_jms.cli._messages import mask_credentials
 from mtosi_jms.errors import MtosiError
+from mtosi_jms.jms.profile import BindingProfile
+from mtosi_jms.jms.table2 import restore
+from mtosi_jms.namespaces import SOAP11, SOAP12, XSI, clark, split_clark
+from mtosi_jms.service.registry import Role, find_operations
+from mtosi_jms.soap import header_text
+from mtosi_jms.xmlbind import XmlWarning
 
 _NAMES: Final = 3
 _WARNINGS: Final = 30
-_SHOWN: Final = 200
+_FAULTS: Final = (clark(SOAP11, "Fault"), clark(SOAP12, "Fault"))
+_ROLES: Final[dict[str, Role]] = {
+    "REQUEST": "request",
+    "RESPONSE": "response",
+    "NOTIFICATION": "request",
+    "ERROR": "fault",
+}
+_BATCH: Final = {
+    "requested": ("requestedBatchSize", "MTOSI_requestedBatchSize"),
+    "number": ("batchSequenceNumber", "MTOSI_batchSequenceNumber"),
+    "end_of_reply": ("batchSequenceEndOfReply", "MTOSI_batchSequenceEndOfReply"),
+}
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the parser of this command."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "inspect",
-        help="show what envelopes are and hold",
-        description="Shows operation and service, pattern, header fields, objects by type, fault and warnings of SOAP "
-        "envelopes. Exit code 1 if a file is no MTOSI envelope.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="a SOAP envelope, gzip or not")
     parser.add_argument(
-        "--names", type=_count, default=_NAMES, metavar="N", help=f"names to show of each type, {_NAMES} by default"
+        "--names", type=count, default=_NAMES, metavar="N", help="names to show of each type (%(default)s)"
     )
     parser.add_argument("--show-secrets", action="store_true", help="show credentials in the header")
-    parser.add_argument("--json", action="store_true", help="one JSON line for each file")
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of names")
-    return int(text)
+    add_json(parser, "one JSON line for each file")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Inspect each file; 1 if any is no MTOSI envelope."""
+    """Inspect each file; 1 if any is not an MTOSI envelope."""
     code = 0
     for file in args.files:
         try:
             document = load(file)
-            contents = contents_of(document, names=args.names, secrets=args.show_secrets)
+            facts = facts_of(document, names=args.names, secrets=args.show_secrets)
         except (MtosiError, OSError) as error:
             console.problem(told(file, error))
             code = 1
             continue
-        if contents.is_mtosi:
-            _show(document, contents, as_json=args.json)
-        if contents.header is None:
+        if facts["header"] is not None or any(facts[key] for key in ("services", "objects", "fault")):
+            _show(facts, as_json=args.json)
+        if facts["header"] is None:
             console.problem(told(file, no_header(document)))
             code = 1
     return code
 
 
-def _show(document: Document, contents: Contents, *, as_json: bool) -> None:
-    if as_json:
-        console.print_json(_to_json(document, contents))
-        return
-    rows = [tuple(printable(cell) for cell in row) for row in _rows(contents)]
-    console.table(printable(f"{document.file}: SOAP {document.envelope.version}"), ("", "name", "value"), rows)
-    for warning in contents.warnings[:_WARNINGS]:
-        console.say(printable(f"warning: {warning}"), "warn")
-    if len(contents.warnings) > _WARNINGS:
-        console.say(f"warning: {len(contents.warnings) - _WARNINGS} more; --json lists all", "warn")
+def facts_of(document: Document, *, names: int, secrets: bool) -> dict[str, Any]:
+    """What an envelope holds, by the keys of the JSON; objects and events as groups, warnings as objects.
 
-
-def _rows(contents: Contents) -> list[tuple[str, str, str]]:
-    rows = [("body", contents.body, contents.namespace)] if contents.body else []
-    rows += [
-        ("operation", use.operation.name, f"{use.role} of {use.service.name}, {use.operation.mep}")
-        for use in contents.uses
-    ]
-    if not contents.uses and contents.operation:
-        rows.append(("operation", contents.operation, "of no service that is known here"))
-    if contents.pattern:
-        rows.append(("pattern", contents.pattern, contents.style or ""))
-    if contents.batch:
-        rows.append(("batch", "", ", ".join(f"{name} {_text(value)}" for name, value in contents.batch.items())))
-    rows += [("header", name, _short(text) or "(empty)") for name, text in (contents.header or {}).items()]
-    rows += [("objects", group.type, _group(group)) for group in contents.objects]
-    rows += [("events", group.type, _group(group)) for group in contents.events]
-    if contents.fault:
-        rows.append(("fault", contents.fault["kind"] or contents.fault["code"], contents.fault["reason"]))
-    return rows
-
-
-def _group(group: Group) -> str:
-    more = [f"... {group.named - len(group.names)} more"] if group.named > len(group.names) else []
-    names = ", ".join([*map(_short, group.names), *more])
-    return f"{group.count}: {names}" if group.names else str(group.count)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text)} characters)"
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _to_json(document: Document, contents: Contents) -> dict[str, object]:
-    return {
+    Args:
+        document: the envelope.
+        names: how many names to keep of each type.
+        secrets: whether credentials in the header are shown.
+    """
+    envelope = document.envelope
+    element = _body_element(document.body)
+    namespace, local = ("", "") if element is None else split_clark(str(element.tag))
+    uses = () if element is None else find_operations(str(element.tag))
+    header: Any = envelope.header
+    activity = None if header is None else header_text(header, "activityName")
+    facts: dict[str, Any] = {
         "file": document.file,
-        "soap_version": document.envelope.version,
-        "body": {"element": contents.body, "namespace": contents.namespace} if contents.body else None,
-        "operation": contents.operation,
+        "soap_version": envelope.version,
+        "body": {"element": local, "namespace": namespace} if local else None,
+        "operation": uses[0].operation.name if uses else activity,
         "services": [
             {
                 "service": use.service.name,
@@ -118,14 +95,125 @@ def _to_json(document: Document, contents: Contents) -> dict[str, object]:
                 "role": use.role,
                 "mep": use.operation.mep,
             }
-            for use in contents.uses
+            for use in uses
         ],
-        "pattern": contents.pattern,
-        "style": contents.style,
-        "batch": contents.batch or None,
-        "header": contents.header,
-        "objects": [group.to_json() for group in contents.objects],
-        "events": [group.to_json() for group in contents.events],
-        "fault": contents.fault or None,
-        "warnings": [warning_json(warning) for warning in contents.warnings],
+        "pattern": None if header is None else header_text(header, "communicationPattern"),
+        "style": None if header is None else header_text(header, "communicationStyle"),
+        "batch": None if header is None else dict(_batch(header)) or None,
+        "header": None if header is None else _fields(document, secrets=secrets),
+        "objects": objects_in(document.body, names),
+        "events": events_in(element, names) if local == "notify" and element is not None else [],
+        "fault": None,
+        "warnings": list(envelope.warnings),
     }
+    if envelope.fault is not None:
+        fault = envelope.fault
+        facts["fault"] = {
+            "code": fault.fault_code,
+            "string": fault.fault_string,
+            "kind": fault.kind,
+            "reason": fault.reason,
+        }
+    if header is not None:
+        found = [*mapping_of(document, BindingProfile()).warnings]
+        found += _differences(header, facts["operation"], uses[0].role) if uses else ()
+        facts["warnings"] += map(document.located, found)
+    return facts
+
+
+def _body_element(body: etree._Element) -> etree._Element | None:
+    """The element that says what the message is: the first in the body, in a fault the first in its detail."""
+    first = next(iter(body), None)
+    if first is None or first.tag not in _FAULTS:
+        return first
+    detail = next((child for child in first if _local(child) in ("detail", "Detail")), None)
+    return next(iter(detail), None) if detail is not None else None
+
+
+def _batch(header: Any) -> Iterator[tuple[str, object]]:
+    """What the header says of batches, where it says something."""
+    for name, (local, prop) in _BATCH.items():
+        text = header_text(header, local)
+        if text is not None:
+            value = restore(prop, text)
+            yield name, value if isinstance(value, (bool, int)) else text
+
+
+def _fields(document: Document, *, secrets: bool) -> dict[str, str]:
+    """The fields of the header as text, by their XML names."""
+    found: dict[str, str] = {}
+    header = copy.deepcopy(document.header)
+    if header is not None and not secrets:
+        mask_credentials(header)
+    for child in header if header is not None else ():
+        found.setdefault(_local(child), _field_text(child))
+    return found
+
+
+def _differences(header: Any, operation: str, role: Role) -> Iterator[XmlWarning]:
+    """Where the header contradicts the body."""
+    activity = header_text(header, "activityName")
+    if activity is not None and activity != operation:
+        yield XmlWarning("P36", f"activityName is {activity!r}, the body belongs to {operation}", "header/activityName")
+    kind = header_text(header, "msgType")
+    if kind in _ROLES and _ROLES[kind] != role:
+        yield XmlWarning("P36", f"msgType is {kind}, the body is the {role} of {operation}", "header/msgType")
+
+
+def _field_text(element: etree._Element) -> str:
+    """A header field as text: its own, else that of the elements in it as `name=value`."""
+    if len(element):
+        return "; ".join(map(_pair, element))
+    keys = [(*split_clark(key), value) for key, value in element.items()]
+    told = [(element.text or "").strip(), *(f"{key}={value}" for space, key, value in keys if space != XSI)]
+    return " ".join(told).strip()
+
+
+def _pair(element: etree._Element) -> str:
+    named = {_local(child): (child.text or "").strip() for child in element}
+    if "propName" in named:
+        return f"{named['propName']}={named.get('propValue', '')}"
+    text = _field_text(element)
+    return f"{_local(element)}=({text})" if len(element) else f"{_local(element)}={text}"
+
+
+def _local(element: etree._Element) -> str:
+    return split_clark(str(element.tag))[1]
+
+
+def _show(facts: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        groups = {key: [group.to_json() for group in facts[key]] for key in ("objects", "events")}
+        console.print_json({**facts, **groups, "warnings": [warning_json(one) for one in facts["warnings"]]})
+        return
+    console.table(f"{facts['file']}: SOAP {facts['soap_version']}", ("", "name", "value"), _rows(facts))
+    for warning in facts["warnings"][:_WARNINGS]:
+        console.say(f"warning: {warning}", "warn")
+    if len(facts["warnings"]) > _WARNINGS:
+        console.say(f"warning: {len(facts['warnings']) - _WARNINGS} more; --json lists all", "warn")
+
+
+def _rows(facts: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    if facts["body"]:
+        yield "body", facts["body"]["element"], facts["body"]["namespace"]
+    for use in facts["services"]:
+        yield "operation", facts["operation"], f"{use['role']} of {use['service']}, {use['mep']}"
+    if facts["operation"] and not facts["services"]:
+        yield "operation", facts["operation"], "of an unknown service"
+    if facts["pattern"]:
+        yield "pattern", facts["pattern"], facts["style"] or ""
+    if facts["batch"]:
+        yield "batch", "", ", ".join(f"{name} {shown_value(value)}" for name, value in facts["batch"].items())
+    for name, text in (facts["header"] or {}).items():
+        yield "header", name, shown_value(text) or "(empty)"
+    for kind in ("objects", "events"):
+        for group in facts[kind]:
+            yield kind, group.type, _group(group)
+    if facts["fault"]:
+        yield "fault", facts["fault"]["kind"] or facts["fault"]["code"], facts["fault"]["reason"]
+
+
+def _group(group: Group) -> str:
+    more = [f"... {group.named - len(group.names)} more"] if group.named > len(group.names) else []
+    names = ", ".join([*map(shown_value, group.names), *more])
+    return f"{group.count}: {names}" if group.names else str(group.count)

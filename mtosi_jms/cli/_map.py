@@ -1,8 +1,8 @@
-"""`mtosi-jms map`: the JMS headers and properties that the binding makes of an envelope.
+"""Shows what the binding makes of the MTOSI header in SOAP envelopes: JMS headers and typed properties.
 
-Credentials: MTOSI_security is mapped only where `--optional` names `security`. The table masks it, because what is on
-a terminal ends in logs and screenshots; `--show-secrets` shows it. The JSON has the value: it states what the message
-will carry, a masked one would be false, and who named the field asked for it. No warning or error holds it.
+Each breach of a rule is a warning. Exit code 1 if a file is not an MTOSI envelope. MTOSI_security is mapped only where
+`--optional` names `security`. The table masks it, because terminals end in logs and screenshots; the JSON has the value
+that the message will carry. No warning or error holds it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import dataclasses
 from typing import Any
 
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import known_words
-from mtosi_jms.cli._documents import load, mapping_of, printable, told, warning_json
+from mtosi_jms.cli._arguments import add_json, known_words
+from mtosi_jms.cli._documents import load, mapping_of, shown_value, told, warning_json
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.jms.binding import HeaderMapping
 from mtosi_jms.jms.message import MessageType, jms_type_name
@@ -21,25 +21,18 @@ from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, OPTIONAL_FIELDS, PRESETS, B
 from mtosi_jms.masking import MASK, is_secret, without_login
 from mtosi_jms.xmlbind import XmlWarning
 
-_SHOWN = 200
+_HEADER_TYPES = {"JMSReplyTo": "Destination", "JMSPriority": "Integer", "JMSDeliveryMode": "", "JMSTimeToLive": "ms"}
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the parser of this command."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "map",
-        help="show the JMS headers and properties that an envelope gets",
-        description="Shows what the binding makes of the MTOSI header in SOAP envelopes: JMS headers, typed "
-        "properties, and a warning for each breach of a rule. Exit code 1 if a file is no MTOSI envelope.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="a SOAP envelope, gzip or not")
     parser.add_argument("--profile", choices=list(PRESETS), default="default", help="the switches of the binding")
     parser.add_argument(
         "--optional",
         type=known_words("optional header field", OPTIONAL_FIELDS),
         metavar="FIELD,...",
-        help=f"which of {', '.join(sorted(OPTIONAL_FIELDS))} to map, in place of the profile's choice; with a + before "
-        "one, besides it",
+        help=f"which of {', '.join(sorted(OPTIONAL_FIELDS))} to map, in place of the profile's choice; a + before a "
+        "field adds to that choice",
     )
     parser.add_argument(
         "--filter",
@@ -49,11 +42,11 @@ def add_parser(subparsers: Any) -> None:
         help="attributes of a notification's events to map as well (Table 4), such as EventType,perceivedSeverity",
     )
     parser.add_argument("--show-secrets", action="store_true", help="show credentials in the table")
-    parser.add_argument("--json", action="store_true", help="one JSON line for each file")
+    add_json(parser, "one JSON line for each file")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Map each file; 1 if any is no MTOSI envelope."""
+    """Map each file; 1 if any is not an MTOSI envelope."""
     profile = _profile(args.profile, args.optional)
     code = 0
     for file in args.files:
@@ -106,24 +99,18 @@ def _to_json(
     }
 
 
-_HEADER_TYPES = {"JMSReplyTo": "Destination", "JMSPriority": "Integer", "JMSDeliveryMode": "", "JMSTimeToLive": "ms"}
-
-
 def _show(
     file: str, mapping: HeaderMapping, profile: BindingProfile, warnings: list[XmlWarning], *, secrets: bool
 ) -> None:
-    def shown(value: object) -> str:
-        return _text(value) if secrets else without_login(_text(value))
+    def shown(name: str, value: object) -> str:
+        if secrets:
+            return shown_value(value)
+        return MASK if is_secret(name) else without_login(shown_value(value))
 
-    rows = [("header", name, _HEADER_TYPES[name], shown(value)) for name, value in _headers(mapping, profile).items()]
-    for name, value in mapping.properties.items():
-        text = MASK if is_secret(name) and not secrets else printable(shown(value))
-        rows.append(("property", name, jms_type_name(value), text))
-    console.table(printable(f"{file}: {MessageType.TEXT.value}"), ("", "name", "type", "value"), rows)
+    rows = [
+        ("header", name, _HEADER_TYPES[name], shown("", value)) for name, value in _headers(mapping, profile).items()
+    ]
+    rows += [("property", name, jms_type_name(value), shown(name, value)) for name, value in mapping.properties.items()]
+    console.table(f"{file}: {MessageType.TEXT.value}", ("", "name", "type", "value"), rows)
     for warning in warnings:
-        console.say(printable(f"warning: {warning}"), "warn")
-
-
-def _text(value: object) -> str:
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text)} characters)"
+        console.say(f"warning: {warning}", "warn")

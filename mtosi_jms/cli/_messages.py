@@ -19,6 +19,11 @@ _NAME: Final = "propName"
 _VALUE: Final = "propValue"
 
 
+def counted(number: int) -> str:
+    """How many messages, in words."""
+    return f"{number:,} {'message' if number == 1 else 'messages'}"
+
+
 def headers_of(message: JmsMessage) -> dict[str, Any]:
     """What JMS says of a message, by the names that `--json` prints."""
     return {
@@ -37,14 +42,14 @@ def headers_of(message: JmsMessage) -> dict[str, Any]:
 
 
 def shown_properties(properties: Mapping[str, Any], *, secrets: bool = False) -> dict[str, Any]:
-    """The properties of a message, those that may hold credentials masked."""
+    """The properties of a message, with credentials masked."""
     return {name: value if secrets else _shown(name, value) for name, value in properties.items()}
 
 
 def _shown(name: str, value: Any) -> Any:
     if is_secret(name):
         return MASK
-    if isinstance(value, float) and not math.isfinite(value):  # which JSON has not
+    if isinstance(value, float) and not math.isfinite(value):  # JSON has none of these
         return str(value)
     return without_login(value) if isinstance(value, str) else value
 
@@ -55,24 +60,24 @@ def moment(milliseconds: int | None) -> str | None:
         return None
     try:
         return dt.datetime.fromtimestamp(milliseconds / 1000, dt.UTC).isoformat(timespec="milliseconds")
-    except (OverflowError, ValueError, OSError):  # a peer says what it likes
+    except (OverflowError, ValueError, OSError):  # a peer may send any number
         return str(milliseconds)
 
 
 def shown_body(body: bytes, *, secrets: bool = False) -> str | None:
-    """A document as text, what may hold credentials masked; None where it is no XML, so that nobody knows what may."""
+    """A document as text with credentials masked; None where it is not XML, so that they cannot be found."""
     if secrets:
         return body.decode("utf-8", "backslashreplace")
     try:
         root = parse_xml(body, odd_prefixes=[])
     except XmlError:
         return None
-    _mask(root)
+    mask_credentials(root)
     return str(etree.tostring(root, encoding="unicode"))
 
 
-def _mask(root: etree._Element) -> None:
-    """Masks an element and all in it, by the names of elements and attributes, and of the properties in lists."""
+def mask_credentials(root: etree._Element) -> None:
+    """Masks credentials in an element, by the names of elements, attributes and properties in lists."""
     for element in list(root.iter()):
         if isinstance(element.tag, str):
             for name, value in element.items():
@@ -92,7 +97,7 @@ def _name_of(element: etree._Element) -> str:
 
 
 def _empty(element: etree._Element) -> None:
-    """Takes all out of an element but the mask."""
+    """Replaces all that an element holds by the mask."""
     if len(element) or (element.text or "").strip():
         del element[:]
         element.text = MASK

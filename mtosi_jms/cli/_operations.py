@@ -16,14 +16,13 @@ _NEAR = 3
 def find_operation(text: str) -> tuple[ServiceInfo, OperationInfo]:
     """The operation that a name stands for.
 
-    Packages of stubs are asked in their order, and the first one that has the operation counts: the shipped stubs
-    come last.
+    The first package of stubs that has the operation counts; the shipped stubs come last.
 
     Args:
         text: the operation's WSDL or Python name, behind the service's name and a dot where several services have it.
 
     Raises:
-        ConfigError: there is none, with the names that resemble it, or several services of a package have it.
+        ConfigError: an unknown operation, with the names that resemble it, or several services of a package have it.
     """
     service_name, _, name = text.rpartition(".")
     for package in registered_packages():
@@ -34,7 +33,7 @@ def find_operation(text: str) -> tuple[ServiceInfo, OperationInfo]:
         ]
         if len(found) > 1:
             several = " or ".join(f"{service.name}.{operation.name}" for service, operation in found)
-            raise ConfigError(f"{text!r} is not one operation alone; say {several}")
+            raise ConfigError(f"several services have {text!r}; give {several}")
         if found:
             return found[0]
     raise ConfigError(f"there is no operation {text!r}{_hint(service_name, name)}")
@@ -47,22 +46,17 @@ def _operations(package: str) -> Iterator[tuple[ServiceInfo, OperationInfo]]:
 
 
 def _hint(service_name: str, name: str) -> str:
-    known = {
-        f"{service.name}.{operation.name}": (service, operation)
-        for package in registered_packages()
-        for service, operation in _operations(package)
-    }
+    known = [found for package in registered_packages() for found in _operations(package)]
     by_text: dict[str, str] = {}
-    for full, (service, operation) in known.items():
+    for service, operation in known:
         for spelled in (operation.name, operation.python_name):
-            if service_name in ("", service.name):
-                by_text.setdefault(spelled.lower(), full)
-            by_text.setdefault(f"{service.name}.{spelled}".lower(), full)
-    wanted = f"{service_name}.{name}".lower() if service_name else name.lower()
-    close = difflib.get_close_matches(wanted, by_text, n=2 * _NEAR)
-    if not close and service_name:  # the service may be the misspelt one
-        close = difflib.get_close_matches(name.lower(), by_text, n=2 * _NEAR)
+            for text in (spelled, f"{service.name}.{spelled}"):
+                by_text.setdefault(text.lower(), f"{service.name}.{operation.name}")
+    close: list[str] = []
+    if service_name:
+        close = difflib.get_close_matches(f"{service_name}.{name}".lower(), by_text, n=2 * _NEAR)
+    close = close or difflib.get_close_matches(name.lower(), by_text, n=2 * _NEAR)  # the service may be misspelt
     near = list(dict.fromkeys(by_text[one] for one in close))[:_NEAR]
     if near:
         return f"; did you mean {', '.join(near)}?"
-    return f"; the services are {', '.join(sorted({service.name for service, _ in known.values()}))}"
+    return f"; the services are {', '.join(sorted({service.name for service, _ in known}))}"

@@ -1,21 +1,28 @@
 """The arguments that lead to a JMS provider, and the connection that they open.
 
-A password is taken from a file, from the environment or from the URL. It never stands in what a command prints, and a
-URL that holds one is masked in the list of processes as soon as the command has read it, where the system allows.
+A password comes from a file, from the environment or from the URL. No command prints it. `ps` reads a process's command
+line from the process's own memory: there a command overwrites the password of a URL as soon as it has read it. That is
+possible on Linux only; a file or the environment keeps a password out from the beginning.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import mtosi_jms as mtosi
-from mtosi_jms.cli._titles import mask_in_title
 from mtosi_jms.jms import NamingContext
 from mtosi_jms.masking import passwords_in
 from mtosi_jms.transport import Connection, login, provider_url
+
+_COMMAND_LINE: Final = Path("/proc/self/cmdline")
+_STATE: Final = Path("/proc/self/stat")
+_ARGUMENTS: Final = slice(45, 47)
+"""Fields arg_start and arg_end of /proc/PID/stat, counted from 0 behind the command's name, which may hold blanks."""
 
 
 def add_provider(parser: argparse.ArgumentParser) -> None:
@@ -26,27 +33,27 @@ def add_provider(parser: argparse.ArgumentParser) -> None:
         "--url",
         default=url,
         required=url is None,
-        help="JMS provider, such as stomp://host:61613; jndi:NAME: a connection factory of --names; else from "
+        help="JMS provider, such as stomp://host:61613, or jndi:NAME, a connection factory of --names; default from "
         f"{login.URL}",
     )
     group.add_argument("--names", metavar="FILE", help="naming context: jndi.properties or TOML")
-    group.add_argument("--user", help=f"login, in place of the URL's; else from {login.USER}")
+    group.add_argument("--user", help=f"login, in place of the URL's; default from {login.USER}")
     group.add_argument(
         "--password-file",
         type=Path,
         metavar="FILE",
-        help=f"file whose first line is the password; else from {login.PASSWORD}, or from the file that "
+        help=f"file whose first line is the password; default from {login.PASSWORD}, or from the file that "
         f"{login.PASSWORD_FILE} names",
     )
     group.add_argument("--client-id", metavar="ID", help="client id of the connection")
 
 
 def open_connection(args: argparse.Namespace, **options: Any) -> Connection:
-    """The connection that the options ask for, stopped as it is.
+    """The connection that the options ask for, not started yet.
 
     Args:
         args: with what `add_provider` adds.
-        options: of the connection besides.
+        options: further options of the connection.
 
     Raises:
         ConfigError: URL, names, password file or an option at fault.
@@ -60,7 +67,7 @@ def open_connection(args: argparse.Namespace, **options: Any) -> Connection:
 
 
 def time_limits(args: argparse.Namespace, seconds: float) -> dict[str, float]:
-    """The options of a connection that is made, and sends, in so many seconds; none where it has none.
+    """The options that bound the time to connect and to send; none where the provider has none.
 
     Raises:
         ConfigError, NamingError: as `open_connection`.
@@ -84,7 +91,30 @@ def mask_url(url: str) -> None:
 
 
 def _password(file: Path | None) -> dict[str, Any]:
-    """The option that says the password; standard input is read here, at once."""
+    """The option with the password; standard input is read here, at once."""
     if file is not None and str(file) == "-":
         return {"password": login.first_line(sys.stdin.readline(), "-")}
     return {"password_file": file}
+
+
+def mask_in_title(secrets: Iterable[str]) -> bool:
+    """Overwrite secrets in the command line that other users can see, each letter by a star.
+
+    Returns:
+        Whether none of them stands there any more.
+    """
+    wanted = [secret.encode("utf-8", "surrogateescape") for secret in secrets if secret]
+    try:
+        state = _STATE.read_text(encoding="ascii", errors="replace").rpartition(")")[2]
+        begin, end = map(int, state.split()[_ARGUMENTS])
+        shown = _COMMAND_LINE.read_bytes()
+    except (OSError, ValueError):
+        return False
+    if not begin or end - begin != len(shown) or ctypes.string_at(begin, len(shown)) != shown:
+        return False  # not where it was looked for: nothing may be written there
+    for secret in wanted:
+        at = shown.find(secret)
+        while at >= 0:
+            ctypes.memset(begin + at, ord("*"), len(secret))
+            at = shown.find(secret, at + len(secret))
+    return not any(secret in _COMMAND_LINE.read_bytes() for secret in wanted)

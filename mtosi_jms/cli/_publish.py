@@ -1,20 +1,20 @@
-"""`mtosi-jms publish`: notifications in files, sent to a topic.
+"""Sends each file as one message: an envelope with a notify body as it is; a notify body, or a single event, with a
+new header.
 
-Every file is read before the first message is sent: where one is at fault, nothing is sent.
+All files are read before the first message is sent; if any is at fault, nothing is sent.
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from lxml import etree
 
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import known_words
-from mtosi_jms.cli._documents import printable, told
+from mtosi_jms.cli._arguments import add_json, known_words
+from mtosi_jms.cli._documents import told
 from mtosi_jms.cli._messages import shown_properties
 from mtosi_jms.cli._providers import add_provider, open_connection
 from mtosi_jms.cli._stopping import log_in_lines
@@ -29,54 +29,38 @@ from mtosi_jms.soap import Envelope, Header, header_text, parse
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.stubs.fmw.notmsg import Notify
 from mtosi_jms.transport import Connection
-from mtosi_jms.xmlbind import RawXml, XmlWarning, decode, find_element, parse_xml
-from mtosi_jms.xmlbind.parser import read_document
+from mtosi_jms.xmlbind import RawXml, XmlWarning, decode, find_element, parse_xml, read_document
 
 _ENVELOPES: Final = (clark(SOAP11, "Envelope"), clark(SOAP12, "Envelope"))
 _NOTIFY: Final = clark(NOTMSG, "notify")
 _EVENT_TYPE: Final = "CommonEventInformationType"
 _SENDER: Final = "mtosi-jms"
 _NONE: Final = "none"
-_PREFIX: Final = "MTOSI_"
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
-    """What a file holds.
-
-    Attributes:
-        file: its name as it was given.
-        body: the notify element, or the event alone.
-        envelope: the envelope that goes out as it is; None where a header is to be made.
-    """
+class Notification(NamedTuple):
+    """What a file holds: a notify element, or an event alone; with the envelope where that goes out as it is."""
 
     file: str
     body: etree._Element
-    envelope: Envelope | None
+    envelope: Envelope | None = None
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the parser of this command."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "publish",
-        help="send notifications in files to a topic",
-        description="Sends each file as one message: an envelope with a notify body as it is, a notify body or a "
-        "single event with a header made for it. Nothing is sent if any file is at fault.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="envelope, notify body or event, gzip or not")
     add_provider(parser)
-    parser.add_argument("--topic", required=True, metavar="NAME", help="where to")
+    parser.add_argument("--topic", required=True, metavar="NAME", help="the topic to send to")
     parser.add_argument(
         "--filter",
         type=known_words("filterable attribute", {*FILTER_ATTRIBUTES, _NONE}),
         metavar="NAME,...",
-        help="attributes of Table 4 that become properties, for selectors; none: none (those of the profile)",
+        help="attributes of Table 4 that become properties, for selectors; none for none (those of the profile)",
     )
     parser.add_argument("--profile", choices=list(PRESETS), default="default", help="the switches of the binding")
     parser.add_argument("--sender", default=_SENDER, metavar="URI", help=f"senderURI of headers made here ({_SENDER})")
-    parser.add_argument("--new-header", action="store_true", help="make the header anew for envelopes too")
+    parser.add_argument("--new-header", action="store_true", help="make a new header for envelopes too")
     parser.add_argument("--persistent", action="store_true", help="have the provider store the messages")
-    parser.add_argument("--json", action="store_true", help="one JSON line for each message")
+    add_json(parser, "one JSON line for each message")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -96,12 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read_notification(file: str, *, new_header: bool = False) -> Notification:
-    """The notification in a file; what in it does not fit the schema is told as notes.
-
-    Raises:
-        OSError: it cannot be read.
-        XmlError: it holds no notification.
-    """
+    """The notification in a file; breaches of the schema become notes."""
     data = read_document(file)
     root = parse_xml(data, source=file)
     if root.tag in _ENVELOPES:
@@ -110,28 +89,26 @@ def read_notification(file: str, *, new_header: bool = False) -> Notification:
         body = next((child for part in root if str(part.tag).endswith("}Body") for child in part), None)
         if body is None or body.tag != _NOTIFY:
             raise EnvelopeError("an envelope without a notify body", source=file, line=root.sourceline)
-        if not new_header:
-            return Notification(file, body, _checked(envelope, file))
-        return Notification(file, body, None)
+        return Notification(file, body, None if new_header else _checked(envelope, file))
     if root.tag != _NOTIFY and not _is_event(str(root.tag)):
-        raise EnvelopeError(f"{split_clark(str(root.tag))[1]} is no event and no notify", source=file)
+        raise EnvelopeError(f"{split_clark(str(root.tag))[1]} is neither an event nor a notify", source=file)
     warnings: list[XmlWarning] = []
     decode(root, warnings=warnings, source=file)
     _tell(file, warnings)
-    return Notification(file, root, None)
+    return Notification(file, root)
 
 
 def _checked(envelope: Envelope, file: str) -> Envelope:
     kind = header_text(envelope.header, "msgType") if envelope.header is not None else None
     if kind != "NOTIFICATION":
-        said = "it has no MTOSI header" if envelope.header is None else f"its header says msgType {kind or 'nothing'}"
-        raise EnvelopeError(f"{said}: no notification, but --new-header makes it one", source=file)
+        said = "it has no MTOSI header" if envelope.header is None else f"msgType in its header is {kind or 'absent'}"
+        raise EnvelopeError(f"not a notification, {said}; --new-header makes it one", source=file)
     return envelope
 
 
 def _tell(file: str, warnings: list[XmlWarning]) -> None:
     for warning in warnings:
-        console.note(printable(f"{file}: {warning}"))
+        console.note(f"{file}: {warning}")
 
 
 def _is_event(tag: str) -> bool:
@@ -198,4 +175,4 @@ def _show(args: argparse.Namespace, file: str, topic: Destination, sent: JmsMess
     filters = " ".join(
         f"{name}={properties[name]}" for name in properties if name.removeprefix("MTOSI_") in FILTER_ATTRIBUTES
     )
-    console.say(printable(f"sent: {file}: {', '.join(events) or 'no event'} to {topic} {filters}".rstrip()))
+    console.say(f"sent: {file}: {', '.join(events) or 'no event'} to {topic} {filters}".rstrip())

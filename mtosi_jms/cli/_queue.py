@@ -1,12 +1,12 @@
-"""`mtosi-jms queue`: what waits at a queue, shown, counted, copied, moved to another one, or taken away.
+"""Shows, counts, copies, moves or removes the messages of a queue.
 
 Browsing consumes nothing. Move and purge work in batches: the messages are recorded in a landing and synced, then sent,
 then taken. On a transport with TRANSACTED_RECEIVE one commit does the sending and the taking, so that a kill leaves
-every message at one place. On others (Artemis over STOMP) a kill between the two leaves a batch at both places. Nothing
-is lost at either. The record may hold messages of a last batch that never left.
+every message at one place. On others (Artemis over STOMP) a kill between the two leaves a batch at both places. No
+message is lost either way. The record may hold messages of a last batch that never left.
 
 Copy browses what it copies. Where the transport cannot browse, it receives the messages and acknowledges none of them:
-when it ends, be it by a kill, they are where they were and in their order.
+when it ends, even by a kill, they are where they were and in their order.
 """
 
 from __future__ import annotations
@@ -23,16 +23,14 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import positive, seconds
-from mtosi_jms.cli._documents import printable
-from mtosi_jms.cli._messages import headers_of, moment, shown_properties
+from mtosi_jms.cli._arguments import add_json, positive, seconds, selector
+from mtosi_jms.cli._messages import counted, headers_of, moment, shown_properties
 from mtosi_jms.cli._providers import add_provider, open_connection
 from mtosi_jms.cli._replay import as_new
 from mtosi_jms.cli._stopping import Stop, until_signalled
-from mtosi_jms.errors import ConfigError, SelectorError, UnknownOutcomeError
+from mtosi_jms.errors import ConfigError, UnknownOutcomeError
 from mtosi_jms.jms import Destination, JmsMessage
-from mtosi_jms.jms.selector import parse
-from mtosi_jms.spool._landing import DurableLanding
+from mtosi_jms.spool import DurableLanding
 from mtosi_jms.transport import Capability, Connection, Consumer, Delivery, Session
 
 _DONE: Final = {"copy": "copied", "move": "moved", "purge": "purged"}
@@ -40,80 +38,65 @@ _ACTIONS: Final = ("browse", "count", *_DONE)
 _SENDS: Final = ("copy", "move")
 _INTERRUPTED: Final = 130
 _BATCH: Final = 100
-"""Messages that are moved by one transaction."""
+"""Messages that one transaction moves at most."""
 _BATCH_BYTES: Final = 8 * 2**20
-"""Bytes after which it is ended before."""
+"""Bytes after which a transaction ends earlier."""
 _LOOK: Final = 0.2
-"""Seconds between looks whether it was told to stop."""
+"""Seconds between checks whether to stop."""
 _WAIT: Final = 3.0
 _HEADINGS: Final = ("sent", "message", "type", "correlationId", "batch", "prio", "bytes", "again", "id")
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the parser of this command."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "queue",
-        help="the messages of a queue: browse, count, copy, move, purge",
-        description="Shows, counts, copies, moves or takes away the messages that wait at a queue. Browsing consumes "
-        "nothing. What is moved or purged is recorded on disk before it leaves; what is moved arrives by the same "
-        "transaction that takes it.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=_ACTIONS)
     parser.add_argument("name", metavar="NAME", help="the queue: queue:X, or a name of --names")
     add_provider(parser)
     parser.add_argument("--to", metavar="NAME", help="the queue to copy or move to")
-    parser.add_argument("--selector", metavar="S", help="those messages alone that it lets through")
-    parser.add_argument("--limit", type=positive, metavar="N", help="so many messages at most, the first ones")
+    parser.add_argument("--selector", type=selector, metavar="S", help="only messages that match")
+    parser.add_argument("--limit", type=positive, metavar="N", help="only the first N messages")
     parser.add_argument("--dry-run", action="store_true", help="show what would be copied, moved or purged")
     parser.add_argument(
         "--record",
         type=Path,
         metavar="DIR",
-        help="landing that messages are recorded in before they leave (a new one below the user's state folder); copy "
-        "records where this is given",
+        help="landing to record messages in before they leave (a new one below the user's state folder); copy records "
+        "only with this option",
     )
     parser.add_argument(
         "--wait",
         type=seconds,
         default=_WAIT,
         metavar="S",
-        help="seconds without a message after which there are no more (%(default)g)",
+        help="seconds without a message after which the queue counts as empty (%(default)g)",
     )
-    parser.add_argument("--json", action="store_true", help="one JSON line for each message; count: one document")
+    add_json(parser, "one JSON line for each message; count: one document")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what was asked; 130 where it was told to stop before the end."""
-    try:
-        parse(args.selector or "")
-    except SelectorError as error:
-        console.problem(printable(f"selector: {error}"))
-        return 2
+    """Do the action; 130 where a signal stopped it before the end."""
     if (args.to is not None) is not (args.action in _SENDS):
-        console.problem(f"{args.action} {'needs' if args.action in _SENDS else 'takes no'} --to")
-        return 2
+        raise argparse.ArgumentError(None, f"{args.action} {'needs' if args.action in _SENDS else 'takes no'} --to")
     with until_signalled() as stop, open_connection(args) as connection:
         return operate(connection, args, stop)
 
 
-def operate(connection: Connection, args: argparse.Namespace, stop: Stop) -> int:
-    """Browse, count, copy, move or purge over a connection; 130 where the stop was set before the end.
+def operate(connection: Connection, args: argparse.Namespace, stop: Stop, batch: int = _BATCH) -> int:
+    """Browse, count, copy, move or purge over a connection, so many messages at a time; 130 where the stop was set.
 
     Raises:
-        NamingError: a queue cannot be resolved.
-        ConfigError: it is a topic, the two are the same, or the transport cannot browse.
+        ConfigError: a topic, one queue as source and target, or the transport cannot browse.
         SpoolError: a message cannot be recorded: it stays where it is.
-        TransportError: the provider failed; how many messages were done with is told.
+        TransportError: the provider failed; a line says how many messages are done.
     """
     queue = _queue(connection, args.name)
     target = None if args.to is None else _queue(connection, args.to)
     if target == queue:
-        raise ConfigError(f"{queue}: messages are not to be sent to where they are")
+        raise ConfigError(f"{queue}: --to must be another queue")
     if args.action not in _DONE or args.dry_run:
         return _look(connection, args, queue, target)
     with ExitStack() as stack:
         sending = stack.enter_context(connection.session(transacted=True))
-        work = _Work(sending, args, queue, target)
+        work = _Work(sending, args, queue, target, batch)
         connection.start()
         steps: Iterator[_Step]
         if args.action == "copy" and Capability.BROWSE in connection.capabilities:
@@ -128,27 +111,26 @@ def operate(connection: Connection, args: argparse.Namespace, stop: Stop) -> int
 def _queue(connection: Connection, name: str) -> Destination:
     found = connection.names.lookup(name)
     if found.is_topic:
-        raise ConfigError(f"{found}: a topic keeps no messages; this command is for queues")
+        raise ConfigError(f"{found}: a topic keeps no messages; give a queue")
     return found
 
 
 def _browsed(connection: Connection, args: argparse.Namespace, queue: Destination) -> list[JmsMessage]:
     if Capability.BROWSE not in connection.capabilities:
         raise ConfigError(
-            f"{connection.metadata.provider} cannot be browsed over this transport: browse, count and --dry-run are "
-            "not to be had; copy, move and purge are"
+            f"{connection.metadata.provider} has no browser over this transport: browse, count and --dry-run are not "
+            "available; copy, move and purge are"
         )
     with connection.session() as session:
         return session.browse(queue, args.selector)[: args.limit]
 
 
 def _look(connection: Connection, args: argparse.Namespace, queue: Destination, target: Destination | None) -> int:
-    """Show what waits, and what would be done with it."""
+    """Show what is in the queue, and what would be done with it."""
     found = _browsed(connection, args, queue)
     if args.action == "count":
-        facts = {"queue": str(queue), "selector": args.selector, "count": len(found)}
         if args.json:
-            console.print_json(facts)
+            console.print_json({"queue": str(queue), "selector": args.selector, "count": len(found)})
         else:
             console.say(str(len(found)))
         return 0
@@ -158,14 +140,14 @@ def _look(connection: Connection, args: argparse.Namespace, queue: Destination, 
     elif found:
         console.table("", _HEADINGS, map(_row, found))
     if args.action in _DONE:
-        console.note(printable(f"{_told(len(found), queue, target, f'would be {_DONE[args.action]}')}; nothing was"))
+        console.note(f"{_told(len(found), queue, target, f'would be {_DONE[args.action]}')}; nothing was")
     else:
-        console.note(printable(_told(len(found), queue, None, "")))
+        console.note(_told(len(found), queue, None, ""))
     return 0
 
 
 class _Step(NamedTuple):
-    """One message, and what it came by: None where it was browsed."""
+    """One message, its delivery (None where it was browsed), and the file that records it."""
 
     message: JmsMessage
     delivery: Delivery | None = None
@@ -175,10 +157,10 @@ class _Step(NamedTuple):
 def _taken(
     session: Session, connection: Connection, args: argparse.Namespace, queue: Destination, stop: Stop
 ) -> Iterator[_Step]:
-    """The messages of a queue, one after the other, until none has come for a while; nothing is acknowledged here."""
+    """The messages of a queue, not acknowledged, until none has come for a while."""
     most = args.limit
     if most is None and Capability.BROWSE in connection.capabilities:
-        most = len(_browsed(connection, args, queue))  # what comes back meanwhile is not taken again and again
+        most = len(_browsed(connection, args, queue))  # a message that comes back meanwhile is not taken again
     with session.consumer(queue, args.selector) as consumer:
         taken = 0
         while (most is None or taken < most) and (delivery := _next(consumer, args.wait, stop)) is not None:
@@ -205,15 +187,17 @@ class _Work:
         args: of the command line.
         queue: where messages come from.
         target: where they go; None: nowhere.
+        most: messages in a batch.
     """
 
     def __init__(
-        self, session: Session, args: argparse.Namespace, queue: Destination, target: Destination | None
+        self, session: Session, args: argparse.Namespace, queue: Destination, target: Destination | None, most: int
     ) -> None:
         self._session = session
         self._args = args
         self._queue = queue
         self._target = target
+        self._most = most
         self._folder: Path | None = args.record
         if args.record is None and args.action != "copy":
             self._folder = default_record(args.action, queue)
@@ -223,13 +207,13 @@ class _Work:
         self._done = 0
 
     def do(self, steps: Iterator[_Step], stop: Stop) -> bool:
-        """Do it with all messages, and tell how many they were, also where it fails or is stopped; False then."""
+        """Do it with all messages, and say how many, also where it fails; False where it was stopped."""
         try:
             size = 0
             for step in steps:
                 self._take(step)
                 size += len(step.message.body)
-                if len(self._batch) >= _BATCH or size >= _BATCH_BYTES:
+                if len(self._batch) >= self._most or size >= _BATCH_BYTES:
                     self._commit()
                     size = 0
                 if stop.is_set():
@@ -237,10 +221,10 @@ class _Work:
             self._commit()
             stopped = stop.is_set()
         except UnknownOutcomeError:
-            self._tell(console.problem, f"; of {len(self._batch):,} more it is not known whether they were")
+            self._tell(console.problem, f"; {len(self._batch):,} more may or may not have been")
             raise
         except BaseException:
-            also = f"; {len(self._sent):,} of them may be where they were as well" if self._sent else ""
+            also = f"; {len(self._sent):,} of them may still be where they were as well" if self._sent else ""
             self._tell(console.problem, f"{also}; the others are where they were")
             raise
         if stopped:
@@ -278,11 +262,11 @@ class _Work:
     def _tell(self, say: Callable[[str], None], rest: str) -> None:
         told = _told(self._done, self._queue, self._target, _DONE[self._args.action])
         where = f"; the record is {self._folder}" if self._landing is not None else ""
-        say(printable(f"{told}{rest}{where}"))
+        say(f"{told}{rest}{where}")
 
 
 def default_record(action: str, queue: Destination) -> Path:
-    """Where messages are recorded if nothing else is said: a new folder below the user's state folder."""
+    """Where messages are recorded by default: a new folder below the user's state folder."""
     base = os.environ.get("XDG_STATE_HOME")
     name = re.sub(r"[^\w.-]", "_", queue.name)[:80]
     moment = dt.datetime.now(dt.UTC).strftime("%Y%m%dT%H%M%S.%f")
@@ -291,7 +275,7 @@ def default_record(action: str, queue: Destination) -> Path:
 
 
 def as_moved(message: JmsMessage) -> JmsMessage:
-    """A received message as it is sent on at the same provider: with its reply queue, and what is left of its life."""
+    """A received message for the same provider: with its reply queue, and what is left of its time to live."""
     life = 0
     if message.expiration_ms:
         life = max(message.expiration_ms - int(time.time() * 1000), 1)
@@ -300,14 +284,13 @@ def as_moved(message: JmsMessage) -> JmsMessage:
 
 def _told(count: int, queue: Destination, target: Destination | None, done: str) -> str:
     to = "" if target is None else f" to {target}"
-    where = f"{done} from {queue}{to}" if done else f"at {queue}"
-    return f"{count:,} {'message' if count == 1 else 'messages'} {where}"
+    return f"{counted(count)} {done} from {queue}{to}" if done else f"{counted(count)} at {queue}"
 
 
 def _row(message: JmsMessage) -> tuple[object, ...]:
     said = message.properties.get
     names = ("MTOSI_msgName", "MTOSI_msgType", "MTOSI_correlationId", "MTOSI_batchSequenceNumber")
-    cells = [None if (value := said(name)) is None else printable(str(value)) for name in names]
+    cells = [None if (value := said(name)) is None else str(value) for name in names]
     again = "yes" if message.redelivered else None
     return moment(message.timestamp_ms), *cells, message.priority, f"{len(message.body):,}", again, message.message_id
 

@@ -1,9 +1,9 @@
-"""`mtosi-jms replay`: landed messages sent again, in the order of their arrival, as JMS had them.
+"""Sends the messages of a landing, or of any folder of envelopes (*.xml, *.xml.gz), in the order of their names, which
+is that of arrival.
 
 Headers and typed properties are those of the side car, so a PERSISTENT message keeps its MTOSIX_messageId, by which a
-receiver tells a resend. An envelope without a side car gets what the binding makes of its header. Message id,
-timestamp and expiration are the provider's, and new; what only a provider sets is left out. A temporary reply queue is
-gone with the connection that made it: the message goes without.
+receiver recognizes a resend. An envelope without a side car gets what the binding makes of its header. The provider
+sets message id, timestamp and expiration anew. A temporary reply queue is gone with its connection, and is left out.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ import dataclasses
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import rate
-from mtosi_jms.cli._documents import load, mapping_of, printable, require_header, told
+from mtosi_jms.cli._arguments import add_json, rate, selector
+from mtosi_jms.cli._documents import load, mapping_of, require_header, told
+from mtosi_jms.cli._messages import counted
 from mtosi_jms.cli._providers import add_provider, open_connection
 from mtosi_jms.cli._stopping import Stop, until_signalled
-from mtosi_jms.errors import ConfigError, MtosiError, NamingError, SelectorError, SpoolError, TransportError
+from mtosi_jms.errors import ConfigError, MtosiError, NamingError, SpoolError, TransportError
 from mtosi_jms.jms import DUPLICATE_ID, BindingProfile, JmsMessage, NamingContext
-from mtosi_jms.jms.selector import Selector, parse
+from mtosi_jms.jms.selector import parse
 from mtosi_jms.soap import header_text
 from mtosi_jms.spool import open_entry, scan
 from mtosi_jms.transport import Connection
@@ -33,46 +34,29 @@ _SENDERS_OWN: Final = ("JMSXGroupID", "JMSXGroupSeq")
 _TOLD: Final = ("MTOSI_msgType", "MTOSI_msgName", "MTOSI_correlationId", "MTOSI_batchSequenceNumber")
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the parser of this command."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "replay",
-        help="send landed messages again",
-        description="Sends the messages of a landing, or of any folder of envelopes (*.xml, *.xml.gz), to a "
-        "destination, in the order of their names, which is that of arrival. Prints a line for each.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("landing", type=Path, metavar="LANDING", help="a spool, a folder of envelopes, or one envelope")
     add_provider(parser)
-    parser.add_argument("--to", required=True, metavar="NAME", help="where to")
-    parser.add_argument("--rate", type=rate, metavar="N", help="messages a second at most (as fast as it goes)")
-    parser.add_argument("--selector", metavar="S", help="send those alone that it lets through")
-    parser.add_argument("--json", action="store_true", help="one JSON line for each message")
+    parser.add_argument("--to", required=True, metavar="NAME", help="the destination to send to")
+    parser.add_argument("--rate", type=rate, metavar="N", help="at most N messages a second (no limit)")
+    parser.add_argument("--selector", type=selector, default="", metavar="S", help="send only messages that match")
+    add_json(parser, "one JSON line for each message")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Send the messages again; 1 where some could not be, or it was told to stop before the end."""
-    try:
-        selector = parse(args.selector or "")
-    except SelectorError as error:
-        console.problem(printable(f"selector: {error}"))
-        return 2
+    """Send the messages again; 1 where some could not be sent, or a signal stopped it before the end."""
     files = landed_files(args.landing)
     with until_signalled() as stop, open_connection(args) as connection:
-        return replay(connection, args, files, selector, stop)
+        return replay(connection, args, files, stop)
 
 
 def landed_files(landing: Path) -> list[Path]:
-    """The envelopes of a landing, in the order of arrival.
-
-    Raises:
-        SpoolError: it cannot be read.
-        ConfigError: there is none.
-    """
+    """The envelopes of a landing, in the order of arrival; a ConfigError if there are none."""
     if landing.is_file():
         return [landing]
     listing = scan(landing)
     for leftover in listing.leftovers:
-        console.note(printable(f"{leftover.path}: {leftover.reason}: not sent"))
+        console.note(f"{leftover.path}: {leftover.reason}: not sent")
     packed = [path for path in listing.others if path.name.endswith(_PACKED)]
     found = sorted([*listing.envelopes, *packed], key=lambda path: path.name)
     if not found:
@@ -80,41 +64,36 @@ def landed_files(landing: Path) -> list[Path]:
     return found
 
 
-def replay(connection: Connection, args: argparse.Namespace, files: list[Path], selector: Selector, stop: Stop) -> int:
-    """Send landed messages over a connection; 1 where some could not be, or the stop was set before the end.
-
-    Raises:
-        NamingError: the destination cannot be resolved.
-        TransportError: the provider failed; how many were sent is told.
-    """
-    target = connection.names.lookup(args.to)
+def replay(connection: Connection, args: argparse.Namespace, files: list[Path], stop: Stop) -> int:
+    """Send landed messages over a connection; 1 where some could not be sent, or the stop was set before the end."""
+    target, wanted = connection.names.lookup(args.to), parse(args.selector)
     sent = left_out = 0
     bad: list[Path] = []
     with connection.session() as session:
         begin = time.monotonic()
         for path, message in _messages(files, connection.names, bad):
-            if not selector.accepts(message):
+            if not wanted.accepts(message):
                 left_out += 1
                 continue
             if args.rate is not None:
                 stop.wait(max(0.0, begin + sent / args.rate - time.monotonic()))
             if stop.is_set():
-                console.problem(printable(f"stopped: {sent:,} messages were sent to {target}; the next is {path}"))
+                console.problem(f"stopped: sent {counted(sent)} to {target}; the next is {path}")
                 return 1
             try:
                 _show(path, session.send(target, as_new(message)), as_json=args.json)
             except TransportError:
-                console.problem(printable(f"{sent:,} messages were sent to {target}; {path} may have been, or not"))
+                console.problem(f"sent {counted(sent)} to {target}; {path} may or may not have been sent")
                 raise
             sent += 1
-    kept_back = f"; {left_out:,} left out by the selector" if left_out else ""
-    faulty = f"; {len(bad):,} at fault" if bad else ""
-    console.note(f"{sent:,} messages sent to {target}{kept_back}{faulty}")
+    others = f"; the selector left out {left_out:,}" if left_out else ""
+    others += f"; {len(bad):,} at fault" if bad else ""
+    console.note(f"{counted(sent)} sent to {target}{others}")
     return 1 if bad else 0
 
 
 def _messages(files: list[Path], names: NamingContext, bad: list[Path]) -> Iterator[tuple[Path, JmsMessage]]:
-    """The landed messages one after the other; what is wrong with a file is told, and the file goes to `bad`."""
+    """The landed messages one after the other; a file at fault is reported, and goes to `bad`."""
     for path in files:
         try:
             yield path, _message(path, names)
@@ -133,7 +112,7 @@ def _message(path: Path, names: NamingContext) -> JmsMessage:
 
 
 def _from_envelope(path: Path, names: NamingContext) -> JmsMessage:
-    """A message of what the binding makes of an envelope's header."""
+    """The message that the binding makes of an envelope."""
     document = load(str(path))
     header = require_header(document)
     profile = BindingProfile()
@@ -143,7 +122,7 @@ def _from_envelope(path: Path, names: NamingContext) -> JmsMessage:
         try:
             reply_to = names.lookup(mapping.reply_to_uri)
         except NamingError as error:
-            console.note(printable(f"{path}: no JMSReplyTo: {error}"))
+            console.note(f"{path}: no JMSReplyTo: {error}")
     return JmsMessage(
         body=document.data,
         properties=mapping.properties,
@@ -173,4 +152,4 @@ def _show(path: Path, sent: JmsMessage, *, as_json: bool) -> None:
         console.print_json({"file": str(path), "destination": str(sent.destination), **facts})
         return
     facts = {name: sent.properties[name] for name in _TOLD if name in sent.properties}
-    console.say(printable(f"sent: {path.name}: {' '.join(map(str, facts.values())) or 'a message without properties'}"))
+    console.say(f"sent: {path.name}: {' '.join(map(str, facts.values())) or 'a message without properties'}")

@@ -1,4 +1,7 @@
-"""`mtosi-jms request`: one call of one operation, its replies on standard output."""
+"""Calls one operation and prints its replies: the XML of a single one, a line for each of several, or JSON lines.
+
+A fault is one line on standard error and exit code 1.
+"""
 
 from __future__ import annotations
 
@@ -7,79 +10,54 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from lxml import etree
 
 import mtosi_jms as mtosi
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import count, seconds, words
+from mtosi_jms.cli._arguments import add_stubs, as_usage, count, seconds
 from mtosi_jms.cli._contents import objects_in
-from mtosi_jms.cli._documents import printable, told
-from mtosi_jms.cli._filling import fill
+from mtosi_jms.cli._documents import told
+from mtosi_jms.cli._objects import fill, plain
 from mtosi_jms.cli._operations import find_operation
-from mtosi_jms.cli._plain import plain
 from mtosi_jms.cli._providers import add_provider, open_connection, time_limits
 from mtosi_jms.cli._stopping import log_in_lines
 from mtosi_jms.errors import ConfigError, MtosiFault, XmlError
-from mtosi_jms.inventory.objects import load_stubs
+from mtosi_jms.inventory import load_stubs
 from mtosi_jms.namespaces import SOAP11, SOAP12, clark
+from mtosi_jms.service import Call as OperationCall
 from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
 from mtosi_jms.soap import Envelope, correlation_id
 from mtosi_jms.transport import Connection
-from mtosi_jms.xmlbind import XmlObject, XmlWarning, decode, parse_xml, to_element
-from mtosi_jms.xmlbind.parser import read_document
+from mtosi_jms.xmlbind import XmlObject, XmlWarning, decode, parse_xml, read_document, to_element
 
 _BODIES: Final = (clark(SOAP11, "Body"), clark(SOAP12, "Body"))
 _SENDER: Final = "mtosi-jms"
 _NAMES: Final = 3
 _GOODBYE: Final = 0.5
-"""Seconds that a provider has to answer at least when the connection is closed."""
+"""Seconds that a provider has at least to answer when the connection closes."""
 _QUICK: Final = 0.25
 _TICK: Final = 0.001
 
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """What is to be called.
-
-    Attributes:
-        service, operation: the operation.
-        request: its request object.
-    """
-
-    service: ServiceInfo
-    operation: OperationInfo
-    request: XmlObject
-
-    @property
-    def name(self) -> str:
-        """Service and operation."""
-        return f"{self.service.name}.{self.operation.name}"
+Asked: TypeAlias = tuple[ServiceInfo, OperationInfo, str, XmlObject]
+"""Service and operation, the supplier's destination, and the request."""
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the parser of this command."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "request",
-        help="call an operation of a supplier and show its replies",
-        description="Calls one operation and prints its replies: the XML of a single one, a line for each of several, "
-        "or a JSON line for each. A fault is one line on standard error and exit code 1.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("operation", metavar="[SERVICE.]OPERATION", help="such as getManagedElement")
     add_provider(parser)
     parser.add_argument("--to", required=True, metavar="NAME", help="where the supplier listens")
-    parser.add_argument("--reply-to", metavar="NAME", help="where replies come in (a temporary queue)")
-    parser.add_argument("--sender", default=_SENDER, metavar="URI", help=f"our logical name, senderURI ({_SENDER})")
+    parser.add_argument("--reply-to", metavar="NAME", help="where to receive replies (a temporary queue)")
+    parser.add_argument("--sender", default=_SENDER, metavar="URI", help="our logical name, senderURI (%(default)s)")
     parser.add_argument(
         "--batch-size",
         type=count,
         metavar="N",
-        help="ask for several replies with so many objects in each; 0: all in one (one reply, SimpleResponse)",
+        help="ask for several replies with N objects in each; 0: all in one (one reply, SimpleResponse)",
     )
     body = parser.add_mutually_exclusive_group()
-    body.add_argument("--body", metavar="FILE", help="the request, or an envelope with it (an empty request)")
+    body.add_argument("--body", metavar="FILE", help="file with the request, bare or in an envelope (an empty request)")
     body.add_argument(
         "--set",
         action="append",
@@ -87,24 +65,21 @@ def add_parser(subparsers: Any) -> None:
         metavar="PATH=VALUE",
         help="a field of the request, such as meRef=MD=EMS1/ME=NE-7 or filter.location=Delft; may be given again",
     )
-    parser.add_argument("--landing", metavar="DIR", help="keep each reply there, before it is acknowledged")
-    parser.add_argument("--timeout", type=seconds, metavar="S", help="seconds for it all: to connect, send and receive")
+    parser.add_argument("--landing", metavar="DIR", help="store each reply there before it is acknowledged")
+    parser.add_argument("--timeout", type=seconds, metavar="S", help="seconds to connect, send and receive in all")
     parser.add_argument("--persistent", action="store_true", help="have the provider store the request")
-    parser.add_argument("--stubs", type=words, default=(), metavar="PACKAGE", help="generated packages, asked first")
+    add_stubs(parser)
     shown = parser.add_mutually_exclusive_group()
-    shown.add_argument("--show", choices=("xml", "summary"), help="how replies are printed (xml for a single one)")
-    shown.add_argument("--json", action="store_true", help="one JSON line for each reply")
+    shown.add_argument("--show", choices=("xml", "summary"), help="how to print replies (xml for a single one)")
+    shown.add_argument("--json", action="store_true", help="print one JSON line for each reply")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make the call; 1 where the answer is a fault, 2 where there is no such operation or field."""
-    try:
+    """Make the call; 1 where the answer is a fault."""
+    with as_usage():
         load_stubs(args.stubs)
         service, operation = find_operation(args.operation)
         request = None if args.body is not None else fill(service.load(operation.request), args.set)
-    except ConfigError as error:
-        console.problem(printable(str(error)))
-        return 2
     if request is None:
         try:
             request = _read(args.body, service, operation)
@@ -115,12 +90,12 @@ def run(args: argparse.Namespace) -> int:
     limits = time_limits(args, args.timeout) if args.timeout else {}
     with log_in_lines(), _closed_by(deadline) as stack:
         connection = stack.enter_context(open_connection(args, **limits))
-        return _call(connection, args, Call(service, operation, request), stack, deadline)
+        return _call(connection, args, (service, operation, args.to, request), stack, deadline)
 
 
 @contextmanager
 def _closed_by(deadline: float | None) -> Iterator[ExitStack]:
-    """A stack that is closed at the end; after a deadline, a provider that does not answer is left to itself."""
+    """A stack that is closed at the end; a provider that does not answer by a deadline is not waited for."""
     with ExitStack() as stack:
         try:
             yield stack
@@ -135,7 +110,7 @@ def _close(stack: ExitStack, seconds: float) -> None:
     def close() -> None:
         try:
             stack.close()
-        except Exception as error:  # noqa: BLE001 - raised by who waits
+        except Exception as error:  # noqa: BLE001 - raised in the thread that waits
             failed.append(error)
 
     closing = threading.Thread(target=close, name="closing", daemon=True)
@@ -146,37 +121,26 @@ def _close(stack: ExitStack, seconds: float) -> None:
 
 
 def _read(file: str, service: ServiceInfo, operation: OperationInfo) -> XmlObject:
-    """The request in a file: as it is, or in an envelope, whose header does not count.
-
-    Raises:
-        OSError, XmlError: the file cannot be read.
-        ConfigError: it holds something else.
-    """
+    """The request in a file: as it is, or in an envelope, whose header does not count."""
     root = parse_xml(read_document(file), source=file)
     body = next((child for child in root if child.tag in _BODIES), None)
     element = root if body is None else next(iter(body), None)
     cls = service.load(operation.request)
     if element is None or element.tag != cls.__xml__.tag:
         found = "an empty body" if element is None else str(element.tag)
-        raise ConfigError(f"{file}: {found} is no request of {operation.name}; {cls.__xml__.tag} is wanted")
+        raise ConfigError(f"{file}: {found} is not a request of {operation.name}, which is {cls.__xml__.tag}")
     warnings: list[XmlWarning] = []
     request = decode(element, cls, warnings=warnings, source=file)
     for warning in warnings:
-        console.note(printable(f"{file}: {warning}"))
+        console.note(f"{file}: {warning}")
     return request
 
 
 def _call(
-    connection: Connection, args: argparse.Namespace, asked: Call, stack: ExitStack, deadline: float | None
+    connection: Connection, args: argparse.Namespace, asked: Asked, stack: ExitStack, deadline: float | None
 ) -> int:
-    """Carry out a call over a connection and print the replies; 1 for a fault.
-
-    Raises:
-        ConfigError, NamingError: nothing was sent.
-        EncodeError: the request is not valid; nothing was sent.
-        ExchangeError, TransportError, SpoolError: the replies did not come, or not whole, or could not be kept.
-    """
-    printer = _Printer(asked, args)
+    """Carry out a call over a connection and print the replies; 1 for a fault."""
+    printer = _Printer(asked[0], asked[1], args)
     landing = stack.enter_context(mtosi.DurableLanding(args.landing)) if args.landing else None
     requestor = stack.enter_context(
         mtosi.Requestor(
@@ -200,7 +164,7 @@ def _call(
 
 
 def _time_left(seconds: float | None, deadline: float | None) -> float | None:
-    """Seconds for the call; what connecting took is not there for it, where that is worth to be told."""
+    """Seconds left for the call; all of them where connecting took next to none."""
     if not seconds or deadline is None:  # 0 is refused by the requestor
         return seconds
     left = deadline - time.monotonic()
@@ -208,21 +172,22 @@ def _time_left(seconds: float | None, deadline: float | None) -> float | None:
 
 
 def _responses(
-    requestor: mtosi.Requestor, args: argparse.Namespace, asked: Call, options: CallOptions
+    requestor: mtosi.Requestor, args: argparse.Namespace, asked: Asked, options: CallOptions
 ) -> Iterator[Any]:
-    what = (asked.service, asked.operation, args.to, asked.request)
+    call = OperationCall(*asked, options)
     if args.batch_size is None:
-        yield requestor.call(*what, options)
+        yield requestor.call(call)
         return
-    with requestor.call_batches(*what, args.batch_size, options) as batches:
+    with requestor.call_batches(call, args.batch_size) as batches:
         yield from batches
 
 
 class _Printer:
     """Prints the replies of one call."""
 
-    def __init__(self, asked: Call, args: argparse.Namespace) -> None:
-        self._asked = asked
+    def __init__(self, service: ServiceInfo, operation: OperationInfo, args: argparse.Namespace) -> None:
+        self._called = {"service": service.name, "operation": operation.name}
+        self._name = f"{service.name}.{operation.name}"
         self._json: bool = args.json
         self._xml = args.show == "xml" if args.show else args.batch_size is None
         self._replies = 0
@@ -233,40 +198,39 @@ class _Printer:
         self._replies += 1
         self._envelope = envelope
         for warning in envelope.warnings:
-            console.note(printable(f"reply {self._replies}: {warning}"))
+            console.note(f"reply {self._replies}: {warning}")
 
     def show(self, response: Any) -> None:
         """Print one reply."""
         if response is None:
             if self._json:
-                console.print_json({"operation": self._asked.operation.name, "service": self._asked.service.name})
+                console.print_json(self._called)
             else:
-                console.say(f"sent: {self._asked.name}, which has no reply")
+                console.say(f"sent: {self._name}, which has no reply")
             return
         element = to_element(response)
         if self._json:
             console.print_json({**self._facts(), "objects": _objects(element), "body": plain(response)})
         elif self._xml:
             etree.indent(element)
-            console.say(etree.tostring(element, encoding="unicode"))
+            console.write(etree.tostring(element, encoding="unicode"))
         else:
-            console.say(printable(self._summary(element)))
+            console.say(self._summary(element))
         console.flush()
 
     def show_fault(self, fault: MtosiFault) -> None:
-        """Tell a fault in one line, and in JSON besides where that is asked for."""
+        """Print a fault in one line, and as JSON too if the user wants it."""
         if self._json:
             told_so = {"kind": fault.kind, "reason": fault.reason, "code": fault.fault_code}
             console.print_json({**self._facts(), "fault": told_so})
         kind = fault.kind or fault.fault_code
-        console.problem(printable(f"{self._asked.name}: {kind}: {fault.reason or 'no reason is given'}"))
+        console.problem(f"{self._name}: {kind}: {fault.reason or 'without a reason'}")
 
     def _facts(self) -> dict[str, Any]:
         header = self._envelope.header
         return {
             "reply": self._replies,
-            "service": self._asked.service.name,
-            "operation": self._asked.operation.name,
+            **self._called,
             "correlation_id": correlation_id(header),
             "batch_sequence_number": plain(getattr(header, "batch_sequence_number", None)),
             "end_of_reply": plain(getattr(header, "batch_sequence_end_of_reply", None)),

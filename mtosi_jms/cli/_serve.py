@@ -1,28 +1,35 @@
-"""`mtosi-jms serve`: a simulated supplier OS on a real provider, until it is told to stop."""
+"""Answers requests as a simulated supplier OS on a JMS provider.
+
+Prints one line that begins with `ready` when it listens. After SIGTERM or SIGINT it answers the requests in hand and
+ends.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import known_words, positive, seconds
-from mtosi_jms.cli._documents import printable, told
+from mtosi_jms.cli._documents import told
 from mtosi_jms.cli._providers import add_provider, open_connection
 from mtosi_jms.cli._stopping import Stop, until_signalled
 from mtosi_jms.errors import ConfigError, TransportError
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Supplier
 from mtosi_jms.jms import Destination
 from mtosi_jms.service import SupplierBase
 from mtosi_jms.transport import Connection
+
+if TYPE_CHECKING:
+    from mtosi_jms.simulator import Recording
 
 _ELEMENTS: Final = 2000
 _EVENTS: Final = 500
 _GRACE: Final = 30.0
 _LOOK: Final = 1.0
-"""Seconds between two looks whether the supplier still runs: its threads end when the provider is gone for good."""
+"""Seconds between checks whether the supplier still runs: its threads end when the provider is gone for good."""
 
 Policy = Callable[[Destination], bool]
 POLICIES: Final = ("default", "known", "temporary", "any")
@@ -34,16 +41,9 @@ SERVICES: Final = (
 )
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the parser of this command."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "serve",
-        help="answer requests as a supplier OS, from a generated or a recorded network",
-        description="A simulated supplier OS on a JMS provider. Prints one line that begins with `ready` when it "
-        "listens. SIGTERM and SIGINT end it, when the requests in hand are answered.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_provider(parser)
-    parser.add_argument("--destination", required=True, metavar="NAME", help="where requests come in")
+    parser.add_argument("--destination", required=True, metavar="NAME", help="where to receive requests")
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--elements", type=positive, default=_ELEMENTS, help=f"elements to generate ({_ELEMENTS})")
     source.add_argument(
@@ -61,25 +61,21 @@ def add_parser(subparsers: Any) -> None:
         "--reply-policy",
         choices=POLICIES,
         default="default",
-        help="where replies may go: known: destinations of --names, and temporary ones; temporary: these alone; any; "
-        "default: known where there are names, otherwise any queue of the connection",
+        help="where replies may go: known: destinations of --names, and temporary ones; temporary: these only; any; "
+        "default: known with --names, otherwise any queue of the connection",
     )
-    parser.add_argument("--threads", type=positive, default=1, help="requests that are answered at the same time (1)")
+    parser.add_argument("--threads", type=positive, default=1, help="requests to answer at the same time (1)")
     parser.add_argument(
         "--grace",
         type=seconds,
         default=_GRACE,
         metavar="S",
-        help=f"seconds that requests in hand have when it is told to stop ({_GRACE:g})",
+        help="seconds to answer the requests in hand after the signal to end (%(default)g)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until a signal comes; 0 then.
-
-    Raises:
-        MtosiError: the provider cannot be reached or failed for good, or there is nothing to answer from.
-    """
+    """Serve until a signal comes; 0 then."""
     with until_signalled() as stop:
         services = services_of(args)
         with open_connection(args) as connection:
@@ -87,41 +83,32 @@ def run(args: argparse.Namespace) -> int:
 
 
 def services_of(args: argparse.Namespace) -> list[SupplierBase]:
-    """The services that were asked for, over the network that was asked for.
+    """The requested services over the requested network; a ConfigError where `--inventory` holds no object."""
+    from mtosi_jms import simulator
 
-    Raises:
-        ConfigError: the folder of `--inventory` holds nothing that could be answered.
-        SpoolError: it cannot be read.
-    """
-    makers = _generated(args) if args.inventory is None else _recorded(args.inventory)
+    source = simulator.Network(elements=args.elements, seed=args.seed)
+    recording = None if args.inventory is None else _recording(args.inventory)
+    makers: dict[str, Callable[[], SupplierBase]] = {
+        "ManagedElementRetrieval": lambda: simulator.ManagedElementEms(recording or source),
+        "ResourceInventoryRetrieval": lambda: (
+            simulator.RecordedInventoryEms(recording) if recording else simulator.InventoryEms(source)
+        ),
+        "EquipmentInventoryRetrieval": lambda: simulator.EquipmentEms(recording or source),
+        "AlarmRetrieval": lambda: simulator.AlarmEms(
+            recording.alarms if recording else simulator.standing_alarms(source.events(_EVENTS)).values()
+        ),
+    }
     return [makers[name]() for name in dict.fromkeys(args.services or SERVICES)]
 
 
-def _generated(args: argparse.Namespace) -> Mapping[str, Callable[[], SupplierBase]]:
-    from mtosi_jms import simulator
+def _recording(folder: Path) -> Recording:
+    from mtosi_jms.simulator import Recording
 
-    network = simulator.Network(elements=args.elements, seed=args.seed)
-    return {
-        "ManagedElementRetrieval": lambda: simulator.ManagedElementEms(network),
-        "ResourceInventoryRetrieval": lambda: simulator.InventoryEms(network),
-        "EquipmentInventoryRetrieval": lambda: simulator.EquipmentEms(network),
-        "AlarmRetrieval": lambda: simulator.AlarmEms(simulator.standing_alarms(network.events(_EVENTS)).values()),
-    }
-
-
-def _recorded(folder: Path) -> Mapping[str, Callable[[], SupplierBase]]:
-    from mtosi_jms import simulator
-
-    recording = simulator.Recording.read(folder, lambda file, error: console.problem(told(file, error)))
-    if not recording.objects and not recording.alarms:
-        raise ConfigError(f"{folder}: no inventory object and no alarm is in it")
-    console.note(f"{folder}: {len(recording.objects):,} objects, {len(recording.alarms):,} alarms")
-    return {
-        "ManagedElementRetrieval": lambda: simulator.ManagedElementEms(recording),
-        "ResourceInventoryRetrieval": lambda: simulator.RecordedInventoryEms(recording),
-        "EquipmentInventoryRetrieval": lambda: simulator.EquipmentEms(recording),
-        "AlarmRetrieval": lambda: simulator.AlarmEms(recording.alarms),
-    }
+    found = Recording.read(folder, lambda file, error: console.problem(told(file, error)))
+    if not found.objects and not found.alarms:
+        raise ConfigError(f"{folder}: holds no inventory object and no alarm")
+    console.note(f"{folder}: {len(found.objects):,} objects, {len(found.alarms):,} alarms")
+    return found
 
 
 def _announce(line: str) -> None:
@@ -136,33 +123,28 @@ def serve(
     stop: Stop,
     announce: Callable[[str], object] = _announce,
 ) -> int:
-    """Answer requests over a connection until the stop is set; 0 then.
+    """Answer requests over a connection until the stop is set, then those in hand; 0.
 
     Args:
-        connection: the connection.
-        args: what the command line says.
+        connection: to the provider.
+        args: of the command line.
         services: what answers.
-        stop: ends it, when the requests in hand are answered.
-        announce: given the line that says `ready`, when requests are received.
-
-    Raises:
-        ConfigError: a destination that cannot be served from.
-        NamingError: the destination cannot be resolved.
-        TransportError: the provider failed for good.
+        stop: ends the command.
+        announce: gets the line that begins with `ready`, once requests are received.
     """
     supplier = Supplier(connection, args.destination, services, reply_policy=_policy(connection, args.reply_policy))
     supplier.start(args.threads)
     try:
         if args.reply_policy == "default" and not connection.names.names():
-            console.note("no naming context: replies go to any queue that a request names; --reply-policy tightens it")
+            console.note("no naming context: replies go to any queue that a request names; see --reply-policy")
         offered = ", ".join(service.__service__.name for service in services)
-        announce(printable(f"ready: {args.destination} ({supplier.destination}) answers {offered}"))
+        announce(f"ready: {args.destination} ({supplier.destination}) answers {offered}")
         while not stop.wait(_LOOK):
             if not supplier.is_running:
-                raise TransportError(f"nothing is received from {supplier.destination} any more")
+                raise TransportError(f"the supplier at {supplier.destination} has stopped: the provider is gone")
     finally:
         if not supplier.drain(args.grace):
-            console.note(f"a request is not answered after {args.grace:g} seconds: the provider has it again")
+            console.note(f"a request was not answered within {args.grace:g} seconds: the provider delivers it again")
         supplier.stop(0)
     return 0
 

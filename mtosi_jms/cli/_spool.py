@@ -1,6 +1,6 @@
-"""`mtosi-jms spool`: what waits in the folder of an outbox or inbox, is in doubt or dead: shown, verified, settled.
+"""Lists, shows, verifies, redrives or withdraws the unfinished messages of an outbox or inbox.
 
-It works beside the process that has the folder open. Only a database that is damaged is rescued when nobody has.
+Another process may have the folder open meanwhile, except where a damaged database has to be rescued.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._documents import printable
-from mtosi_jms.cli._messages import headers_of, moment, shown_body, shown_properties
+from mtosi_jms.cli._arguments import add_json
+from mtosi_jms.cli._messages import counted, headers_of, moment, shown_body, shown_properties
 from mtosi_jms.cli._stopping import log_in_lines
 from mtosi_jms.errors import ConfigError, JournalDamageError
 from mtosi_jms.jms import JmsMessage
@@ -30,38 +30,28 @@ _SETTLED_AT_ONCE: Final = ("doubt", "dead")
 _HEADINGS: Final = ("state", "age", "destination", "bytes", "tries", "key", "reason")
 _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 _PROBLEMS: Final = 10
-"""Lines about the database that people are shown."""
+"""Lines about the database that people see."""
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the parser of this command."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "spool",
-        help="the messages of an outbox or inbox: list, show, verify, redrive, withdraw",
-        description="Lists and shows what is not done with in the folder of an outbox or inbox, verifies it, has dead "
-        "messages and those in doubt sent or handed out again, or never. A process may have the folder open.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=_ACTIONS)
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="of an outbox or inbox")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of an outbox or inbox")
     parser.add_argument(
-        "keys", nargs="*", metavar="KEY", help="of a message, as list prints it; for show, redrive, withdraw"
+        "keys", nargs="*", metavar="KEY", help="key of a message, as list prints it; for show, redrive and withdraw"
     )
     parser.add_argument(
         "--state",
         choices=_STATES,
-        help="list: these alone; show, redrive, withdraw: all of these in place of KEYs; the last two take dead and "
-        "doubt",
+        help="list: only these; show, redrive, withdraw: these in place of KEYs (redrive, withdraw: dead or doubt)",
     )
-    parser.add_argument("--show-secrets", action="store_true", help="show: credentials too, and bodies as they are")
-    parser.add_argument("--json", action="store_true", help="one JSON line for each message; verify: one document")
+    parser.add_argument("--show-secrets", action="store_true", help="show: with credentials, and bodies as they are")
+    add_json(parser, "one JSON line for each message; verify: one document")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what was asked; 1 where a key is of no such message, or anything was wrong with the folder."""
-    wrong = _wrong_usage(args)
-    if wrong:
-        console.problem(wrong)
-        return 2
+    """Do the action; 1 where a key is unknown, or anything was wrong with the folder."""
+    if wrong := _wrong_usage(args):
+        raise argparse.ArgumentError(None, wrong)
     with log_in_lines():
         if args.action == "verify":
             return _verify(args)
@@ -94,17 +84,17 @@ def _list(folder: SpoolFolder, args: argparse.Namespace) -> int:
             console.print_json(_facts(one, now))
     elif found:
         console.table("", _HEADINGS, (_row(one, now) for one in found))
-    console.note(printable(f"{folder.kind} {args.folder}: {_totals(everything, now)}"))
+    console.note(f"{folder.kind} {args.folder}: {_totals(everything, now)}")
     return 0
 
 
 def _totals(found: list[StoredMessage], now: float) -> str:
-    counted = Counter(one.state for one in found)
-    states = ", ".join(f"{counted.pop(state)} {state}" for state in (*_STATES, *counted) if state in counted)
+    numbers = Counter(one.state for one in found)
+    states = ", ".join(f"{numbers.pop(state)} {state}" for state in (*_STATES, *numbers) if state in numbers)
     if not found:
-        return "no message that is not done with"
+        return "no unfinished message"
     size, oldest = sum(one.size for one in found), max(_age(one, now) for one in found)
-    return f"{_count(len(found))} ({states}), {size:,} bytes, the oldest {_told_age(oldest)} old"
+    return f"{counted(len(found))} ({states}), {size:,} bytes, the oldest {_told_age(oldest)} old"
 
 
 def _facts(one: StoredMessage, now: float) -> dict[str, Any]:
@@ -121,9 +111,8 @@ def _facts(one: StoredMessage, now: float) -> dict[str, Any]:
 
 
 def _row(one: StoredMessage, now: float) -> tuple[object, ...]:
-    texts = (printable(text) for text in (one.key, one.reason))
-    age, size = _told_age(_age(one, now)), f"{one.size:,}"
-    return printable(one.state), age, printable(one.destination), size, one.attempts or None, *texts
+    age = _told_age(_age(one, now))
+    return one.state, age, one.destination, f"{one.size:,}", one.attempts or None, one.key, one.reason
 
 
 def _age(one: StoredMessage, now: float) -> float:
@@ -135,10 +124,6 @@ def _told_age(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{math.floor(seconds / size)} {unit}"
     return f"{math.floor(seconds)} s"
-
-
-def _count(number: int) -> str:
-    return f"{number:,} {'message' if number == 1 else 'messages'}"
 
 
 def _show(folder: SpoolFolder, keys: list[str], args: argparse.Namespace) -> int:
@@ -166,24 +151,24 @@ def _message(one: StoredMessage, message: JmsMessage, *, secrets: bool) -> dict[
 def _print(shown: dict[str, Any], message: JmsMessage) -> None:
     rows = [("", name, "", value) for name, value in shown.items() if name not in ("key", "properties", "body")]
     rows += [("property", name, item["type"], item["value"]) for name, item in shown["properties"].items()]
-    cells = [(kind, printable(name), of, _text(value)) for kind, name, of, value in rows if value is not None]
-    console.table(printable(shown["key"]), ("", "name", "type", "value"), cells)
+    cells = [(kind, name, of, _text(value)) for kind, name, of, value in rows if value is not None]
+    console.table(shown["key"], ("", "name", "type", "value"), cells)
     if shown["body"] is None:
-        told = f"a body of {len(message.body):,} bytes that is no XML, so that credentials in it are not known"
-        console.note(f"{told}; --show-secrets shows it")
-    else:
-        lines = shown["body"].splitlines()
-        console.say("\n".join(printable(line.expandtabs()) for line in lines))
+        size = f"{len(message.body):,} bytes"
+        console.note(f"the body, {size}, is not XML: it may hold credentials, and only --show-secrets shows it")
+    for line in (shown["body"] or "").splitlines():
+        console.say(line.expandtabs())
 
 
 def _text(value: object) -> str:
+    """A value as text; of an enumeration the number."""
     if isinstance(value, int):
         return str(value).lower() if isinstance(value, bool) else str(int(value))
-    return printable(str(value))
+    return str(value)
 
 
 def _settle(folder: SpoolFolder, keys: list[str], args: argparse.Namespace) -> int:
-    """Redrive or withdraw, one after the other; each is done, and told, or is as it was."""
+    """Redrive or withdraw, one message after the other; one that cannot be is reported and stays as it is."""
     done = _SETTLING[args.action]
 
     def settle(key: str) -> None:
@@ -192,21 +177,21 @@ def _settle(folder: SpoolFolder, keys: list[str], args: argparse.Namespace) -> i
         if args.json:
             console.print_json({**_facts(one, time.time()), "done": done})
         else:
-            console.say(printable(f"{done}: {key} (was: {one.state})"))
+            console.say(f"{done}: {key} (was: {one.state})")
 
-    told = _each(keys, settle)
-    console.note(printable(f"{_count(told)} {done}, {folder.kind} {args.folder}"))
-    return 0 if told == len(keys) else 1
+    number = _each(keys, settle)
+    console.note(f"{counted(number)} {done}, {folder.kind} {args.folder}")
+    return 0 if number == len(keys) else 1
 
 
 def _each(keys: Iterable[str], work: Callable[[str], None]) -> int:
-    """Does something with each message, and tells where that cannot be done; with how many it was."""
+    """Do something with each message, and report where that fails; returns how many it worked for."""
     done = 0
     for key in dict.fromkeys(keys):
         try:
             work(key)
         except (ConfigError, JournalDamageError) as error:
-            console.problem(printable(str(error)))
+            console.problem(str(error))
         else:
             done += 1
     return done
@@ -218,7 +203,7 @@ def _verify(args: argparse.Namespace) -> int:
         console.print_json({"folder": args.folder, **found._asdict()})
     _tell(args.folder, found)
     if found.is_whole and not args.json:
-        console.say(printable(f"{found.kind} {args.folder}: {_count(found.messages)}, all as they were stored"))
+        console.say(f"{found.kind} {args.folder}: {counted(found.messages)}, all as they were stored")
     return 0 if found.is_whole else 1
 
 
@@ -227,10 +212,10 @@ def _tell(folder: Path, found: Verification) -> None:
     if len(found.problems) > _PROBLEMS:
         lines.append(f"the database: {len(found.problems) - _PROBLEMS} more; --json lists all")
     if found.kept is not None:
-        lines.append(f"{_count(found.messages)} rescued to a new database; the damaged one is kept as {found.kept}")
+        lines.append(f"{counted(found.messages)} rescued to a new database; the damaged one is kept as {found.kept}")
     elif found.problems:
-        lines.append("the database is mended")
+        lines.append("the database is repaired")
     lines += [f"lost: {line}" for line in found.lost]
-    lines += [f"{key}: not as it was stored; it is dead until it is withdrawn" for key in found.damaged]
+    lines += [f"{key}: not as it was stored; it is dead now, withdraw it" for key in found.damaged]
     for line in lines:
-        console.problem(printable(f"{folder}: {line}"))
+        console.problem(f"{folder}: {line}")

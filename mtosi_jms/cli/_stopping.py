@@ -1,7 +1,4 @@
-"""Commands that run until they are told to stop: SIGTERM and SIGINT, or whoever runs them in a thread.
-
-Also where the SDK's log goes while they run: to standard error, one line for each record and no traceback.
-"""
+"""Commands that run until SIGTERM, SIGINT or another thread stops them, and where the SDK's log goes meanwhile."""
 
 from __future__ import annotations
 
@@ -14,12 +11,11 @@ from collections.abc import Callable, Iterator
 from typing import Self
 
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._documents import printable
 from mtosi_jms.exchange.signals import on_signals
 
 
 class Stop:
-    """Tells a command to end. `set` may be called by a signal handler: it takes no lock."""
+    """Tells a command to end. A signal handler may call `set`: it takes no lock."""
 
     def __init__(self) -> None:
         self._read, self._write = os.pipe()
@@ -27,23 +23,23 @@ class Stop:
         self._is_set = False
 
     def set(self) -> None:
-        """Tell it, and wake whoever waits."""
+        """Tell the command to end, and wake it if it waits."""
         self._is_set = True
         with contextlib.suppress(OSError):  # a full pipe wakes as well
             os.write(self._write, b"!")
 
     def is_set(self) -> bool:
-        """Whether it was told."""
+        """Whether the command is to end."""
         return self._is_set
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it is told, some seconds at most; whether it was."""
+        """Wait for `set`, some seconds at most; whether the command is to end."""
         if not self._is_set:
             select.select([self._read], [], [], timeout)
         return self._is_set
 
     def close(self) -> None:
-        """Give the pipe back."""
+        """Close the pipe."""
         os.close(self._read)
         os.close(self._write)
 
@@ -56,7 +52,7 @@ class Stop:
 
 @contextlib.contextmanager
 def until_signalled() -> Iterator[Stop]:
-    """A stop that SIGTERM and SIGINT set while the block runs; the log of the SDK is told in lines meanwhile.
+    """A stop that SIGTERM and SIGINT set while the block runs; the log of the SDK becomes notes meanwhile.
 
     Raises:
         KeyboardInterrupt: at a second SIGINT.
@@ -74,7 +70,7 @@ def until_signalled() -> Iterator[Stop]:
 
 @contextlib.contextmanager
 def closing_at(stop: Stop, close: Callable[[], object]) -> Iterator[None]:
-    """Has a function called from a thread of its own when a stop is set while the block runs: it wakes a receiver."""
+    """Call a function, in a thread of its own, when a stop is set while the block runs: it wakes a receiver."""
     done = Stop()
 
     def watch() -> None:
@@ -93,11 +89,11 @@ def closing_at(stop: Stop, close: Callable[[], object]) -> Iterator[None]:
 
 
 class _Lines(logging.Handler):
-    """Tells log records on standard error, in one line each and without a traceback."""
+    """Prints log records as notes, one line each and without a traceback."""
 
     def emit(self, record: logging.LogRecord) -> None:
         with contextlib.suppress(OSError, ValueError):  # nobody reads standard error any more
-            console.note(printable(record.getMessage()))
+            console.note(record.getMessage())
 
 
 @contextlib.contextmanager

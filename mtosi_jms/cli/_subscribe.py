@@ -1,4 +1,7 @@
-"""`mtosi-jms subscribe`: notifications of a topic, a line for each event, until it is told to stop."""
+"""Prints a line for each event that arrives on a topic, and `ready` on standard error when it listens.
+
+Ends after --count events, after --timeout seconds without one, or at SIGTERM or SIGINT.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,16 @@ from typing import Any, Final
 
 import mtosi_jms as mtosi
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import positive, seconds, words
-from mtosi_jms.cli._documents import printable
+from mtosi_jms.cli._arguments import add_json, add_stubs, as_usage, positive, seconds, selector
 from mtosi_jms.cli._messages import shown_properties
-from mtosi_jms.cli._plain import plain
+from mtosi_jms.cli._objects import plain
 from mtosi_jms.cli._providers import add_provider, open_connection
 from mtosi_jms.cli._stopping import Stop, closing_at, until_signalled
-from mtosi_jms.errors import ConfigError, IllegalStateError, SelectorError, TransportError
-from mtosi_jms.inventory.objects import load_stubs
+from mtosi_jms.errors import IllegalStateError, TransportError
+from mtosi_jms.inventory import load_stubs
 from mtosi_jms.jms.events import logical_name
-from mtosi_jms.jms.selector import parse
 from mtosi_jms.namespaces import split_clark
-from mtosi_jms.notifications import Subscriber
+from mtosi_jms.notifications import Received, Subscriber
 from mtosi_jms.soap import header_text
 from mtosi_jms.transport import Connection
 from mtosi_jms.xmlbind import RawXml, XmlObject
@@ -27,39 +28,29 @@ from mtosi_jms.xmlbind import RawXml, XmlObject
 _SHOWN: Final = ("object_type", "object_name", "perceived_severity", "notification_id")
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the parser of this command."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "subscribe",
-        help="show the notifications that come to a topic",
-        description="Prints a line for each event. Says `ready` on standard error when it listens. Ends after --count "
-        "events, after --timeout seconds without one, or at SIGTERM or SIGINT.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_provider(parser)
-    parser.add_argument("--topic", required=True, metavar="NAME", help="where from")
-    parser.add_argument("--selector", metavar="S", help="condition on properties, such as \"MTOSI_objectType = 'ME'\"")
+    parser.add_argument("--topic", required=True, metavar="NAME", help="the topic to listen to")
+    parser.add_argument(
+        "--selector", type=selector, metavar="S", help="condition on properties, such as \"MTOSI_objectType = 'ME'\""
+    )
     parser.add_argument(
         "--durable",
         metavar="ID",
         help="name of a durable subscription, which keeps events between two calls; also the client id, unless "
         "--client-id gives another",
     )
-    parser.add_argument("--landing", metavar="DIR", help="keep each message there, before it is acknowledged")
-    parser.add_argument("--count", type=positive, metavar="N", help="end after so many events")
-    parser.add_argument("--timeout", type=seconds, metavar="S", help="end after so many seconds without an event")
-    parser.add_argument("--stubs", type=words, default=(), metavar="PACKAGE", help="generated packages, asked first")
-    parser.add_argument("--json", action="store_true", help="one JSON line for each event")
+    parser.add_argument("--landing", metavar="DIR", help="store each message there before it is acknowledged")
+    parser.add_argument("--count", type=positive, metavar="N", help="end after N events")
+    parser.add_argument("--timeout", type=seconds, metavar="S", help="end after S seconds without an event")
+    add_stubs(parser)
+    add_json(parser, "one JSON line for each event")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show events; 1 where messages could not be read, or fewer than --count came in time."""
-    try:
+    """Show events; 1 where messages could not be read, or fewer than --count arrived in time."""
+    with as_usage():
         load_stubs(args.stubs)
-        if args.selector is not None:
-            parse(args.selector)
-    except (ConfigError, SelectorError) as error:
-        console.problem(printable(f"selector: {error}" if isinstance(error, SelectorError) else str(error)))
-        return 2
     if args.durable is not None and args.client_id is None:
         args.client_id = args.durable
     with until_signalled() as stop, open_connection(args) as connection:
@@ -67,18 +58,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def subscribe(connection: Connection, args: argparse.Namespace, stop: Stop) -> int:
-    """Show the events that come over a connection, until the stop is set or enough of them came.
-
-    Raises:
-        NamingError: the topic cannot be resolved.
-        ConfigError: the provider has no such subscription.
-        TransportError, SpoolError: the provider failed, or a message cannot be kept.
-    """
+    """Show the events that arrive over a connection, until the stop is set or enough of them arrived."""
     unreadable: list[Exception] = []
 
     def failed(error: Exception) -> None:
         unreadable.append(error)
-        console.problem(printable(f"a message that cannot be read: {error}"))
+        console.problem(f"a message that cannot be read: {error}")
 
     with ExitStack() as stack:
         landing = stack.enter_context(mtosi.DurableLanding(args.landing)) if args.landing else None
@@ -94,11 +79,11 @@ def subscribe(connection: Connection, args: argparse.Namespace, stop: Stop) -> i
             )
         )
         where = connection.names.lookup(args.topic)
-        console.ready(printable(f"ready: {args.topic} ({where})"))
+        console.ready(f"ready: {args.topic} ({where})")
         with closing_at(stop, subscriber.close):
             came = _show_events(subscriber, args, stop)
     if args.count is not None and came < args.count and not stop.is_set():
-        console.problem(f"{came} of {args.count} events came; then none for {args.timeout:g} seconds")
+        console.problem(f"{came} of {args.count} events arrived; then none for {args.timeout:g} seconds")
         return 1
     return 1 if unreadable else 0
 
@@ -107,9 +92,9 @@ def _show_events(subscriber: Subscriber, args: argparse.Namespace, stop: Stop) -
     """Show events; how many."""
     came = 0
     try:
-        for event in subscriber:
+        for received in subscriber:
             came += 1
-            _show(event, subscriber, as_json=args.json)
+            _show(received, as_json=args.json)
             if came == args.count:
                 break
     except (TransportError, IllegalStateError):
@@ -118,29 +103,28 @@ def _show_events(subscriber: Subscriber, args: argparse.Namespace, stop: Stop) -
     return came
 
 
-def _show(event: Any, subscriber: Subscriber, *, as_json: bool) -> None:
+def _show(received: Received, *, as_json: bool) -> None:
     if as_json:
-        console.print_json(_to_json(event, subscriber))
+        console.print_json(_to_json(received))
         return
+    event = received.event
     moment = getattr(event, "source_time", None) or getattr(event, "os_time", None)
     facts = [plain(moment), _name_of(event), *(plain(getattr(event, name, None)) for name in _SHOWN)]
-    console.say(printable(" ".join(str(fact) for fact in facts if fact is not None)))
+    console.say(" ".join(str(fact) for fact in facts if fact is not None))
     console.flush()
 
 
-def _to_json(event: Any, subscriber: Subscriber) -> dict[str, Any]:
-    message, envelope = subscriber.message, subscriber.envelope
-    header = envelope.header if envelope is not None else None
-    found: dict[str, Any] = {"event": _name_of(event)}
-    found |= {name: plain(getattr(event, name, None)) for name in (*_SHOWN, "source_time")}
-    if message is not None:
-        found |= {
-            "message_id": message.message_id,
-            "redelivered": message.redelivered,
-            "properties": shown_properties(message.properties),
-        }
-    found["sender"] = header_text(header, "senderURI") if header is not None else None
-    return {**found, "body": plain(event)}
+def _to_json(received: Received) -> dict[str, Any]:
+    event, envelope, message = received
+    return {
+        "event": _name_of(event),
+        **{name: plain(getattr(event, name, None)) for name in (*_SHOWN, "source_time")},
+        "message_id": message.message_id,
+        "redelivered": message.redelivered,
+        "properties": shown_properties(message.properties),
+        "sender": header_text(envelope.header, "senderURI") if envelope.header is not None else None,
+        "body": plain(event),
+    }
 
 
 def _name_of(event: Any) -> str:

@@ -1,56 +1,32 @@
-"""`mtosi-jms topology`: the network of a snapshot as tables of nodes and edges."""
+"""Turns a snapshot into nodes and edges.
+
+Writes OUT/nodes/*.parquet, OUT/edges/*.parquet (containment, links, references) and OUT/_report/topology.json. Ends
+that the snapshot does not have are kept and marked.
+"""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import processors
+from mtosi_jms.cli._jobs import NO_TABLE, add_job, run_job
 
 if TYPE_CHECKING:
-    from mtosi_jms.spark.jobs.topology import TopologyResult
+    from mtosi_jms.spark.jobs import TopologyResult
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the parser of this command."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "topology",
-        help="turn a snapshot into nodes and edges, ready for GraphFrames",
-        description="Writes OUT/nodes/*.parquet, OUT/edges/*.parquet (containment, links, references) and "
-        "OUT/_report/topology.json. Ends that the snapshot does not have are kept and marked.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("snapshot", metavar="SNAPSHOT", help="folder of a snapshot, as ingest writes it")
-    parser.add_argument("--out", type=Path, default=Path("out/topology"), help="folder for the result (out/topology)")
-    parser.add_argument(
-        "--allow-empty", action="store_true", help="take a folder without tables as a snapshot without objects"
-    )
-    parser.add_argument("--cores", type=processors, help="processors to use (all)")
-    parser.add_argument("--json", action="store_true", help="print the summary as one JSON document")
+    add_job(parser, out="out/topology", allow_empty=NO_TABLE)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make the tables.
+    """Make the tables; errors are those of `mtosi_jms.spark.jobs.run_topology`."""
+    from mtosi_jms.spark.jobs import TopologyOptions, run_topology
 
-    Raises:
-        MtosiError: it could not, for the reasons that `mtosi_jms.spark.jobs.topology.run_topology` lists.
-    """
-    from mtosi_jms.spark.jobs.topology import run_topology
-
-    with console.progress("connecting", 3) as advance:
-        result = run_topology(
-            args.snapshot,
-            args.out,
-            cores=args.cores,
-            allow_empty=args.allow_empty,
-            progress=lambda stage: advance(1),
-        )
-    if args.json:
-        console.print_json(result.summary())
-    else:
-        show(result)
-    return 0
+    options = TopologyOptions(snapshot=args.snapshot, out=args.out, cores=args.cores, allow_empty=args.allow_empty)
+    return run_job(args, "connecting", 3, lambda progress: run_topology(options, progress=progress), show)
 
 
 def show(result: TopologyResult) -> None:
@@ -61,9 +37,9 @@ def show(result: TopologyResult) -> None:
     edges = [(name, f"{number:,}", f"{result.dangling.get(name, 0):,}") for name, number in result.edges.items()]
     console.table("edges", ("relationship", "edges", "with an unknown end"), edges)
     if result.duplicates:
-        console.note(f"{result.duplicates:,} names stand in the snapshot several times; each is one node")
+        console.note(f"the snapshot has {result.duplicates:,} names several times; each is one node")
     if result.unnamed:
-        console.note(f"{result.unnamed:,} objects have no name and are no nodes")
-    told = f"{sum(result.nodes.values()):,} nodes, {sum(result.edges.values()):,} edges"
-    console.say(f"{told}; in {result.seconds:.1f} s", "title")
+        console.note(f"{result.unnamed:,} objects have no name and become no nodes")
+    found = f"{sum(result.nodes.values()):,} nodes, {sum(result.edges.values()):,} edges"
+    console.say(f"{found}; in {result.seconds:.1f} s", "title")
     console.say(f"{result.out}/nodes {result.out}/edges")

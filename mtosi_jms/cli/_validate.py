@@ -1,38 +1,31 @@
-"""`mtosi-jms validate`: what is wrong with SOAP envelopes and MTOSI documents, or that they are valid."""
+"""Validates SOAP envelopes and bare MTOSI documents against all schemas at once.
+
+The envelope must keep the rules of SOAP 1.1, the children of Header, Body and fault detail their schemas. Exit code 1
+if any file is invalid.
+"""
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
-from typing import Any
 
 from mtosi_jms.cli import _console as console
+from mtosi_jms.cli._arguments import add_json
 from mtosi_jms.validation import Report, SchemaSet, Validator
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the parser of this command."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "validate",
-        help="say what is wrong with documents, or that they are valid",
-        description="Validates SOAP envelopes and bare MTOSI documents: the envelope by the rules of SOAP 1.1, the "
-        "children of its Header, Body and fault detail against all schemas at once. Exit code 1 if any is invalid.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="an XML document, gzip or not")
     parser.add_argument(
         "--schemas",
         metavar="DIR",
         help="a release tree (its IIS/xsd folders count) or any folder of XSDs; by default the schemas of mtosi-jms",
     )
-    parser.add_argument("--json", action="store_true", help="one JSON line for each file")
+    add_json(parser, "one JSON line for each file")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Validate the files; 1 if any of them is invalid.
-
-    Raises:
-        SchemaError: there are no usable schemas.
-    """
+    """Validate the files; 1 if any of them is invalid."""
     schemas = SchemaSet.load(args.schemas)
     for item in schemas.notes:
         console.note(str(item))

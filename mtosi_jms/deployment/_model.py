@@ -6,26 +6,74 @@ One destination may serve any number of interfaces, and each side chooses for it
 
 from __future__ import annotations
 
+import difflib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
-from mtosi_jms.deployment._check import Check
-from mtosi_jms.deployment._parts import Address, Asking, Problem, administered, near
-from mtosi_jms.deployment._requestors import Requestors
-from mtosi_jms.deployment.sheet import sheet_of, text_of
-from mtosi_jms.errors import ConfigError
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.errors import ConfigError, NamingError
+from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.jms import BindingProfile, Destination, NamingContext
 from mtosi_jms.jms.binding import DEFAULT_PROFILE
 from mtosi_jms.jms.frozen import FrozenMap
-from mtosi_jms.jms.profile import TopicCategory
+from mtosi_jms.jms.profile import EVENT_CATEGORIES, TopicCategory
 from mtosi_jms.notifications import Publisher
-from mtosi_jms.service import SupplierBase
+from mtosi_jms.service import Service, SupplierBase
+from mtosi_jms.service.registry import services_of
 from mtosi_jms.transport import Connection
+from mtosi_jms.xmlbind import registered_packages
 
 log = logging.getLogger(__name__)
+
+Address: TypeAlias = str | Destination
+S = TypeVar("S", bound=Service)
+
+_FORMS: Final[Mapping[str, tuple[str, str]]] = {
+    "objectName": ("String", "TYPE=value joined by /, as in MD=EMS1/ME=NE-7; / = % escaped (C31)"),
+    "aliasNameList": ("String", "name=value joined by ;, sorted; ; = % escaped (C31)"),
+    "isEdgePointRelated": ("Boolean", "TRUE or FALSE (C26)"),
+    "rootCauseAlarmIndication": ("Boolean", "TRUE or FALSE (C26)"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """How an OS asks one service of another.
+
+    Attributes:
+        destination: where the supplier receives.
+        reply_to: where replies arrive; None: at the destination of the OS's own name (R16).
+        failure_reply_to: where failures arrive; None: with the other replies (P29).
+        temporary_reply: replies arrive at a temporary queue (R2b).
+
+    Raises:
+        ConfigError: a temporary destination, or `reply_to` together with `temporary_reply`.
+    """
+
+    destination: Address
+    reply_to: str | None = None
+    failure_reply_to: str | None = None
+    temporary_reply: bool = False
+
+    def __post_init__(self) -> None:
+        _require_administered("a supplier", self.destination)
+        if self.temporary_reply and self.reply_to is not None:
+            raise ConfigError("give reply_to or temporary_reply, not both")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with a deployment.
+
+    Attributes:
+        message: what, and of which interface.
+        fatal: whether it is an error; otherwise it is only unusual.
+    """
+
+    message: str
+    fatal: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +103,9 @@ class Deployment:
         if not self.name.strip():
             raise ConfigError("a deployment needs the logical name of its OS")
         for service, address in self.suppliers.items():
-            administered(service, address)
+            _require_administered(service, address)
         for category, address in self.topics.items():
-            administered(category.value, address)
+            _require_administered(category.value, address)
         for table in ("suppliers", "requestors", "topics"):
             object.__setattr__(self, table, FrozenMap(getattr(self, table)))
 
@@ -68,7 +116,7 @@ class Deployment:
             names: in place of the deployment's own.
         """
         strict = self.profile.validation == "strict"
-        found = Check(self, self.names if names is None else names).problems()
+        found = _Check(self, self.names if names is None else names).problems()
         return tuple(Problem(problem.message, problem.fatal or strict) for problem in found)
 
     def verify(self, names: NamingContext | None = None) -> None:
@@ -95,12 +143,12 @@ class Deployment:
             options: further arguments of `Supplier`.
 
         Raises:
-            ConfigError: the deployment has a problem, a service that it does not know, or one without an instance.
+            ConfigError: the deployment has a problem, lacks one of the services, or a service lacks its instance.
         """
         self.verify(connection.names)
         given = {service.__service__.name for service in services}
         for name in sorted(given - set(self.suppliers)):
-            raise ConfigError(f"the deployment serves no {name}{near(name, self.suppliers)}")
+            raise ConfigError(f"the deployment serves no {name}{did_you_mean(name, self.suppliers)}")
         if missing := [name for name in self.suppliers if name not in given]:
             raise ConfigError(f"there is no instance for {', '.join(missing)}")
         groups: dict[Destination, list[SupplierBase]] = {}
@@ -136,8 +184,11 @@ class Deployment:
         self.verify(connection.names)
         return Publisher(connection, self.topics, sender_uri=self.name, profile=self.profile, **options)
 
-    def describe(self, names: NamingContext | None = None) -> str:
-        """The deployment sheet, in lines (O12b); `mtosi_jms.deployment.sheet` has it as data.
+    def sheet(self, names: NamingContext | None = None) -> dict[str, Any]:
+        """The deployment sheet as JSON has it: what another party has to know of an OS's destinations (O12b).
+
+        Which destinations there are, of which kind and for what; which attributes of events become properties for
+        selectors, with the type and the form of their values (C26, C27, C31, C33); and how long messages live (O7).
 
         Args:
             names: in place of the deployment's own.
@@ -146,4 +197,268 @@ class Deployment:
             ConfigError: the deployment has a problem.
         """
         self.verify(names)
-        return text_of(sheet_of(self, self.names if names is None else names))
+        profile = self.profile
+        return {
+            "name": self.name,
+            "destinations": list(_destinations(self, self.names if names is None else names)),
+            "messages": {
+                "delivery_mode": profile.delivery_mode.name,
+                "priority": profile.priority,
+                "time_to_live_ms": {kind: profile.time_to_live_ms(kind) for kind in ("REQUEST", "RESPONSE", "ERROR")},
+            },
+            "notifications": _notifications(self) if self.topics else None,
+        }
+
+    def describe(self, names: NamingContext | None = None) -> str:
+        """The deployment sheet in lines, for people; arguments and errors are those of `sheet`."""
+        return "\n".join(_lines(self.sheet(names)))
+
+
+class Requestors:
+    """The open requestors of a deployment, one for each reply destination; `Deployment.open_requestors` makes it.
+
+    Args:
+        deployment: verified already.
+        connection: an open connection, which stays open.
+        options: further arguments of `Requestor`.
+
+    Raises:
+        TransportError: the provider failed.
+    """
+
+    def __init__(self, deployment: Deployment, connection: Connection, **options: Any) -> None:
+        self._deployment = deployment
+        self._by_service: dict[str, Requestor] = {}
+        made: dict[object, Requestor] = {}
+        fixed = {"sender_uri": deployment.name, "profile": deployment.profile, **options}
+        with ExitStack() as stack:
+            for service, asking in deployment.requestors.items():
+                key = _ends(deployment, asking, connection.names)
+                if key not in made:
+                    ends = {
+                        "reply_to": asking.reply_to,
+                        "failure_reply_to": asking.failure_reply_to,
+                        "temporary_reply": asking.temporary_reply,
+                    }
+                    made[key] = stack.enter_context(Requestor(connection, **{**fixed, **ends}))
+                self._by_service[service] = made[key]
+            self._open = stack.pop_all()
+
+    def requestor(self, service: str) -> Requestor:
+        """The requestor that receives a service's replies.
+
+        Raises:
+            ConfigError: the deployment asks for no such service.
+        """
+        if service not in self._by_service:
+            raise ConfigError(f"the deployment asks for no {service}; it has {', '.join(self._by_service) or 'none'}")
+        return self._by_service[service]
+
+    def stub(self, service: type[S]) -> S:
+        """A stub of a generated service class, at its destination and with its replies where the deployment says.
+
+        Raises:
+            ConfigError: the deployment asks for no such service.
+        """
+        name = service.__service__.name
+        return service(self.requestor(name), self._deployment.requestors[name].destination)
+
+    def __iter__(self) -> Iterator[Requestor]:
+        return iter(dict.fromkeys(self._by_service.values()))
+
+    def close(self) -> None:
+        """Close the requestors; the connection stays open."""
+        self._open.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of an error about an unknown name: those that resemble it, if any."""
+    close = difflib.get_close_matches(name, known, 3)
+    return f"; did you mean {', '.join(close)}?" if close else ""
+
+
+def _require_administered(what: str, address: Address) -> None:
+    """Refuse a temporary destination at the server's side (R2a)."""
+    if isinstance(address, Destination) and address.is_temporary:
+        raise ConfigError(f"{what} is served from {address}: an administered destination is needed (R2a)")
+
+
+def _ends(deployment: Deployment, asking: Asking, names: NamingContext) -> object:
+    """Where a requestor receives: services with equal ends share one."""
+    named = None if asking.temporary_reply else names.lookup(asking.reply_to or deployment.name)
+    return named, names.lookup(asking.failure_reply_to) if asking.failure_reply_to else None
+
+
+class _Check:
+    """Finds everything that is wrong or unusual in a deployment, by a naming context."""
+
+    def __init__(self, deployment: Deployment, names: NamingContext) -> None:
+        self._deployment = deployment
+        self._names = names
+        self._served: dict[Destination, str] = {}
+        self._receivers: dict[Destination, tuple[object, str]] = {}
+
+    def problems(self) -> Iterator[Problem]:
+        """The problems: services without stubs, suppliers, requestors, topics."""
+        known = {service.name for package in registered_packages() for service in services_of(package)}
+        for name in dict.fromkeys((*self._deployment.suppliers, *self._deployment.requestors)):
+            if name not in known:
+                yield Problem(f"no stubs are known for a service {name}{did_you_mean(name, known)}")
+        yield from self._suppliers()
+        yield from self._requestors()
+        yield from self._topics()
+
+    def _resolved(self, what: str, address: Address) -> tuple[Destination | None, list[Problem]]:
+        try:
+            return self._names.lookup(address), []
+        except NamingError as error:
+            return None, [Problem(f"{what}: {error}")]
+
+    def _suppliers(self) -> Iterator[Problem]:
+        for service, address in self._deployment.suppliers.items():
+            found, problems = self._resolved(service, address)
+            yield from problems
+            if found is not None:
+                self._served.setdefault(found, service)
+                if found.is_topic:
+                    yield Problem(f"{service} is served from {found}; queues are for requests (O2)", fatal=False)
+
+    def _requestors(self) -> Iterator[Problem]:
+        for service, asking in self._deployment.requestors.items():
+            yield from self._resolved(service, asking.destination)[1]
+            ends = [] if asking.temporary_reply else [asking.reply_to or self._deployment.name]
+            ends += [asking.failure_reply_to] if asking.failure_reply_to else []
+            resolved = [self._resolved(f"replies of {service}", end) for end in ends]
+            for _, problems in resolved:
+                yield from problems
+            places = tuple(place for place, _ in resolved if place is not None)
+            owner = (asking.temporary_reply, places)
+            for place in places:
+                yield from self._receives(service, place, owner)
+
+    def _receives(self, service: str, place: Destination, owner: object) -> Iterator[Problem]:
+        """Two consumers at one queue take each other's messages."""
+        other_owner, other = self._receivers.setdefault(place, (owner, service))
+        if other_owner != owner:
+            yield Problem(
+                f"{service} and {other} would take each other's replies from {place}: give both the same ends"
+            )
+        if place in self._served:
+            yield Problem(f"replies of {service} and requests of {self._served[place]} both come in at {place}")
+
+    def _topics(self) -> Iterator[Problem]:
+        used: dict[Destination, str] = {place: name for place, (_, name) in self._receivers.items()}
+        used |= self._served
+        for category, address in self._deployment.topics.items():
+            found, problems = self._resolved(category.value, address)
+            yield from problems
+            if found is None:
+                continue
+            if found in used:
+                yield Problem(
+                    f"{category.value} and {used[found]} share {found}; a topic is for one (O10b)", fatal=False
+                )
+            used.setdefault(found, category.value)
+            if not found.is_topic:
+                yield Problem(f"{category.value} goes to {found}; topics are for notifications (O2)", fatal=False)
+
+
+def _destinations(deployment: Deployment, names: NamingContext) -> Iterator[dict[str, Any]]:
+    """One entry for each use of a destination, with all services that use it so."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def add(role: str, address: Address, what: str, key: str = "services") -> None:
+        destination = names.lookup(address)
+        entry = found.setdefault(
+            (role, str(destination)),
+            _entry(role, name=names.uri_of(address), kind=destination.kind, physical=destination.name),
+        )
+        if what not in entry[key]:
+            entry[key].append(what)
+
+    for service, address in deployment.suppliers.items():
+        add("serves", address, service)
+    for service, asking in deployment.requestors.items():
+        add("asks", asking.destination, service)
+        if not asking.temporary_reply:
+            add("replies", asking.reply_to or deployment.name, service)
+        if asking.failure_reply_to:
+            add("failures", asking.failure_reply_to, service)
+    for category, address in deployment.topics.items():
+        add("publishes", address, category.value, "categories")
+    yield from found.values()
+    if temporary := [service for service, asking in deployment.requestors.items() if asking.temporary_reply]:
+        yield {**_entry("replies", name=None, kind="temporary-queue", physical=None), "services": temporary}
+
+
+def _entry(role: str, **where: str | None) -> dict[str, Any]:
+    return {**where, "role": role, "services": [], "categories": []}
+
+
+def _notifications(deployment: Deployment) -> dict[str, Any]:
+    profile = deployment.profile
+    events = {event: profile.topic_category(event) for event in EVENT_CATEGORIES}
+    return {
+        "properties": [_property(name, profile) for name in sorted(profile.filter_properties)],
+        "events": [
+            {
+                "event": profile.event_name(event),
+                "category": category.value,
+                "time_to_live_ms": profile.time_to_live_ms("NOTIFICATION", event),
+            }
+            for event, category in events.items()
+            if category is not None and category in deployment.topics
+        ],
+        "time_to_live_ms": profile.time_to_live_ms("NOTIFICATION"),
+    }
+
+
+def _property(name: str, profile: BindingProfile) -> dict[str, str]:
+    kind, form = _FORMS.get(name, ("String", "as the event has it"))
+    if name == "EventType":
+        form = "the event's name, as the events below (C27)"
+    elif name in ("osTime", "sourceTime") and profile.time_form == "millis":
+        kind, form = "Long", "milliseconds since 1970, can be compared (C33)"
+    elif name in ("osTime", "sourceTime"):
+        form = "xsd:dateTime as the event has it, for = and <> alone (C33)"
+    elif name == "perceivedSeverity":
+        by_code = profile.severity_form == "code"
+        form = "number of MTOSI 1.x, from '0' INDETERMINATE to '5' CLEARED (C26)" if by_code else "its name (C26)"
+    return {"property": f"MTOSI_{name}", "type": kind, "form": form}
+
+
+def _lines(sheet: Mapping[str, Any]) -> Iterator[str]:
+    yield f"deployment of {sheet['name']}"
+    for entry in sheet["destinations"]:
+        what = ", ".join((*entry["services"], *entry["categories"]))
+        where = f"{entry['name']} ({entry['kind']} {entry['physical']})" if entry["name"] else "a temporary queue"
+        yield f"{entry['role']} {what} at {where}"
+    messages = sheet["messages"]
+    lives = ", ".join(f"{kind} {_life(life)}" for kind, life in messages["time_to_live_ms"].items())
+    yield f"messages are {messages['delivery_mode']}, priority {messages['priority']}; they live: {lives}"
+    notifications = sheet["notifications"]
+    if notifications is None:
+        return
+    if not notifications["properties"]:
+        yield "no attribute of an event becomes a property"
+    for entry in notifications["properties"]:
+        yield f"{entry['property']} {entry['type']}: {entry['form']}"
+    for entry in notifications["events"]:
+        yield f"{entry['event']} on {entry['category']} lives {_life(entry['time_to_live_ms'])}"
+    yield f"other events live {_life(notifications['time_to_live_ms'])}"
+
+
+def _life(milliseconds: int) -> str:
+    """Milliseconds in the largest unit that counts them whole."""
+    if milliseconds == 0:
+        return "for ever"
+    for unit, size in (("h", 3_600_000), ("min", 60_000), ("s", 1000)):
+        if milliseconds % size == 0:
+            return f"{milliseconds // size} {unit}"
+    return f"{milliseconds} ms"

@@ -1,4 +1,4 @@
-"""Deployments as TOML:
+"""Reads deployments from TOML:
 
 name = "jms/InventoryOS"                 # the OS's logical name
 names = "jndi.properties"                # beside this file; or a table, as the naming context has it
@@ -24,15 +24,13 @@ filter_properties = ["EventType", "perceivedSeverity"]
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from mtosi_jms.deployment._model import Deployment
-from mtosi_jms.deployment._parts import Address, Asking
+from mtosi_jms.deployment._model import Address, Asking, Deployment, did_you_mean
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import BindingProfile, DeliveryMode, Destination, NamingContext
 from mtosi_jms.jms.profile import TopicCategory
@@ -84,7 +82,7 @@ def deployment_of(table: Mapping[str, Any]) -> Deployment:
 def _table(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     value = table.get(key, {})
     if not isinstance(value, Mapping):
-        raise ConfigError(f"{key}: a table is wanted")
+        raise ConfigError(f"{key} must be a table")
     return value
 
 
@@ -92,15 +90,14 @@ def _only(what: str, table: Mapping[str, Any], allowed: Iterable[str]) -> None:
     allowed = list(allowed)
     for key in table:
         if key not in allowed:
-            near = difflib.get_close_matches(key, allowed, 1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(allowed)}"
-            raise ConfigError(f"{what} has no {key!r}; {hint}")
+            hint = did_you_mean(key, allowed) or f"; there are {', '.join(allowed)}"
+            raise ConfigError(f"{what} has no {key!r}{hint}")
 
 
 def _address(what: str, value: object) -> Address:
     if isinstance(value, Destination) or (isinstance(value, str) and value.strip()):
         return value
-    raise ConfigError(f"{what}: the name of a destination is wanted")
+    raise ConfigError(f"{what} must be the name of a destination")
 
 
 def _asking(service: str, value: object) -> Asking:
@@ -113,9 +110,9 @@ def _asking(service: str, value: object) -> Asking:
         raise ConfigError(f"requestors.{service}: it needs a destination")
     for key in ("reply_to", "failure_reply_to"):
         if key in value and not (isinstance(value[key], str) and value[key].strip()):
-            raise ConfigError(f"requestors.{service}: {key} is the name of a destination")
+            raise ConfigError(f"requestors.{service}: {key} must be the name of a destination")
     if type(value.get("temporary_reply", False)) is not bool:
-        raise ConfigError(f"requestors.{service}: temporary_reply is true or false")
+        raise ConfigError(f"requestors.{service}: temporary_reply must be true or false")
     _address(service, value["destination"])
     try:
         return Asking(**value)
@@ -137,7 +134,7 @@ def _profile(value: object) -> BindingProfile:
     if isinstance(value, str):
         return BindingProfile.preset(value)
     if not isinstance(value, Mapping):
-        raise ConfigError("profile: a table is wanted, or the name of a preset")
+        raise ConfigError("profile must be a table or the name of a preset")
     _only("profile", value, [entry.name for entry in dataclasses.fields(BindingProfile)])
     switches = dict(value)
     mode = switches.get("delivery_mode")

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from mtosi_jms.bulk import BulkFile, BulkTerms, Compression, Folders, Packing, new_file
 from mtosi_jms.errors import FileLocationError, MtosiFault
-from mtosi_jms.exchange._reply_writer import Replies, ResponseMaker
+from mtosi_jms.exchange._response import ResponseMaker
 from mtosi_jms.exchange.messages import whole_number
-from mtosi_jms.patterns import Batch, BatchPosition, cut_batches
+from mtosi_jms.patterns import Batch, BatchPosition
 from mtosi_jms.service import OperationInfo, ServiceInfo
 from mtosi_jms.soap import Header, header_text
 from mtosi_jms.stubs.fmw.hdr import CompressionEnumType, CompressionTypeType, PackingEnumType, PackingTypeType
 
 
-class BulkAnswer:
+class BulkSupplier:
     """One BulkResponse request that may be carried out.
 
     Args:
@@ -50,34 +50,34 @@ class BulkAnswer:
         size = max(whole_number(header.requested_batch_size) or 0, 0)
         self.terms = BulkTerms.of(uri, compression, packing, 0 if packing == Packing.NO_PACKING else size)
 
+    @property
+    def header_fields(self) -> Mapping[str, Any]:
+        """What the answer's header says of the file, by Python name."""
+        return {
+            "file_location_uri": self.terms.file_location_uri,
+            "compression_type": CompressionTypeType(value=CompressionEnumType(self.terms.compression)),
+            "packing_type": PackingTypeType(value=PackingEnumType(self.terms.packing)),
+        }
+
     def _refused(self, why: str, kind: str) -> MtosiFault:
         cls = self._service.load(self._operation.fault) if self._operation.fault else None
         declared = {field.local for field in cls.__xml__.fields} if cls is not None else set()
         return MtosiFault(why, kind=kind if kind in declared else "unableToComply")
 
-    def write(self, objects: Iterable[Any], replies: Replies, first: int, fields: Mapping[str, Any]) -> None:
-        """Write what a handler gives into the file, then answer with an empty response that names it.
+    def write(
+        self, batches: Iterable[Batch[Any]], maker: ResponseMaker, document: Callable[[Any, BatchPosition], bytes]
+    ) -> None:
+        """Write what a handler gives into the file, one document a batch.
 
         Args:
-            objects: what the handler gives.
-            replies: sends the answer.
-            first: number of the first document.
-            fields: header fields that the handler adds to the answer, by Python name.
+            batches: the objects.
+            maker: puts a batch into a response.
+            document: makes a document of a response.
 
         Raises:
             SpoolError: the file cannot be written.
             EncodeError: an object cannot become valid XML.
-            WithheldError, ProviderError: the answer cannot be sent; the file is there.
         """
-        maker = ResponseMaker(self._service, self._operation)
-        operation, terms = self._operation, self.terms
-        answer = maker.response(Batch([], BatchPosition(first, True)))
-        with BulkFile(self._path, terms.compression, terms.packing) as file:
-            for batch in cut_batches(objects, terms.batch_size, first=first, whole=maker.is_response):
-                file.add(replies.document(maker.response(batch), operation, batch.position))
-        named = {
-            "file_location_uri": terms.file_location_uri,
-            "compression_type": CompressionTypeType(value=CompressionEnumType(terms.compression)),
-            "packing_type": PackingTypeType(value=PackingEnumType(terms.packing)),
-        }
-        replies.response(answer, operation, None, {**named, **fields})
+        with BulkFile(self._path, self.terms.compression, self.terms.packing) as file:
+            for batch in batches:
+                file.add(document(maker.response(batch), batch.position))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from mtosi_jms.bulk import BulkTerms
 from mtosi_jms.errors import ConfigError
@@ -16,11 +16,11 @@ from mtosi_jms.stubs.fmw.hdr import (
     PackingTypeType,
 )
 
-SIMPLE: Final[Mapping[str, Any]] = {"communication_pattern": CommunicationPatternType.SimpleResponse}
+SIMPLE: Final[Mapping[str, object]] = {"communication_pattern": CommunicationPatternType.SimpleResponse}
 """One response (SimpleResponse)."""
 
 
-def batch_shape(operation: OperationInfo, batch_size: int) -> Mapping[str, Any]:
+def batch_pattern(operation: OperationInfo, batch_size: int) -> Mapping[str, object]:
     """Several responses (MultipleBatchResponse).
 
     Raises:
@@ -32,7 +32,7 @@ def batch_shape(operation: OperationInfo, batch_size: int) -> Mapping[str, Any]:
     return {"communication_pattern": pattern, "requested_batch_size": batch_size}
 
 
-def bulk_shape(operation: OperationInfo, terms: BulkTerms) -> Mapping[str, Any]:
+def bulk_pattern(operation: OperationInfo, terms: BulkTerms) -> Mapping[str, object]:
     """One response, the data in a file (BulkResponse).
 
     Raises:
@@ -49,6 +49,6 @@ def bulk_shape(operation: OperationInfo, terms: BulkTerms) -> Mapping[str, Any]:
     }
 
 
-def has_batches(shape: Mapping[str, Any]) -> bool:
+def has_batches(pattern: Mapping[str, object]) -> bool:
     """Whether several responses will come."""
-    return shape["communication_pattern"] is CommunicationPatternType.MultipleBatchResponse
+    return pattern["communication_pattern"] is CommunicationPatternType.MultipleBatchResponse

@@ -19,7 +19,11 @@ _UNCONSUMED: Final = 1.0
 """Seconds after which a caller is told that nobody consumes the destination of its request."""
 
 
-class Asked(NamedTuple):
+class AnotherWaitsError(IllegalStateError):
+    """Another caller waits for the replies of the same request, which goes on undisturbed."""
+
+
+class RequestInfo(NamedTuple):
     """What a request asks for, and whom, as its time-out tells it.
 
     Attributes:
@@ -52,17 +56,17 @@ class Asked(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class ReceiveFailed:
     """Receiving failed, and this caller is the one who is told."""
 
     error: Exception
 
 
-class Ticket:
+class PendingExchange:
     """One exchange, and what was received for it and not yet taken.
 
     Attributes:
-        exchange: the state machine.
+        state: the state machine.
         asked: what its request asks for.
         package: package whose classes the replies are read with.
         inbox: actions for its caller.
@@ -71,8 +75,10 @@ class Ticket:
         closed: it was given up, or its end was seen.
     """
 
-    def __init__(self, exchange: Exchange[Any], asked: Asked, package: str, now: float, *, awaits_id: bool) -> None:
-        self.exchange = exchange
+    def __init__(
+        self, exchange: Exchange[Any], asked: RequestInfo, package: str, now: float, *, awaits_id: bool
+    ) -> None:
+        self.state = exchange
         self.asked = asked
         self.package = package
         self.awaits_id = awaits_id
@@ -88,7 +94,7 @@ class Ticket:
     @property
     def correlation_id(self) -> str:
         """The request's correlationId."""
-        return self.exchange.correlation_id
+        return self.state.correlation_id
 
     def enter(self, now: float, wake: Callable[[], object]) -> None:
         """Its caller waits for a reply from now on.
@@ -98,10 +104,10 @@ class Ticket:
             wake: called by any thread when there is something for the caller to do.
 
         Raises:
-            IllegalStateError: another one waits already.
+            AnotherWaitsError: another one waits already.
         """
         if self._left is None:
-            raise IllegalStateError("another caller waits for the replies of this request")
+            raise AnotherWaitsError("another caller waits for the replies of this request")
         self._away += now - self._left
         self._left = None
         self._wake = wake
@@ -122,18 +128,18 @@ class Ticket:
 
     def patience(self, now: float) -> float | None:
         """Seconds until one of its clocks runs out, or `look` has something to do; None: never."""
-        deadline = self.exchange.deadline
+        deadline = self.state.deadline
         due = [one for one in (deadline and deadline[0], self._look) if one is not None]
         return max(0.0, min(due) - self.time(now)) if due else None
 
     def time_left(self, now: float) -> float | None:
         """Seconds of the whole exchange that are left, for the request to be sent; None: any number."""
-        total = self.exchange.limits.total
+        total = self.state.limits.total
         return None if total is None else max(0.0, self._began + total - self.time(now))
 
     def sent(self, now: float) -> None:
         """The request was sent; its caller has other things to do until it waits for a reply."""
-        self.exchange.sent(self.time(now))
+        self.state.sent(self.time(now))
         self.leave(now)
 
     def look(self, now: float) -> bool:
@@ -147,7 +153,7 @@ class Ticket:
 
     def late(self, became: str) -> ReplyTimeoutError:
         """The error of a request whose time was over before it was sent, and what became of it."""
-        within = self.exchange.limits.of(Clock.TOTAL)
+        within = self.state.limits.of(Clock.TOTAL)
         return ReplyTimeoutError(
             f"no reply within {within} s, {Clock.TOTAL} clock; {became}",
             self.correlation_id,
@@ -175,20 +181,20 @@ class Ticket:
         return error
 
 
-class OpenedExchange(NamedTuple):
+class PreparedRequest(NamedTuple):
     """An exchange whose request is made, and is to be sent."""
 
-    ticket: Ticket
+    pending: PendingExchange
     destination: Destination
     message: JmsMessage
 
 
-def reply_of(action: Any, ticket: Ticket) -> Envelope | None:
+def reply_of(action: Any, pending: PendingExchange) -> Envelope | None:
     """The envelope of an action that is meant for a caller, None at the end of the exchange; raises what is none."""
     if isinstance(action, Complete):
         return None
-    if isinstance(action, (Fail, Broken)):
-        raise ticket.told(action.error)
+    if isinstance(action, (Fail, ReceiveFailed)):
+        raise pending.told(action.error)
     payload = action.payload
     if isinstance(payload, Envelope):
         return payload

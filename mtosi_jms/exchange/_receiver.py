@@ -1,14 +1,17 @@
-"""Receiving for many callers over one session: who waits pumps, and gives the others what is theirs (R3e, R3f).
+"""The receiver: takes replies in for all callers of a requestor, over one session (R3e, R3f).
 
-One caller at a time has the pump; when it has got what it waited for, and what is there for the others, it hands the
-pump to another that waits. So nothing is taken from the provider before somebody wants it, and a failure surfaces where
-somebody waits.
+One waiting caller at a time receives for all. When it has got what it waited for, and has received what is there for
+the others, another waiting caller takes over. So nothing is taken from the provider before somebody wants it, and a
+failure surfaces where somebody waits.
 
-Callers on event loops cannot pump: a loop must not block. A thread pumps for them, one for all and of whatever loop,
-from the first that listens until there was none for a while; blocking callers get theirs from it meanwhile.
+Callers on event loops must not block. A thread receives for them: one for all loops, from the first caller until there
+was none for a while. Blocking callers get their replies from it meanwhile.
+
+Each message is landed, acknowledged, read and matched with its exchange. What belongs to no exchange is an orphan.
+What cannot be read is matched by JMSCorrelationID. Nothing is dropped.
 
 An exchange's clocks run while its caller waits: the time that the caller takes for what it was given is not the peer's.
-And they are looked at only when nothing more is there to be received.
+The clocks are looked at only when nothing more is there to be received. docs/design/exchange.md has the whole story.
 """
 
 from __future__ import annotations
@@ -17,35 +20,51 @@ import logging
 import math
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 from mtosi_jms.errors import IllegalStateError
-from mtosi_jms.exchange._incoming import Incoming, Orphans
-from mtosi_jms.exchange._pending import Broken, Ticket, reply_of
-from mtosi_jms.jms import Destination
-from mtosi_jms.patterns import Complete, Strategy
+from mtosi_jms.exchange._pending import PendingExchange, ReceiveFailed, RequestInfo, reply_of
+from mtosi_jms.exchange.messages import read_reply, warn
+from mtosi_jms.jms import Destination, JmsMessage
+from mtosi_jms.patterns import (
+    Complete,
+    Exchange,
+    Fail,
+    Fault,
+    Flag,
+    Matched,
+    OrphanReply,
+    PendingExchanges,
+    Release,
+    Reply,
+    Strategy,
+)
+from mtosi_jms.patterns import Orphan as LateReply
 from mtosi_jms.soap import Envelope
-from mtosi_jms.spool.journal import Landing
-from mtosi_jms.transport import Delivery, Session, dropped, is_open
+from mtosi_jms.spool import Landing
+from mtosi_jms.transport import Delivery, Session, dropped, is_open, redeliver
 
 log = logging.getLogger(__name__)
 
+Orphans = Callable[[OrphanReply[Any]], object]
+"""Called with each reply that belongs to no exchange."""
+
+_FOR_CALLERS: Final = (Release, Fault, Fail, Complete)
+"""Actions that the caller of an exchange is told."""
 _FIRST_LOOK: Final = 0.001
 _LAST_LOOK: Final = 0.05
 """Seconds between looks at each destination, where replies come in on several; they grow while nothing comes."""
 _SPELL: Final = 0.005
-"""Seconds that one who pumps goes on for others, with whom its own reply may be waiting."""
-_STAY: Final = 5.0
-"""Seconds that the receiving thread goes on when no asynchronous caller listens any more."""
+"""Seconds that a caller goes on receiving for others after its own reply came."""
 
-_Pumper: TypeAlias = Ticket | threading.Condition
-"""Who has the pump, or may have it: a blocking caller, or the receiving thread by what wakes it."""
+_Holder: TypeAlias = PendingExchange | threading.Condition
+"""Who receives for all, or may: a blocking caller, or the receiving thread by what wakes it."""
 
 
-class _Bed:
-    """Where one caller sleeps until it is woken; for the one who wakes, the pump's lock is held."""
+class _Event:
+    """What one caller waits for, cheaper than `threading.Event`; `set` is called with the receiver's lock held."""
 
     __slots__ = ("_lock",)
 
@@ -53,17 +72,17 @@ class _Bed:
         self._lock = threading.Lock()
         self._lock.acquire()
 
-    def sleep(self, seconds: float | None) -> None:
-        """Sleeps, not at all where it was woken before."""
+    def wait(self, seconds: float | None) -> None:
+        """Wait until it is set, or for so many seconds; then it is clear again."""
         self._lock.acquire(timeout=-1 if seconds is None else min(seconds, threading.TIMEOUT_MAX))
 
-    def wake(self) -> None:
-        """Wakes it, or has it not fall asleep."""
+    def set(self) -> None:
+        """End the waiting, or have the next one end at once."""
         if self._lock.locked():
             self._lock.release()
 
 
-class ReplyPump(Incoming):
+class Receiver:
     """Receives from the reply destinations of one requestor, by whichever caller waits.
 
     Args:
@@ -75,6 +94,10 @@ class ReplyPump(Incoming):
             waits, or by a thread of its own once there were asynchronous ones.
         clock: seconds, not running backwards.
         strict: what is read must fit the schema.
+        linger: seconds that the receiving thread goes on when no asynchronous caller listens any more.
+
+    Attributes:
+        linger: the same.
     """
 
     def __init__(
@@ -87,20 +110,110 @@ class ReplyPump(Incoming):
         on_orphan: Orphans | None,
         clock: Callable[[], float],
         strict: bool,
+        linger: float,
     ) -> None:
-        super().__init__(session, strategy=strategy, landing=landing, on_orphan=on_orphan, clock=clock, strict=strict)
+        self._session = session
+        self._orphaned: deque[OrphanReply[Any]] = deque()
+        self._exchanges: PendingExchanges[PendingExchange, Any] = PendingExchanges(
+            strategy, on_orphan=self._orphaned.append
+        )
+        self._landing = landing
+        self._on_orphan = on_orphan
+        self._clock = clock
+        self._strict = strict
+        self.linger = linger
+        self._lock = threading.Lock()
+        self._dropped: deque[PendingExchange] = deque()
+        self._package: str | None = None
+        self._aside = False
+        self._telling = False
         self._consumers = [session.consumer(destination) for destination in destinations]
-        self._waiting: dict[Ticket, None] = {}
-        self._listening: OrderedDict[Ticket, None] = OrderedDict()
-        self._overdue: dict[Ticket, None] = {}
-        self._pumper: _Pumper | None = None
-        self._receiver: threading.Condition | None = None
+        self._waiting: dict[PendingExchange, None] = {}
+        self._listening: OrderedDict[PendingExchange, None] = OrderedDict()
+        self._overdue: dict[PendingExchange, None] = {}
+        self._holder: _Holder | None = None
+        self._wakeup: threading.Condition | None = None
         self._idle_since = 0.0
         self._dry = False
         self._closed = False
         self._look = _FIRST_LOOK
 
-    def next(self, ticket: Ticket) -> Envelope | None:
+    @property
+    def orphans(self) -> int:
+        """How many replies belonged to no exchange."""
+        return sum(self._exchanges.orphans.values())
+
+    @property
+    def pending(self) -> int:
+        """How many exchanges wait for replies."""
+        with self._lock:
+            self._forget_dropped()
+            return len(self._exchanges)
+
+    @property
+    def waiting(self) -> int:
+        """How many callers wait for a reply now."""
+        with self._lock:
+            self._forget_dropped()
+            return len(self._waiting) + len(self._listening)
+
+    @property
+    def in_flight(self) -> int:
+        """About as many, told without waiting for a thread that receives."""
+        return len(self._exchanges) - len(self._dropped)
+
+    def open(
+        self, exchange: Exchange[Any], asked: RequestInfo, package: str, now: float, *, own_id: str | None
+    ) -> PendingExchange:
+        """Enter an exchange before its request is sent; its time runs until that is done.
+
+        Args:
+            exchange: the state machine, begun `now`.
+            asked: what the request asks for.
+            package: package whose classes the replies are read with.
+            now: by the receiver's clock.
+            own_id: what a reply may have for JMSCorrelationID in place of the request's message id, where that will
+                never be known.
+
+        Raises:
+            ConfigError: its correlationId is in use.
+        """
+        pending = PendingExchange(exchange, asked, package, now, awaits_id=own_id is None)
+        with self._lock:
+            self._forget_dropped()
+            self._exchanges.open(
+                pending.correlation_id, pending, jms_ids=(own_id,) if own_id else (), awaits_id=pending.awaits_id
+            )
+            self._package = package
+        return pending
+
+    def sent(self, pending: PendingExchange, message_id: str | None) -> None:
+        """The request of an exchange was sent; its time runs again when somebody waits for a reply."""
+        pending.sent(self._clock())
+        if not pending.awaits_id:
+            return
+        with self._lock:
+            self._give(self._exchanges.sent(pending.correlation_id, message_id))
+        self._tell_orphans()
+
+    def close_exchange(self, pending: PendingExchange) -> None:
+        """Forget an exchange that has ended, or give it up; a caller that waits for it gets the end, at the latest
+        when its time runs out."""
+        self.drop(pending)
+        self.sweep()
+
+    def drop(self, pending: PendingExchange) -> None:
+        """An exchange that nobody asks for any more: forgotten at the next occasion. Takes no lock, so that the
+        garbage collector may call it anywhere."""
+        self._dropped.append(pending)
+
+    def sweep(self) -> None:
+        """Forget what was dropped."""
+        with self._lock:
+            self._forget_dropped()
+        self._tell_orphans()
+
+    def next(self, pending: PendingExchange) -> Envelope | None:
         """The next reply of an exchange when its turn has come, a fault included; None at the end.
 
         Waits for it, pumping if nobody else does.
@@ -112,39 +225,39 @@ class ReplyPump(Incoming):
             TransportError: the provider failed.
             Exception: what the landing raised.
         """
-        bed = _Bed()
+        event = _Event()
         with self._lock:
             self._forget_dropped()
-            ticket.enter(self._clock(), bed.wake)
-            self._waiting[ticket] = None
+            pending.enter(self._clock(), event.set)
+            self._waiting[pending] = None
         try:
             while True:
-                action = self._turn(ticket, bed)
+                action = self._turn(pending, event)
                 if action is not None:
-                    return reply_of(action, ticket)
-                self._pump(ticket)
-                if self._strays:
-                    with self._lock:  # whoever runs the hook cannot be woken to pump
-                        del self._waiting[ticket]
-                        self._step_down(ticket)
+                    return reply_of(action, pending)
+                self._receive(pending)
+                if self._orphaned:
+                    with self._lock:  # whoever runs the hook cannot be woken to receiver
+                        del self._waiting[pending]
+                        self._step_down(pending)
                     self._tell_orphans()
                     with self._lock:
-                        self._waiting[ticket] = None
+                        self._waiting[pending] = None
         finally:
             with self._lock:
-                self._waiting.pop(ticket, None)
-                self._leave(ticket)
-                self._step_down(ticket)
+                self._waiting.pop(pending, None)
+                self._leave(pending)
+                self._step_down(pending)
             self._tell_orphans()
 
-    def listen(self, ticket: Ticket, wake: Callable[[], object]) -> tuple[Any, float | None]:
-        """An asynchronous caller waits for the next reply, until it is given one or its ticket is dropped.
+    def listen(self, pending: PendingExchange, wake: Callable[[], object]) -> tuple[Any, float | None]:
+        """An asynchronous caller waits for the next reply, until it is given one or its pending is dropped.
 
         From now on the orphan hook is called by a thread of its own, never by one that a loop depends on.
 
         Args:
-            ticket: of the exchange.
-            wake: called by any thread, inside the pump's lock, when `taken` should be asked.
+            pending: of the exchange.
+            wake: called by any thread, inside the receiver's lock, when `taken` should be asked.
 
         Returns:
             As `taken`.
@@ -155,11 +268,11 @@ class ReplyPump(Incoming):
         with self._lock:
             self._forget_dropped()
             self._aside = True
-            ticket.enter(self._clock(), wake)
-            self._listening[ticket] = None
-            return self._taken(ticket)
+            pending.enter(self._clock(), wake)
+            self._listening[pending] = None
+            return self._taken(pending)
 
-    def taken(self, ticket: Ticket) -> tuple[Any, float | None]:
+    def taken(self, pending: PendingExchange) -> tuple[Any, float | None]:
         """What there is for an asynchronous caller, with which it stops waiting; it never blocks for long.
 
         Returns:
@@ -169,14 +282,14 @@ class ReplyPump(Incoming):
             IllegalStateError: the requestor is closed.
         """
         with self._lock:
-            return self._taken(ticket)
+            return self._taken(pending)
 
-    def end_of(self, ticket: Ticket) -> Any:
-        """What ended an exchange, for an asynchronous caller that drops the ticket next; None: ask `taken`.
+    def end_of(self, pending: PendingExchange) -> Any:
+        """What ended an exchange, for an asynchronous caller that drops the pending next; None: ask `taken`.
 
-        It waits for no thread that receives: nothing more is put into the ticket.
+        It waits for no thread that receives: nothing more is put into the pending.
         """
-        return ticket.inbox.popleft() if ticket.exchange.finished and ticket.inbox else None
+        return pending.inbox.popleft() if pending.state.finished and pending.inbox else None
 
     def __del__(self) -> None:
         if hasattr(self, "_idle_since") and is_open(self._session):
@@ -186,120 +299,116 @@ class ReplyPump(Incoming):
         """End the session; callers that wait get an IllegalStateError."""
         with self._lock:
             self._closed = True
-            for ticket in (*self._waiting, *self._listening):
-                ticket.wake()
-            if self._receiver is not None:
-                self._receiver.notify()
+            for pending in (*self._waiting, *self._listening):
+                pending.wake()
+            if self._wakeup is not None:
+                self._wakeup.notify()
         self._session.close()
 
-    def _taken(self, ticket: Ticket) -> tuple[Any, float | None]:
-        action = self._at_hand(ticket)
+    def _taken(self, pending: PendingExchange) -> tuple[Any, float | None]:
+        action = self._at_hand(pending)
         left = None
         if action is None:
-            left = self._time_left(ticket)
-            action = self._at_hand(ticket) if left == 0 else None
+            left = self._time_left(pending)
+            action = self._at_hand(pending) if left == 0 else None
         if action is not None:
-            self._leave(ticket)
-        elif self._receiver is None:
+            self._leave(pending)
+        elif self._wakeup is None:
             woken = threading.Condition(self._lock)
             self._idle_since = time.monotonic()
-            threading.Thread(target=self._receive, args=(woken,), name="mtosi-receive", daemon=True).start()
-            self._receiver = woken
+            threading.Thread(target=self._receive_for_loops, args=(woken,), name="mtosi-receive", daemon=True).start()
+            self._wakeup = woken
         return action, left
 
-    def _forget(self, ticket: Ticket) -> None:
-        self._listening.pop(ticket, None)
-        super()._forget(ticket)
+    def _leave(self, pending: PendingExchange) -> None:
+        self._listening.pop(pending, None)
+        self._overdue.pop(pending, None)
+        pending.leave(self._clock())
 
-    def _leave(self, ticket: Ticket) -> None:
-        self._listening.pop(ticket, None)
-        self._overdue.pop(ticket, None)
-        ticket.leave(self._clock())
-
-    def _step_down(self, who: _Pumper) -> None:
-        """Wake another one if the pump is free now; also one that only passes on what it was woken for."""
-        if self._pumper is who:
-            self._pumper = None
-        if self._pumper is None:
-            if self._receiver is not None and self._receiver is not who:
-                self._receiver.notify()
+    def _step_down(self, who: _Holder) -> None:
+        """Wake another caller if nobody receives now; also when this one only passes on what it was woken for."""
+        if self._holder is who:
+            self._holder = None
+        if self._holder is None:
+            if self._wakeup is not None and self._wakeup is not who:
+                self._wakeup.notify()
                 return
             for other in self._waiting:
                 if other is not who:
                     other.wake()
                     return
 
-    def _at_hand(self, ticket: Ticket) -> Any:
+    def _at_hand(self, pending: PendingExchange) -> Any:
         """What there is for a caller, None: nothing yet."""
-        if ticket.inbox:
-            return ticket.inbox.popleft()
-        if ticket.exchange.finished:
+        if pending.inbox:
+            return pending.inbox.popleft()
+        if pending.state.finished:
             return Complete()
         if self._closed:
             raise IllegalStateError("the requestor is closed")
         return None
 
-    def _turn(self, ticket: Ticket, bed: _Bed) -> Any:
-        """What there is for a caller; None: the pump is its own now."""
+    def _turn(self, pending: PendingExchange, event: _Event) -> Any:
+        """What there is for a caller; None: it receives for all now."""
         while True:
             with self._lock:
-                action = self._at_hand(ticket)
+                action = self._at_hand(pending)
                 if action is not None:
                     return action
-                if self._pumper in (None, ticket):
-                    self._pumper = ticket
+                if self._holder in (None, pending):
+                    self._holder = pending
                     return None
-                left = self._time_left(ticket)
-            bed.sleep(left)
+                left = self._time_left(pending)
+            event.wait(left)
 
-    def _time_left(self, ticket: Ticket) -> float | None:
-        """Seconds that a caller that does not pump has to wait at most; None: until it is woken.
+    def _time_left(self, pending: PendingExchange) -> float | None:
+        """Seconds that a caller that does not receiver has to wait at most; None: until it is woken.
 
         When its time is up, its exchange ends now if nothing more is there to be received; otherwise as soon as the
-        one who pumps finds nothing more.
+        receiving caller finds nothing more.
         """
-        left = ticket.patience(self._clock())
+        left = pending.patience(self._clock())
         if left != 0:
             return left
         if self._dry:
-            self._tick(ticket)
+            self._tick(pending)
             return left
-        self._overdue[ticket] = None
+        self._overdue[pending] = None
         return None
 
-    def _receive(self, woken: threading.Condition) -> None:
+    def _receive_for_loops(self, woken: threading.Condition) -> None:
         """Pump for asynchronous callers, until there was none for a while; one thread at a time runs this."""
         try:
             while self._duty(woken):
                 try:
-                    self._pump(None)
+                    self._receive(None)
                 except Exception as error:  # noqa: BLE001 - raised where somebody waits
                     self._fail_one(error)
                 self._tell_orphans()
         finally:
             with self._lock:
-                if self._receiver is woken:
-                    self._receiver = None
+                if self._wakeup is woken:
+                    self._wakeup = None
                 self._step_down(woken)
 
     def _duty(self, woken: threading.Condition) -> bool:
-        """Whether the receiving thread has to pump; waits for it where a blocking caller pumps."""
+        """Whether the thread has to receive; it waits while a blocking caller receives."""
         with self._lock:
             while True:
                 self._forget_dropped()
                 now = time.monotonic()
                 if self._listening:
                     self._idle_since = now
-                if self._closed or now - self._idle_since >= _STAY:
-                    self._receiver = None  # in one with the decision: who listens from now on starts another
+                if self._closed or now - self._idle_since >= self.linger:
+                    self._wakeup = None  # in one with the decision: who listens from now on starts another
                     return False
-                if self._pumper in (None, woken):
-                    self._pumper = woken
+                if self._holder in (None, woken):
+                    self._holder = woken
                     return True
-                woken.wait(_STAY)
+                woken.wait(self.linger)
 
     def _fail_one(self, error: Exception) -> None:
-        """Tell the caller that has listened longest; a blocking caller that takes the pump will see for itself."""
+        """Tell the caller that has listened longest; a blocking caller that receives next will see for itself."""
         with self._lock:
             self._forget_dropped()
             if self._closed:  # everybody was told
@@ -308,25 +417,25 @@ class ReplyPump(Incoming):
             if not self._listening:
                 log.warning("receiving failed while nobody waited: %s", error)
                 return
-            ticket, _ = self._listening.popitem(last=False)
-            ticket.inbox.append(Broken(error))
-            ticket.wake()
+            pending, _ = self._listening.popitem(last=False)
+            pending.inbox.append(ReceiveFailed(error))
+            pending.wake()
 
-    def _pump(self, ticket: Ticket | None) -> None:
+    def _receive(self, pending: PendingExchange | None) -> None:
         """Receive, or wait until there is something or the time has run out: this caller's, or the thread's.
 
-        What is there already is received for the others too, for handing the pump over costs more than a message: one
-        for each of them at most, since nobody is to be given what he does not wait for, and not for long. What fails
-        then fails again for the next one who pumps: it must not cost a caller the reply that he has.
+        What is there already is received for the others too, one message for each of them at most and not for long:
+        handing over costs more than a message, and nobody is given what it does not wait for. A failure meanwhile
+        comes again for the next caller that receives: it must not cost this one the reply that it has.
         """
-        delivery = self._ready() or self._await(ticket)
+        delivery = self._ready() or self._await(pending)
         more, latest = len(self._waiting) + len(self._listening), time.monotonic() + _SPELL
         served = False
         while delivery is not None:
             self._look = _FIRST_LOOK
             try:
                 self._handle(delivery)
-                served = bool(ticket and ticket.inbox)
+                served = bool(pending and pending.inbox)
                 more -= 1
                 delivery = self._ready() if more > 0 and time.monotonic() < latest else None
             except Exception as error:
@@ -342,14 +451,14 @@ class ReplyPump(Incoming):
                 return delivery
         return None
 
-    def _await(self, ticket: Ticket | None) -> Delivery | None:
+    def _await(self, pending: PendingExchange | None) -> Delivery | None:
         with self._lock:
-            for overdue in [*self._overdue, *([ticket] if ticket else [])]:
+            for overdue in [*self._overdue, *([pending] if pending else [])]:
                 self._tick(overdue)
             self._overdue.clear()
-            if self._closed or (ticket and ticket.inbox):
+            if self._closed or (pending and pending.inbox):
                 return None
-            patience = ticket.patience(self._clock()) if ticket else _STAY
+            patience = pending.patience(self._clock()) if pending else self.linger
             self._dry = True
         if len(self._consumers) > 1:
             patience = self._look if patience is None else min(patience, self._look)
@@ -359,3 +468,118 @@ class ReplyPump(Incoming):
         finally:
             with self._lock:
                 self._dry = False
+
+    def _tick(self, pending: PendingExchange) -> None:
+        now = self._clock()
+        looked = pending.look(now)
+        actions = pending.state.tick(pending.time(now))
+        if actions:
+            self._act(pending, actions, None)
+        if actions or looked:  # who has looked has another time to wait for
+            pending.wake()
+
+    def _handle(self, delivery: Delivery) -> None:
+        message = delivery.message
+        try:
+            landed = self._landing.land(message) if self._landing is not None else None
+            delivery.acknowledge()
+        except BaseException:
+            redeliver(self._session)
+            raise
+        try:
+            reply = self._read(message)
+        except BaseException:  # a signal's: the reply is acknowledged, and may be for another caller
+            self._match(self._read(message))
+            raise
+        try:
+            if self._landing is not None:
+                self._landing.acknowledged(landed, correlation_id=reply.correlation_id, batch_number=reply.batch_number)
+        finally:
+            self._match(reply)
+
+    def _read(self, message: JmsMessage) -> Reply[Any]:
+        return read_reply(message, strict=self._strict, package=self._package)
+
+    def _match(self, reply: Reply[Any]) -> None:
+        with self._lock:
+            self._forget_dropped()
+            found = self._exchanges.match(reply)
+            if isinstance(found, Matched):
+                self._give([found])
+
+    def _give(self, matched: Sequence[Matched[PendingExchange, Any]]) -> None:
+        if not matched:
+            return
+        now = self._clock()
+        for found in matched:
+            if found.irregular:
+                warn(found.reply.payload, "R3c", "the reply does not carry the request's correlationId")
+            pending = found.exchange
+            self._act(pending, pending.state.receive(found.reply, pending.time(now)), found.reply)
+            pending.wake()  # also where it got nothing: its time may run out sooner now
+
+    def _act(self, pending: PendingExchange, actions: Sequence[Any], reply: Reply[Any] | None) -> None:
+        for action in actions:
+            if isinstance(action, _FOR_CALLERS):
+                pending.inbox.append(action)
+                pending.held = getattr(action, "held", pending.held)
+            elif isinstance(action, LateReply):
+                self._exchanges.orphan(action.reply)
+            elif isinstance(action, Flag):
+                warn(reply.payload if reply else None, action.rule, action.reason)
+            else:
+                what = type(action).__name__.lower()
+                number = action.reply.batch_number
+                log.warning("%s reply for correlationId %s, batch %s", what, pending.correlation_id, number)
+
+    def _forget(self, pending: PendingExchange) -> None:
+        self._listening.pop(pending, None)
+        if pending.closed:  # another exchange may have its correlationId by now
+            return
+        pending.closed = True
+        pending.state.abandon()
+        pending.inbox.clear()
+        pending.wake()
+        self._give(self._exchanges.close(pending.correlation_id))
+
+    def _forget_dropped(self) -> None:
+        while self._dropped:
+            self._forget(self._dropped.popleft())
+
+    def _tell_orphans(self) -> None:
+        """Give orphans to the hook, outside the lock: it may make calls of its own, and take its time."""
+        if not self._orphaned:
+            return
+        if not self._aside or self._on_orphan is None:
+            with self._lock:
+                orphans = self._taken_strays()
+            self._tell(orphans)
+            return
+        with self._lock:
+            start, self._telling = not self._telling, True
+        if start:
+            threading.Thread(target=self._tell_all, name="mtosi-orphans", daemon=True).start()
+
+    def _tell_all(self) -> None:
+        while True:
+            with self._lock:
+                orphans = self._taken_strays()
+                self._telling = bool(orphans)
+            if not orphans:
+                return
+            self._tell(orphans)
+
+    def _taken_strays(self) -> list[OrphanReply[Any]]:
+        orphans = list(self._orphaned)
+        self._orphaned.clear()
+        return orphans
+
+    def _tell(self, orphans: Sequence[OrphanReply[Any]]) -> None:
+        for orphan in orphans:
+            if self._on_orphan is None:
+                log.warning("an orphan, correlationId %s: %s", orphan.reply.correlation_id, orphan.reason)
+                continue
+            try:
+                self._on_orphan(orphan)
+            except Exception:
+                log.exception("the orphan hook failed")

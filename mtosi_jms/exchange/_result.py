@@ -11,11 +11,13 @@ from typing import Any, Self
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.errors import IncompleteBatchError, MtosiError, MtosiFault, ProtocolError
-from mtosi_jms.exchange._pending import Ticket
-from mtosi_jms.exchange._receiver import ReplyPump
+from mtosi_jms.exchange._pending import AnotherWaitsError, PendingExchange
+from mtosi_jms.exchange._receiver import Receiver
 from mtosi_jms.exchange.messages import in_package
-from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
+from mtosi_jms.patterns import BatchAssembler, BatchCounts
+from mtosi_jms.service import Call
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
+from mtosi_jms.xmlbind import XmlObject
 
 log = logging.getLogger(__name__)
 
@@ -26,25 +28,28 @@ class BatchCall:
     What nobody refers to any more is given up.
     """
 
-    def __init__(self, pump: ReplyPump, service: ServiceInfo, operation: OperationInfo, options: CallOptions) -> None:
-        self._pump = pump
-        self._service = service
-        self._operation = operation
-        self._options = options
-        self._ticket: Ticket | None = None
+    def __init__(self, receiver: Receiver, call: Call) -> None:
+        self._receiver = receiver
+        self._call = call
+        self._exchange: PendingExchange | None = None
         self._end: weakref.finalize[..., Any] | None = None
 
-    def _opened(self, ticket: Ticket) -> None:
+    def _opened(self, pending: PendingExchange) -> None:
         """The request was sent."""
-        self._ticket = ticket
-        self._end = weakref.finalize(self, self._pump.drop, ticket)
+        self._exchange = pending
+        self._end = weakref.finalize(self, self._receiver.drop, pending)
         self._end.atexit = False
 
     @contextmanager
     def _closed_by_errors(self) -> Iterator[None]:
-        """Whatever ends the iteration gives up what has not come, and says what had arrived out of turn."""
+        """Whatever ends the iteration gives up what has not come, and says what had arrived out of turn.
+
+        A caller that another one was before does not end it: for that one it would seem complete.
+        """
         try:
             yield
+        except AnotherWaitsError:
+            raise
         except IncompleteBatchError as error:
             self._give_up()
             error.batches = dict(self.held)
@@ -53,13 +58,13 @@ class BatchCall:
             self._give_up()
             raise
 
-    def _heard(self, envelope: Envelope) -> Any:
-        return heard(envelope, self._options, self._service, self._operation)
+    def _decode_response(self, envelope: Envelope) -> XmlObject:
+        return decode_response(envelope, self._call)
 
     @property
     def correlation_id(self) -> str:
         """The request's correlationId; empty as long as it was not sent."""
-        return self._ticket.correlation_id if self._ticket is not None else ""
+        return self._exchange.correlation_id if self._exchange is not None else ""
 
     @property
     def held(self) -> Mapping[int, Any]:
@@ -67,33 +72,33 @@ class BatchCall:
 
         Responses; in place of one that is none, its envelope.
         """
-        held = self._ticket.held if self._ticket is not None else {}
+        held = self._exchange.held if self._exchange is not None else {}
         return {number: self._held(envelope) for number, envelope in held.items()}
 
     def _held(self, envelope: Envelope) -> Any:
         try:
-            return response_of(in_package(envelope, self._service.root), self._service, self._operation)
+            return response_of(in_package(envelope, self._call.service.root), self._call)
         except MtosiError:
             return envelope
 
     @property
-    def counts(self) -> Any:
-        """What came so far: replies, released, duplicates, conflicts, strays; None before the request was sent."""
-        exchange: Any = self._ticket.exchange if self._ticket is not None else None
-        return exchange.counts if exchange is not None else None
+    def counts(self) -> BatchCounts:
+        """What came so far: replies, released, duplicates, conflicts, strays."""
+        exchange = self._exchange.state if self._exchange is not None else None
+        return exchange.counts if isinstance(exchange, BatchAssembler) else BatchCounts()
 
     def close(self) -> None:
         """Give up what has not come; its replies will be orphans."""
         self._give_up()
-        self._pump.sweep()
+        self._receiver.sweep()
 
     def _give_up(self) -> None:
         """As `close`, without any lock: a coroutine may end in the hands of the garbage collector."""
-        if self._end is not None and self._end.detach() is not None and self._ticket is not None:
-            self._pump.drop(self._ticket)
+        if self._end is not None and self._end.detach() is not None and self._exchange is not None:
+            self._receiver.drop(self._exchange)
 
 
-class Batches(BatchCall, Iterator[Any]):
+class Batches(BatchCall, Iterator[XmlObject]):
     """The responses of one MultipleBatchResponse call: in order, each once, as soon as order allows.
 
     Iteration raises, when the turn of the fault has come, `MtosiFault` (C59), `IncompleteBatchError` with the missing
@@ -101,18 +106,16 @@ class Batches(BatchCall, Iterator[Any]):
     time. What nobody refers to any more is given up.
     """
 
-    def __init__(
-        self, pump: ReplyPump, ticket: Ticket, service: ServiceInfo, operation: OperationInfo, options: CallOptions
-    ) -> None:
-        super().__init__(pump, service, operation, options)
-        self._opened(ticket)
-        self._asked = ticket
+    def __init__(self, receiver: Receiver, pending: PendingExchange, call: Call) -> None:
+        super().__init__(receiver, call)
+        self._opened(pending)
+        self._asked = pending
 
-    def __next__(self) -> Any:
+    def __next__(self) -> XmlObject:
         with self._closed_by_errors():
-            envelope = self._pump.next(self._asked)
+            envelope = self._receiver.next(self._asked)
             if envelope is not None:
-                return self._heard(envelope)
+                return self._decode_response(envelope)
         self.close()
         raise StopIteration
 
@@ -125,29 +128,29 @@ class Batches(BatchCall, Iterator[Any]):
         self.close()
 
 
-def only_reply(envelope: Envelope | None, ticket: Ticket) -> Envelope:
+def only_reply(envelope: Envelope | None, pending: PendingExchange) -> Envelope:
     """The one reply of an exchange.
 
     Raises:
         ProtocolError: there is none.
     """
     if envelope is None:
-        raise ProtocolError("the exchange ended without an answer", ticket.correlation_id)
+        raise ProtocolError("the exchange ended without an answer", pending.correlation_id)
     return envelope
 
 
-def heard(envelope: Envelope, options: CallOptions, service: ServiceInfo, operation: OperationInfo) -> Any:
+def decode_response(envelope: Envelope, call: Call) -> XmlObject:
     """The response object of a reply whose turn has come; the call's hook sees its envelope first."""
-    envelope = in_package(envelope, service.root)
-    if options.on_reply is not None:
-        options.on_reply(envelope)
+    envelope = in_package(envelope, call.service.root)
+    if call.options.on_reply is not None:
+        call.options.on_reply(envelope)
     elif envelope.warnings:
         count, first = len(envelope.warnings), envelope.warnings[0]
-        log.warning("a reply of %s with %d warnings, the first: %s", operation.name, count, first)
-    return response_of(envelope, service, operation)
+        log.warning("a reply of %s with %d warnings, the first: %s", call.operation.name, count, first)
+    return response_of(envelope, call)
 
 
-def response_of(envelope: Envelope, service: ServiceInfo, operation: OperationInfo) -> Any:
+def response_of(envelope: Envelope, call: Call) -> XmlObject:
     """The response object of a reply.
 
     Raises:
@@ -159,14 +162,15 @@ def response_of(envelope: Envelope, service: ServiceInfo, operation: OperationIn
         raise envelope.fault
     if header is not None and header_text(header, "msgType") == "ERROR":
         raise MtosiFault("the reply has msgType ERROR and no fault", detail=envelope.body, header=header)
-    expected = service.load(operation.response)
+    expected = call.service.load(call.operation.response)
     if isinstance(envelope.body, expected):
         return envelope.body
     got = type(envelope.body).__name__ if envelope.body is not None else "an empty body"
-    raise ProtocolError(f"{operation.name}: {expected.__name__} was expected, {got} came", correlation_id(header) or "")
+    what = f"{call.operation.name}: expected {expected.__name__}, got {got}"
+    raise ProtocolError(what, correlation_id(header) or "")
 
 
-def bulk_reply(envelope: Envelope, response: Any, terms: BulkTerms) -> BulkReply[Any]:
+def bulk_reply(envelope: Envelope, response: XmlObject, terms: BulkTerms) -> BulkReply[XmlObject]:
     """The reply of a BulkResponse exchange; what its header leaves out is taken to be as the request wanted it."""
     header = envelope.header or Header()
     return BulkReply(

@@ -21,6 +21,8 @@ from mtosi_jms.service import CallOptions
 from mtosi_jms.soap import Envelope, correlation_id, header_text, parse
 from mtosi_jms.xmlbind import XmlWarning
 
+__all__ = ["Target", "in_package", "moment", "read_reply", "stamped", "target_of", "warn", "whole_number"]
+
 log = logging.getLogger(__name__)
 
 _BODY: Final = re.compile(rb"<(?:[\w.-]+:)?Body[\s/>]")

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final
 
+__all__ = ["aside", "on_signals"]
+
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 _told: Final[dict[object, Callable[[int], object]]] = {}

@@ -1,4 +1,68 @@
 """Inventory objects in messages: which classes are objects, and where they stand in flat replies and nested layouts.
 
-Pure lxml and tables of the stubs; the Spark source and the commands for people stand on it.
+Built on lxml and the tables of the stubs alone; the Spark source and the commands use it.
 """
+
+from __future__ import annotations
+
+from mtosi_jms.inventory._layout import (
+    Above,
+    Hit,
+    Route,
+    Routes,
+    above_of,
+    actual_table,
+    escaped,
+    find_objects,
+    given_name,
+    name_text,
+    node_hit,
+    node_of,
+    parents_of,
+    relations_of,
+)
+from mtosi_jms.inventory._objects import (
+    ALL,
+    MESSAGE,
+    OBJECT_TYPES,
+    class_for,
+    global_elements,
+    is_object,
+    label_of,
+    load_stubs,
+    tables_of_namespace,
+    type_class,
+)
+from mtosi_jms.inventory._place import (
+    Place,
+    place_of,
+)
+
+__all__ = [
+    "ALL",
+    "MESSAGE",
+    "OBJECT_TYPES",
+    "Above",
+    "Hit",
+    "Place",
+    "Route",
+    "Routes",
+    "above_of",
+    "actual_table",
+    "class_for",
+    "escaped",
+    "find_objects",
+    "given_name",
+    "global_elements",
+    "is_object",
+    "label_of",
+    "load_stubs",
+    "name_text",
+    "node_hit",
+    "node_of",
+    "parents_of",
+    "place_of",
+    "relations_of",
+    "tables_of_namespace",
+    "type_class",
+]

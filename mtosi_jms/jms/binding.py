@@ -6,23 +6,44 @@ are warnings. Nothing here looks into the body of a message beyond its envelope 
 
 from __future__ import annotations
 
+import dataclasses
+import datetime as dt
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final
 
-from mtosi_jms.errors import ConfigError, HeaderError, MtosiFault
+from mtosi_jms.errors import ConfigError, EncodeError, HeaderError, MtosiFault
 from mtosi_jms.jms._destinations import Destination
 from mtosi_jms.jms._naming import NamingContext
 from mtosi_jms.jms.events import event_values, events_of, shared_name
+from mtosi_jms.jms.ids import random_id
 from mtosi_jms.jms.message import JmsMessage, MessageType, Properties, PropertyValue
 from mtosi_jms.jms.profile import BindingProfile
 from mtosi_jms.jms.table2 import BY_PROPERTY, MAX_INTEGER, NEVER_MAPPED, ROWS, Row, restore, row_of, whole_number
 from mtosi_jms.masking import is_secret
 from mtosi_jms.soap import Envelope, header_text, header_texts, parse
-from mtosi_jms.stubs.fmw.hdr import Header
-from mtosi_jms.xmlbind import RawXml, XmlObject, XmlWarning, to_element
+from mtosi_jms.soap.envelope import start_tag
+from mtosi_jms.soap.faults import soap_prefix
+from mtosi_jms.stubs.fmw.hdr import (
+    ActivityStatusEnumType,
+    CommunicationPatternType,
+    CommunicationStyleType,
+    Header,
+    MessageTypeType,
+)
+from mtosi_jms.xmlbind import (
+    DECLARATION,
+    RawXml,
+    Writer,
+    XmlObject,
+    XmlWarning,
+    format_date_time,
+    known_prefix,
+    to_element,
+)
 
 DEFAULT_PROFILE: Final = BindingProfile()
 MAX_EXTENSION: Final = 10_000
@@ -278,11 +299,11 @@ def to_jms(
     )
     properties = Properties.trusted(mapping.properties)  # names of the tables, values of their types
     if reply_to is None:
-        reply_to = reply_destination(mapping, names)
-    return message_of(mapping, properties, envelope.to_bytes(), profile, reply_to, correlation_id)
+        reply_to = _reply_destination(mapping, names)
+    return _message_of(mapping, properties, envelope.to_bytes(), profile, reply_to, correlation_id)
 
 
-def reply_destination(mapping: HeaderMapping, names: NamingContext | None) -> Destination | None:
+def _reply_destination(mapping: HeaderMapping, names: NamingContext | None) -> Destination | None:
     """The destination of JMSReplyTo that a header's URIs say.
 
     Raises:
@@ -292,7 +313,7 @@ def reply_destination(mapping: HeaderMapping, names: NamingContext | None) -> De
     return None if uri is None else (NamingContext() if names is None else names).lookup(uri)
 
 
-def message_of(
+def _message_of(
     mapping: HeaderMapping,
     properties: Properties,
     document: bytes,
@@ -386,3 +407,168 @@ def sender_of(message: JmsMessage, header: Header) -> str | None:
         if row is not None and row.field == "senderURI":
             return str(value)
     return header_text(header, "senderURI")
+
+
+_MOST_TEMPLATES: Final = 256
+"""Templates that are kept at once: what distinguishes them may come from peers."""
+_LONGEST_KEY: Final = 2_000
+"""Characters of what distinguishes a template that is kept."""
+_MARKED_TIME: Final = dt.datetime(9876, 5, 4, 3, 2, 1, tzinfo=dt.UTC)
+_TEMPLATE_TYPES: Final = (MessageTypeType.REQUEST, MessageTypeType.RESPONSE)
+"""Kinds of message of which the body changes nothing in headers and properties."""
+_distinguishing: Final = attrgetter(
+    *(one.name for one in Header.__xml__.fields if one.name not in ("correlation_id", "timestamp"))
+)
+"""All that a header says but correlationId and timestamp: what a template depends on, so that no field is forgotten."""
+_PLAIN: Final = frozenset(
+    {type(None), str, MessageTypeType, CommunicationPatternType, CommunicationStyleType, ActivityStatusEnumType}
+)
+"""Types whose values are written alike where they are equal."""
+
+
+class HeaderTemplates:
+    """The messages of one sender, which has the same header to write again and again: a requestor its requests, a
+    supplier its responses.
+
+    Of headers that differ in correlationId and timestamp alone the properties, and the XML around the two, are made
+    once. The messages are those that `to_jms` makes.
+
+    Args:
+        profile: the switches.
+
+    Attributes:
+        profile: the same.
+    """
+
+    def __init__(self, profile: BindingProfile) -> None:
+        self.profile = profile
+        self._seen: set[tuple[object, ...]] = set()
+        self._made: dict[tuple[object, ...], _Template | None] = {}
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def to_jms(
+        self,
+        header: Header,
+        body: Any,
+        version: str = "1.1",
+        *,
+        names: NamingContext,
+        reply_to: Destination | None = None,
+        correlation_id: str | None = None,
+    ) -> JmsMessage:
+        """The JMS message of a header and a body; arguments and errors as for the function `to_jms`.
+
+        Args:
+            version: SOAP version of the envelope.
+        """
+        template = None
+        if isinstance(body, XmlObject) and _has_plain_marks(header):
+            template = self._template(header, version, has_reply_to=reply_to is not None)
+        if template is None:
+            envelope = Envelope(header=header, body=body, version=version)
+            return to_jms(header, envelope, self.profile, names=names, reply_to=reply_to, correlation_id=correlation_id)
+        if reply_to is None:
+            reply_to = _reply_destination(template.mapping, names)
+        document = template.document(header, body)
+        return _message_of(template.mapping, template.properties, document, self.profile, reply_to, correlation_id)
+
+    def _template(self, header: Header, version: str, *, has_reply_to: bool) -> _Template | None:
+        """The template of a header, from the second time on that there is such a header."""
+        values = [value if value.__class__ in _PLAIN else _key_part(value) for value in _distinguishing(header)]
+        key = (version, has_reply_to, *values)
+        try:
+            known = key in self._made
+        except TypeError:  # a value that cannot be compared by value, such as Nil with attributes
+            return None
+        if known:
+            return self._made[key]
+        if sum(len(part) for part in key if isinstance(part, str)) > _LONGEST_KEY:
+            return None
+        if len(self._seen) >= _MOST_TEMPLATES:
+            self._seen.clear()
+            self._made.clear()
+        if key not in self._seen:
+            self._seen.add(key)
+            return None
+        try:
+            template: _Template | None = _Template(header, self.profile, version, has_reply_to=has_reply_to)
+        except (HeaderError, EncodeError, ValueError):  # what is wrong with it is said when it is written by itself
+            template = None
+        self._made[key] = template
+        return template
+
+
+class _Template:
+    """A header with gaps for correlationId and timestamp.
+
+    Raises:
+        HeaderError, EncodeError: such a header must not be sent.
+        ValueError: more of the message depends on the two than their places in the XML.
+    """
+
+    __slots__ = ("_needed", "_pieces", "_version", "mapping", "properties")
+
+    def __init__(self, header: Header, profile: BindingProfile, version: str, *, has_reply_to: bool) -> None:
+        mark, marked_time = random_id(), format_date_time(_MARKED_TIME)
+        marked = dataclasses.replace(header, correlation_id=mark, timestamp=_MARKED_TIME)
+        self.mapping = map_header(marked, profile, strict=True, has_reply_to=has_reply_to)
+        self.properties = Properties.trusted(self.mapping.properties)
+        self._version = version
+        writer = Writer()
+        writer.root(marked)
+        self._needed = writer.names
+        before, _, rest = writer.content().decode().partition(mark)
+        between, _, after = rest.partition(marked_time)
+        shown = [before, between, after, *map(str, self.properties.values())]
+        own = all(map(known_prefix, self._needed.namespaces))
+        if not after or not own or any(mark in text or marked_time in text for text in shown):
+            raise ValueError("not a header with two gaps")
+        soap = soap_prefix(version)
+        start, end = f"<{soap}:Header>{before}", f"{after}</{soap}:Header><{soap}:Body>"
+        self._pieces = [piece.encode() for piece in (start, between, end, f"</{soap}:Body></{soap}:Envelope>")]
+
+    def document(self, header: Header, body: XmlObject) -> bytes:
+        """The envelope of a header of this template and a body."""
+        writer = Writer()
+        writer.names.plans |= self._needed.plans
+        writer.names.namespaces |= self._needed.namespaces
+        writer.root(body)
+        content = writer.content()
+        head = start_tag(self._version, writer.names).encode()
+        before, between, after, end = self._pieces
+        identifier = str(header.correlation_id).encode()
+        return b"".join(
+            (DECLARATION, head, before, identifier, between, _written(header.timestamp), after, content, end)
+        )
+
+
+def _has_plain_marks(header: Header) -> bool:
+    """Whether correlationId and timestamp of a header that is our own may be put into gaps as they are: an id of
+    letters, digits and hyphens of ASCII, a time in UTC."""
+    identifier, time = header.correlation_id, header.timestamp
+    if header.extras is not None or header.msg_type not in _TEMPLATE_TYPES:
+        return False
+    plain = type(identifier) is str and identifier.isascii() and identifier.replace("-", "").isalnum()
+    return plain and type(time) is dt.datetime and time.tzinfo is dt.UTC
+
+
+def _key_part(value: object) -> object:
+    """A value as a part of a key; values with equal parts are written alike."""
+    if isinstance(value, XmlObject):
+        cls: Any = type(value)
+        return cls, *[item if item.__class__ in _PLAIN else _key_part(item) for item in _fields_of(cls)(value)]
+    if isinstance(value, list):
+        return list, *map(_key_part, value)
+    return type(value), value
+
+
+@lru_cache(64)
+def _fields_of(cls: Any) -> Callable[[XmlObject], tuple[object, ...]]:
+    return attrgetter("extras", *(one.name for one in cls.__xml__.fields))
+
+
+@lru_cache(4)
+def _written(time: dt.datetime) -> bytes:
+    return format_date_time(time).encode()

@@ -14,28 +14,13 @@ from lxml import etree
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.message import Long, PropertyValue
-from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, BindingProfile
+from mtosi_jms.jms.profile import ATTRIBUTE_FORMS, EVENTS, FILTER_ATTRIBUTES, AttributeForm, BindingProfile
 from mtosi_jms.namespaces import split_clark
-from mtosi_jms.xmlbind import RawXml, XmlObject, escape_name_part, to_element
-from mtosi_jms.xmlbind.lexical import parse_date_time, parse_loose_date_time
+from mtosi_jms.xmlbind import RawXml, XmlObject, escape_name_part, parse_date_time, parse_loose_date_time, to_element
 
-_NAMES: Final = {
-    "alarm": "AlarmInformation",
-    "tca": "ThresholdCrossingAlert",
-    "thresholdCrossingAlert": "ThresholdCrossingAlert",
-    "protectionSwitch": "ProtectionSwitch",
-    "equipmentProtectionSwitch": "EquipmentProtectionSwitch",
-    "routeChange": "RouteChange",
-    "heartbeat": "Heartbeat",
-    "fileTransferStatus": "FileTransferStatus",
-    "backupStatus": "BackupStatus",
-    "eventLossOccured": "EventLossOccurred",
-    "eventLossOccurred": "EventLossOccurred",
-    "eventLossCleared": "EventLossCleared",
-    "vendorNotification": "VendorNotification",
-}
-_GENERIC: Final = ("objectCreation", "objectDeletion", "objectDiscovery", "attributeValueChange", "stateChange")
-EVENT_NAMES: Final = frozenset(_NAMES.values()) | {name[0].upper() + name[1:] for name in _GENERIC}
+_NAMES: Final = {element: kind.name for kind in EVENTS for element in kind.elements}
+_GENERIC: Final = tuple(kind.name for kind in EVENTS if not kind.elements)
+EVENT_NAMES: Final = frozenset(kind.name for kind in EVENTS)
 """The logical names of all events that MTOSI has (C27)."""
 SEVERITIES: Final = ("INDETERMINATE", "CRITICAL", "MAJOR", "MINOR", "WARNING", "CLEARED")
 """perceivedSeverity; the place of each is its number in MTOSI 1.x (C26)."""
@@ -48,7 +33,7 @@ def logical_name(element_name: str) -> str:
     folded = element_name.lower()
     for generic in _GENERIC:
         if folded.endswith(generic.lower()):
-            return generic[0].upper() + generic[1:]
+            return generic
     return element_name[:1].upper() + element_name[1:]
 
 
@@ -104,7 +89,7 @@ def _attribute(event: etree._Element, name: str, profile: BindingProfile) -> Pro
     child = _child(event, name)
     if child is None:
         return None
-    return _FORMS.get(name, _text)(child, profile)
+    return _FORMS[ATTRIBUTE_FORMS[name]](child, profile)
 
 
 def _child(event: etree._Element, local: str) -> etree._Element | None:
@@ -178,13 +163,12 @@ def _alias_part(text: str | None) -> str:
     return (text or "").replace("%", "%25").replace(";", "%3B").replace("=", "%3D")
 
 
-_FORMS: Final[dict[str, Callable[[etree._Element, BindingProfile], PropertyValue | None]]] = {
-    "objectName": _name,
-    "probableCause": _cause,
-    "osTime": _time,
-    "sourceTime": _time,
-    "isEdgePointRelated": _boolean,
-    "rootCauseAlarmIndication": _boolean,
-    "perceivedSeverity": _severity,
-    "aliasNameList": _aliases,
+_FORMS: Final[dict[AttributeForm, Callable[[etree._Element, BindingProfile], PropertyValue | None]]] = {
+    "text": _text,
+    "name": _name,
+    "aliases": _aliases,
+    "cause": _cause,
+    "severity": _severity,
+    "time": _time,
+    "boolean": _boolean,
 }

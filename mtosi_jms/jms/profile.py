@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.frozen import FrozenMap
@@ -30,38 +30,30 @@ OPTIONAL_FIELDS: Final = frozenset(
 )
 """The six header fields whose mapping Table 2 leaves open (R13b)."""
 
-FILTER_ATTRIBUTES: Final = frozenset(
-    {
-        "EventType",
-        "objectName",
-        "objectType",
-        "osTime",
-        "sourceTime",
-        "isEdgePointRelated",
-        "layerRate",
-        "aliasNameList",
-        "probableCause",
-        "probableCauseQualifier",
-        "nativeProbableCause",
-        "perceivedSeverity",
-        "rootCauseAlarmIndication",
-        "acknowledgeIndication",
-    }
-)
+AttributeForm = Literal["text", "name", "aliases", "cause", "severity", "time", "boolean"]
+
+ATTRIBUTE_FORMS: Final[Mapping[str, AttributeForm]] = {
+    "EventType": "text",
+    "objectName": "name",
+    "objectType": "text",
+    "osTime": "time",
+    "sourceTime": "time",
+    "isEdgePointRelated": "boolean",
+    "layerRate": "text",
+    "aliasNameList": "aliases",
+    "probableCause": "cause",
+    "probableCauseQualifier": "text",
+    "nativeProbableCause": "text",
+    "perceivedSeverity": "severity",
+    "rootCauseAlarmIndication": "boolean",
+    "acknowledgeIndication": "text",
+}
+"""The attributes of Table 4, and the form in which each becomes a property."""
+FILTER_ATTRIBUTES: Final = frozenset(ATTRIBUTE_FORMS)
 """The fourteen attributes of Table 4 (R20a)."""
 
 MINUTES_30: Final = 30 * 60 * 1000
 HOURS_24: Final = 24 * 60 * 60 * 1000
-
-DEFAULT_TTL: Final = FrozenMap(
-    {
-        "default": MINUTES_30,
-        "NOTIFICATION": HOURS_24,
-        "AlarmInformation": MINUTES_30,
-        "ThresholdCrossingAlert": MINUTES_30,
-    }
-)
-"""Milliseconds by event name, else by message type, else `default` (O7, C21)."""
 
 
 class TopicCategory(enum.Enum):
@@ -72,20 +64,53 @@ class TopicCategory(enum.Enum):
     PROTECTION = "Protection"
 
 
-EVENT_CATEGORIES: Final = FrozenMap(
+class EventKind(NamedTuple):
+    """One kind of event, a row of `EVENTS`.
+
+    Attributes:
+        name: its logical name (C27).
+        elements: its elements; empty: all elements whose name ends with the logical one (`resourceObjectCreation`).
+        category: routing after SD2-5; None: it goes where the caller says (C29).
+        ttl: milliseconds that it lives (O7, C21).
+    """
+
+    name: str
+    elements: tuple[str, ...] = ()
+    category: TopicCategory | None = None
+    ttl: int = HOURS_24
+
+
+EVENTS: Final = (
+    EventKind("ObjectCreation", category=TopicCategory.INVENTORY),
+    EventKind("ObjectDeletion", category=TopicCategory.INVENTORY),
+    EventKind("AttributeValueChange", category=TopicCategory.INVENTORY),
+    EventKind("ObjectDiscovery", category=TopicCategory.INVENTORY),
+    EventKind("StateChange", category=TopicCategory.INVENTORY),
+    EventKind("AlarmInformation", ("alarm",), TopicCategory.FAULT, MINUTES_30),
+    EventKind("ThresholdCrossingAlert", ("tca", "thresholdCrossingAlert"), TopicCategory.FAULT, MINUTES_30),
+    EventKind("ProtectionSwitch", ("protectionSwitch",), TopicCategory.PROTECTION),
+    EventKind("EquipmentProtectionSwitch", ("equipmentProtectionSwitch",), TopicCategory.PROTECTION),
+    EventKind("RouteChange", ("routeChange",)),
+    EventKind("Heartbeat", ("heartbeat",)),
+    EventKind("FileTransferStatus", ("fileTransferStatus",)),
+    EventKind("BackupStatus", ("backupStatus",)),
+    EventKind("EventLossOccurred", ("eventLossOccured", "eventLossOccurred")),
+    EventKind("EventLossCleared", ("eventLossCleared",)),
+    EventKind("VendorNotification", ("vendorNotification",)),
+)
+"""All kinds of events that MTOSI has: what the binding knows of an event, it knows from here."""
+
+EVENT_CATEGORIES: Final = FrozenMap({kind.name: kind.category for kind in EVENTS if kind.category is not None})
+"""Routing after SD2-5; events of no category go where the caller says (C29)."""
+
+DEFAULT_TTL: Final = FrozenMap(
     {
-        "ObjectCreation": TopicCategory.INVENTORY,
-        "ObjectDeletion": TopicCategory.INVENTORY,
-        "AttributeValueChange": TopicCategory.INVENTORY,
-        "ObjectDiscovery": TopicCategory.INVENTORY,
-        "StateChange": TopicCategory.INVENTORY,
-        "AlarmInformation": TopicCategory.FAULT,
-        "ThresholdCrossingAlert": TopicCategory.FAULT,
-        "ProtectionSwitch": TopicCategory.PROTECTION,
-        "EquipmentProtectionSwitch": TopicCategory.PROTECTION,
+        "default": MINUTES_30,
+        "NOTIFICATION": HOURS_24,
+        **{kind.name: kind.ttl for kind in EVENTS if kind.ttl != HOURS_24},
     }
 )
-"""Routing after SD2-5; events of no category go where the caller says (C29)."""
+"""Milliseconds by event name, else by message type, else `default` (O7, C21)."""
 
 _ROUTINGS: Final[dict[str, Mapping[str, TopicCategory]]] = {
     "SD2-5": EVENT_CATEGORIES,
@@ -186,7 +211,8 @@ class BindingProfile:
         try:
             table = {event: TopicCategory(category) for event, category in self.topic_routing.items()}
         except ValueError as exc:
-            raise ConfigError(f"topic_routing: {exc}; there are Inventory, Fault, Protection") from exc
+            there = ", ".join(category.value for category in TopicCategory)
+            raise ConfigError(f"topic_routing: {exc}; there are {there}") from exc
         self._freeze("topic_routing", FrozenMap(table))
 
     def _freeze(self, name: str, value: object) -> None:

@@ -1,26 +1,31 @@
-"""Notifications, the third pattern of section 3.3: publishers, subscribers, and what keeps a picture of the network.
+"""Notifications, the third pattern of section 3.3: publishers, subscribers, and a picture of the network.
 
 A publisher exchanges nothing with the provider but its messages (R7); a subscriber makes a consumer, and no subscribe
-message is sent (R8). `Publisher` and `Subscriber` are the two roles; `SystemProfile` is what the publishers of one
-system have in common (R9), `Heartbeats` their signs of life, `Loss` what a subscriber may have missed. `LocalBroker`
-carries out subscribe and unsubscribe as JMS means them (P35), `ProducerService` and a requestor do so with messages
-(C40). `Snapshot` and `apply_notification` keep objects and alarms current.
+message is sent (R8). `Publisher` and `Subscriber` are the two roles; a subscriber hands out each event as `Received`,
+with its delivery. `SystemProfile` is what the publishers of one system have in common (R9), `Heartbeats` their signs of
+life, `Loss` what a subscriber may have missed. `LocalBroker` carries out subscribe and unsubscribe as JMS means them
+(P35), `ProducerService` and a requestor do so with messages (C40). `Snapshot` and `apply_notification` keep objects and
+alarms current.
 """
 
 from __future__ import annotations
 
-from mtosi_jms.notifications._alarms import AlarmKey, alarm_key
-from mtosi_jms.notifications._broker import LocalBroker
-from mtosi_jms.notifications._heartbeats import Heartbeats
+from mtosi_jms.notifications._events import Event, Received, event_name, events_in
+from mtosi_jms.notifications._heartbeats import Heartbeats, ThreadTimer, Timer
 from mtosi_jms.notifications._losses import Loss, LossCause
-from mtosi_jms.notifications._producer import ProducerService
-from mtosi_jms.notifications._publisher import Publisher
-from mtosi_jms.notifications._snapshot import Applied, Change, Effect, Refusal, Snapshot, apply_notification
+from mtosi_jms.notifications._operations import LocalBroker, ProducerService, expression_of, selector_of
+from mtosi_jms.notifications._publisher import Publisher, SystemProfile
+from mtosi_jms.notifications._snapshot import (
+    AlarmKey,
+    Applied,
+    Change,
+    Effect,
+    Refusal,
+    Snapshot,
+    alarm_key,
+    apply_notification,
+)
 from mtosi_jms.notifications._subscriber import Subscriber
-from mtosi_jms.notifications._subscriptions import expression_of, selector_of
-from mtosi_jms.notifications._system import SystemProfile
-from mtosi_jms.notifications.events import Event, event_name
-from mtosi_jms.notifications.timing import ThreadTimer, Timer
 
 __all__ = [
     "AlarmKey",
@@ -34,6 +39,7 @@ __all__ = [
     "LossCause",
     "ProducerService",
     "Publisher",
+    "Received",
     "Refusal",
     "Snapshot",
     "Subscriber",
@@ -43,6 +49,7 @@ __all__ = [
     "alarm_key",
     "apply_notification",
     "event_name",
+    "events_in",
     "expression_of",
     "selector_of",
 ]

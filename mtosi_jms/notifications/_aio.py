@@ -1,4 +1,4 @@
-"""Publisher and subscriber for coroutines: each has one thread, which publishes or receives in their place."""
+"""Publisher and subscriber for coroutines: each has one thread, which publishes or receives for them."""
 
 from __future__ import annotations
 
@@ -8,56 +8,68 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Final, Generic, TypeVar
 
-from mtosi_jms.errors import IllegalStateError
-from mtosi_jms.exchange.aio.worker import Closing, Worker
+from mtosi_jms.errors import IllegalStateError, TransportError
+from mtosi_jms.exchange.worker import Closing, Worker
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.profile import TopicCategory
+from mtosi_jms.notifications._events import Event, Received
+from mtosi_jms.patterns import rounded
+from mtosi_jms.service import check_seconds
 from mtosi_jms.transport import Delivery
-from mtosi_jms.xmlbind import RawXml, XmlObject
 
 T = TypeVar("T")
-
-
-class _Publish(Protocol):
-    def __call__(self, event: XmlObject | RawXml, *, category: TopicCategory | str | None = None) -> JmsMessage: ...
+_GRACE: Final = 0.05
+"""Seconds by which a loop waits longer than the thread that publishes for it, which knows more of the delay."""
 
 
 class AsyncPublisher:
     """A publisher as coroutines see it; made by `Publisher.aio`.
 
     Args:
-        publish: publishes one event; blocks.
+        publish: `Publisher.publish`.
     """
 
-    def __init__(self, publish: _Publish) -> None:
+    def __init__(self, publish: Callable[..., JmsMessage]) -> None:
         self._publish = publish
         self._worker = Worker("mtosi-publish", "the publisher")
 
-    async def publish(self, event: XmlObject | RawXml, *, category: TopicCategory | str | None = None) -> JmsMessage:
-        """Publish one event, after those that wait; see `Publisher.publish`.
+    async def publish(
+        self, event: Event, *, category: TopicCategory | str | None = None, timeout: float | None = None
+    ) -> JmsMessage:
+        """Publish one event, after those that wait already; see `Publisher.publish`.
 
-        A call that is cancelled may have been published all the same, unless it still waited for its turn.
+        A call that is cancelled, or whose time is over, may have been published all the same, unless it was still
+        waiting for its turn.
         """
-        return await self._worker.run(partial(self._publish, event, category=category))
+        check_seconds("timeout", timeout)
+        limit = asyncio.timeout(timeout and timeout + _GRACE)
+        try:
+            async with limit:
+                return await self._worker.run(partial(self._publish, event, category=category, timeout=timeout))
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            text = f"not sent within {rounded(timeout or 0)} s: the event stands in line, or is being sent"
+            raise TransportError(text) from None
 
     def stop(self) -> None:
         """The publisher is closed."""
         self._worker.close()
 
 
-class AsyncSubscriber(Closing, AsyncIterator[Any]):
+class AsyncSubscriber(Closing, AsyncIterator[Received]):
     """A subscriber as coroutines see it; made by `Subscriber.aio`.
 
-    One message is received when somebody waits for an event and none is left of the message before. A task that is
-    cancelled loses none: what is received later is neither landed nor acknowledged before somebody waits again. It is
-    for one task at a time, and not for use beside the blocking iteration.
+    A message is received when a task waits for an event and no event is left of the message before. A task that is
+    cancelled loses nothing: a message received later is neither landed nor acknowledged before a task waits again. It
+    is for one task at a time, and not for use beside the blocking iteration.
 
     Args:
         receive: waits so many seconds for a message; blocks.
-        take: lands, acknowledges and reads one; blocks.
-        events: what was read and not handed out.
+        take: lands, acknowledges and reads a message; blocks.
+        events: those that were read and not handed out.
         close: ends the subscription; blocks.
         timeout: seconds to wait for an event before iteration ends; None waits for ever.
     """
@@ -66,7 +78,7 @@ class AsyncSubscriber(Closing, AsyncIterator[Any]):
         self,
         receive: Callable[[float | None], Delivery | None],
         take: Callable[[Delivery], None],
-        events: deque[Any],
+        events: deque[Received],
         close: Callable[[], None],
         timeout: float | None,
     ) -> None:
@@ -76,71 +88,64 @@ class AsyncSubscriber(Closing, AsyncIterator[Any]):
         self._events = events
         self._timeout = timeout
         self._worker = Worker("mtosi-subscribe", "the subscriber")
-        self._receiving: _Lasting[Delivery | None] = _Lasting()
-        self._taking: _Lasting[None] = _Lasting()
+        self._receiving: _Job[Delivery | None] = _Job(self._worker)
+        self._taking: _Job[None] = _Job(self._worker)
         self._stopped = False
 
-    async def __anext__(self) -> Any:
+    async def __anext__(self) -> Received:
         if self._stopped and not self._events:
             raise IllegalStateError("the subscriber is closed")
         try:
             return await self._next()
         except IllegalStateError:
-            if self._stopped:  # while somebody waited, however far that had come
+            if self._stopped:  # it was closed while this task waited
                 raise StopAsyncIteration from None
             raise
 
-    async def _next(self) -> Any:
+    async def _next(self) -> Received:
         deadline = None if self._timeout is None else time.monotonic() + self._timeout
         while not self._events:
-            if not self._taking:
+            if not self._taking.is_begun:
                 left = None if deadline is None else max(0.0, deadline - time.monotonic())
-                self._receiving.begin(self._worker, partial(self._receive, left))
-                delivery = await self._receiving.outcome()
+                self._receiving.begin(partial(self._receive, left))
+                delivery = await self._receiving.result()
                 if delivery is None:
                     raise StopAsyncIteration
-                self._taking.begin(self._worker, partial(self._take, delivery))
-            await self._taking.outcome()
+                self._taking.begin(partial(self._take, delivery))
+            await self._taking.result()
         return self._events.popleft()
 
-    async def close(self) -> None:
-        """End the subscription; what was received and not acknowledged is delivered again."""
-        await super().close()
-
     def stop(self) -> None:
-        """The subscription is being closed: who waits comes to the end of the iteration."""
+        """The subscription is being closed: a task that waits comes to the end of the iteration."""
         self._stopped = True
         self._worker.close()
 
 
-class _Lasting(Generic[T]):
-    """A job that goes on when the task that waits for it is cancelled: whoever comes next finds what it came to.
+class _Job(Generic[T]):
+    """A job of a thread that goes on when the task that waits for it is cancelled: the next task gets its result."""
 
-    It is true while there is one.
-    """
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._future: Future[T] | None = None
 
-    def __init__(self) -> None:
-        self._job: Future[T] | None = None
+    @property
+    def is_begun(self) -> bool:
+        return self._future is not None
 
-    def __bool__(self) -> bool:
-        return self._job is not None
+    def begin(self, job: Callable[[], T]) -> None:
+        """Begin a job, unless one is begun whose result nobody has yet."""
+        if self._future is None:
+            self._future = self._worker.submit(job)
 
-    def begin(self, worker: Worker, job: Callable[[], T]) -> None:
-        """Begin it, unless there is one."""
-        if self._job is None:
-            self._job = worker.submit(job)
-
-    async def outcome(self) -> T:
-        """What it came to; with that it is over."""
-        job = self._job
-        if job is None:
+    async def result(self) -> T:
+        if self._future is None:
             raise IllegalStateError("another task waits for an event")
         try:
-            result = await asyncio.shield(asyncio.wrap_future(job))
+            result = await asyncio.shield(asyncio.wrap_future(self._future))
         except asyncio.CancelledError:
             raise
         except BaseException:
-            self._job = None
+            self._future = None
             raise
-        self._job = None
+        self._future = None
         return result

@@ -1,41 +1,57 @@
-"""Heartbeats: a sign of life on every topic of a publisher, as often as its subscribers were promised one."""
+"""Heartbeats: a sign of life on every topic of a publisher, at the interval that its subscribers were promised."""
 
 from __future__ import annotations
 
 import logging
 import threading
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
-from mtosi_jms.errors import ConfigError
 from mtosi_jms.exchange.messages import moment
 from mtosi_jms.notifications._publisher import Publisher
-from mtosi_jms.notifications.timing import ThreadTimer, Timer
+from mtosi_jms.service import check_seconds
 from mtosi_jms.stubs.fmw.hbt import Heartbeat
 from mtosi_jms.stubs.fmw.nam import NamingAttributeType
 
 log = logging.getLogger(__name__)
 
 
+class Timer(Protocol):
+    """Runs an action later; `ThreadTimer` is one, so are `mtosi_jms.testing.ManualClock` and an asyncio event loop."""
+
+    def call_later(self, seconds: float, action: Callable[[], object], /) -> object:
+        """Run the action after so many seconds; the result may have a method `cancel`."""
+
+
+class ThreadTimer:
+    """Runs each action in a thread of its own, which does not keep the process alive."""
+
+    def call_later(self, seconds: float, action: Callable[[], object], /) -> threading.Timer:
+        """See `Timer`."""
+        timer = threading.Timer(seconds, action)
+        timer.daemon = True
+        timer.start()
+        return timer
+
+
 class Heartbeats:
-    """Publishes a heartbeat at once when it is started, and each so many seconds from then on.
+    """Publishes a heartbeat when it is started, and then one at every interval.
 
         with Publisher(...) as publisher, Heartbeats(publisher, 30, object_name=name("OS=EMS1")):
             ...
 
-    A heartbeat that cannot be published is logged; the next one is tried in its turn.
+    A heartbeat that cannot be published is logged; the next one is tried at its time.
 
     Args:
-        publisher: whose topics get it; it is not closed.
-        interval: seconds from one to the next. Tell it to the subscribers, who watch for somewhat more.
-        object_type: of what it is the sign of life.
+        publisher: publishes them on all its topics; it is not closed.
+        interval: seconds between two heartbeats. Subscribers should watch for a little more.
+        object_type: type of the object whose sign of life it is.
         object_name: its name.
-        timer: runs the next one when it is due; one is at work at a time.
-        on_error: called, besides, with what kept a heartbeat from being published.
+        timer: runs the next one at its time.
+        on_error: called with the error of a heartbeat that could not be published.
 
     Attributes:
-        published: how many were.
+        published: how many were published.
 
     Raises:
         ConfigError: the interval is not positive.
@@ -51,8 +67,7 @@ class Heartbeats:
         timer: Timer | None = None,
         on_error: Callable[[Exception], object] | None = None,
     ) -> None:
-        if not interval > 0:
-            raise ConfigError(f"heartbeats every {interval} seconds: more than 0 are wanted")
+        check_seconds("interval", interval)
         self.published = 0
         self._publisher = publisher
         self._interval = interval
@@ -61,49 +76,44 @@ class Heartbeats:
         self._timer = timer or ThreadTimer()
         self._on_error = on_error
         self._lock = threading.Lock()
-        self._running = False
-        self._round = 0
+        self._run: object = None  # stands for the time from start to stop
         self._next: object = None
 
     def start(self) -> Self:
-        """Publish the first one and have the others follow; no harm if they do already."""
+        """Publish the first one and schedule the others; nothing happens if it is started already."""
         with self._lock:
-            if not self._running:
-                self._running = True
-                self._round += 1
-                self._beat(self._round)
+            if self._run is None:
+                self._run = object()
+                self._beat(self._run)
         return self
 
-    def _due(self, number: int) -> None:
+    def _due(self, run: object) -> None:
         with self._lock:
-            if self._running and number == self._round:
-                self._beat(number)
+            if run is self._run:
+                self._beat(run)
 
-    def _beat(self, number: int) -> None:
-        """Publish one and ask for the next; the lock is held."""
-        self._next = self._timer.call_later(self._interval, lambda: self._due(number))
+    def _beat(self, run: object) -> None:
+        """Publish one and schedule the next; the lock is held."""
+        self._next = self._timer.call_later(self._interval, lambda: self._due(run))
         event = Heartbeat(object_type=self._object_type, object_name=self._object_name, os_time=moment())
         try:
             self._publisher.broadcast(event)
             self.published += 1
-        except Exception as error:  # noqa: BLE001 - the timer's thread has nobody to raise to
+        except Exception as error:  # noqa: BLE001 - nobody is there to catch it in the timer's thread
             log.warning("a heartbeat could not be published: %s", error)
             if self._on_error is not None:
                 self._on_error(error)
 
     def stop(self) -> None:
-        """Publish no more; returns when one that is on its way has been published."""
+        """Publish no more; one that is being published is waited for."""
         with self._lock:
-            self._running = False
             cancel = getattr(self._next, "cancel", None)
-            self._next = None
+            self._run = self._next = None
         if cancel is not None:
             cancel()
 
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()

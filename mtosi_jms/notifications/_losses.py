@@ -1,7 +1,7 @@
-"""What a subscriber may have missed: who tells of it, since when, and whether it is over.
+"""What a subscriber may have missed: who says so, since when, and whether it is over.
 
-Nothing in JMS numbers the notifications of a topic, so a subscriber cannot see that one is missing. Three signs there
-are: a heartbeat that does not come, a sender who says that it loses events, and a provider that fails in between.
+JMS does not number the notifications of a topic, so a subscriber cannot see that one is missing. It goes by three
+signs: a heartbeat that does not come, a sender that says it loses events, and a provider that fails.
 
 | cause | begins | is over |
 |---|---|---|
@@ -9,7 +9,7 @@ are: a heartbeat that does not come, a sender who says that it loses events, and
 | SENDER | EventLossOccurred | with EventLossCleared about the same object |
 | TRANSPORT | the provider failed, or the connection to a topic that is not durable was lost | with the next message |
 
-When one is over, nothing more is lost; what was lost is not there yet. That is the time to ask for it.
+When a loss is over, no more events are lost, but those that were lost are still missing: ask for them then.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import enum
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from mtosi_jms.notifications.events import Event
+from mtosi_jms.notifications._events import Event
 
 log = logging.getLogger(__name__)
 
@@ -35,16 +35,16 @@ class LossCause(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """Events may have been lost, or nothing more is.
+    """Events may have been lost, or no more are.
 
     Attributes:
-        cause: what shows it.
-        sender: senderURI of who is concerned; empty where that cannot be told.
-        object_name: whose events they are, as the sender says; empty where it says nothing.
-        since: when it was seen, in seconds of the subscriber's clock.
-        over: whether nothing more is lost; then `since` is still when it began.
-        event: the event that told it; None where none did.
-        reason: what the transport said; empty for other causes.
+        cause: the sign of it.
+        sender: senderURI of the publisher concerned; empty if not known.
+        object_name: whose events are lost, as the sender says; empty if it does not say.
+        since: when it was noticed, in seconds of the subscriber's clock.
+        over: whether no more events are lost; `since` still says when it began.
+        event: the event that said so; None if there was none.
+        reason: the transport's error; empty for other causes.
     """
 
     cause: LossCause
@@ -57,21 +57,18 @@ class Loss:
 
 
 LossHook: TypeAlias = Callable[[Loss], object]
-"""Takes each loss when it begins and when it is over, in the thread that receives."""
+"""Called with each loss when it begins and when it is over, in the thread that receives."""
 
 _Key: TypeAlias = tuple[LossCause, str, str]
 
 
 class LossWatch:
-    """Keeps what is open; for one thread at a time.
+    """The losses of one subscriber; for one thread at a time.
 
     Args:
-        hook: told of each change.
+        hook: called at each change.
         clock: seconds, not running backwards.
-        heartbeat: seconds in which each sender is to be heard; None where none was promised.
-
-    Attributes:
-        open: the losses that are not over, in the order in which they began.
+        heartbeat: seconds within which each sender promised a heartbeat; None if it promised none.
     """
 
     def __init__(self, hook: LossHook | None, clock: Callable[[], float], heartbeat: float | None) -> None:
@@ -79,23 +76,23 @@ class LossWatch:
         self._clock = clock
         self._heartbeat = heartbeat
         self._open: dict[_Key, Loss] = {}
-        # Before anybody was heard, somebody is to be: the empty name stands for them.
+        # Until the first heartbeat any sender will do: the empty name stands for it.
         self._heard: dict[str, float] = {} if heartbeat is None else {"": clock()}
 
     @property
     def open(self) -> tuple[Loss, ...]:
-        """See the class."""
+        """The losses that are not over, in the order in which they began."""
         return tuple(self._open.values())
 
     def due(self) -> float | None:
-        """Seconds until the next heartbeat is overdue; None where none is waited for."""
+        """Seconds until the next heartbeat is overdue; None if none is expected."""
         times = [time for sender, time in self._heard.items() if (LossCause.HEARTBEAT, sender, "") not in self._open]
         if self._heartbeat is None or not times:
             return None
         return max(0.0, min(times) + self._heartbeat - self._clock())
 
     def check(self) -> None:
-        """Look at the clock: is a heartbeat overdue?"""
+        """Look at the clock for heartbeats that are overdue."""
         if self._heartbeat is None:
             return
         now = self._clock()
@@ -104,49 +101,46 @@ class LossWatch:
                 self._begin(Loss(cause=LossCause.HEARTBEAT, sender=sender, since=time))
 
     def heartbeat(self, sender: str, event: Event) -> None:
-        """A sender was heard."""
+        """A heartbeat has come."""
         if self._heartbeat is None:
             return
         self._heard.pop("", None)
         self._heard[sender] = self._clock()
-        for key in ((LossCause.HEARTBEAT, "", ""), (LossCause.HEARTBEAT, sender, "")):
-            self._end(key, event)
+        for concerned in ("", sender):
+            self._end((LossCause.HEARTBEAT, concerned, ""), event)
 
-    def told(self, sender: str, event: Any, *, over: bool) -> None:
-        """A sender says that events are being lost, or that no more are.
+    def told(self, sender: str, event: Event, *, over: bool) -> None:
+        """A sender says that it loses events, or that it loses no more.
 
-        The end of a loss whose beginning was missed is told too.
+        The end of a loss is reported even if its beginning was missed.
         """
-        name = str(event.object_name) if getattr(event, "object_name", None) else ""
+        name = str(getattr(event, "object_name", None) or "")
         loss = Loss(cause=LossCause.SENDER, sender=sender, object_name=name, since=self._clock(), event=event)
         if not over:
             self._begin(loss)
-        elif not self._end(self._key(loss), event):
-            self._tell(replace(loss, over=True))
+        elif not self._end(_key_of(loss), event):
+            self._report(replace(loss, over=True))
 
     def interrupted(self, reason: str) -> None:
         """The provider failed or was away."""
         self._begin(Loss(cause=LossCause.TRANSPORT, since=self._clock(), reason=reason))
 
     def received(self) -> None:
-        """A message has come: the provider is there."""
+        """A message has come, so the provider is there."""
         self._end((LossCause.TRANSPORT, "", ""), None)
 
-    def _key(self, loss: Loss) -> _Key:
-        return loss.cause, loss.sender, loss.object_name
-
     def _begin(self, loss: Loss) -> None:
-        if self._key(loss) not in self._open:
-            self._open[self._key(loss)] = loss
-            self._tell(loss)
+        if _key_of(loss) not in self._open:
+            self._open[_key_of(loss)] = loss
+            self._report(loss)
 
     def _end(self, key: _Key, event: Event | None) -> bool:
         loss = self._open.pop(key, None)
         if loss is not None:
-            self._tell(replace(loss, over=True, event=event))
+            self._report(replace(loss, over=True, event=event))
         return loss is not None
 
-    def _tell(self, loss: Loss) -> None:
+    def _report(self, loss: Loss) -> None:
         what = "no more events are lost" if loss.over else "events may have been lost"
         log.warning("%s: %s %s%s", what, loss.cause.value, loss.sender, f", {loss.reason}" if loss.reason else "")
         if self._hook is None:
@@ -155,3 +149,7 @@ class LossWatch:
             self._hook(loss)
         except Exception:
             log.exception("on_loss failed")
+
+
+def _key_of(loss: Loss) -> _Key:
+    return loss.cause, loss.sender, loss.object_name

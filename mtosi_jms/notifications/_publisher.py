@@ -1,26 +1,33 @@
-"""The publisher: events out, each to the topic of its category, with attributes of Table 4 as properties (R7, R9)."""
+"""The publisher: sends each event to the topic of its category, with attributes of Table 4 as properties (R7, R9)."""
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 from mtosi_jms.errors import ConfigError
+from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.exchange.messages import moment, stamped
+from mtosi_jms.exchange.sending import TimedSender
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
-from mtosi_jms.jms.binding import to_jms
-from mtosi_jms.jms.profile import TopicCategory
-from mtosi_jms.notifications._system import SystemProfile
-from mtosi_jms.notifications.events import Event, event_name, events_of_message, notify_of
+from mtosi_jms.jms.binding import DEFAULT_PROFILE, to_jms
+from mtosi_jms.jms.events import EVENT_NAMES
+from mtosi_jms.jms.frozen import FrozenMap
+from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, TopicCategory
+from mtosi_jms.masking import without_login
+from mtosi_jms.notifications._events import Event, event_name, events_of_message, notify_of
+from mtosi_jms.service import check_seconds
 from mtosi_jms.soap import Header
-from mtosi_jms.spool.journal import OutgoingJournal
+from mtosi_jms.spool import OutgoingJournal
 from mtosi_jms.stubs.fmw.elc import EventLossCleared
 from mtosi_jms.stubs.fmw.elo import EventLossOccured
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
+from mtosi_jms.stubs.fmw.nam import NamingAttributeType
 from mtosi_jms.transport import Connection, dropped, is_open
 from mtosi_jms.xmlbind import XmlObject
 
@@ -37,25 +44,80 @@ EVENTS_PER_MESSAGE: Final = 100
 """Events that `publish_all` puts into one message at most."""
 
 
+_FORMS: Final = ("time_form", "severity_form", "event_names")
+"""Switches that all publishers of a system have alike."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemProfile:
+    """The selection of attributes by which every publisher of a system goes, made once and never changed (R9b).
+
+    Selectors of subscribers rest on it: a publisher that maps other attributes, or writes them in another form, would
+    be filtered out without a sign. So one that differs is refused (R9c).
+
+    Attributes:
+        binding: the switches of the binding; its `filter_properties` hold for all events.
+        attributes: other attributes for some events, by logical name (`AlarmInformation`), without `MTOSI_`.
+
+    Raises:
+        ConfigError: an attribute that Table 4 does not have (R20a).
+    """
+
+    binding: BindingProfile = DEFAULT_PROFILE
+    attributes: Mapping[str, frozenset[str]] = field(default=FrozenMap())
+
+    def __post_init__(self) -> None:
+        frozen = {event: frozenset(names) for event, names in self.attributes.items()}
+        for event, names in frozen.items():
+            if unknown := names - FILTER_ATTRIBUTES:
+                raise ConfigError(f"attributes of {event}: Table 4 has no {', '.join(sorted(unknown))} (R20a)")
+        object.__setattr__(self, "attributes", FrozenMap(frozen))
+
+    def attributes_of(self, event: str) -> frozenset[str]:
+        """The attributes of Table 4 that become properties of an event, by its logical name."""
+        return self.attributes.get(event, self.binding.filter_properties)
+
+    def shared(self, events: Iterable[str]) -> frozenset[str]:
+        """The attributes that are mapped for all of these events: what a message with all of them may show (C30)."""
+        return frozenset.intersection(*map(self.attributes_of, set(events)))
+
+    def admit(self, profile: BindingProfile) -> None:
+        """Accept a publisher of the system by its profile.
+
+        Raises:
+            ConfigError: it maps other attributes, or in another form (R9c).
+        """
+        for form in _FORMS:
+            if getattr(profile, form) != getattr(self.binding, form):
+                raise ConfigError(f"{form} of the publisher is not that of its system (R9c)")
+        for event in sorted({*EVENT_NAMES, *self.attributes}):
+            mine, wanted = profile.filter_properties, self.attributes_of(event)
+            if mine != wanted:
+                other = ", ".join(sorted(mine ^ wanted))
+                raise ConfigError(f"{event}: the publisher and its system differ in mapping {other} (R9c)")
+
+
 class Publisher:
     """Publishes events on the topic of their category (O10). Threads may share it.
 
-    It sends nothing until there is an event (R7), and it may share its topics with other publishers (O11).
+    It sends nothing until there is an event (R7), and it may share its topics with other publishers (O11). Each method
+    that sends takes a `timeout`: seconds that the whole call may take.
 
     Args:
         connection: an open connection; the publisher does not close it.
         topics: category to the name of its destination, or the destination. Each category has a topic for itself
-            (O10b): one for two categories is logged, and refused where the profile validates strictly. A queue will do
-            where one system alone receives (O12a).
+            (O10b): one for two categories is logged, and refused if the profile validates strictly. A queue will do if
+            one system alone receives (O12a).
         sender_uri: the OS's logical name.
         profile: the switches: routing, Table 4 properties and their forms, time to live, delivery mode.
-        system: what the publishers of the system have in common; its own profile counts where `profile` is left out.
-        outbox: stores each message before it is sent, PERSISTENT, and until the provider has confirmed it; what is left
-            in it is sent first of all.
+        system: what the publishers of the system have in common; its own profile counts if `profile` is left out.
+        outbox: stores each message before it is sent, PERSISTENT, and until the provider has confirmed it; messages
+            left in it are sent first.
 
     Raises:
-        ConfigError: no topic, a temporary one (R2a), or a profile that maps other attributes than the system (R9c).
-        TransportError: the provider failed while what was left in the outbox was sent.
+        ConfigError: no topic, a temporary one (R2a), no such category, a profile that maps other attributes than the
+            system (R9c), or an argument of the wrong type.
+        TransportError: the provider failed while messages left in the outbox were sent.
         NamingError: a name that cannot be resolved.
     """
 
@@ -69,16 +131,18 @@ class Publisher:
         system: SystemProfile | None = None,
         outbox: OutgoingJournal | None = None,
     ) -> None:
-        if not topics:
-            raise ConfigError("a publisher needs a topic for at least one category")
+        check_connection("Publisher", connection)
+        given: object = topics
+        if not isinstance(given, Mapping) or not given:
+            raise ConfigError(f"topics: give a topic by category, such as {{'Fault': 'jms/FaultTopic'}}, not {given!r}")
         if system is not None and profile is not None:
             system.admit(profile)
         self.system = system or SystemProfile(binding=profile or BindingProfile())
         self.profile = profile or self.system.binding
         self.sender_uri = sender_uri
         self._names = connection.names
-        self._topics = {TopicCategory(category): connection.names.lookup(name) for category, name in topics.items()}
-        self._look_over()
+        self._topics = {_category(category): connection.names.lookup(name) for category, name in topics.items()}
+        self._check_topics()
         self._lock = threading.Lock()
         self._making = threading.Lock()
         self._aio: AsyncPublisher | None = None
@@ -90,8 +154,8 @@ class Publisher:
             self._session.close()
             raise
 
-    def _look_over(self) -> None:
-        """Refuse topics that cannot be, and tell of those that should not be (R2a, O2, O10b)."""
+    def _check_topics(self) -> None:
+        """Refuse topics that notifications must not go to, and log those that they should not go to (R2a, O2, O10b)."""
         served: dict[Destination, TopicCategory] = {}
         for category, topic in self._topics.items():
             if topic.is_temporary:
@@ -105,10 +169,15 @@ class Publisher:
                     raise ConfigError(told)
                 log.warning("%s", told)
 
+    def __repr__(self) -> str:
+        topics = ", ".join(f"{category.value} to {topic}" for category, topic in self._topics.items())
+        state = "closed" if self._session.is_closed else "open"
+        return f"<Publisher {without_login(self.sender_uri)}, {topics}, {state}>"
+
     @property
     def aio(self) -> AsyncPublisher:
         """The same publisher for coroutines."""
-        from mtosi_jms.notifications._aio import AsyncPublisher  # asyncio is not there for who does not use it
+        from mtosi_jms.notifications._aio import AsyncPublisher  # asyncio is imported only if it is used
 
         with self._making:
             if self._aio is None:
@@ -120,92 +189,119 @@ class Publisher:
         """The destination of each category."""
         return dict(self._topics)
 
-    def publish(self, event: Event, *, category: Category | None = None) -> JmsMessage:
+    def publish(self, event: Event, *, category: Category | None = None, timeout: float | None = None) -> JmsMessage:
         """Publish one event in a message of its own (C30).
 
         Args:
             event: an instance of an event element's class (`ResourceObjectCreation`, `Alarm`, ...) of any generated
-                package, or the XML of an event that none knows.
+                package, or the XML of an event of no known class.
             category: where it goes; events of no category of their own need it, or `broadcast` (C29).
+            timeout: seconds for the whole call: waiting for other threads, for room, a connection or the provider.
 
         Returns:
             The message as sent.
 
         Raises:
-            ConfigError: no event's class, no category, or no topic for it.
+            ConfigError: not an event, no category, or no topic for it.
             EncodeError: the event cannot become valid XML.
-            TransportError: the provider failed. With an outbox the message is kept, and sent before the next one: do
-                not publish it once more.
+            TransportError: the provider failed, or the time is over. With an outbox the message is kept, and sent
+                before the next one: do not publish it again.
             SpoolError: the outbox cannot store it; it is not sent.
         """
-        return self._send(self.topic_of(event, category), [event])
+        return self._send(self.topic_of(event, category), [event], self._sender(timeout))
 
-    def publish_all(self, events: Iterable[Event], *, category: Category | None = None) -> list[JmsMessage]:
-        """Publish events in their order: each in a message of its own where attributes of it become properties, for
-        selectors to go by; several in one message where none do (C30).
+    def publish_all(
+        self, events: Iterable[Event], *, category: Category | None = None, timeout: float | None = None
+    ) -> list[JmsMessage]:
+        """Publish events in their order: each in a message of its own if attributes of it become properties, which
+        selectors go by; otherwise several in one message (C30).
 
-        Those that share a message follow each other and are of one name, so that all live equally long.
+        Events that share a message follow each other and have one name, so that all have one time to live.
 
         Raises:
             As `publish`. Events before the one at fault may have been published.
         """
+        if isinstance(events, XmlObject) or not isinstance(events, Iterable):
+            raise ConfigError(f"publish_all takes a list of events, not {type(events).__name__}; publish takes one")
+        sender = self._sender(timeout)
         sent = []
-        for (topic, name), run in groupby(events, lambda event: self._place(event, category)):
+        for (topic, name), run in groupby(events, lambda event: (self.topic_of(event, category), event_name(event))):
             size = 1 if self.system.attributes_of(name) else EVENTS_PER_MESSAGE
-            sent += [self._send(topic, chunk) for chunk in _chunks(run, size)]
+            while chunk := list(islice(run, size)):
+                sent.append(self._send(topic, chunk, sender))
         return sent
 
-    def publish_message(self, message: XmlObject, *, category: Category | None = None) -> JmsMessage:
-        """Publish a message that the caller made, with as many events as it has.
+    def publish_message(
+        self, message: XmlObject, *, category: Category | None = None, timeout: float | None = None
+    ) -> JmsMessage:
+        """Publish a message that the caller made, with any number of events.
 
         An attribute becomes a property if all events of the message have it and have the same value (C30).
 
         Args:
             message: a `NotifyMessage`.
             category: where it goes, if not where its events belong.
+            timeout: as for `publish`.
 
         Raises:
-            As `publish`; ConfigError, too, for a message without events or with events of several categories.
+            As `publish`; also ConfigError for a message without events or with events of several categories.
         """
         events = events_of_message(message)
         if not events:
-            raise ConfigError("a message to publish is a NotifyMessage with events")
-        topics = {self._topic(event_name(event), category) for event in events}
+            raise ConfigError("publish_message takes a NotifyMessage with events")
+        topics = {self.topic_of(event, category) for event in events}
         if len(topics) > 1:
             raise ConfigError("the events of one message belong on several topics: say which category it goes to")
-        return self._send(topics.pop(), events)
+        return self._send(topics.pop(), events, self._sender(timeout))
 
-    def broadcast(self, event: Event) -> list[JmsMessage]:
-        """Publish one event on every topic of the publisher: what concerns all of its subscribers (C29).
-
-        Raises:
-            As `publish`.
-        """
-        event_name(event)
-        return [self._send(topic, [event]) for topic in dict.fromkeys(self._topics.values())]
-
-    def event_loss_occurred(self, **fields: Any) -> list[JmsMessage]:
-        """Tell all subscribers that events are being lost from now on.
-
-        Args:
-            fields: of `EventLossOccured`: `object_type`, `object_name`, `start_time`,
-                `first_event_lost_notification_id`, ...
+    def broadcast(self, event: Event, *, timeout: float | None = None) -> list[JmsMessage]:
+        """Publish one event on every topic of the publisher, for all of its subscribers (C29).
 
         Raises:
             As `publish`.
         """
-        return self.broadcast(EventLossOccured(**{"start_time": moment(), **fields}))
+        sender = self._sender(timeout)
+        return [self._send(topic, [event], sender) for topic in dict.fromkeys(self._topics.values())]
 
-    def event_loss_cleared(self, **fields: Any) -> list[JmsMessage]:
+    def event_loss_occurred(
+        self,
+        *,
+        object_type: str | None = None,
+        object_name: NamingAttributeType | None = None,
+        start_time: dt.datetime | None = None,
+        first_event_lost_notification_id: str | None = None,
+        timeout: float | None = None,
+    ) -> list[JmsMessage]:
+        """Tell all subscribers that events are being lost from now on, or from `start_time`; see `EventLossOccured`.
+
+        Raises:
+            As `publish`.
+        """
+        event = EventLossOccured(
+            object_type=object_type,
+            object_name=object_name,
+            start_time=start_time or moment(),
+            first_event_lost_notification_id=first_event_lost_notification_id,
+        )
+        return self.broadcast(event, timeout=timeout)
+
+    def event_loss_cleared(
+        self,
+        *,
+        object_type: str | None = None,
+        object_name: NamingAttributeType | None = None,
+        end_time: dt.datetime | None = None,
+        timeout: float | None = None,
+    ) -> list[JmsMessage]:
         """Tell all subscribers that no more events are lost, so that they may ask for what they missed.
 
-        Args:
-            fields: of `EventLossCleared`: `object_type`, `object_name` as when the loss was told, `end_time`, ...
+        Type and name of the object are those of `event_loss_occurred`.
 
         Raises:
             As `publish`.
         """
-        return self.broadcast(EventLossCleared(**{"end_time": moment(), **fields}))
+        event = EventLossCleared(object_type=object_type, object_name=object_name, end_time=end_time or moment())
+        return self.broadcast(event, timeout=timeout)
 
     def message_of(self, topic: Destination, events: Sequence[Event], *, to: str | None = None) -> JmsMessage:
         """The message that carries events of a topic; it is not sent.
@@ -216,7 +312,7 @@ class Publisher:
             to: the header's destinationURI, the topic's name unless given.
 
         Raises:
-            ConfigError: no event's class, or events of several packages.
+            ConfigError: not an event, or events of several packages.
             EncodeError: an event cannot become valid XML.
         """
         header = Header(
@@ -238,40 +334,39 @@ class Publisher:
         """The topic that an event goes to.
 
         Raises:
-            ConfigError: no event's class, no category, or no topic for it.
+            ConfigError: not an event, no category, or no topic for it.
         """
-        return self._topic(event_name(event), category)
-
-    def _send(self, topic: Destination, events: Sequence[Event]) -> JmsMessage:
-        message = self.message_of(topic, events)
-        with self._lock:
-            if self._outbox is not None:
-                return self._outbox.send(self._session, topic, message)
-            return self._session.send(topic, message)
-
-    def resend(self) -> int:
-        """Send what is left in the outbox, after a TransportError say; how many messages that were.
-
-        Raises:
-            TransportError: the provider failed; what is left stays.
-            SpoolError: the outbox cannot be read or written.
-        """
-        if self._outbox is None:
-            return 0
-        with self._lock:
-            return self._outbox.resend(self._session)
-
-    def _place(self, event: Event, category: Category | None) -> tuple[Destination, str]:
         name = event_name(event)
-        return self._topic(name, category), name
-
-    def _topic(self, name: str, category: Category | None) -> Destination:
-        found = TopicCategory(category) if category is not None else self.profile.topic_category(name)
+        found = _category(category) if category is not None else self.profile.topic_category(name)
         if found is None:
             raise ConfigError(f"{name} belongs to no category: say which topic it goes to, or broadcast it")
         if found not in self._topics:
-            raise ConfigError(f"{name}: there is no topic for the category {found.value}")
+            raise ConfigError(f"{name}: no topic for the category {found.value}")
         return self._topics[found]
+
+    def resend(self, *, timeout: float | None = None) -> int:
+        """Send what is left in the outbox, for example after a TransportError; returns how many messages were sent.
+
+        Raises:
+            TransportError: the provider failed, or the time is over; the others stay in the outbox.
+            SpoolError: the outbox cannot be read or written.
+        """
+        sender = self._sender(timeout)
+        if self._outbox is None:
+            return 0
+        with sender.in_time("messages of the outbox"):
+            return self._outbox.resend(sender)
+
+    def _sender(self, timeout: float | None) -> TimedSender:
+        check_seconds("timeout", timeout)
+        return TimedSender(self._session, self._lock, timeout)
+
+    def _send(self, topic: Destination, events: Sequence[Event], sender: TimedSender) -> JmsMessage:
+        message = self.message_of(topic, events)
+        with sender.in_time(f"{event_name(events[0])} to {topic}"):
+            if self._outbox is not None:
+                return self._outbox.send(sender, topic, message)
+            return sender.send(topic, message)
 
     def __del__(self) -> None:
         if is_open(getattr(self, "_session", None)):
@@ -287,18 +382,13 @@ class Publisher:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
-def _chunks(events: Iterator[Event], size: int) -> Iterator[list[Event]]:
-    chunk: list[Event] = []
-    for event in events:
-        chunk.append(event)
-        if len(chunk) == size:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
+def _category(category: Category) -> TopicCategory:
+    try:
+        return TopicCategory(category)
+    except ValueError:
+        there = ", ".join(one.value for one in TopicCategory)
+        raise ConfigError(f"there is no category {category!r}; there are {there}") from None

@@ -1,44 +1,89 @@
 """A picture of the network that notifications keep current: objects by full name, and the alarms that stand.
 
     snapshot = Snapshot(batch_of_objects)
-    for event in subscriber:
+    for event, _, _ in subscriber:
         applied = apply_notification(snapshot, event)
 
 | event | what becomes of the picture |
 |---|---|
 | ObjectCreation | the object is there; one of that name is replaced |
-| ObjectDeletion | the object is gone, with all below its name and the alarms on them: no other event will tell |
-| AttributeValueChange, StateChange | the attributes told have new values, the others stay (`attributes.told_values`) |
-| ObjectDiscovery | the name found stands among the discovered ones, until an object with it is created |
-| AlarmInformation | the alarm stands, or stands no more where the severity is CLEARED |
+| ObjectDeletion | the object is gone, with all objects below its name and the alarms on them: no other event says so |
+| AttributeValueChange, StateChange | the attributes in the event have new values, the others stay |
+| ObjectDiscovery | the name found is among the discovered ones, until an object with it is created |
+| AlarmInformation | the alarm stands, or stands no more if the severity is CLEARED |
 
-Nothing raises: what cannot be applied is said in the result. Events may come again, and in another order than they
-happened in: what is older than what is known is not applied. Times are compared where there are some, the one at the
-source before that at the operations system; events without time are taken in the order in which they come.
+Nothing raises: the result says what cannot be applied. Events may come again, and in another order than they happened
+in: an event older than what is known is not applied. Times are compared if events have them, the one at the source
+before that at the operations system; events without time are taken in the order in which they come.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+from lxml import etree
 
 from mtosi_jms.errors import MtosiError
-from mtosi_jms.jms.events import logical_name
-from mtosi_jms.notifications._alarms import AlarmKey, alarm_key
-from mtosi_jms.notifications._attributes import created_object, replaced, told_values
-from mtosi_jms.notifications._tree import NameTree
-from mtosi_jms.xmlbind import XmlObject
-
-REMEMBERED: Final = 100_000
-"""So many deleted objects and cleared alarms are remembered, lest an old event bring one back; the oldest go first."""
+from mtosi_jms.inventory import is_object, type_class
+from mtosi_jms.notifications._events import Event, name_of
+from mtosi_jms.xmlbind import Extras, RawXml, XmlObject, decode, to_element
 
 _NOTHING_KEPT: Final = frozenset(
     {"Heartbeat", "EventLossOccurred", "EventLossCleared", "FileTransferStatus", "BackupStatus"}
 )
+_EXTENDED: Final = ("VENDOR_EXT", "MINOR_EXT")
+_NEVER: Final = frozenset({"name", "extras"})
+"""Fields that no event changes: a name stays while the object lives, extras are merged separately."""
+
+
+class AlarmKey(NamedTuple):
+    """The identity of an alarm: the same object, layer and probable cause make the same alarm.
+
+    All are text, empty if the alarm does not say. `mtosi_jms.spark.jobs.alarms` goes by the same identity.
+
+    Attributes:
+        object_name: the object in trouble, `MD=EMS1/ME=NE-7`.
+        layer_rate: the layer, with a vendor's own behind a colon.
+        probable_cause: the cause, with a vendor's own behind a colon.
+        qualifier: tells apart alarms of one cause on one object.
+        ru: whether the cause lies in a replaceable unit.
+        contra: whether it lies in the opposite direction.
+    """
+
+    object_name: str
+    layer_rate: str
+    probable_cause: str
+    qualifier: str = ""
+    ru: bool = False
+    contra: bool = False
+
+
+def alarm_key(alarm: XmlObject) -> AlarmKey | None:
+    """The identity of an alarm; None if its object or its cause is missing.
+
+    Args:
+        alarm: an alarm event, an alarm of an answer to `getActiveAlarms`, or an `AlarmIdType`, of any package.
+    """
+    name, cause = getattr(alarm, "object_name", None), getattr(alarm, "probable_cause", None)
+    what = _extended(getattr(cause, "probable_cause", None), getattr(cause, "extension", None))
+    what = what or _text(getattr(alarm, "native_probable_cause", None))
+    if not name or not what:
+        return None
+    layer = getattr(alarm, "layer_rate", None)
+    return AlarmKey(
+        str(name),
+        _extended(getattr(layer, "value", None), getattr(layer, "extension", None)),
+        what,
+        _text(getattr(cause, "qualifier", None) or getattr(alarm, "probable_cause_qualifier", None)),
+        getattr(cause, "ru", None) is True,
+        getattr(cause, "contra", None) is True,
+    )
 
 
 class Effect(enum.Enum):
@@ -66,21 +111,21 @@ class Refusal(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One thing that is otherwise than before.
+    """One thing that has changed.
 
     Attributes:
         effect: what happened.
         name: full name of the object, or the name under which one was discovered.
-        before: the object or alarm as it was; None where it was not there.
-        after: as it is now; None where it is gone.
+        before: the object or alarm as it was; None if it was not there.
+        after: as it is now; None if it is gone.
         fields: Python names of the attributes that are new, of a changed object.
         alarm: the identity of the alarm, for effects on alarms.
     """
 
     effect: Effect
     name: str
-    before: Any = None
-    after: Any = None
+    before: XmlObject | None = None
+    after: XmlObject | None = None
     fields: tuple[str, ...] = ()
     alarm: AlarmKey | None = None
 
@@ -91,12 +136,12 @@ class Applied:
 
     Attributes:
         event: the event.
-        changes: what is otherwise now; empty, too, where the event told what was known already.
-        refused: why it, or a part of it, was not applied; None where all was.
+        changes: what has changed; empty, too, if the event said what was known already.
+        refused: why it, or a part of it, was not applied; None if all of it was.
         detail: what that part is.
     """
 
-    event: Any
+    event: Event
     changes: tuple[Change, ...] = ()
     refused: Refusal | None = None
     detail: str = ""
@@ -106,24 +151,28 @@ class Snapshot(Mapping[str, XmlObject]):
     """Objects by full name, `MD=EMS1/ME=NE-7`; for one thread at a time. Objects in it are replaced, never altered.
 
     Args:
-        objects: what is known at first; those without a name are left out.
-        alarms: those that stand at first, such as `getActiveAlarms` tells them.
+        objects: those known at first; those without a name are left out.
+        alarms: those that stand at first, such as an answer to `getActiveAlarms` has them.
         taken: when; older events are in the picture already, and are not applied.
-
-    Attributes:
-        alarms: the alarms that stand, by identity, in the order in which they were raised.
-        discovered: discovery events by the name found.
+        remembered: how many deleted objects and cleared alarms are remembered, so that an old event does not bring one
+            back; the oldest are forgotten first.
     """
 
     def __init__(
-        self, objects: Iterable[XmlObject] = (), alarms: Iterable[Any] = (), *, taken: dt.datetime | None = None
+        self,
+        objects: Iterable[XmlObject] = (),
+        alarms: Iterable[XmlObject] = (),
+        *,
+        taken: dt.datetime | None = None,
+        remembered: int = 100_000,
     ) -> None:
         self._objects: dict[str, XmlObject] = {}
-        self._alarms: dict[AlarmKey, Any] = {}
+        self._alarms: dict[AlarmKey, XmlObject] = {}
         self._alarms_at: dict[str, dict[AlarmKey, None]] = {}
-        self._discovered: dict[str, Any] = {}
+        self._discovered: dict[str, XmlObject] = {}
         self._tree = NameTree(lambda name: name in self._objects or name in self._alarms_at)
         self._taken = None if taken is None else _aware(taken)
+        self._remembered = remembered
         self._ended: dict[str | AlarmKey, dt.datetime] = {}
         self._begun: dict[str | AlarmKey, dt.datetime] = {}
         self._told: dict[str, dict[str, dt.datetime]] = {}
@@ -144,17 +193,16 @@ class Snapshot(Mapping[str, XmlObject]):
         return len(self._objects)
 
     @property
-    def alarms(self) -> Mapping[AlarmKey, Any]:
-        """See the class."""
+    def alarms(self) -> Mapping[AlarmKey, XmlObject]:
+        """The alarms that stand, by identity, in the order in which they were raised."""
         return MappingProxyType(self._alarms)
 
     @property
-    def discovered(self) -> Mapping[str, Any]:
-        """See the class."""
+    def discovered(self) -> Mapping[str, XmlObject]:
+        """Discovery events by the name found."""
         return MappingProxyType(self._discovered)
 
-    def apply(self, event: Any) -> Applied:
-        """See `apply_notification`."""
+    def _apply(self, event: Event) -> Applied:
         kind = _kind_of(event)
         if kind in _NOTHING_KEPT:
             return Applied(event)
@@ -162,30 +210,30 @@ class Snapshot(Mapping[str, XmlObject]):
         if apply is None:
             return Applied(event, refused=Refusal.UNKNOWN_EVENT, detail=kind or type(event).__name__)
         when = _time_of(event)
-        if when is not None and self._taken is not None and when < self._taken:
+        if _older(when, self._taken):
             return Applied(event, refused=Refusal.OUTDATED, detail="older than the picture")
         try:
             return apply(self, event, when)
         except MtosiError as error:
             return Applied(event, refused=Refusal.UNREADABLE, detail=str(error))
 
-    # One method an event. Whatever can fail comes before the first change.
+    # One method for each event. Whatever can fail comes before the first change.
 
     def _create(self, event: Any, when: dt.datetime | None) -> Applied:
-        made = created_object(event)
+        made = _created_object(event)
         name = _text(event.object_name) or _text(getattr(made, "name", None))
         if made is None or not name:
-            return Applied(event, refused=Refusal.INCOMPLETE, detail="an object and its name are wanted")
+            return Applied(event, refused=Refusal.INCOMPLETE, detail="the object or its name is missing")
         if _older(when, self._ended.get(name)) or _older(when, self._begun.get(name)):
             return Applied(event, refused=Refusal.OUTDATED, detail=name)
         before = self._objects.get(name)
         if before is not None and when is not None and self._begun.get(name) == when:
             return Applied(event)  # the same creation again; what changed since stays
         newer = {field for field, time in self._told.get(name, {}).items() if _older(when, time)}
-        after = replaced(made, {field: getattr(before, field) for field in newer if hasattr(made, field)})
+        after = _replaced(made, {field: getattr(before, field) for field in newer if hasattr(made, field)})
         self._put(name, after)
         self._discovered.pop(str(getattr(after, "discovered_name", None)), None)
-        _remember(self._begun, name, when)
+        self._remember(self._begun, name, when)
         if before is None:
             return Applied(event, (Change(effect=Effect.CREATED, name=name, after=after),))
         fields = _differing(before, after)
@@ -204,7 +252,7 @@ class Snapshot(Mapping[str, XmlObject]):
             if inside in self._objects:
                 changes.append(self._remove(inside, when))
         again = not changes and name in self._ended
-        _remember(self._ended, name, when)
+        self._remember(self._ended, name, when)
         if changes or again:
             return Applied(event, tuple(changes))
         return Applied(event, refused=Refusal.UNKNOWN_OBJECT, detail=name)
@@ -217,7 +265,7 @@ class Snapshot(Mapping[str, XmlObject]):
                 return Applied(event, refused=Refusal.INCOMPLETE, detail="no object is named")
             outdated = when is not None and name in self._ended and when <= self._ended[name]
             return Applied(event, refused=Refusal.OUTDATED if outdated else Refusal.UNKNOWN_OBJECT, detail=name)
-        values, strange = told_values(before, event)
+        values, strange = _told_values(before, event)
         times = self._told.setdefault(name, {})
         since = self._begun.get(name)
         late = {field for field in values if _older(when, times.get(field)) or _older(when, since)}
@@ -230,7 +278,7 @@ class Snapshot(Mapping[str, XmlObject]):
         detail = f"{name}: {', '.join([*old, *strange])}" if refused else ""
         if not fresh:
             return Applied(event, refused=refused, detail=detail)
-        after = replaced(before, fresh)
+        after = _replaced(before, fresh)
         self._put(name, after)
         change = Change(effect=Effect.CHANGED, name=name, before=before, after=after, fields=tuple(fresh))
         return Applied(event, (change,), refused, detail)
@@ -249,17 +297,17 @@ class Snapshot(Mapping[str, XmlObject]):
     def _tell_alarm(self, event: Any, when: dt.datetime | None) -> Applied:
         key = alarm_key(event)
         if key is None:
-            return Applied(event, refused=Refusal.INCOMPLETE, detail="an alarm's object and cause are wanted")
+            return Applied(event, refused=Refusal.INCOMPLETE, detail="the alarm's object or cause is missing")
         if _older(when, self._ended.get(key)) or _older(when, self._begun.get(key)):
             return Applied(event, refused=Refusal.OUTDATED, detail=key.object_name)
         before = self._alarms.get(key)
         if _is_cleared(event):
             if before is None:
-                _remember(self._ended, key, when)
+                self._remember(self._ended, key, when)
                 return Applied(event)
             return Applied(event, (self._end_alarm(key, event, when),))
         self._put_alarm(key, event)
-        _remember(self._begun, key, when)
+        self._remember(self._begun, key, when)
         effect = Effect.ALARM_RAISED if before is None else Effect.ALARM_CHANGED
         change = Change(effect=effect, name=key.object_name, before=before, after=event, alarm=key)
         return Applied(event, (change,) if before != event else ())
@@ -277,7 +325,7 @@ class Snapshot(Mapping[str, XmlObject]):
         before = self._objects.pop(name)
         self._told.pop(name, None)
         self._begun.pop(name, None)
-        _remember(self._ended, name, when)
+        self._remember(self._ended, name, when)
         self._tree.forget(name)
         return Change(effect=Effect.DELETED, name=name, before=before)
 
@@ -288,12 +336,23 @@ class Snapshot(Mapping[str, XmlObject]):
         if not there:
             del self._alarms_at[key.object_name]
         self._begun.pop(key, None)
-        _remember(self._ended, key, when)
+        self._remember(self._ended, key, when)
         self._tree.forget(key.object_name)
         return Change(effect=Effect.ALARM_CLEARED, name=key.object_name, before=before, after=after, alarm=key)
 
+    def _remember(
+        self, times: dict[str | AlarmKey, dt.datetime], what: str | AlarmKey, when: dt.datetime | None
+    ) -> None:
+        """Note when something began or ended; the oldest notes are dropped if there are too many."""
+        known = times.pop(what, None)
+        time = known if when is None else when
+        if time is not None:
+            times[what] = time
+        if len(times) > self._remembered:
+            del times[next(iter(times))]
 
-def apply_notification(snapshot: Snapshot, event: Any) -> Applied:
+
+def apply_notification(snapshot: Snapshot, event: Event) -> Applied:
     """Keep a snapshot current with one event; see the table of the module.
 
     Args:
@@ -301,9 +360,9 @@ def apply_notification(snapshot: Snapshot, event: Any) -> Applied:
         event: what a `Subscriber` hands out: an event of any generated package, or anything else.
 
     Returns:
-        What is otherwise now, and what was not applied and why. Nothing is raised.
+        What has changed, and what was not applied and why. Nothing is raised.
     """
-    return snapshot.apply(event)
+    return snapshot._apply(event)
 
 
 _APPLY: Final[dict[str, Callable[[Snapshot, Any, dt.datetime | None], Applied]]] = {
@@ -316,24 +375,28 @@ _APPLY: Final[dict[str, Callable[[Snapshot, Any, dt.datetime | None], Applied]]]
 }
 
 
-def _kind_of(event: Any) -> str:
-    """The logical name of an event that a class is known for; an alarm of an answer is as good as one of an event."""
+def _kind_of(event: Event) -> str:
+    """The logical name of an event of a known class; an alarm of an answer counts as an event."""
     if not isinstance(event, XmlObject):
         return ""
-    if event.__xml__.element:
-        return logical_name(event.__xml__.element)
-    return "AlarmInformation" if hasattr(event, "perceived_severity") and hasattr(event, "probable_cause") else ""
+    is_alarm = hasattr(event, "perceived_severity") and hasattr(event, "probable_cause")
+    return name_of(event) or ("AlarmInformation" if is_alarm else "")
 
 
-def _text(name: Any) -> str:
+def _text(name: object) -> str:
     return str(name) if name else ""
+
+
+def _extended(value: object, extension: object) -> str:
+    text = _text(value)
+    return f"{text}:{extension}" if text in _EXTENDED and extension else text
 
 
 def _is_cleared(alarm: Any) -> bool:
     return str(alarm.perceived_severity) == "CLEARED"
 
 
-def _time_of(event: Any) -> dt.datetime | None:
+def _time_of(event: Event) -> dt.datetime | None:
     """When an event happened, by its source, else by the operations system."""
     for name in ("source_time", "os_time"):
         found = getattr(event, name, None)
@@ -350,16 +413,114 @@ def _older(when: dt.datetime | None, known: dt.datetime | None) -> bool:
     return when is not None and known is not None and when < known
 
 
-def _remember(times: dict[Any, dt.datetime], what: str | AlarmKey, when: dt.datetime | None) -> None:
-    """Note when something began or ended, without the oldest notes if there are too many."""
-    known = times.pop(what, None)
-    time = known if when is None else when
-    if time is not None:
-        times[what] = time
-    if len(times) > REMEMBERED:
-        del times[next(iter(times))]
-
-
-def _differing(before: Any, after: Any) -> tuple[str, ...]:
+def _differing(before: XmlObject, after: XmlObject) -> tuple[str, ...]:
     names = [name for name in after.__dataclass_fields__ if name != "extras"]
     return tuple(name for name in names if getattr(before, name, None) != getattr(after, name))
+
+
+def _created_object(event: Event) -> XmlObject | None:
+    """The object in a creation event, as an instance of the class of its type; None if there is none.
+
+    The element of an object has a class of its own, `Me`; objects of answers are instances of `ManagedElementType`, and
+    so are those of a snapshot.
+    """
+    for found in _inside(getattr(event, "object", None)):
+        if isinstance(found, XmlObject) and is_object(found.__xml__):
+            return _as(type_class(found.__xml__).cls, found)
+    return None
+
+
+def _told_values(before: XmlObject, event: Event) -> tuple[dict[str, Any], list[str]]:
+    """The attributes in a change event, with their values; and the names in it that are not attributes of the object.
+
+    The event has an object with just these attributes, or the attributes themselves. A nil value says that the
+    attribute is empty now, and stays nil.
+    """
+    values: dict[str, Any] = {}
+    strange: list[str] = []
+    for told in _inside(getattr(event, "attribute_list", None)):
+        holder = told if isinstance(told, XmlObject) and is_object(told.__xml__) else _alone(type(before), told)
+        fields = {field.name for field in dataclasses.fields(before)}
+        for name, value in _told(holder):
+            if name in fields:
+                values[name] = value
+            else:
+                strange.append(name)
+        strange += [raw.tag for raw in holder.unknown_elements()]
+    return values, strange
+
+
+def _replaced(before: XmlObject, values: Mapping[str, Any]) -> XmlObject:
+    """The object with new values; how the old values of these attributes were written is forgotten."""
+    after: XmlObject = dataclasses.replace(before, **values)
+    if after.extras is not None:
+        leaves = {place: leaf for place, leaf in after.extras.leaves.items() if place[0] not in values}
+        after.extras = dataclasses.replace(after.extras, leaves=leaves)
+    return after
+
+
+def _inside(holder: Any) -> Iterator[XmlObject | RawXml]:
+    """The elements of a list, of known classes and of others."""
+    if isinstance(holder, XmlObject):
+        yield from getattr(holder, "any_", ())
+        yield from holder.unknown_elements()
+
+
+def _told(holder: XmlObject) -> Iterator[tuple[str, Any]]:
+    for field in dataclasses.fields(holder):
+        value = getattr(holder, field.name)
+        if field.name not in _NEVER and value is not None and value != []:
+            yield field.name, value
+
+
+def _alone(cls: type[XmlObject], told: XmlObject | RawXml) -> XmlObject:
+    """An attribute without an object around it, read as the only one of an object of the class."""
+    holder = etree.Element("attributes")
+    holder.append(told.element() if isinstance(told, RawXml) else to_element(told))
+    made: XmlObject = decode(etree.tostring(holder), cls)
+    return made
+
+
+def _as(cls: type[XmlObject], found: XmlObject) -> XmlObject:
+    values = {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
+    extras = values.pop("extras", None)
+    made = cls(**values)
+    made.extras = dataclasses.replace(extras, element="") if isinstance(extras, Extras) else None
+    return made
+
+
+class NameTree:
+    """The names in use, and those above them: finds what is below a name without looking at all others.
+
+    Args:
+        used: whether a name is in use; asked before it is forgotten.
+    """
+
+    def __init__(self, used: Callable[[str], bool]) -> None:
+        self._used = used
+        self._below: dict[str, dict[str, None]] = {}
+
+    def add(self, name: str) -> None:
+        while name:
+            above = name.rpartition("/")[0]
+            known = name in self._below.setdefault(above, {})
+            self._below[above][name] = None
+            if known:
+                return
+            name = above
+
+    def forget(self, name: str) -> None:
+        """Take a name out, and those above it, unless they are in use or have names below them."""
+        while name and not self._below.get(name) and not self._used(name):
+            self._below.pop(name, None)
+            above = name.rpartition("/")[0]
+            self._below.get(above, {}).pop(name, None)
+            name = above
+
+    def within(self, name: str) -> Iterator[str]:
+        """The name and all below it, outermost first."""
+        waiting = [name]
+        while waiting:
+            found = waiting.pop()
+            yield found
+            waiting.extend(reversed(self._below.get(found, {})))

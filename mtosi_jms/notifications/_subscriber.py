@@ -7,68 +7,64 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from mtosi_jms.errors import ConfigError, EnvelopeError, IllegalStateError, TransportError, XmlError
-from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
+from mtosi_jms.exchange.arguments import check_connection
+from mtosi_jms.jms import BindingProfile, Destination
 from mtosi_jms.jms.binding import from_jms, sender_of
-from mtosi_jms.jms.events import logical_name
 from mtosi_jms.jms.selector import Selector, lint
 from mtosi_jms.jms.selector.builder import Condition
-from mtosi_jms.namespaces import split_clark
+from mtosi_jms.notifications._events import Received, events_in, name_of
 from mtosi_jms.notifications._losses import Loss, LossHook, LossWatch
-from mtosi_jms.notifications.events import events_in
-from mtosi_jms.soap import Envelope, correlation_id
-from mtosi_jms.spool.journal import InboxReceiver, IncomingJournal, Landing, begin, doubt
+from mtosi_jms.service import check_seconds
+from mtosi_jms.soap import correlation_id
+from mtosi_jms.spool import InboxReceiver, IncomingJournal, Landing, begin, mark_in_doubt
 from mtosi_jms.transport import Connection, Delivery, dropped, is_open, redeliver
-from mtosi_jms.xmlbind import RawXml, XmlObject
 
 if TYPE_CHECKING:
     from mtosi_jms.notifications._aio import AsyncSubscriber
 
 log = logging.getLogger(__name__)
 
-_LOSS = {"EventLossOccurred": False, "EventLossCleared": True}
+_LOSS_IS_OVER: Final = {"EventLossOccurred": False, "EventLossCleared": True}
 
 
-class Subscriber(Iterator[Any]):
-    """Receives notifications, event by event; for one thread at a time.
+class Subscriber(Iterator[Received]):
+    """Receives notifications, event by event, each with its delivery; for one thread at a time.
+
+        for event, envelope, message in subscriber: ...
 
     Each message is landed, if there is a landing, and acknowledged before its events are handed out. A message that
-    cannot be read, or has nothing in it, goes to `on_error` and stays in the landing. Iteration may go on after an
-    error. An event that no class is known for is handed out as `RawXml`, in its place among the others; what is no
-    notification is handed out as it is.
+    cannot be read, or is empty, goes to `on_error` and stays in the landing. Iteration may go on after an error. An
+    event of no known class is handed out as `RawXml`, in its place among the others; the body of a message that is not
+    a notification is handed out as it is.
 
     Args:
         connection: an open connection; the subscriber starts it.
-        destination: topic or queue, by name or as it is.
-        selector: condition on headers and properties (R10): text, a `Selector`, or an expression of the builder `P`.
-            What can never be true of a notification in it is logged (R20c).
+        destination: topic or queue, or its name.
+        selector: condition on headers and properties (R10): text, a `Selector`, or an expression of the builder `P`. A
+            part of it that no notification can meet is logged (R20c).
         durable: name of a durable subscription, which keeps notifications while nobody receives (P8); for a topic, and
             a connection with a client id.
         timeout: seconds to wait for an event before iteration ends; None waits for ever.
         landing: keeps each message durably.
-        inbox: stores each message before it is acknowledged and drops what was here before. Its events are handed out
+        inbox: stores each message before it is acknowledged and drops copies of earlier ones. Its events are handed out
             once: a message is done with when the next event is asked for after its last one, at the end of a `with`
-            block that raises nothing, or by `done`; else it is in doubt (`Inbox.in_doubt`).
+            block that raises nothing, or by `done`; otherwise it is in doubt (`Inbox.in_doubt`).
         on_error: called with the error of a message that cannot be read; without it the error is raised.
-        package: generated package whose classes come before those of all others.
-        profile: the switches that the publishers go by: the selector is held against it, and with
-            `validation="strict"` its findings, and what does not fit the schema, are errors.
-        heartbeat: seconds in which each publisher was promised to be heard; one that is not is a loss.
-        on_loss: called when events may have been lost, and when no more are; see `mtosi_jms.notifications._losses`.
+        package: generated package whose classes are preferred to those of all others.
+        profile: the switches that the publishers go by: the selector is checked against it, and with
+            `validation="strict"` its findings, and departures from the schema, are errors.
+        heartbeat: seconds within which each publisher promised a heartbeat; one that does not come is a loss.
+        on_loss: called when events may have been lost, and when no more are; see `Loss`.
         clock: seconds, not running backwards; heartbeats go by it.
-
-    Attributes:
-        envelope: the envelope that the last event came in.
-        message: the message that the last event came in.
 
     Raises:
         NamingError: the destination cannot be resolved.
         SelectorError: the selector does not parse.
-        ConfigError: `durable` for a queue, a strict profile and a selector with findings, or the transport lacks what
-            was asked for.
+        ConfigError: an argument of the wrong type, `durable` for a queue, a strict profile and a selector with
+            findings, or something that the transport lacks.
         TransportError: the provider failed.
     """
 
@@ -89,28 +85,30 @@ class Subscriber(Iterator[Any]):
         on_loss: LossHook | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        target = connection.names.lookup(destination)
-        if heartbeat is not None and not heartbeat > 0:
-            raise ConfigError(f"a heartbeat in {heartbeat} seconds: more than 0 are wanted")
+        check_connection("Subscriber", connection)
+        check_seconds("timeout", timeout, zero=True)
+        check_seconds("heartbeat", heartbeat)
+        for name, hook in (("on_error", on_error), ("on_loss", on_loss)):
+            if hook is not None and not callable(hook):
+                raise ConfigError(f"{name}: give a function, not {type(hook).__name__}")
+        self._destination = connection.names.lookup(destination)
         self._timeout = timeout
         self._landing = landing
         self._on_error = on_error
         self._package = package
         self._strict = profile is not None and profile.validation == "strict"
-        self._events: deque[Any] = deque()
+        self._events: deque[Received] = deque()
         self._in_hand: Delivery | None = None
         self._making = threading.Lock()
         self._aio: AsyncSubscriber | None = None
         self._watch = LossWatch(on_loss, clock, heartbeat)
-        self.envelope: Envelope | None = None
-        self.message: JmsMessage | None = None
         text = None if selector is None else str(selector)
         if text is not None:
-            self._look_over(text, profile)
+            self._check_selector(text, profile)
         self._session = connection.session()
         try:
-            self._consumer = self._session.consumer(target, text, durable=durable)
-            if target.is_topic and durable is None:  # a queue and a durable subscription keep what comes meanwhile
+            self._consumer = self._session.consumer(self._destination, text, durable=durable)
+            if self._destination.is_topic and durable is None:  # others keep what comes while the connection is lost
                 self._consumer.on_interrupted = self._watch.interrupted
             connection.start()
         except BaseException:
@@ -118,17 +116,26 @@ class Subscriber(Iterator[Any]):
             raise
         self._source = self._consumer if inbox is None else InboxReceiver(self._session, self._consumer, inbox)
 
-    def _look_over(self, selector: str, profile: BindingProfile | None) -> None:
-        """Tell what in a selector no notification can meet (R20c, C34)."""
+    def _check_selector(self, selector: str, profile: BindingProfile | None) -> None:
+        """Report what no notification can meet (R20c, C34)."""
         for finding in lint(selector, mode="strict" if self._strict else "lenient", filters=profile):
             if self._strict:
                 raise ConfigError(f"selector: {finding}")
             log.warning("selector: %s", finding)
 
+    def __repr__(self) -> str:
+        durable = f", durable {self._consumer.durable}" if self._consumer.durable is not None else ""
+        return f"<Subscriber {self._destination}{durable}, {'closed' if self._session.is_closed else 'open'}>"
+
+    @property
+    def destination(self) -> Destination:
+        """Where the notifications come from."""
+        return self._destination
+
     @property
     def aio(self) -> AsyncSubscriber:
-        """The same subscriber for coroutines, in place of the blocking iteration and not beside it."""
-        from mtosi_jms.notifications._aio import AsyncSubscriber  # asyncio is not there for who does not use it
+        """The same subscriber for coroutines, instead of the blocking iteration and not beside it."""
+        from mtosi_jms.notifications._aio import AsyncSubscriber  # asyncio is imported only if it is used
 
         with self._making:
             if self._aio is None:
@@ -140,7 +147,7 @@ class Subscriber(Iterator[Any]):
         """The losses that are not over."""
         return self._watch.open
 
-    def __next__(self) -> Any:
+    def __next__(self) -> Received:
         deadline = None if self._timeout is None else time.monotonic() + self._timeout
         while not self._events:
             delivery = self._receive(None if deadline is None else max(0.0, deadline - time.monotonic()))
@@ -150,7 +157,7 @@ class Subscriber(Iterator[Any]):
         return self._events.popleft()
 
     def _receive(self, seconds: float | None) -> Delivery | None:
-        """The next message, heartbeats being looked for while it does not come; the one before is done with."""
+        """The next message; heartbeats are watched while it does not come, and the message before is done with."""
         self.done()
         deadline = None if seconds is None else time.monotonic() + seconds
         waited = False
@@ -191,38 +198,37 @@ class Subscriber(Iterator[Any]):
             if envelope.body is None:
                 raise EnvelopeError("the SOAP body is empty")
         except XmlError as error:
-            self._logged(landed, None)
+            self._log_acknowledged(landed, None)
             if self._on_error is None:
                 raise
             self._on_error(error)
             return
-        self._logged(landed, envelope)
+        self._log_acknowledged(landed, correlation_id(envelope.header))
         if envelope.warnings:
             log.warning("a notification with %d warnings, the first: %s", len(envelope.warnings), envelope.warnings[0])
-        self.envelope, self.message = envelope, delivery.message
-        events = events_in(envelope.body)
-        self._watch_over(events, delivery.message, envelope)
-        self._events.extend(events)
+        received = [Received(event, envelope, delivery.message) for event in events_in(envelope.body)]
+        for one in received:
+            self._note(one)
+        self._events.extend(received)
 
-    def _watch_over(self, events: list[Any], message: JmsMessage, envelope: Envelope) -> None:
-        """Look at heartbeats and at what senders say of losses."""
-        for event in events:
-            name = _name_of(event)
-            if name != "Heartbeat" and name not in _LOSS:
-                continue
-            sender = (sender_of(message, envelope.header) if envelope.header is not None else None) or ""
-            if name == "Heartbeat":
-                self._watch.heartbeat(sender, event)
-            else:
-                self._watch.told(sender, event, over=_LOSS[name])
-
-    def _logged(self, landed: Any, envelope: Envelope | None) -> None:
+    def _log_acknowledged(self, landed: object, found: str | None) -> None:
         if self._landing is not None:
-            found = correlation_id(envelope.header) if envelope is not None else None
             self._landing.acknowledged(landed, correlation_id=found, batch_number=None)
 
+    def _note(self, received: Received) -> None:
+        """Note heartbeats and what senders say of losses."""
+        event, envelope, message = received
+        name = name_of(event)
+        if name != "Heartbeat" and name not in _LOSS_IS_OVER:
+            return
+        sender = (sender_of(message, envelope.header) if envelope.header is not None else None) or ""
+        if name == "Heartbeat":
+            self._watch.heartbeat(sender, event)
+        else:
+            self._watch.told(sender, event, over=_LOSS_IS_OVER[name])
+
     def interrupted(self, reason: str) -> None:
-        """Whoever looks after the connection says that messages may have passed by: it was away, or made anew.
+        """Report that messages may have passed by because the connection was away, or made again.
 
         The loss is over with the next message. Call it from the thread that receives.
 
@@ -242,7 +248,7 @@ class Subscriber(Iterator[Any]):
             in_hand.acknowledge()
 
     def unsubscribe(self) -> None:
-        """End the subscription for good, a durable one with all that it kept.
+        """End the subscription for good; a durable one loses everything that it kept.
 
         Raises:
             TransportError: the provider failed.
@@ -265,20 +271,12 @@ class Subscriber(Iterator[Any]):
         self._session.close()
         in_hand, self._in_hand = self._in_hand, None
         if in_hand is not None:
-            doubt(in_hand)
+            mark_in_doubt(in_hand)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
             self.done()
         self.close()
-
-
-def _name_of(event: Any) -> str:
-    if isinstance(event, RawXml):
-        return logical_name(split_clark(event.tag)[1])
-    return logical_name(event.__xml__.element or "") if isinstance(event, XmlObject) else ""

@@ -6,7 +6,19 @@ system. Everything that comes from data is escaped.
 
 from __future__ import annotations
 
+from mtosi_jms.report._charts import duration, number
 from mtosi_jms.report._model import Event, Fact, RejectLine, Report, SequenceLine, Tone
 from mtosi_jms.report._page import render, write_report
 
-__all__ = ["Event", "Fact", "RejectLine", "Report", "SequenceLine", "Tone", "render", "write_report"]
+__all__ = [
+    "Event",
+    "Fact",
+    "RejectLine",
+    "Report",
+    "SequenceLine",
+    "Tone",
+    "duration",
+    "number",
+    "render",
+    "write_report",
+]

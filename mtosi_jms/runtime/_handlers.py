@@ -1,4 +1,4 @@
-"""What handles a message, what it is given, and the handlers for requests and notifications."""
+"""Handlers: what they are given, and those for requests and notifications."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
 
 from mtosi_jms.errors import EnvelopeError
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Supplier
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.binding import from_jms
-from mtosi_jms.notifications.events import events_in
+from mtosi_jms.notifications import events_in
 from mtosi_jms.soap import Envelope
 from mtosi_jms.transport import Session
 
 
 class HandlingContext(Protocol):
-    """What a handler is told of the attempt that it makes.
+    """What a handler knows of its attempt.
 
     Attributes:
         attempt: which one it is for this message, from 1.
         cancelled: set when the attempt is over without the handler: its deadline has passed, or the runtime has ended.
-            A thread cannot be ended from outside; who works long looks here now and then and returns.
+            A thread cannot be ended from outside: a long-running handler should check this and return.
     """
 
     attempt: int
@@ -63,7 +63,7 @@ def events(on_event: Callable[[Any, Envelope], object], *, strict: bool = False)
     The attempt fails where the message cannot be read, or the function raises: then it is called again for all events.
 
     Args:
-        on_event: takes an event, and the envelope that it came in. What is no notification it gets as it is.
+        on_event: takes an event, and the envelope that it came in. Other bodies are passed on unchanged.
         strict: departures from the schema are errors.
     """
 

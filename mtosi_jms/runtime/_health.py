@@ -1,15 +1,32 @@
-"""What a consumer runtime says of itself, for probes and dashboards."""
+"""What a consumer runtime says of itself: its health, records for the log, errors for the hook.
+
+A log record has its facts as fields: `event`, `destination`, and, where they apply, `message_id`, `failed_attempts`,
+`error` (a type: the text of an error might quote a message) and more. It holds no content of a message.
+"""
 
 from __future__ import annotations
 
 import enum
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from mtosi_jms.jms import JmsMessage
+from mtosi_jms.runtime._lanes import Task
+
+log = logging.getLogger("mtosi_jms.runtime")
+
+ErrorHook: TypeAlias = Callable[[BaseException, JmsMessage | None], object]
+
+_REMEMBERED: Final = 1_000
+"""How many messages that went back to the provider are remembered with their failures."""
 
 
 class State(enum.Enum):
-    """Where a runtime is in its life; `ENDED` may follow each of the others.
+    """The states of a runtime; `ENDED` may follow each of the others.
 
-    `STUCK` is a runtime that would run, and takes nothing since `RuntimeRules.max_stuck` handlers hang.
+    `STUCK`: it would run, but takes no messages, because `RuntimeRules.max_stuck` handlers hang.
     """
 
     NEW = "new"
@@ -25,16 +42,16 @@ class Health:
     """A runtime at one moment. Times are seconds by its clock.
 
     Attributes:
-        state: where it is in its life.
-        now: when this was said.
+        state: its state.
+        now: the time.
         last_progress: when a message was last done with, or the provider last reached; None: never.
         in_flight: messages that a handler has at the moment.
-        backlog: messages that are held and wait: for their turn, or for another attempt.
+        backlog: messages that wait for their turn or for another attempt.
         handled: messages that were handled and acknowledged.
-        parked: messages that were parked.
+        parked: messages that were sent to the dead-letter destination.
         failures: attempts that failed, deadlines included.
-        consecutive_failures: attempts that failed since one last succeeded; attempts to connect included.
-        stuck: handlers that ran past their deadline and have not returned; each holds a thread.
+        consecutive_failures: failed attempts since the last success; attempts to connect included.
+        stuck: handlers that are past their deadline and have not returned; each holds a thread.
     """
 
     state: State
@@ -49,9 +66,107 @@ class Health:
     stuck: int
 
     def is_alive(self, silence: float) -> bool:
-        """Whether it does its work: it runs, and is idle or has made progress within so many seconds."""
+        """Whether it runs, and is idle or has made progress within so many seconds."""
         if self.state not in (State.RUNNING, State.DRAINING):
             return False
         if not self.in_flight and not self.backlog:
             return True
         return self.last_progress is not None and self.now - self.last_progress <= silence
+
+
+class Record:
+    """See above; changed by the receiving thread alone."""
+
+    def __init__(self, destination: str, clock: Callable[[], float], on_error: ErrorHook | None) -> None:
+        self._destination = destination
+        self._clock = clock
+        self._on_error = on_error
+        self._handled = self._parked = self._failures = self._consecutive = 0
+        self._progress: float | None = None
+        self._went_back: dict[str, tuple[int, BaseException | None]] = {}
+
+    @property
+    def settled(self) -> int:
+        """How many messages are done with."""
+        return self._handled + self._parked
+
+    def health(self, state: State, counts: tuple[int, int, int]) -> Health:
+        """The health, by the state and the numbers of messages handled now, of waiting ones, and of stuck threads."""
+        in_flight, backlog, stuck = counts
+        return Health(
+            state=state,
+            now=self._clock(),
+            last_progress=self._progress,
+            in_flight=in_flight,
+            backlog=backlog,
+            handled=self._handled,
+            parked=self._parked,
+            failures=self._failures,
+            consecutive_failures=self._consecutive,
+            stuck=stuck,
+        )
+
+    def connected(self, provider: str) -> None:
+        self._progress = self._clock()
+        self._note(logging.INFO, "connected", provider=provider)
+
+    def not_reached(self, error: BaseException | None) -> None:
+        self._consecutive += 1
+        self._note(logging.WARNING, "provider not reached", error=type(error).__name__)
+
+    def no_room(self, error: BaseException) -> None:
+        self._note(logging.WARNING, "no room on the disk of the inbox", error=type(error).__name__)
+
+    def lost(self, error: BaseException) -> None:
+        self._consecutive += 1
+        self._note(logging.WARNING, "provider lost", error=type(error).__name__)
+        self.tell(error, None)
+
+    def handled(self, task: Task) -> None:
+        self._handled += 1
+        self._consecutive = 0
+        self._progress = self._clock()
+        self._note(logging.DEBUG, "handled", task)
+
+    def failed(self, task: Task, error: BaseException) -> None:
+        task.failures += 1
+        task.error = error
+        self._failures += 1
+        self._consecutive += 1
+        self._note(logging.WARNING, "attempt failed", task, error=type(error).__name__)
+        self.tell(error, task.delivery.message)
+
+    def parked(self, task: Task, error: BaseException, parking: str) -> None:
+        self._parked += 1
+        self._progress = self._clock()
+        self._note(logging.ERROR, "parked", task, error=type(error).__name__, parking=parking)
+
+    def ended(self, abandoned: int) -> None:
+        self._note(logging.INFO, "ended", abandoned=abandoned)
+
+    def went_back(self, task: Task) -> None:
+        """A message will be delivered again; its failures are remembered."""
+        identifier = task.delivery.message.message_id
+        if identifier is None or not task.failures:
+            return
+        self._went_back[identifier] = task.failures, task.error
+        if len(self._went_back) > _REMEMBERED:
+            del self._went_back[next(iter(self._went_back))]
+
+    def came_again(self, message: JmsMessage) -> tuple[int, BaseException | None]:
+        """How often a delivered message has failed here before, and with what."""
+        return self._went_back.pop(message.message_id or "", (0, None))
+
+    def tell(self, error: BaseException, message: JmsMessage | None) -> None:
+        if self._on_error is None:
+            return
+        try:
+            self._on_error(error, message)
+        except Exception as raised:  # noqa: BLE001 - a hook must not end what it watches
+            self._note(logging.ERROR, "on_error failed", error=type(raised).__name__)
+
+    def _note(self, level: int, event: str, task: Task | None = None, **facts: Any) -> None:
+        facts = {"event": event, "destination": self._destination, **facts}
+        if task is not None:
+            facts |= {"message_id": task.delivery.message.message_id, "failed_attempts": task.failures}
+        log.log(level, "%s: %s", self._destination, event, extra=facts)

@@ -1,7 +1,7 @@
 """Which message may be handled next: one at a time of each key, in the order of arrival. Plain data, without threads.
 
-A lane is a key with a message that is being handled, is next, or waits for another attempt; what comes with the same
-key waits behind it. Messages without a key wait for nobody.
+A lane is a key with a message that is being handled, is next, or waits for another attempt; later messages of the same
+key wait behind it. Messages without a key are independent.
 """
 
 from __future__ import annotations
@@ -10,42 +10,34 @@ import heapq
 import itertools
 from collections import deque
 from collections.abc import Hashable
+from dataclasses import dataclass
 
 from mtosi_jms.transport import Delivery
 
 
+@dataclass(slots=True, eq=False)
 class Task:
     """A message that is held.
 
     Attributes:
         delivery: the message, to be acknowledged.
         key: whose order it keeps; None: nobody's.
-        generation: of the session that it came by.
+        generation: the number of the connection that it came by.
         failures: how many attempts failed.
-        due: when the attempt that runs must be over; None: none runs, or it has any time.
         error: what the last attempt failed with.
+        due: when the running attempt must be over; None: no attempt runs, or it has any time.
     """
 
-    __slots__ = ("delivery", "due", "error", "failures", "generation", "key")
-
-    def __init__(
-        self,
-        delivery: Delivery,
-        key: Hashable,
-        generation: int,
-        failures: int = 0,
-        error: BaseException | None = None,
-    ) -> None:
-        self.delivery = delivery
-        self.key = key
-        self.generation = generation
-        self.failures = failures
-        self.due: float | None = None
-        self.error = error
+    delivery: Delivery
+    key: Hashable
+    generation: int
+    failures: int = 0
+    error: BaseException | None = None
+    due: float | None = None
 
 
 class Lanes:
-    """The messages that are held and not being handled."""
+    """The messages that wait to be handled."""
 
     def __init__(self) -> None:
         self._ready: deque[Task] = deque()
@@ -54,16 +46,10 @@ class Lanes:
         self._tie = itertools.count()
 
     def __len__(self) -> int:
-        """How many wait: for a handler, for others of their key, or for another attempt."""
+        """How many wait for a handler, for others of their key, or for another attempt."""
         return len(self._ready) + len(self._later) + sum(len(lane) for lane in self._lanes.values())
 
-    @property
-    def has_ready(self) -> bool:
-        """Whether a message could be handled now."""
-        return bool(self._ready)
-
     def add(self, task: Task) -> None:
-        """A message has arrived."""
         if task.key is None:
             self._ready.append(task)
         elif task.key in self._lanes:
@@ -73,7 +59,6 @@ class Lanes:
             self._ready.append(task)
 
     def take(self) -> Task | None:
-        """The next message to be handled."""
         return self._ready.popleft() if self._ready else None
 
     def finish(self, task: Task) -> None:
@@ -91,7 +76,7 @@ class Lanes:
         heapq.heappush(self._later, (at, next(self._tie), task))
 
     def due(self, now: float) -> int:
-        """Has messages whose wait is over handled next; how many."""
+        """Makes messages ready whose wait is over; how many."""
         count = 0
         while self._later and self._later[0][0] <= now:
             self._ready.append(heapq.heappop(self._later)[2])
@@ -99,7 +84,7 @@ class Lanes:
         return count
 
     def clear(self) -> list[Task]:
-        """Lets go of all that wait, and returns them; what was taken still holds its key."""
+        """Removes and returns all that wait; what was taken still holds its key."""
         left = [*self._ready, *(task for _, _, task in self._later)]
         free = {task.key for task in left if task.key is not None}
         left += [task for lane in self._lanes.values() for task in lane]

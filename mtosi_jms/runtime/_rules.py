@@ -1,4 +1,4 @@
-"""How a consumer runtime handles messages: how many at once, how often, how long, and how it waits in between."""
+"""The numbers that a consumer runtime goes by."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ class RuntimeRules:
 
     Attributes:
         concurrency: how many handlers run at the same time.
-        in_flight: how many messages are held at most, those that wait for their turn or another attempt included; None:
-            four times the concurrency.
+        in_flight: how many messages are held at most, waiting ones included; None: four times the concurrency.
         attempts: how often a message is handled before it is parked.
         deadline: seconds that a handler has for one attempt; None: any time.
-        max_stuck: how many handlers may be past their deadline and hold a thread beside those of `concurrency`. Where
-            there are so many, no more messages are taken until one of them returns; None: four times the concurrency.
-        drain: seconds that handlers have to end when the runtime is told to.
+        max_stuck: how many handlers may be past their deadline and hold a thread beside those of `concurrency`. At
+            that number no more messages are taken until one of them returns; None: four times the concurrency.
+        drain: seconds that handlers have to finish when the runtime is told to drain.
         retry: waiting between the attempts for one message.
         reconnect: waiting between attempts to reach the provider.
 
     Raises:
-        ConfigError: a number that makes no sense.
+        ConfigError: a number out of its range.
     """
 
     concurrency: int = 1
@@ -43,18 +42,16 @@ class RuntimeRules:
         counts |= {name: value for name in ("in_flight", "max_stuck") if (value := getattr(self, name)) is not None}
         for name, value in counts.items():
             if type(value) is not int or value < 1:
-                raise ConfigError(f"{name} {value!r}: a whole number, 1 or more, is wanted")
+                raise ConfigError(f"{name} must be a whole number of at least 1, not {value!r}")
         if self.deadline is not None and not self.deadline > 0:
-            raise ConfigError(f"deadline {self.deadline!r}: seconds, more than 0, or None are wanted")
+            raise ConfigError(f"deadline must be more than 0 seconds, or None, not {self.deadline!r}")
         if not self.drain >= 0:
-            raise ConfigError(f"drain {self.drain!r}: seconds, 0 or more, are wanted")
+            raise ConfigError(f"drain must be at least 0 seconds, not {self.drain!r}")
 
     @property
     def most(self) -> int:
-        """How many messages are held at most."""
         return self.in_flight if self.in_flight is not None else 4 * self.concurrency
 
     @property
     def most_stuck(self) -> int:
-        """How many handlers may be stuck."""
         return self.max_stuck if self.max_stuck is not None else 4 * self.concurrency

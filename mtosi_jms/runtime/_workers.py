@@ -1,11 +1,4 @@
-"""The threads that run handlers, and what is done about one that does not come back.
-
-A thread cannot be ended from outside. When a handler runs past its deadline its attempt has failed: its context is
-marked cancelled, its session is closed, so that nothing more goes out of it, another thread takes its place, and
-whatever it returns or raises later is of no account. The thread itself stays until the handler returns; `stuck` counts
-these. Where there are as many as there may be, none is replaced and nothing more is begun until one of them returns: so
-there are never more threads than handlers that may run and handlers that may be stuck.
-"""
+"""The threads that run handlers; docs/design/runtime.md tells what happens when a handler is past its deadline."""
 
 from __future__ import annotations
 
@@ -17,17 +10,18 @@ from collections.abc import Callable
 from mtosi_jms.errors import HandlerTimeoutError, IllegalStateError, MtosiError
 from mtosi_jms.runtime._handlers import Handler
 from mtosi_jms.runtime._lanes import Lanes, Task
-from mtosi_jms.spool.journal import begin
+from mtosi_jms.runtime._rules import RuntimeRules
+from mtosi_jms.spool import begin
 from mtosi_jms.transport import Session
 
 log = logging.getLogger(__name__)
 
 Opener = Callable[[], tuple[Session, int]]
-"""Makes a session at the connection of now, and says which generation that is."""
+"""Makes a session at the current connection, and tells the number of that connection."""
 
 
 class _Context:
-    """See `HandlingContext`."""
+    """The `HandlingContext` of one attempt."""
 
     def __init__(self, worker: _Worker, attempt: int) -> None:
         self._worker = worker
@@ -36,29 +30,22 @@ class _Context:
 
     @property
     def session(self) -> Session:
-        """See `HandlingContext`."""
         return self._worker.session()
 
 
 class _Worker:
-    """One thread, and the session that its handlers send from.
-
-    Attributes:
-        task: what it handles; None: it waits.
-        context: of that.
-    """
+    """One thread, the session that its handlers send from, and the context of its attempt."""
 
     def __init__(self, workers: Workers, number: int) -> None:
         self._workers = workers
         self._session: Session | None = None
         self._generation = -1
         self._fenced = threading.Event()
-        self.task: Task | None = None
         self.context = _Context(self, 0)
-        self.thread = threading.Thread(target=self._run, name=f"{workers.name}-{number}", daemon=True)
+        self.thread = threading.Thread(target=self._run, name=f"handler-{number}", daemon=True)
 
     def session(self) -> Session:
-        """Its session at the connection of now.
+        """Its session at the current connection.
 
         Raises:
             TransportError: the provider cannot be reached.
@@ -73,7 +60,7 @@ class _Worker:
         return self._session
 
     def fence(self) -> None:
-        """Nothing more goes out of it; closing may have to wait for what is under way, so nobody waits for that."""
+        """Cancels its attempt. Another thread closes the session, which may take time, so that nothing more is sent."""
         if self._fenced.is_set():
             return
         self._fenced.set()
@@ -83,11 +70,10 @@ class _Worker:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether its attempt is over without it."""
+        """Whether its attempt was cancelled."""
         return self._fenced.is_set()
 
     def close_session(self) -> None:
-        """Ends its session."""
         if self._session is None:
             return
         try:
@@ -107,62 +93,47 @@ class _Worker:
                 break
         self.close_session()
 
-    def begin(self, task: Task) -> None:
-        """It handles a message now."""
-        self.task = task
-        self.context = _Context(self, task.failures + 1)
-
 
 class Workers:
-    """The threads that handle what is in the lanes. Its lock guards the lanes.
+    """The threads that handle what is in the lanes; its lock guards the lanes.
 
     Args:
-        count: how many threads.
         handler: what they run.
-        deadline: seconds that an attempt has; None: any time.
-        max_stuck: how many threads may be stuck.
-        clock: seconds; what deadlines go by.
+        rules: how many threads, how many stuck ones, and the deadline.
+        clock: seconds, for deadlines.
         opener: makes sessions for handlers.
-        generation: which connection is the one of now.
-        name: for the threads.
-
-    Attributes:
-        lanes: what waits.
-        handler, opener, generation, name: the same.
+        generation: the number of the current connection.
     """
 
     def __init__(
         self,
-        count: int,
         handler: Handler,
+        rules: RuntimeRules,
         *,
-        deadline: float | None,
-        max_stuck: int,
         clock: Callable[[], float],
         opener: Opener,
         generation: Callable[[], int],
-        name: str,
     ) -> None:
         self.lanes = Lanes()
         self.handler = handler
         self.opener = opener
         self.generation = generation
-        self.name = name
-        self._deadline = deadline
-        self._max_stuck = max_stuck
+        self._rules = rules
         self._clock = clock
         self._lock = threading.Lock()
         self._work = threading.Condition(self._lock)
         self._over = threading.Condition(self._lock)
         self._outcomes: deque[tuple[Task, BaseException | None]] = deque()
-        self._busy: set[_Worker] = set()
+        self._busy: dict[_Worker, Task] = {}
         self._stuck: set[_Worker] = set()
         self._threads: set[threading.Thread] = set()
         self._started = 0
         self._paused = False
         self._ended = False
+
+    def start(self) -> None:
         with self._lock:
-            for _ in range(count):
+            for _ in range(self._rules.concurrency):
                 self._start()
 
     def counts(self) -> tuple[int, int, int]:
@@ -172,48 +143,42 @@ class Workers:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether so many threads are stuck that no more is begun."""
-        return len(self._stuck) >= self._max_stuck
+        """Whether as many threads are stuck as may be, so that no more messages are begun."""
+        return len(self._stuck) >= self._rules.most_stuck
 
     @property
     def running(self) -> int:
-        """How many handlers have not come to their end, those that are stuck included."""
+        """How many handlers have not returned, stuck ones included."""
         with self._lock:
             return len(self._busy) + len(self._stuck)
 
     def held(self) -> int:
-        """How many messages are being handled or wait."""
         running, waiting, _ = self.counts()
         return running + waiting
 
     def is_mine(self) -> bool:
-        """Whether the caller is one of the threads."""
         return threading.current_thread() in self._threads
 
     def add(self, task: Task) -> None:
-        """A message has arrived."""
         with self._lock:
             self.lanes.add(task)
             self._work.notify()
 
     def finish(self, task: Task) -> None:
-        """A message is done with: the next one of its key may be handled."""
         with self._lock:
             self.lanes.finish(task)
             self._work.notify()
 
     def retry(self, task: Task, at: float) -> None:
-        """A message waits for another attempt."""
         with self._lock:
             self.lanes.retry(task, at)
 
     def clear(self) -> list[Task]:
-        """Lets go of all that wait, and returns them."""
         with self._lock:
             return self.lanes.clear()
 
     def outcome(self) -> tuple[Task, BaseException | None] | None:
-        """An attempt that is over, be it by its deadline, with what it failed with; None: there is none now."""
+        """An attempt that is over, by its deadline or not, and its error; None: no attempt is over now."""
         with self._lock:
             now = self._clock()
             self._work.notify(self.lanes.due(now))
@@ -221,19 +186,19 @@ class Workers:
             return self._outcomes.popleft() if self._outcomes else None
 
     def await_outcome(self, seconds: float) -> None:
-        """Waits until an attempt is over, so many seconds at most."""
+        """Waits until an attempt is over, for so many seconds at most."""
         with self._lock:
             if not self._outcomes:
                 self._over.wait(seconds)
 
     def pause(self) -> None:
-        """Begins with no more messages; has `await_outcome` return."""
+        """Begins no more messages, and wakes `await_outcome`."""
         with self._lock:
             self._paused = True
             self._over.notify_all()
 
     def end(self) -> int:
-        """Takes no more, cancels what runs; how many handlers still do."""
+        """Ends the threads and cancels what runs; how many handlers still run."""
         with self._lock:
             self._ended = True
             self._work.notify_all()
@@ -242,7 +207,7 @@ class Workers:
             return len(self._busy) + len(self._stuck)
 
     def next(self, worker: _Worker) -> Task | None:
-        """What a thread is to handle, waited for; None: it ends."""
+        """Waits for the next message that a thread has to handle; None: the thread ends."""
         with self._lock:
             while True:
                 if self._ended:
@@ -252,13 +217,14 @@ class Workers:
                 if task is not None:
                     break
                 self._work.wait()
-            task.due = None if self._deadline is None else self._clock() + self._deadline
-            worker.begin(task)
-            self._busy.add(worker)
+            deadline = self._rules.deadline
+            task.due = None if deadline is None else self._clock() + deadline
+            worker.context = _Context(worker, task.failures + 1)
+            self._busy[worker] = task
             return task
 
     def done(self, worker: _Worker, error: BaseException | None) -> bool:
-        """A thread is back from a handler; whether it goes on."""
+        """A handler has returned; whether its thread goes on."""
         with self._lock:
             if worker in self._stuck:
                 self._stuck.discard(worker)
@@ -268,9 +234,7 @@ class Workers:
             if worker.is_cancelled and not self._ended:  # past its deadline, and not replaced so far
                 self._give_up(worker)
                 return self._leave(worker)
-            self._busy.discard(worker)
-            if worker.task is not None:
-                self._outcomes.append((worker.task, error))
+            self._outcomes.append((self._busy.pop(worker), error))
             self._over.notify_all()
             return True
 
@@ -279,7 +243,8 @@ class Workers:
         return False
 
     def _replace_overdue(self, now: float) -> None:
-        for worker in [one for one in self._busy if one.task is not None and _is_over(one.task, now)]:
+        overdue = [worker for worker, task in self._busy.items() if task.due is not None and task.due <= now]
+        for worker in overdue:
             worker.fence()
             if not self.is_stuck:
                 self._stuck.add(worker)
@@ -287,9 +252,7 @@ class Workers:
 
     def _give_up(self, worker: _Worker) -> None:
         """Its attempt has failed, and another thread takes its place."""
-        self._busy.discard(worker)
-        if worker.task is not None:
-            self._outcomes.append((worker.task, HandlerTimeoutError(self._deadline or 0.0)))
+        self._outcomes.append((self._busy.pop(worker), HandlerTimeoutError(self._rules.deadline or 0.0)))
         self._over.notify_all()
         self._start()
 
@@ -298,7 +261,3 @@ class Workers:
         worker = _Worker(self, self._started)
         self._threads.add(worker.thread)
         worker.thread.start()
-
-
-def _is_over(task: Task, now: float) -> bool:
-    return task.due is not None and task.due <= now

@@ -7,36 +7,86 @@ operation's descriptor, to a `Caller`. Which pattern answers is decided by each 
 
 from __future__ import annotations
 
+import difflib
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import TracebackType
-from typing import Any, ClassVar, Final, Generic, Literal, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar, cast
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.errors import ConfigError, MtosiFault
-from mtosi_jms.xmlbind import XmlObject, find_element, find_type, register_package
-from mtosi_jms.xmlbind.refs import resolve_class
+from mtosi_jms.jms import Destination, JmsMessage
+from mtosi_jms.masking import without_login
+from mtosi_jms.soap import Envelope, Header, correlation_id
+from mtosi_jms.xmlbind import (
+    DistinguishedNameMixin,
+    RawXml,
+    XmlObject,
+    find_element,
+    find_type,
+    register_package,
+    resolve_class,
+)
 
 __all__ = [
+    "Address",
+    "AsyncBatches",
+    "AsyncCaller",
     "Batches",
     "BoundOperation",
+    "Call",
     "CallOptions",
     "Caller",
+    "Handler",
+    "Objects",
     "OperationInfo",
     "RequestContext",
     "Service",
     "ServiceInfo",
     "SupplierBase",
+    "check_count",
+    "check_seconds",
     "find_element",
     "find_type",
+    "objects_in",
     "register_package",
 ]
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
 Response_co = TypeVar("Response_co", covariant=True)
+Item = TypeVar("Item")
 Mep = Literal["request-response", "one-way"]
+
+Address: TypeAlias = str | Destination
+"""Where a supplier listens: a name of the naming context, a destination, or a JMS URI, whose delivery mode, time to
+live, priority and reply name hold for each request (C42)."""
+
+
+def check_seconds(name: str, value: object, *, zero: bool = False) -> None:
+    """See that an argument is a number of seconds, more than 0 unless `zero` is right too, or None.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConfigError(f"{name}: give seconds as a number, not {value!r}")
+    if not (value > 0 or (zero and value == 0)):
+        raise ConfigError(f"{name}: seconds must be {'0 or more' if zero else 'more than 0'}, not {value}")
+
+
+def check_count(name: str, value: object) -> None:
+    """See that an argument is a whole number.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ConfigError(f"{name}: give a whole number, not {value!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,13 +180,27 @@ class CallOptions:
     persistent: bool | None = None
     on_conflict: Literal["error", "keep_first"] | None = None
     correlation_id: str | None = None
-    header: Mapping[str, Any] = field(default_factory=dict)
-    on_reply: Callable[[Any], object] | None = None
+    header: Mapping[str, object] = field(default_factory=dict, repr=False)
+    on_reply: Callable[[Envelope], object] | None = None
+
+    def __post_init__(self) -> None:
+        check_seconds("timeout", self.timeout)
+        check_seconds("gap_timeout", self.gap_timeout)
+        check_seconds("time_to_live", self.time_to_live, zero=True)
+        if self.time_to_live == math.inf:
+            raise ConfigError("time_to_live: give 0 for a message that lives for ever, not inf")
 
     @staticmethod
     def of(options: CallOptions | None, timeout: float | None) -> CallOptions:
-        """The options of a call that has its `timeout` by itself, too; that one wins."""
-        options = options or _NO_OPTIONS
+        """The options of a call that has its `timeout` by itself, too; that one wins.
+
+        Raises:
+            ConfigError: something else in the place of options.
+        """
+        if options is None:
+            options = _NO_OPTIONS
+        elif not isinstance(options, CallOptions):
+            raise ConfigError(f"options: give CallOptions(...), not {type(options).__name__}")
         return options if timeout is None else replace(options, timeout=timeout)
 
 
@@ -171,42 +235,135 @@ class Batches(Iterator[Response_co], Protocol[Response_co]):
     ) -> None: ...
 
 
+class AsyncBatches(Protocol[Response_co]):
+    """The responses of one MultipleBatchResponse call, in order, each once, as soon as order allows.
+
+    The request is sent, or stands in line to be sent, before the call returns. Iteration raises what ended the exchange
+    when everything before it was handed out, as `Batches` does.
+    """
+
+    @property
+    def correlation_id(self) -> str:
+        """The request's correlationId; empty as long as it was not sent."""
+        ...
+
+    @property
+    def held(self) -> Mapping[int, Response_co]:
+        """What had arrived by the time that the exchange ended badly and never had its turn, by batch number."""
+        ...
+
+    def close(self) -> None:
+        """Give up what has not come; its replies will be orphans."""
+        ...
+
+    def __aiter__(self) -> Self: ...
+
+    async def __anext__(self) -> Response_co: ...
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Objects(Iterator[Item], Generic[Item]):
+    """The objects of all batches of one call, one after another: complete, or an error at the end.
+
+    Args:
+        batches: the responses.
+        path: Python names from a response down to its list of objects.
+    """
+
+    def __init__(self, batches: Batches[Any], path: tuple[str, ...]) -> None:
+        self.batches = batches
+        self._path = path
+        self._left: Iterator[Item] = iter(())
+
+    def __next__(self) -> Item:
+        while True:
+            for item in self._left:
+                return item
+            self._left = iter(objects_in(next(self.batches), self._path))
+
+    def close(self) -> None:
+        """Give up what was not handed out; replies that have not come will be orphans."""
+        self._left = iter(())
+        self.batches.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def objects_in(response: object, path: tuple[str, ...]) -> list[Any]:
+    """The objects of one response; empty where it has no list, or a nil one.
+
+    Args:
+        response: the response object.
+        path: Python names down to the list.
+    """
+    found: object = response
+    for name in path:
+        found = getattr(found, name, None)
+    return found if isinstance(found, list) else []
+
+
+class Call(NamedTuple):
+    """One call as a stub hands it to a caller.
+
+    Attributes:
+        service, operation: what is called.
+        destination: where its supplier listens.
+        request: the request object.
+        options: what the call sets.
+    """
+
+    service: ServiceInfo
+    operation: OperationInfo
+    destination: Address
+    request: XmlObject | RawXml
+    options: CallOptions = _NO_OPTIONS
+
+
 class Caller(Protocol):
     """Who carries calls: a requestor. Implementations are thread-safe."""
 
-    def call(
-        self, service: ServiceInfo, operation: OperationInfo, destination: Any, request: XmlObject, options: CallOptions
-    ) -> Any:
+    def call(self, call: Call) -> XmlObject | RawXml | None:
         """Send a request and return its one response (SimpleResponse); nothing for a one-way operation."""
         ...
 
-    def call_batches(
-        self,
-        service: ServiceInfo,
-        operation: OperationInfo,
-        destination: Any,
-        request: XmlObject,
-        batch_size: int,
-        options: CallOptions,
-    ) -> Batches[Any]:
+    def call_batches(self, call: Call, batch_size: int) -> Batches[XmlObject]:
         """Send a request and return its responses in order, each once (MultipleBatchResponse)."""
         ...
 
-    def call_bulk(
-        self,
-        service: ServiceInfo,
-        operation: OperationInfo,
-        destination: Any,
-        request: XmlObject,
-        terms: BulkTerms,
-        options: CallOptions,
-    ) -> BulkReply[Any]:
+    def call_bulk(self, call: Call, terms: BulkTerms) -> BulkReply[XmlObject]:
         """Send a request whose answer lies in a file, and return the one reply (BulkResponse)."""
         ...
 
     @property
-    def aio(self) -> Any:
-        """The same for coroutines: an `mtosi_jms.service.aio.AsyncCaller`."""
+    def aio(self) -> AsyncCaller:
+        """The same for coroutines."""
+        ...
+
+
+class AsyncCaller(Protocol):
+    """Who carries calls for coroutines: `Requestor.aio`."""
+
+    async def call(self, call: Call) -> XmlObject | RawXml | None:
+        """See `Caller.call`."""
+        ...
+
+    def call_batches(self, call: Call, batch_size: int) -> AsyncBatches[XmlObject]:
+        """See `Caller.call_batches`."""
+        ...
+
+    async def call_bulk(self, call: Call, terms: BulkTerms) -> BulkReply[XmlObject]:
+        """See `Caller.call_bulk`."""
         ...
 
 
@@ -217,15 +374,21 @@ class BoundOperation(Generic[Request, Response]):
         self._service = service
         self.info = service.__service__.operations[index]
 
-    def _request(self, request: Any, fields: Mapping[str, Any]) -> Any:
+    def _request(self, request: object, fields: Mapping[str, object]) -> XmlObject | RawXml:
         given = {name: value for name, value in fields.items() if value is not None}
+        cls = self._service.__service__.load(self.info.request)
         if request is not None:
             if given:
                 raise ConfigError(f"{self.info.python_name}: give a request or its fields, not both")
+            if not isinstance(request, XmlObject | RawXml):
+                what = f"give a {cls.__name__} or its fields by name, not {type(request).__name__}"
+                raise ConfigError(f"{self.info.python_name}: {what}")
             return request
-        cls = self._service.__service__.load(self.info.request)
+        named: dict[str, Any] = {
+            name: _as_name(cls, name, value) if isinstance(value, str) else value for name, value in given.items()
+        }
         try:
-            return cls(**given)
+            return cls(**named)
         except TypeError as error:
             raise ConfigError(f"{self.info.python_name}: {error}") from None
 
@@ -233,12 +396,13 @@ class BoundOperation(Generic[Request, Response]):
     def _caller(self) -> Caller:
         return self._service.caller
 
-    def _call(self, request: Any, fields: Mapping[str, Any]) -> tuple[ServiceInfo, OperationInfo, Any, Any]:
+    def _call(self, request: object, fields: Mapping[str, object], options: CallOptions | None) -> Call:
         """What every pattern of call begins with."""
         service = self._service
-        return service.__service__, self.info, service.destination, self._request(request, fields)
+        made = self._request(request, fields)
+        return Call(service.__service__, self.info, service.destination, made, options or _NO_OPTIONS)
 
-    def invoke(self, request: Request | None, options: CallOptions | None, /, **fields: Any) -> Response:
+    def invoke(self, request: Request | None, options: CallOptions | None, /, **fields: object) -> Response:
         """Carry out one call with one answer.
 
         Raises:
@@ -246,18 +410,28 @@ class BoundOperation(Generic[Request, Response]):
             MtosiFault: the supplier answered with a fault.
             ReplyTimeoutError: no answer in time.
         """
-        response: Response = self._caller.call(*self._call(request, fields), options or _NO_OPTIONS)
-        return response
+        return cast(Response, self._caller.call(self._call(request, fields, options)))
 
     def invoke_batches(
-        self, request: Request | None, batch_size: int, options: CallOptions | None, /, **fields: Any
+        self, request: Request | None, batch_size: int, options: CallOptions | None, /, **fields: object
     ) -> Batches[Response]:
-        """Carry out one call with several answers.
+        """Carry out one call with several answers; the request is sent before this returns.
 
         Raises:
             As `invoke`, and IncompleteBatchError when batches are missing at the end or when time runs out.
         """
-        return self._caller.call_batches(*self._call(request, fields), batch_size, options or _NO_OPTIONS)
+        check_count("batch_size", batch_size)
+        return cast(Batches[Response], self._caller.call_batches(self._call(request, fields, options), batch_size))
+
+    def invoke_objects(
+        self, request: Request | None, batch_size: int, options: CallOptions | None, /, **fields: object
+    ) -> Objects[Any]:
+        """Carry out one call with several answers, and hand out their objects one by one.
+
+        Raises:
+            As `invoke_batches`.
+        """
+        return Objects(self.invoke_batches(request, batch_size, options, **fields), self.info.batch_path)
 
     def bulk(
         self,
@@ -270,7 +444,7 @@ class BoundOperation(Generic[Request, Response]):
         batch_size: int | None = None,
         options: CallOptions | None = None,
         timeout: float | None = None,
-        **fields: Any,
+        **fields: object,
     ) -> BulkReply[Response]:
         """Ask for the answer in a file: the pattern BulkResponse (P2, C18). Experimental.
 
@@ -286,8 +460,20 @@ class BoundOperation(Generic[Request, Response]):
         Raises:
             As `invoke`; ConfigError also for other ways to compress or pack, and for a one-way operation.
         """
+        if batch_size is not None:
+            check_count("batch_size", batch_size)
         terms = BulkTerms.of(file_location_uri, compression, packing, batch_size)
-        return self._caller.call_bulk(*self._call(request, fields), terms, CallOptions.of(options, timeout))
+        call = self._call(request, fields, CallOptions.of(options, timeout))
+        return cast(BulkReply[Response], self._caller.call_bulk(call, terms))
+
+
+def _as_name(cls: type[XmlObject], field: str, value: str) -> object:
+    """A name for its text form, where a field holds names."""
+    found = next((one for one in cls.__xml__.fields if one.name == field), None)
+    if found is None or found.kind != "element" or not isinstance(found.type, str):
+        return value
+    names = found.table().cls
+    return names.parse(value) if issubclass(names, DistinguishedNameMixin) else value
 
 
 class Service:
@@ -295,18 +481,26 @@ class Service:
 
     Args:
         caller: who carries the calls: a `Requestor`.
-        destination: where the supplier listens: a name of the naming context, a destination object, or a JMS URI, whose
-            delivery mode, time to live, priority and reply name hold for each request (C42).
+        destination: where the supplier listens.
+
+    Raises:
+        ConfigError: something else in the place of a requestor.
     """
 
     __service__: ClassVar[ServiceInfo]
 
-    def __init__(self, caller: Caller, destination: Any) -> None:
+    def __init__(self, caller: Caller, destination: Address) -> None:
+        if not hasattr(caller, "call_batches"):
+            given = without_login(repr(caller))
+            if hasattr(caller, "session"):
+                given = f"{type(caller).__name__}, a connection"
+            what = f"give a requestor, mtosi_jms.Requestor(connection, sender_uri=...), not {given}"
+            raise ConfigError(f"{type(self).__name__}: {what}")
         self.caller = caller
         self.destination = destination
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} at {self.destination}>"
+        return f"<{type(self).__name__} at {without_login(str(self.destination))}>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,8 +509,8 @@ class RequestContext:
 
     Attributes:
         operation: the operation called.
-        header: the request's MTOSI header object.
-        message: the JMS message it came in.
+        header: the request's MTOSI header.
+        message: the JMS message it came in; None where it came another way.
         batch_size: objects wanted in one response; 0 for one response with all (C24).
         bulk: in the pattern BulkResponse what the requestor wants of the file, which the supplier makes of what the
             handler gives; None in any other pattern.
@@ -324,29 +518,58 @@ class RequestContext:
     """
 
     operation: OperationInfo
-    header: Any
-    message: Any
+    header: Header
+    message: JmsMessage | None
     batch_size: int = 0
     bulk: BulkTerms | None = None
-    reply_fields: dict[str, Any] = field(default_factory=dict)
+    reply_fields: dict[str, object] = field(default_factory=dict)
 
     @property
     def correlation_id(self) -> str | None:
         """The request's correlationId as it came."""
-        value: str | None = self.header.correlation_id
-        return value
+        return correlation_id(self.header)
+
+
+Handler: TypeAlias = Callable[[Any, RequestContext], object]
+"""The method that answers an operation."""
 
 
 class SupplierBase:
-    """Base of generated supplier classes: one method an operation; what is not overridden answers notImplemented."""
+    """Base of generated supplier classes: one method an operation; what is not overridden answers notImplemented.
+
+    Raises:
+        ConfigError: a subclass has a public method whose name is nearly that of an operation.
+    """
 
     __service__: ClassVar[ServiceInfo]
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        info = cls.__dict__.get("__service__") or getattr(cls, "__service__", None)
+        if info is None or "__service__" in cls.__dict__:  # the base that was generated
+            return
+        for name, value in vars(cls).items():
+            if not name.startswith("_") and callable(value) and not hasattr(super(cls, cls), name):
+                _refuse_misspelt(cls.__name__, name, info)
 
     def not_implemented(self, operation: str) -> MtosiFault:
         """The fault of an operation that a supplier does not offer."""
         return MtosiFault(f"{operation} is not implemented by this supplier", kind="notImplemented")
 
-    def handler(self, operation: OperationInfo) -> Callable[[Any, RequestContext], Any]:
+    def handler(self, operation: OperationInfo) -> Handler:
         """The method that answers an operation."""
-        method: Callable[[Any, RequestContext], Any] = getattr(self, operation.python_name)
+        method: Handler = getattr(self, operation.python_name)
         return method
+
+
+def _refuse_misspelt(owner: str, name: str, info: ServiceInfo) -> None:
+    """Refuse a method that is meant to be a handler, and is none.
+
+    Raises:
+        ConfigError: its name is nearly that of an operation.
+    """
+    names = {spelt: one.python_name for one in info.operations for spelt in (one.python_name, one.name)}
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.85)
+    if close:
+        what = f"write {names[close[0]]}, or begin the name of a helper with _"
+        raise ConfigError(f"{owner}.{name} is not an operation of {info.name}: {what}")

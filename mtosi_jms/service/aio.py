@@ -7,18 +7,40 @@ the signatures off the generated ones, and at run time calls them with an `Async
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from types import TracebackType
-from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Protocol, Self, TypeAlias, TypeVar, overload
+from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Self, TypeAlias, TypeVar, overload
 
-from mtosi_jms.bulk import BulkReply, BulkTerms
-from mtosi_jms.service import Batches, BoundOperation, CallOptions, OperationInfo, Service, ServiceInfo
-from mtosi_jms.xmlbind import XmlObject
+from mtosi_jms.bulk import BulkReply
+from mtosi_jms.masking import without_login
+from mtosi_jms.service import (
+    AsyncBatches,
+    AsyncCaller,
+    Batches,
+    BoundOperation,
+    CallOptions,
+    Objects,
+    Service,
+    ServiceInfo,
+    objects_in,
+)
 
-__all__ = ["Answer", "AsyncBatches", "AsyncCall", "AsyncCaller", "AsyncOperation", "AsyncView", "Done", "operation"]
+__all__ = [
+    "Answer",
+    "AsyncBatches",
+    "AsyncCall",
+    "AsyncCaller",
+    "AsyncListOperation",
+    "AsyncObjects",
+    "AsyncOperation",
+    "AsyncView",
+    "Done",
+    "operation",
+]
 
-Call = ParamSpec("Call")
+One = ParamSpec("One")
 Many = ParamSpec("Many")
+Flat = ParamSpec("Flat")
 Item = TypeVar("Item")
 Whole = TypeVar("Whole")
 Response = TypeVar("Response")
@@ -33,70 +55,37 @@ Done: TypeAlias = Awaitable[None] | None
 """What a supplier's handler of a one-way operation returns."""
 
 
-class AsyncBatches(Protocol[Response_co]):
-    """The responses of one MultipleBatchResponse call, in order, each once, as soon as order allows.
+class AsyncObjects(AsyncIterator[Item], Generic[Item]):
+    """The objects of all batches of one call, one after another: complete, or an error at the end.
 
-    The request is sent when the first batch is waited for, or by `async with`. Iteration raises what ended the
-    exchange when everything before it was handed out, as `Batches` does.
+    Args:
+        batches: the responses.
+        path: Python names from a response down to its list of objects.
     """
 
-    @property
-    def correlation_id(self) -> str:
-        """The request's correlationId; empty as long as it was not sent."""
-        ...
+    def __init__(self, batches: AsyncBatches[Any], path: tuple[str, ...]) -> None:
+        self.batches = batches
+        self._path = path
+        self._left: Iterator[Item] = iter(())
 
-    @property
-    def held(self) -> Mapping[int, Response_co]:
-        """What had arrived by the time that the exchange ended badly and never had its turn, by batch number."""
-        ...
+    async def __anext__(self) -> Item:
+        while True:
+            for item in self._left:
+                return item
+            self._left = iter(objects_in(await anext(self.batches), self._path))
 
     def close(self) -> None:
-        """Give up what has not come; its replies will be orphans."""
-        ...
+        """Give up what was not handed out; replies that have not come will be orphans."""
+        self._left = iter(())
+        self.batches.close()
 
-    def __aiter__(self) -> Self: ...
-
-    async def __anext__(self) -> Response_co: ...
-
-    async def __aenter__(self) -> Self: ...
+    async def __aenter__(self) -> Self:
+        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-
-class AsyncCaller(Protocol):
-    """Who carries calls for coroutines: `Requestor.aio`."""
-
-    async def call(
-        self, service: ServiceInfo, operation: OperationInfo, destination: Any, request: XmlObject, options: CallOptions
-    ) -> Any:
-        """See `mtosi_jms.service.Caller.call`."""
-        ...
-
-    def call_batches(
-        self,
-        service: ServiceInfo,
-        operation: OperationInfo,
-        destination: Any,
-        request: XmlObject,
-        batch_size: int,
-        options: CallOptions,
-    ) -> AsyncBatches[Any]:
-        """See `mtosi_jms.service.Caller.call_batches`."""
-        ...
-
-    async def call_bulk(
-        self,
-        service: ServiceInfo,
-        operation: OperationInfo,
-        destination: Any,
-        request: XmlObject,
-        terms: BulkTerms,
-        options: CallOptions,
-    ) -> BulkReply[Any]:
-        """See `mtosi_jms.service.Caller.call_bulk`."""
-        ...
+    ) -> None:
+        self.close()
 
 
 class AsyncView:
@@ -115,21 +104,20 @@ class AsyncView:
     @property
     def caller(self) -> AsyncCaller:
         """Who carries the calls."""
-        caller: AsyncCaller = self._caller.aio
-        return caller
+        return self._caller.aio
 
     def __repr__(self) -> str:
-        return f"<{self.__service__.name} for asyncio at {self.destination}>"
+        return f"<{self.__service__.name} for asyncio at {without_login(str(self.destination))}>"
 
 
-class AsyncCall(Generic[Call, Response]):
+class AsyncCall(Generic[One, Response]):
     """An operation to be awaited."""
 
-    def __init__(self, bound: Any, call: Callable[Concatenate[Any, Call], Response]) -> None:
+    def __init__(self, bound: Any, call: Callable[Concatenate[Any, One], Response]) -> None:
         self._bound = bound
         self._call = call
 
-    def __call__(self, *args: Call.args, **kwargs: Call.kwargs) -> Coroutine[Any, Any, Response]:
+    def __call__(self, *args: One.args, **kwargs: One.kwargs) -> Coroutine[Any, Any, Response]:
         """Carry out one call with one answer, or none; what the blocking form raises is raised by awaiting.
 
         Raises:
@@ -139,13 +127,13 @@ class AsyncCall(Generic[Call, Response]):
         return coroutine  # type: ignore[no-any-return]
 
 
-class AsyncOperation(AsyncCall[Call, Response], Generic[Call, Many, Response]):
+class AsyncOperation(AsyncCall[One, Response], Generic[One, Many, Response]):
     """An operation to be awaited, and its responses to be iterated over."""
 
     def __init__(
         self,
         bound: Any,
-        call: Callable[Concatenate[Any, Call], Response],
+        call: Callable[Concatenate[Any, One], Response],
         many: Callable[Concatenate[Any, Many], Batches[Response]],
     ) -> None:
         super().__init__(bound, call)
@@ -183,10 +171,29 @@ class AsyncOperation(AsyncCall[Call, Response], Generic[Call, Many, Response]):
         return coroutine  # type: ignore[no-any-return]
 
 
-class _OneWay(Generic[Call, Response]):
+class AsyncListOperation(AsyncOperation[One, Many, Response], Generic[One, Many, Flat, Response, Item]):
+    """The same, whose responses are lists of objects."""
+
+    def __init__(
+        self,
+        bound: Any,
+        call: Callable[Concatenate[Any, One], Response],
+        many: Callable[Concatenate[Any, Many], Batches[Response]],
+        flat: Callable[Concatenate[Any, Flat], Objects[Item]],
+    ) -> None:
+        super().__init__(bound, call, many)
+        self._flat = flat
+
+    def objects(self, *args: Flat.args, **kwargs: Flat.kwargs) -> AsyncObjects[Item]:
+        """Carry out one call with several answers, and hand out their objects one by one."""
+        objects: Any = self._flat(self._bound, *args, **kwargs)
+        return AsyncObjects(objects.batches, self._bound.info.batch_path)
+
+
+class _OneWay(Generic[One, Response]):
     """Makes the operation of a view; a descriptor."""
 
-    def __init__(self, call: Callable[Concatenate[Any, Call], Response]) -> None:
+    def __init__(self, call: Callable[Concatenate[Any, One], Response]) -> None:
         self._call = call
 
     def __set_name__(self, owner: type[AsyncView], name: str) -> None:
@@ -196,38 +203,64 @@ class _OneWay(Generic[Call, Response]):
     def _bound(self, view: Any) -> BoundOperation[Any, Any]:
         return BoundOperation(view, self._index)  # its caller, and so what it returns, is the asynchronous one
 
-    def __get__(self, view: AsyncView, owner: object = None) -> AsyncCall[Call, Response]:
+    def __get__(self, view: AsyncView, owner: object = None) -> AsyncCall[One, Response]:
         return AsyncCall(self._bound(view), self._call)
 
 
-class _RequestResponse(_OneWay[Call, Response], Generic[Call, Many, Response]):
+class _RequestResponse(_OneWay[One, Response], Generic[One, Many, Response]):
     def __init__(
         self,
-        call: Callable[Concatenate[Any, Call], Response],
+        call: Callable[Concatenate[Any, One], Response],
         many: Callable[Concatenate[Any, Many], Batches[Response]],
     ) -> None:
         super().__init__(call)
         self._many = many
 
-    def __get__(self, view: AsyncView, owner: object = None) -> AsyncOperation[Call, Many, Response]:
+    def __get__(self, view: AsyncView, owner: object = None) -> AsyncOperation[One, Many, Response]:
         return AsyncOperation(self._bound(view), self._call, self._many)
 
 
+class _Listing(_RequestResponse[One, Many, Response], Generic[One, Many, Flat, Response, Item]):
+    def __init__(
+        self,
+        call: Callable[Concatenate[Any, One], Response],
+        many: Callable[Concatenate[Any, Many], Batches[Response]],
+        flat: Callable[Concatenate[Any, Flat], Objects[Item]],
+    ) -> None:
+        super().__init__(call, many)
+        self._flat = flat
+
+    def __get__(self, view: AsyncView, owner: object = None) -> AsyncListOperation[One, Many, Flat, Response, Item]:
+        return AsyncListOperation(self._bound(view), self._call, self._many, self._flat)
+
+
 @overload
-def operation(call: Callable[Concatenate[Any, Call], Response], /) -> _OneWay[Call, Response]: ...
+def operation(call: Callable[Concatenate[Any, One], Response], /) -> _OneWay[One, Response]: ...
 
 
 @overload
 def operation(
-    call: Callable[Concatenate[Any, Call], Response], many: Callable[Concatenate[Any, Many], Batches[Response]], /
-) -> _RequestResponse[Call, Many, Response]: ...
+    call: Callable[Concatenate[Any, One], Response], many: Callable[Concatenate[Any, Many], Batches[Response]], /
+) -> _RequestResponse[One, Many, Response]: ...
 
 
-def operation(call: Any, many: Any = None, /) -> Any:
+@overload
+def operation(
+    call: Callable[Concatenate[Any, One], Response],
+    many: Callable[Concatenate[Any, Many], Batches[Response]],
+    flat: Callable[Concatenate[Any, Flat], Objects[Item]],
+    /,
+) -> _Listing[One, Many, Flat, Response, Item]: ...
+
+
+def operation(call: Any, many: Any = None, flat: Any = None, /) -> Any:
     """An operation of a view, with the signatures of the blocking one.
 
     Args:
         call: its `__call__`.
         many: its `batches`, where it has a response.
+        flat: its `objects`, where that response is a list of objects.
     """
-    return _OneWay(call) if many is None else _RequestResponse(call, many)
+    if many is None:
+        return _OneWay(call)
+    return _RequestResponse(call, many) if flat is None else _Listing(call, many, flat)

@@ -12,6 +12,8 @@ from mtosi_jms.errors import ConfigError
 from mtosi_jms.service import OperationInfo, ServiceInfo
 from mtosi_jms.xmlbind import find_element, registered_packages
 
+__all__ = ["Role", "Usage", "find_operations", "services_of"]
+
 Role = Literal["request", "response", "fault"]
 _ROLES: tuple[Role, ...] = ("request", "response", "fault")
 

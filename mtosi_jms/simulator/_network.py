@@ -7,25 +7,37 @@ nothing until it is walked.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import random
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.simulator import _events
 from mtosi_jms.simulator import _parts as parts
-from mtosi_jms.simulator._frames import Frame
-from mtosi_jms.simulator._parts import Resource, below, layer, rates
-from mtosi_jms.simulator._technologies import Technology, technology_named
-from mtosi_jms.simulator._topology import SHAPES, Circle, End, Shape, Span, circle
+from mtosi_jms.simulator._events import about, alarm_key, created, creation, element_class, new_values
+from mtosi_jms.simulator._parts import FLAT, Frame, Resource, Steps, below, layer, steps_of
+from mtosi_jms.simulator._technologies import TECHNOLOGIES, Technology
+from mtosi_jms.simulator._topology import SHAPES, Circle, End, Shape, circle
+from mtosi_jms.stubs.fmw.avc import AttributeValueChangeTypeAttributeList
 from mtosi_jms.stubs.fmw.cei import CommonEventInformationType
+from mtosi_jms.stubs.fmw.ei import EventInformationType
 from mtosi_jms.stubs.fmw.gen import AliasNameListType, AliasNameListTypeAlias, AnyListType
+from mtosi_jms.stubs.fmw.hbt import Heartbeat
 from mtosi_jms.stubs.fmw.nam import NamingAttributeListType, NamingAttributeType
+from mtosi_jms.stubs.fmw.sc import StateChangeTypeAttributeList
+from mtosi_jms.stubs.nra.alm import Alarm
+from mtosi_jms.stubs.nra.com import AcknowledgeIndicationType, PerceivedSeverityType, ServiceAffectingType
+from mtosi_jms.stubs.nra.prc import ProbableCauseEnumType, ProbableCauseType
 from mtosi_jms.stubs.nrb.cri import ResourceStateEnumType, ResourceStateType, SourceEnumType, SourceType
 from mtosi_jms.stubs.nrb.lay import LayerRateListType
+from mtosi_jms.stubs.nrb.rscavc import ResourceAttributeValueChange
+from mtosi_jms.stubs.nrb.rscoc import ResourceObjectCreation
+from mtosi_jms.stubs.nrb.rscodel import ResourceObjectDeletion
+from mtosi_jms.stubs.nrb.rscsc import ResourceStateChange
 from mtosi_jms.stubs.nrf.com import ConnectionDirectionType, ResourceFulfillmentStateEnumType
 from mtosi_jms.stubs.nrf.ctp import ConnectionTerminationPointType
 from mtosi_jms.stubs.nrf.eh import EquipmentHolderType
@@ -38,6 +50,8 @@ from mtosi_jms.stubs.nrf.tl import TopologicalLinkType
 from mtosi_jms.stubs.nrf.tmd import TransmissionDescriptorType
 from mtosi_jms.xmlbind import RawXml
 
+START: Final = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+"""The time of the first event unless the caller gives one."""
 _SITES: Final = ("Århus", "Bergen", "Córdoba", "Delft", "Évora", "Fürth", "Gdańsk", "Haarlem", "Ioannina", "Jūrmala")
 _STATES: Final = (
     ResourceStateEnumType.WORKING,
@@ -48,6 +62,9 @@ _STATES: Final = (
     ResourceStateEnumType.PLANNING,
 )
 _DIGITS: Final = 12
+_VALUES: Final = ("user_label", "software_version")
+"""Attributes that change: of an element both, of other objects the first."""
+_SEVERITIES: Final = (PerceivedSeverityType.CRITICAL, PerceivedSeverityType.MAJOR, PerceivedSeverityType.MINOR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +105,14 @@ class Network:
 
     def __post_init__(self) -> None:
         if min(self.elements, self.ports, self.channels, self.ftps) < 0 or not self.domain:
-            raise ConfigError("a network has a domain name, and numbers of elements, ports and channels from 0")
+            raise ConfigError("a network needs a domain name, and no negative number of elements, ports or channels")
+        if min(self.racks, self.shelves, self.slots) < 1 or self.sub_slots < 0:
+            raise ConfigError("an element needs at least 1 rack, shelf and slot, and no negative number of sub-slots")
         if self.topology is not None and self.topology not in SHAPES:
             raise ConfigError(f"there is no topology {self.topology!r}; there are {', '.join(SHAPES)}")
-        frame = self.frame
-        if self.made_of.is_mixed and frame != Frame():
+        if self.technology not in TECHNOLOGIES:
+            raise ConfigError(f"there is no technology {self.technology!r}; there are {', '.join(TECHNOLOGIES)}")
+        if Frame(self.racks, self.shelves, self.slots, self.sub_slots) != Frame() and self.made_of.is_mixed:
             raise ConfigError("elements of the technology MIXED have one flat shelf; take another technology for slots")
         room = self.made_of.capacity
         if room is not None and self.channels > room:
@@ -101,12 +121,12 @@ class Network:
     @property
     def made_of(self) -> Technology:
         """What its elements are made of."""
-        return technology_named(self.technology)
+        return TECHNOLOGIES[self.technology]
 
     @property
     def frame(self) -> Frame:
-        """What its elements are built of."""
-        return Frame(self.racks, self.shelves, self.slots, self.sub_slots)
+        """Where holders, cards and ports of its elements are."""
+        return FLAT if self.made_of.is_mixed else Frame(self.racks, self.shelves, self.slots, self.sub_slots)
 
     @property
     def circle(self) -> Circle:
@@ -124,12 +144,10 @@ class Network:
 
     def index_of(self, wanted: NamingAttributeType) -> int | None:
         """Which element has a name; None if none has."""
-        parts = [(part.type, part.value or "") for part in wanted.rdn]
-        if len(parts) != 2:
-            return None
-        return self._number_of(parts, "ME", "NE-", self.elements)
+        steps = steps_of(wanted)
+        return self._number_of(steps, "ME", "NE-", self.elements) if len(steps) == 2 else None
 
-    def _number_of(self, steps: list[tuple[str, str]], kind: str, prefix: str, count: int) -> int | None:
+    def _number_of(self, steps: Steps, kind: str, prefix: str, count: int) -> int | None:
         """Which of so many objects of a kind in the domain has a name, by its first two steps."""
         if steps[0] != ("MD", self.domain) or steps[1][0] != kind:
             return None
@@ -165,53 +183,43 @@ class Network:
             product_name=product,
             software_version=chance.choice(versions),
             is_in_sync_state=chance.random() < 0.97,
-            supported_connection_layer_rate_list=LayerRateListType(layer_rate=[*rates(self.made_of, chance)]),
+            supported_connection_layer_rate_list=LayerRateListType(layer_rate=[*parts.rates(self.made_of, chance)]),
             communication_state=(
                 CommunicationStateType.CS_AVAILABLE if chance.random() < 0.99 else CommunicationStateType.CS_UNAVAILABLE
             ),
         )
 
     def elements_in(self, domain: NamingAttributeType | None) -> Iterator[ManagedElementType] | None:
-        """See `ElementSource`; there is one domain."""
+        """See `Source`; there is one domain."""
         return self.managed_elements() if domain is None or str(domain) == str(self.domain_name()) else None
 
     def is_managed_by(self, system: NamingAttributeType) -> bool:
-        """See `ElementSource`."""
+        """See `Source`."""
         return str(system) == str(self.system_name())
 
     def equipment_of(self, element: NamingAttributeType) -> Iterator[EquipmentHolderType | EquipmentType] | None:
-        """See `EquipmentSource`."""
+        """See `Source`."""
         index = self.index_of(element)
         return None if index is None else chain(self.holders(index), self.equipment(index))
 
     def holders(self, index: int) -> Iterator[EquipmentHolderType]:
         """The racks, shelves, slots and sub-slots of an element, each before those in it."""
-        base = self.element_name(index)
-        return parts.flat_holders(base) if self.made_of.is_mixed else parts.holders(base, self.frame, self.made_of)
+        return parts.holders(self.element_name(index), self.frame, self.made_of)
 
     def equipment(self, index: int) -> Iterator[EquipmentType]:
         """The cards of an element, each named below its holder, in the order of the holders."""
-        base = self.element_name(index)
         chance = random.Random(f"{self.seed}/{index}/eq")
-        if self.made_of.is_mixed:
-            return parts.flat_cards(base, index, chance)
-        return parts.cards(base, index, self.frame, self.made_of, chance)
+        return parts.cards(self.element_name(index), index, self.frame, self.made_of, chance)
 
     def port(self, index: int, number: int) -> PhysicalTerminationPointType:
         """One port of an element, counted from 0. At the edge of the network are those that no link takes."""
-        called = self.port_name(index, number)
-        if self.made_of.is_mixed:
-            return parts.flat_port(called, edge=number == 0)
-        edge = not self.circle.has_link(End(index, number))
+        edge = number == 0 if self.made_of.is_mixed else not self.circle.has_link(End(index, number))
         descriptors = (self.descriptor_name(), self.descriptor_name())
-        return parts.port(called, self.made_of, edge=edge, descriptors=descriptors)
+        return parts.port(self.port_name(index, number), self.made_of, edge=edge, descriptors=descriptors)
 
     def port_name(self, index: int, number: int) -> NamingAttributeType:
         """The name of a port of an element, both counted from 0."""
-        return below(self.element_name(index), "PTP", self._port_path(number))
-
-    def _port_path(self, number: int) -> str:
-        return parts.flat_port_path(number) if self.made_of.is_mixed else self.frame.port(number, self.ports)
+        return below(self.element_name(index), "PTP", self.frame.port(number, self.ports))
 
     def channel(self, index: int, port: int, number: int) -> ConnectionTerminationPointType:
         """One connection termination point of a port, counted from 0."""
@@ -234,7 +242,7 @@ class Network:
         span = self.circle.span(number)
         return TopologicalLinkType(
             name=self.link_name(number),
-            user_label=_between(span),
+            user_label=f"NE-{span.a.element + 1} to NE-{span.z.element + 1}",
             naming_os=self.domain,
             direction=ConnectionDirectionType.CD_BI,
             layer_rate=layer(self.made_of.link_rate),
@@ -289,7 +297,7 @@ class Network:
 
     def find(self, wanted: NamingAttributeType) -> Resource | None:
         """The object of a name, None if there is none."""
-        steps = [(part.type, part.value or "") for part in wanted.rdn]
+        steps = steps_of(wanted)
         if len(steps) < 2:
             return None
         index = self._number_of(steps, "ME", "NE-", self.elements)
@@ -302,7 +310,7 @@ class Network:
             return self.link(number)
         return next((found for found in self.descriptors() if found.name == wanted), None)
 
-    def _find_in(self, index: int, steps: list[tuple[str, str]]) -> Resource | None:
+    def _find_in(self, index: int, steps: Steps) -> Resource | None:
         """The object of an element by the last steps of its name."""
         match steps:
             case []:
@@ -320,39 +328,260 @@ class Network:
                     *(self.ftp(index, number) for number in range(self.ftps)),
                 )
                 wanted = [("MD", self.domain), ("ME", f"NE-{index + 1}"), *steps]
-                return next((one for one in others if parts.steps_of(one) == wanted), None)
+                return next((one for one in others if steps_of(one.name) == wanted), None)
         return None
 
     def _port_at(self, path: str) -> int | None:
-        return next((number for number in range(self.ports) if self._port_path(number) == path), None)
+        return next((number for number in range(self.ports) if self.frame.port(number, self.ports) == path), None)
 
-    def events(
-        self, count: int, *, seed: int = 1, start: dt.datetime = _events.START
-    ) -> Iterator[CommonEventInformationType]:
-        """Notifications that the network might send, one after the other; see `mtosi_jms.simulator._events`.
+    def events(self, count: int, *, seed: int = 1, start: dt.datetime = START) -> Iterator[EventInformationType]:
+        """Notifications that the network might send, one after the other.
+
+        Elements are created and deleted, links go and come again, attributes and states change, alarms are raised and
+        cleared under the same identity, and heartbeats come. The stream is the same for the same network, seed and
+        count, and a longer one begins with the shorter one. It is consistent: no event is about an object that is not
+        there, a new value differs from the old one, and an element goes only after its alarms and its links.
 
         Args:
             count: how many.
             seed: other numbers give other events.
             start: time of the first one, with a time zone.
+
+        Raises:
+            ConfigError: a negative count, or a start without time zone.
         """
-        return _events.stream(self, count, seed=seed, start=start)
+        if count < 0 or start.tzinfo is None:
+            raise ConfigError("events need a count of at least 0, and a start with a time zone")
+        return _Story(self, random.Random(f"{self.seed}/events/{seed}")).events(count, start)
 
     def changes(self, events: Iterable[CommonEventInformationType]) -> dict[str, Resource | None]:
-        """What events of this network changed: full name to the object as it is then, None for one that is gone."""
-        return _events.changes(self, events)
+        """What events of this network changed: full name to the object as it is then, None for one that is gone.
+
+        Objects are instances of the classes that the network gives, `ManagedElementType` and so on. An object that is
+        gone takes all that it contains with it.
+
+        Raises:
+            ConfigError: an event about an object that is not there.
+        """
+        found: dict[str, Resource | None] = {}
+        for event in events:
+            called: NamingAttributeType | None = getattr(event, "object_name", None)
+            if isinstance(event, ResourceObjectCreation) and event.object is not None:
+                found[str(called)] = created(event)
+            elif isinstance(event, ResourceObjectDeletion) and called is not None:
+                self._existing(found, called)
+                inside = [other for other in found if other.startswith(f"{called}/")]
+                index = self.index_of(called)
+                if index is not None:
+                    inside += [str(part.name) for part in self.objects_of(index)]
+                found.update(dict.fromkeys([str(called), *inside]))
+            elif isinstance(event, ResourceAttributeValueChange | ResourceStateChange) and called is not None:
+                (changed,) = event.attribute_list.any_ if event.attribute_list is not None else (None,)
+                found[str(called)] = dataclasses.replace(self._existing(found, called), **new_values(changed))
+        return found
+
+    def _existing(self, found: dict[str, Resource | None], called: NamingAttributeType) -> Resource:
+        existing = found[str(called)] if str(called) in found else self.find(called)
+        if existing is None:
+            raise ConfigError(f"an event about {called}, which is not there")
+        return existing
 
     def after(self, events: Iterable[CommonEventInformationType]) -> dict[str, Resource]:
         """The whole network as it is after events of it: full name to object. This walks the network and holds it."""
-        changed = _events.changes(self, events)
-        before = {str(found.name): found for found in self.objects()}
-        return {text: found for text, found in {**before, **changed}.items() if found is not None}
-
-
-def _between(span: Span) -> str:
-    return f"NE-{span.a.element + 1} to NE-{span.z.element + 1}"
+        before: dict[str, Resource | None] = {str(found.name): found for found in self.objects()}
+        return {text: found for text, found in {**before, **self.changes(events)}.items() if found is not None}
 
 
 def _site_code(chance: random.Random) -> AnyListType:
     text = f'<v:siteCode xmlns:v="urn:example:vendor">S-{chance.randrange(1000):03d}</v:siteCode>'
     return AnyListType(any_=[RawXml(text.encode("utf-8"))])
+
+
+class _Story:
+    """What has happened so far: little more than the numbers that the network is made from.
+
+    Attributes:
+        chance: decides all that is open.
+        created: elements that were not there at the start, and are there.
+        gone: elements that were there at the start, and are not.
+        cut: links that are not there.
+        alarms: those not cleared, by their identity.
+        values: the last value of each attribute that changed.
+        pending: events that must come next, as consequences of the last one.
+    """
+
+    def __init__(self, network: Network, chance: random.Random) -> None:
+        self.network = network
+        self.chance = chance
+        self.created: list[int] = []
+        self.gone: set[int] = set()
+        self.cut: dict[int, None] = {}
+        self.alarms: dict[str, Alarm] = {}
+        self.values: dict[tuple[str, str], Any] = {}
+        self.pending: deque[EventInformationType] = deque()
+        self.next_element = network.elements
+        # How often each kind of event comes, in parts of 100.
+        self.kinds: dict[Callable[[], EventInformationType | None], int] = {
+            self._raise_alarm: 28,
+            self._clear_alarm: 22,
+            self._change_value: 18,
+            self._change_state: 12,
+            self._change_link: 6,
+            self._create_element: 5,
+            self._delete_element: 3,
+            self._beat: 6,
+        }
+
+    def events(self, count: int, start: dt.datetime) -> Iterator[EventInformationType]:
+        """So many events, numbered, the first one at a time."""
+        now = start
+        for number in range(1, count + 1):
+            event = self._next()
+            event.notification_id = f"{self.network.domain}-{number}"
+            event.source_time = event.os_time = now
+            yield event
+            now += dt.timedelta(seconds=self.chance.randrange(1, 30))
+
+    def _next(self) -> EventInformationType:
+        while not self.pending:
+            (kind,) = self.chance.choices([*self.kinds], [*self.kinds.values()])
+            if (event := kind()) is not None:
+                return event
+        return self.pending.popleft()
+
+    def _element(self) -> int | None:
+        """One of the elements that are there."""
+        if self.created and self.chance.random() < 0.1:
+            return self.chance.choice(self.created)
+        for _ in range(20):  # most elements are there, so a draw or two is enough
+            index = self.chance.randrange(self.network.elements) if self.network.elements else -1
+            if index >= 0 and index not in self.gone:
+                return index
+        return self.chance.choice(self.created) if self.created else None
+
+    def _resource(self) -> Resource | None:
+        """One of the objects that are there; of an element that was created there is the element alone."""
+        index = self._element()
+        if index is None:
+            return None
+        kind = self.chance.randrange(3) if index < self.network.elements else 0
+        if kind == 1:
+            return self.chance.choice(list(self.network.equipment(index)))
+        if kind == 2 and self.network.ports:
+            return self.network.port(index, self.chance.randrange(self.network.ports))
+        return self.network.managed_element(index)
+
+    def _raise_alarm(self) -> EventInformationType | None:
+        found = self._resource()
+        if found is None:
+            return None
+        edge, rate = None, "LR_Not_Applicable"
+        if isinstance(found, PhysicalTerminationPointType):
+            edge, rate = bool(found.is_edge_point), self.network.made_of.link_rate
+            cause = self.chance.choice(self.network.made_of.causes)
+        else:
+            cause = "EQPT" if isinstance(found, EquipmentType) else self.chance.choice(("ENV", "TIMING_SYNCH"))
+        alarm = Alarm(
+            **about(found),
+            is_edge_point_related=edge,
+            is_clearable=True,
+            layer_rate=layer(rate),
+            probable_cause=ProbableCauseType(probable_cause=ProbableCauseEnumType(cause)),
+            perceived_severity=self.chance.choice(_SEVERITIES),
+            service_affecting=ServiceAffectingType.UNKNOWN,
+            acknowledge_indication=AcknowledgeIndicationType.UNACKNOWLEDGED,
+        )
+        key = alarm_key(alarm)
+        if key in self.alarms:
+            return None
+        self.alarms[key] = alarm
+        return alarm
+
+    def _clear_alarm(self) -> EventInformationType | None:
+        return self._cleared(self.chance.choice([*self.alarms])) if self.alarms else None
+
+    def _cleared(self, key: str) -> Alarm:
+        return dataclasses.replace(self.alarms.pop(key), perceived_severity=PerceivedSeverityType.CLEARED)
+
+    def _change_value(self) -> EventInformationType | None:
+        found = self._resource()
+        if found is None:
+            return None
+        field = self.chance.choice(_VALUES if isinstance(found, ManagedElementType) else _VALUES[:1])
+        number = self.chance.randrange(1000)
+        value = f"{number // 100}.{number % 100}.1" if field == "software_version" else f"label {number}"
+        changed = self._changed(found, field, value)
+        if changed is None:
+            return None
+        return ResourceAttributeValueChange(
+            **about(found), attribute_list=AttributeValueChangeTypeAttributeList(any_=[changed])
+        )
+
+    def _change_state(self) -> EventInformationType | None:
+        found = self._resource()
+        if isinstance(found, ManagedElementType) and self.chance.random() < 0.5:
+            changed = self._changed(found, "communication_state", self.chance.choice([*CommunicationStateType]))
+        elif isinstance(found, EquipmentType):
+            choice = self.chance.choice([*ResourceFulfillmentStateEnumType])
+            changed = self._changed(found, "resource_fulfillment_state", choice)
+        elif found is not None:
+            choice = self.chance.choice((ResourceStateEnumType.WORKING, ResourceStateEnumType.NON_WORKING))
+            changed = self._changed(found, "resource_state", ResourceStateType(value=choice))
+        else:
+            return None
+        if changed is None:
+            return None
+        return ResourceStateChange(**about(found), attribute_list=StateChangeTypeAttributeList(any_=[changed]))
+
+    def _changed(self, found: Resource, field: str, value: Any) -> Resource | None:
+        """An element with the new value alone, as events carry it; None if it is the value that was there."""
+        key = (str(found.name), field)
+        if self.values.get(key, getattr(found, field)) == value:
+            return None
+        self.values[key] = value
+        return element_class(found)(**{field: value})
+
+    def _change_link(self) -> EventInformationType | None:
+        """A link goes, or one comes again whose ends are there."""
+        circle = self.network.circle
+        able = [number for number in self.cut if not self._ends(number) & self.gone]
+        if able and self.chance.random() < 0.6:
+            number = self.chance.choice(able)
+            del self.cut[number]
+            return creation(self.network.link(number))
+        number = self.chance.randrange(circle.links) if circle.links else -1
+        return None if number < 0 or number in self.cut else self._cut_link(number)
+
+    def _ends(self, number: int) -> set[int]:
+        span = self.network.circle.span(number)
+        return {span.a.element, span.z.element}
+
+    def _cut_link(self, number: int) -> EventInformationType:
+        self.cut[number] = None
+        return ResourceObjectDeletion(**about(self.network.link(number)))
+
+    def _create_element(self) -> EventInformationType:
+        index, self.next_element = self.next_element, self.next_element + 1
+        self.created.append(index)
+        return creation(self.network.managed_element(index))
+
+    def _delete_element(self) -> EventInformationType | None:
+        index = self._element()
+        if index is None:
+            return None
+        found = self.network.managed_element(index)
+        inside = f"{found.name}/"
+        for key, alarm in [*self.alarms.items()]:
+            if f"{alarm.object_name}/".startswith(inside):
+                self.pending.append(self._cleared(key))
+        if index < self.network.elements:
+            self.gone.add(index)
+            spans = self.network.circle.touching(index)
+            self.pending += [self._cut_link(span.number) for span in spans if span.number not in self.cut]
+        else:
+            self.created.remove(index)
+        self.pending.append(ResourceObjectDeletion(**about(found)))
+        return self.pending.popleft()
+
+    def _beat(self) -> EventInformationType:
+        return Heartbeat(object_type="OS", object_name=self.network.system_name())

@@ -1,12 +1,12 @@
-"""The objects inside an element: holders, cards, ports and channels, in the flat form and in that of a technology."""
+"""The objects inside an element: holders, cards, ports and channels; and the frame that says where they are."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from mtosi_jms.simulator._frames import Frame
 from mtosi_jms.simulator._technologies import Technology
 from mtosi_jms.stubs.fmw.gen import NameAndStringValueType, NameAndValueStringListType
 from mtosi_jms.stubs.fmw.nam import NamingAttributeType, RelativeDistinguishNameType
@@ -31,8 +31,67 @@ from mtosi_jms.stubs.nrf.tmd import TransmissionDescriptorType
 Resource: TypeAlias = CommonResourceInfoType
 """An object of a network: an instance of `ManagedElementType`, `EquipmentType`, ..."""
 
+Steps: TypeAlias = list[tuple[str, str]]
+"""A name, step by step: type and value."""
+
 _CARRIER: Final = "CARRIER"
 _FLAT_CARDS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The racks, shelves, slots and sub-slots that an element is built of.
+
+    Attributes:
+        racks: of the element.
+        shelves: in each rack.
+        slots: in each shelf; 0: a flat shelf, which carries cards and ports itself.
+        sub_slots: in each slot; 0: the card is in the slot itself.
+    """
+
+    racks: int = 1
+    shelves: int = 1
+    slots: int = 2
+    sub_slots: int = 0
+
+    def places(self) -> Iterator[tuple[EquipmentHolderEnumType, str]]:
+        """Kind and path of each holder, such as `/rack=1/shelf=1/slot=2`, before those in it."""
+        for rack in range(1, self.racks + 1):
+            yield EquipmentHolderEnumType.rack, f"/rack={rack}"
+            for shelf in range(1, self.shelves + 1):
+                yield EquipmentHolderEnumType.shelf, f"/rack={rack}/shelf={shelf}"
+                for slot in range(1, self.slots + 1):
+                    path = f"/rack={rack}/shelf={shelf}/slot={slot}"
+                    yield EquipmentHolderEnumType.slot, path
+                    for sub_slot in range(1, self.sub_slots + 1):
+                        yield EquipmentHolderEnumType.sub_slot, f"{path}/sub_slot={sub_slot}"
+
+    def card_kinds(self, kind: EquipmentHolderEnumType, technology: Technology) -> tuple[str, ...]:
+        """The types of cards that fit a holder of a kind: a slot with sub-slots takes a carrier of their cards."""
+        if kind in (EquipmentHolderEnumType.rack, EquipmentHolderEnumType.shelf):
+            return ()
+        return (_CARRIER,) if self.sub_slots and kind is EquipmentHolderEnumType.slot else technology.cards
+
+    def port(self, number: int, ports: int) -> str:
+        """The path of a port.
+
+        Args:
+            number: from 0.
+            ports: of the element; the cards share them evenly, the first card gets the first ones.
+        """
+        if not self.slots:
+            return f"/rack=1/shelf=1/port={number + 1}"
+        cards = self.racks * self.shelves * self.slots * max(self.sub_slots, 1)
+        place, within = divmod(number, max(-(-ports // cards), 1))
+        rest, sub_slot = divmod(place, max(self.sub_slots, 1))
+        rest, slot = divmod(rest, self.slots)
+        rack, shelf = divmod(rest, self.shelves)
+        path = f"/rack={rack + 1}/shelf={shelf + 1}/slot={slot + 1}"
+        return f"{path}/sub_slot={sub_slot + 1}/port={within + 1}" if self.sub_slots else f"{path}/port={within + 1}"
+
+
+FLAT: Final = Frame(slots=0)
+"""One rack with one flat shelf."""
 
 
 def below(base: NamingAttributeType | None, kind: str, value: str) -> NamingAttributeType:
@@ -41,9 +100,9 @@ def below(base: NamingAttributeType | None, kind: str, value: str) -> NamingAttr
     return NamingAttributeType(rdn=[RelativeDistinguishNameType(type=t, value=v) for t, v in (*steps, (kind, value))])
 
 
-def steps_of(found: Resource) -> list[tuple[str, str]]:
-    """The name of an object, step by step."""
-    return [(step.type, step.value) for step in found.name.rdn] if isinstance(found.name, NamingAttributeType) else []
+def steps_of(name: object) -> Steps:
+    """A name, step by step; none of what is not a name."""
+    return [(step.type, step.value or "") for step in name.rdn] if isinstance(name, NamingAttributeType) else []
 
 
 def layer(rate: str) -> LayerRateType:
@@ -59,50 +118,37 @@ def rates(technology: Technology, chance: random.Random) -> list[LayerRateType]:
     return [layer(rate) for rate in found]
 
 
-def flat_holders(base: NamingAttributeType) -> Iterator[EquipmentHolderType]:
-    """The rack and the shelf of a mixed network's element."""
-    for kind, path in ((EquipmentHolderEnumType.rack, "/rack=1"), (EquipmentHolderEnumType.shelf, "/rack=1/shelf=1")):
-        yield _holder(base, kind, path)
-
-
 def holders(base: NamingAttributeType, frame: Frame, technology: Technology) -> Iterator[EquipmentHolderType]:
     """The holders of an element, each before those in it."""
-    for place in frame.holders():
-        found = _holder(base, place.kind, place.path)
-        if place.card:
-            fitting = list(technology.cards) if place.innermost else [_CARRIER]
+    for kind, path in frame.places():
+        found = EquipmentHolderType(
+            name=below(base, "EH", path),
+            is_reporting_alarms=True,
+            holder_type=EquipmentHolderTypeType(value=kind),
+            holder_state=HolderStateType.INSTALLED_AND_EXPECTED,
+        )
+        if fitting := frame.card_kinds(kind, technology):
             found.acceptable_equipment_type_list = EquipmentHolderTypeAcceptableEquipmentTypeList(
-                acceptable_equipment_type=fitting
+                acceptable_equipment_type=list(fitting)
             )
-            found.expected_or_installed_equipment_ref = below(below(base, "EH", place.path), "EQ", "1")
+            found.expected_or_installed_equipment_ref = below(below(base, "EH", path), "EQ", "1")
         yield found
-
-
-def _holder(base: NamingAttributeType, kind: EquipmentHolderEnumType, path: str) -> EquipmentHolderType:
-    return EquipmentHolderType(
-        name=below(base, "EH", path),
-        is_reporting_alarms=True,
-        holder_type=EquipmentHolderTypeType(value=kind),
-        holder_state=HolderStateType.INSTALLED_AND_EXPECTED,
-    )
-
-
-def flat_cards(base: NamingAttributeType, index: int, chance: random.Random) -> Iterator[EquipmentType]:
-    """The cards of a mixed network's element, in its shelf."""
-    shelf = below(base, "EH", "/rack=1/shelf=1")
-    for slot in range(1, _FLAT_CARDS + 1):
-        yield _card(below(shelf, "EQ", str(slot)), f"Card-{slot}", f"SN{index:06d}{slot}", chance)
 
 
 def cards(
     base: NamingAttributeType, index: int, frame: Frame, technology: Technology, chance: random.Random
 ) -> Iterator[EquipmentType]:
-    """The cards of an element: one in each slot, and one in each sub-slot."""
-    occupied = (place for place in frame.holders() if place.card)
-    for number, place in enumerate(occupied, 1):
-        kind = chance.choice(technology.cards) if place.innermost else _CARRIER
-        found = _card(below(below(base, "EH", place.path), "EQ", "1"), kind, f"SN{index:06d}{number:03d}", chance)
-        found.expected_equipment_object_type = kind
+    """The cards of an element: one in each slot, and one in each sub-slot; those of a flat shelf are in it."""
+    if not frame.slots:
+        shelf = below(base, "EH", "/rack=1/shelf=1")
+        for slot in range(1, _FLAT_CARDS + 1):
+            yield _card(below(shelf, "EQ", str(slot)), f"Card-{slot}", f"SN{index:06d}{slot}", chance)
+        return
+    occupied = ((path, kinds) for kind, path in frame.places() if (kinds := frame.card_kinds(kind, technology)))
+    for number, (path, kinds) in enumerate(occupied, 1):
+        chosen = _CARRIER if kinds == (_CARRIER,) else chance.choice(kinds)
+        found = _card(below(below(base, "EH", path), "EQ", "1"), chosen, f"SN{index:06d}{number:03d}", chance)
+        found.expected_equipment_object_type = chosen
         yield found
 
 
@@ -118,20 +164,14 @@ def _card(called: NamingAttributeType, kind: str, serial: str, chance: random.Ra
     )
 
 
-def flat_port_path(number: int) -> str:
-    """Where a port of a mixed network's element is."""
-    return f"/rack=1/shelf=1/port={number + 1}"
-
-
-def flat_port(called: NamingAttributeType, *, edge: bool) -> PhysicalTerminationPointType:
-    """A port of a mixed network's element."""
-    return PhysicalTerminationPointType(name=called, direction=DirectionalityType.D_BIDIRECTIONAL, is_edge_point=edge)
-
-
 def port(
-    called: NamingAttributeType, technology: Technology, *, edge: bool, descriptors: tuple[NamingAttributeType, ...]
+    called: NamingAttributeType,
+    technology: Technology,
+    *,
+    edge: bool,
+    descriptors: tuple[NamingAttributeType, NamingAttributeType],
 ) -> PhysicalTerminationPointType:
-    """A port with its layers.
+    """A port with its layers; one of a mixed network does not tell them.
 
     Args:
         called: its name.
@@ -139,18 +179,12 @@ def port(
         edge: whether it is at the edge of the network.
         descriptors: names of the transmission descriptors for incoming and outgoing traffic.
     """
-    applied = TransmissionDescriptorStateType.APPLIED
-    incoming, outgoing = descriptors
-    return PhysicalTerminationPointType(
-        name=called,
-        direction=DirectionalityType.D_BIDIRECTIONAL,
-        is_edge_point=edge,
-        egress_tmd_state=applied,
-        ingress_tmd_state=applied,
-        ingress_tmd_ref=incoming,
-        egress_tmd_ref=outgoing,
-        transmission_parameters_list=_layers(*technology.port_rates),
-    )
+    found = PhysicalTerminationPointType(name=called, direction=DirectionalityType.D_BIDIRECTIONAL, is_edge_point=edge)
+    if not technology.is_mixed:
+        found.ingress_tmd_state = found.egress_tmd_state = TransmissionDescriptorStateType.APPLIED
+        found.ingress_tmd_ref, found.egress_tmd_ref = descriptors
+        found.transmission_parameters_list = _layers(*technology.port_rates)
+    return found
 
 
 def channel(base: NamingAttributeType, technology: Technology, number: int) -> ConnectionTerminationPointType:

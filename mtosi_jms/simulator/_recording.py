@@ -12,23 +12,22 @@ from typing import Any, Final
 
 from lxml import etree
 
-from mtosi_jms.errors import ConfigError, EncodeError, MtosiError, SpoolError, XmlError
-from mtosi_jms.inventory.layout import Hit, Routes, find_objects
-from mtosi_jms.inventory.objects import is_object, type_class
+from mtosi_jms.errors import ConfigError, EncodeError, MtosiError, XmlError
+from mtosi_jms.inventory import Routes, find_objects, is_object, type_class
 from mtosi_jms.namespaces import SOAP11, SOAP12, clark, split_clark
 from mtosi_jms.simulator._events import standing_alarms
 from mtosi_jms.simulator._parts import Resource
+from mtosi_jms.spool import scan
 from mtosi_jms.stubs.fmw.coi import CommonObjectInfoType
 from mtosi_jms.stubs.fmw.nam import NamingAttributeType
 from mtosi_jms.stubs.nra.alm import AlarmType
 from mtosi_jms.stubs.nrf.eh import EquipmentHolderType
 from mtosi_jms.stubs.nrf.eq import EquipmentType
 from mtosi_jms.stubs.nrf.me import ManagedElementType
-from mtosi_jms.xmlbind import decode, iter_decode, parse_xml
-from mtosi_jms.xmlbind.parser import read_document
+from mtosi_jms.xmlbind import decode, iter_decode, parse_xml, read_document
 
 _BODIES: Final = (clark(SOAP11, "Body"), clark(SOAP12, "Body"))
-_FILES: Final = ("*.xml", "*.xml.gz")
+_PACKED: Final = ".xml.gz"
 _IN_ELEMENT: Final = 2
 """Steps of the name of a managed element: MD and ME."""
 
@@ -53,7 +52,8 @@ class Recording:
         self._inside: dict[str, list[Any]] = {}
         for found in self.objects.values():
             if len(found.name.rdn) > _IN_ELEMENT:
-                self._inside.setdefault(str(_element_of(found.name)), []).append(found)
+                element = NamingAttributeType(rdn=found.name.rdn[:_IN_ELEMENT])
+                self._inside.setdefault(str(element), []).append(found)
 
     @classmethod
     def read(
@@ -63,11 +63,11 @@ class Recording:
 
         Args:
             folder: a landing, or any folder of files.
-            on_problem: told of each file that cannot be read, which is left out; without it the error is raised.
+            on_problem: called for each file that cannot be read and is left out; without it the error is raised.
 
         Raises:
             SpoolError: the folder cannot be read.
-            ConfigError: there is not one file in it.
+            ConfigError: it has no such file.
             XmlError, OSError: a file cannot be read.
         """
         objects: list[Any] = []
@@ -88,7 +88,7 @@ class Recording:
         return (found for found in self.objects.values() if isinstance(found, ManagedElementType))
 
     def elements_in(self, domain: NamingAttributeType | None) -> Iterable[ManagedElementType] | None:
-        """See `ElementSource`; a domain is there if anything in it is."""
+        """See `Source`; a domain is there if anything in it is."""
         if domain is None:
             return self.elements()
         inside = f"{domain}/"
@@ -97,12 +97,12 @@ class Recording:
         return (found for found in self.elements() if str(found.name).startswith(inside))
 
     def is_managed_by(self, system: NamingAttributeType) -> bool:
-        """See `ElementSource`; the system was recorded, or elements name it as theirs."""
+        """See `Source`; the system was recorded, or elements name it as theirs."""
         own = system.rdn[-1].value if system.rdn else None
         return str(system) in self.objects or any(found.naming_os == own for found in self.elements())
 
     def equipment_of(self, element: NamingAttributeType) -> Iterable[EquipmentHolderType | EquipmentType] | None:
-        """See `EquipmentSource`."""
+        """See `Source`."""
         found = [one for one in self.inside(element) if isinstance(one, EquipmentHolderType | EquipmentType)]
         return found if found or isinstance(self.find(element), ManagedElementType) else None
 
@@ -116,16 +116,10 @@ class Recording:
 
 
 def _files(folder: Path) -> list[Path]:
-    try:
-        found = sorted(
-            {path for pattern in _FILES for path in folder.glob(pattern) if path.name[0] not in "._" and path.is_file()}
-        )
-        if not folder.is_dir():
-            raise SpoolError(str(folder), "no folder of this name")
-    except OSError as error:
-        raise SpoolError(str(folder), getattr(error, "reason", None) or error.strerror or str(error)) from error
-    if not found:
-        raise ConfigError(f"{folder}: holds no envelope ({', '.join(_FILES)})")
+    listing = scan(folder)
+    packed = [path for path in listing.others if path.name.endswith(_PACKED)]
+    if not (found := sorted([*listing.envelopes, *packed])):
+        raise ConfigError(f"{folder}: holds no envelope (*.xml, *{_PACKED})")
     return found
 
 
@@ -135,19 +129,9 @@ def _objects_of(root: etree._Element) -> Iterator[Any]:
     if any(split_clark(str(child.tag))[1] == "notify" for child in top):
         return
     for hit in find_objects(top, Routes(is_object)):
-        found = _object_of(hit)
+        made: Any = type_class(hit.table).cls
+        found = decode(hit.element, made) if hit.element is not None else made()
         if isinstance(found, CommonObjectInfoType):
+            if not isinstance(found.name, NamingAttributeType) and hit.name:
+                found.name = NamingAttributeType.parse(hit.name)  # its place names it
             yield found
-
-
-def _object_of(hit: Hit) -> Any:
-    """The object that was found, with the name that its place gives it where it has none of its own."""
-    made: Any = type_class(hit.table).cls
-    found = decode(hit.element, made) if hit.element is not None else made()
-    if isinstance(found, CommonObjectInfoType) and not isinstance(found.name, NamingAttributeType) and hit.name:
-        found.name = NamingAttributeType.parse(hit.name)
-    return found
-
-
-def _element_of(name: NamingAttributeType) -> NamingAttributeType:
-    return NamingAttributeType(rdn=name.rdn[:_IN_ELEMENT])

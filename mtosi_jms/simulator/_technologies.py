@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from mtosi_jms.errors import ConfigError
-
 Product = tuple[str, str, tuple[str, ...]]
 """Manufacturer, name, and the versions of its software that are about."""
 
@@ -158,14 +156,3 @@ MICROWAVE: Final = Technology(
 )
 
 TECHNOLOGIES: Final[Mapping[str, Technology]] = {found.name: found for found in (MIXED, SDH, OTN, ETHERNET, MICROWAVE)}
-
-
-def technology_named(name: str) -> Technology:
-    """The technology of a name.
-
-    Raises:
-        ConfigError: there is none.
-    """
-    if name not in TECHNOLOGIES:
-        raise ConfigError(f"there is no technology {name!r}; there are {', '.join(TECHNOLOGIES)}")
-    return TECHNOLOGIES[name]

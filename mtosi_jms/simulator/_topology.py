@@ -1,4 +1,4 @@
-"""Which elements of a network are linked, worked out from numbers alone: a network of any size holds no table of links.
+"""Which elements of a network are linked, computed from numbers alone: a network of any size holds no table of links.
 
 A link goes from an element to the one so many places further on, round the circle of all elements: one place for the
 ring, and for a mesh further strides that the seed chooses. Stride number k starts at port 2k of an element and ends at
@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 Shape: TypeAlias = Literal["none", "ring", "mesh"]
 """How the elements are linked: not at all; in one ring; in a ring with chords."""
@@ -20,28 +20,15 @@ _CHORDS: Final = 2
 """At most so many strides besides the ring: an element of a mesh has up to six links."""
 
 
-@dataclass(frozen=True, slots=True)
-class End:
-    """An end of a link.
-
-    Attributes:
-        element: number of the element, from 0.
-        port: number of its port, from 0.
-    """
+class End(NamedTuple):
+    """An end of a link: number of the element and of its port, both from 0."""
 
     element: int
     port: int
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A link by its ends.
-
-    Attributes:
-        number: from 0; the link's place among all that the network ever had.
-        a: where it starts.
-        z: where it ends.
-    """
+class Span(NamedTuple):
+    """A link by its ends; its number is its place, from 0, among all that the network ever had."""
 
     number: int
     a: End

@@ -13,10 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from mtosi_jms.namespaces import clark
 from mtosi_jms.stubs.fmw.hdr import Header
-from mtosi_jms.xmlbind import Limits, find_element
-from mtosi_jms.xmlbind.scan import SMALLEST, Recipe, content_of, plain_octets, plain_text, scanners
-from mtosi_jms.xmlbind.scanner import Scanner
-from mtosi_jms.xmlbind.table import ClassTable
+from mtosi_jms.xmlbind import ClassTable, Limits, find_element
+from mtosi_jms.xmlbind.columns import SMALLEST, Recipe, Scanner, content_of, plain_octets, plain_text, scanners
 
 _MOST: Final = 128
 _LONGEST: Final = 8192

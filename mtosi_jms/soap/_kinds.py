@@ -7,10 +7,8 @@ from typing import Any
 
 from mtosi_jms.errors import MtosiFault
 from mtosi_jms.stubs.fmw.hdr import Header
-from mtosi_jms.xmlbind import RAW, Issues, XmlObject, to_element
-from mtosi_jms.xmlbind.decoder import decode_root
-from mtosi_jms.xmlbind.model import names_of
-from mtosi_jms.xmlbind.registry import module_of
+from mtosi_jms.xmlbind import RAW, Issues, XmlObject, decode_root, module_of, to_element
+from mtosi_jms.xmlbind._grammar import names_of
 
 
 def generated_class(owner: Any, kind: str | None) -> type[MtosiFault] | None:

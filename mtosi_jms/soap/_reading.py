@@ -18,13 +18,21 @@ from mtosi_jms.soap import _frames as frames
 from mtosi_jms.soap.envelope import VERSIONS, Envelope, Origin
 from mtosi_jms.soap.faults import read_fault
 from mtosi_jms.stubs.fmw.hdr import Header
-from mtosi_jms.xmlbind import DEFAULT_LIMITS, Issues, Limits, Nil, RawXml, find_element, parse_xml
-from mtosi_jms.xmlbind.decoder import decode_root
-from mtosi_jms.xmlbind.fast import Odd
-from mtosi_jms.xmlbind.parser import to_bytes
-from mtosi_jms.xmlbind.scan import Cut, cut_body, parsed_shell
-from mtosi_jms.xmlbind.scopes import Scopes, attributes_of
-from mtosi_jms.xmlbind.values import BLANKS
+from mtosi_jms.xmlbind import (
+    BLANKS,
+    DEFAULT_LIMITS,
+    Issues,
+    Limits,
+    Nil,
+    RawXml,
+    Scopes,
+    attributes_of,
+    decode_root,
+    find_element,
+    parse_xml,
+    to_bytes,
+)
+from mtosi_jms.xmlbind.columns import Cut, Odd, cut_body, parsed_shell
 
 _HEADER_TAG: Final = clark(HDR, "header")
 

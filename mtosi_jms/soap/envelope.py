@@ -14,15 +14,7 @@ from mtosi_jms.namespaces import SOAP11, SOAP12, split_clark
 from mtosi_jms.soap._kinds import exception_for
 from mtosi_jms.soap.faults import amended, header_of, soap_prefix, write_fault
 from mtosi_jms.stubs.fmw.hdr import Header
-from mtosi_jms.xmlbind import (
-    RawXml,
-    Writer,
-    XmlObject,
-    XmlWarning,
-    to_element,
-)
-from mtosi_jms.xmlbind.encoder import DECLARATION
-from mtosi_jms.xmlbind.names import Names
+from mtosi_jms.xmlbind import DECLARATION, Names, RawXml, Writer, XmlObject, XmlWarning, to_element
 
 VERSIONS: Final = {SOAP11: "1.1", SOAP12: "1.2"}
 """Versions of SOAP by namespace."""

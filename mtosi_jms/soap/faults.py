@@ -17,10 +17,19 @@ from mtosi_jms.errors import EncodeError, MtosiFault
 from mtosi_jms.namespaces import HDR, SOAP12, XML, clark, split_clark
 from mtosi_jms.soap._kinds import generated_class
 from mtosi_jms.stubs.fmw.hdr import Header
-from mtosi_jms.xmlbind import Issues, Nil, RawXml, Writer, XmlObject, to_element
-from mtosi_jms.xmlbind.decoder import decode_root
-from mtosi_jms.xmlbind.registry import find_element
-from mtosi_jms.xmlbind.writeplan import escape_text, forbidden_character, is_text
+from mtosi_jms.xmlbind import (
+    Issues,
+    Nil,
+    RawXml,
+    Writer,
+    XmlObject,
+    decode_root,
+    escape_text,
+    find_element,
+    forbidden_character,
+    is_text,
+    to_element,
+)
 
 _HEADER_TAG: Final = clark(HDR, "header")
 _CODES: Final = {"Server": "Receiver", "Client": "Sender"}

@@ -1,354 +1,276 @@
-"""Column builders: an element of a known class goes straight into Python lists, one a column, and from there to Arrow.
+"""The table of our columns: what each is called, its Arrow type, and where its value comes from. No Spark here.
 
-Each builder is made once from the table that the stub class carries. Rows are numbered; a builder whose list is
-shorter than the row number has nulls there, so that fields which a document leaves out cost nothing.
+`HEADER`, `SEQUENCE` and `SOURCE_FILE` are made from a `Message` and stand in rows of objects and of messages alike. The
+other columns of messages are made from a `Message` too, those of objects from the `Objects` of a batch, and those of
+the ledger from a `ReplySequence`. All else that needs to know a column, a schema, a reader or a job, asks here.
 
-The fast path (`take`) takes only what the schema foresees. Whatever else it meets raises `Odd`; the row is then taken
-back (`truncate`), decoded the general way (`xmlbind`), and put in from the object (`put`). So both ways give the rows
-that `xmlbind.decode` gives.
+A row of an object has `NAMES`, the typed fields of its class, `RELATIONS`, `NOTES`, and then where it comes from. Where
+the class has a field of the same name, the field keeps it and our column gets a trailing `_`. With several object types
+at once `object_type` comes first, and each type has one struct column, named in lower case (`me`, `ptp`), null in rows
+of other types. The long form has `object_type`, and `LONG` in place of the fields.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from itertools import accumulate, islice
-from typing import Any, Final, NamedTuple
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
-from lxml import etree
 
-from mtosi_jms.namespaces import split_clark
-from mtosi_jms.spark._leaves import NIL, NILS, SKIP, Column, Elements, Extensions, Leaf, Odd, Present, Xml
-from mtosi_jms.spark._values import list_type
-from mtosi_jms.xmlbind.plan import OBJECT, Slot, plan_of
-from mtosi_jms.xmlbind.simpletypes import SimpleType
-from mtosi_jms.xmlbind.table import ClassTable, Field
-from mtosi_jms.xmlbind.values import BLANKS, XmlObject
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.inventory import ALL, MESSAGE, class_for, label_of, load_stubs, parents_of
+from mtosi_jms.spark._leaves import list_type
+from mtosi_jms.spark._options import SourceOptions, hint
+from mtosi_jms.spark._structs import Struct
+from mtosi_jms.xmlbind import ClassTable, XmlObject
 
-_OTHER: Final = 0
-_STRUCT: Final = 1
-_LEAF: Final = 2
-_CODE: Final = 3
+if TYPE_CHECKING:
+    from mtosi_jms.spark._envelope import EnvelopeFacts
+    from mtosi_jms.spark._landing import PlannedFile
+    from mtosi_jms.spark._sequences import ReplySequence
 
 
-class Many:
-    """A field that may occur several times: a list, empty where the element does not occur."""
+class Column(NamedTuple):
+    """A column: `value` makes what it holds from what the row stands for."""
 
-    __slots__ = ("inner", "items", "rows", "starts", "type")
-
-    def __init__(self, inner: Column) -> None:
-        self.inner = inner
-        self.type = list_type(inner.type)
-        self.rows: list[int] = []
-        self.starts: list[int] = []
-        self.items = 0
-
-    def next(self, row: int) -> int:
-        """The number of a new item of a row."""
-        rows = self.rows
-        if not rows or rows[-1] != row:
-            rows.append(row)
-            self.starts.append(self.items)
-        self.items += 1
-        return self.items - 1
-
-    def take(self, element: etree._Element, row: int, inside: Elements) -> None:
-        self.inner.take(element, self.next(row), inside)
-
-    def put(self, value: Any, row: int, element: etree._Element | None, notes: list[str]) -> None:
-        for item in value or ():
-            self.inner.put(item, self.next(row), None, notes)
-
-    def truncate(self, row: int) -> None:
-        while self.rows and self.rows[-1] >= row:
-            self.rows.pop()
-            self.items = self.starts.pop()
-        self.inner.truncate(self.items)
-
-    def finish(self, rows: int) -> pa.Array:
-        counts = [0] * rows
-        ends = [*self.starts[1:], self.items]
-        for row, start, end in zip(self.rows, self.starts, ends, strict=False):
-            counts[row] = end - start
-        offsets = pa.array(accumulate(counts, initial=0), type=pa.int32(), size=rows + 1)
-        values = self.inner.finish(self.items)
-        self.rows, self.starts, self.items = [], [], 0
-        return pa.ListArray.from_arrays(offsets, values, type=self.type)
+    name: str
+    type: pa.DataType
+    value: Callable[[Any], Any]
 
 
-class _Step(NamedTuple):
-    """What the fast path does with a child element: order, repeats, whether required, how, and where to."""
+@dataclass(slots=True)
+class Message:
+    """A message that rows are made from.
 
-    order: int
-    many: bool
-    required: int
-    how: int
-    column: Any
-
-
-class Struct:
-    """An object: one builder for each of its fields.
-
-    Attributes:
-        table: the table of its class.
-        fields: builders by column name, in schema order, open content with its `..._raw` beside it.
-        present: the rows in which the object is there.
-        type: the struct type.
+    `file` is None for a message that is in no file, `data` for one that is too large to hold. `objects` counts its
+    objects by type, and `digest` tells what its body says.
     """
 
-    __slots__ = (
-        "_attributes", "_hidden", "_must", "_nillable", "_ordered", "_places", "_plan", "_required", "_single",
-        "_steps", "_text", "_wild", "fields", "present", "table", "type",
-    )  # fmt: skip
-
-    def __init__(self, table: ClassTable, *, nillable: bool = False, trail: tuple[ClassTable, ...] = ()) -> None:
-        plan = plan_of(table)
-        self.table = table
-        self.fields: dict[str, Column] = {}
-        self.present: list[int] = []
-        self._plan = plan
-        self._nillable = nillable
-        self._ordered = plan.ordered and not table.abstract
-        self._places: dict[str, Column] = {}
-        self._hidden: list[Column] = []
-        self._single: dict[str, str] = {}
-        self._steps: dict[str, _Step] = {}
-        self._attributes: dict[str, Leaf] = {}
-        self._must = [field.tag for field in table.fields if field.kind == "attribute" and field.min]
-        self._text: Leaf | None = None
-        self._wild: Many | None = None
-        self._required = 0
-        for field in table.fields:
-            self._add(field, (*trail, table))
-        self.type = self._type()
-
-    def _type(self) -> pa.DataType:
-        return pa.struct([pa.field(name, column.type) for name, column in self.fields.items()])
-
-    def _add(self, field: Field, trail: tuple[ClassTable, ...]) -> None:
-        if field.kind == "attribute":
-            self._attributes[field.tag] = self._place(field.name, Leaf(self._plan.attributes[field.tag].target))
-        elif field.kind == "text" and self._plan.text is not None:
-            self._text = self._place(field.name, Leaf(self._plan.text.target))
-        elif field.kind in ("any", "mixed"):
-            self._wild = self._place(field.name, Many(Xml()))
-        elif field.kind == "element":
-            self._add_element(field.name, self._plan.slots[field.tag], trail)
-
-    def _place(self, name: str, column: Any) -> Any:
-        self._places[name] = self.fields[name] = column
-        if isinstance(column, Extensions):
-            self.fields[f"{name}_raw"] = column.raw  # type: ignore[assignment]
-        return column
-
-    def _add_element(self, name: str, slot: Slot, trail: tuple[ClassTable, ...]) -> None:
-        column = _element_column(slot, trail)
-        self._place(name, Many(column) if slot.many else column)
-        if not slot.many:
-            self._single[name] = slot.field.tag
-        required = int(bool(slot.field.min) and not slot.many)
-        self._required += required
-        step = _Step(slot.order, slot.many, required, _how(column, slot), self._places[name])
-        for tag, other in self._plan.slots.items():
-            if other.name == name:
-                self._steps[tag] = step
-
-    @property
-    def text(self) -> Leaf | None:
-        """The builder of simple content, None where the class has none."""
-        return self._text
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether an element without attributes goes straight to the hot loop."""
-        return self._ordered and self._text is None and not self._must
-
-    def take(self, element: etree._Element, row: int, inside: Elements) -> None:
-        if (element.keys() or self._must) and not self._take_attributes(element, row):
-            return
-        self.present.append(row)
-        if self._text is not None:
-            self._take_text(element, row, self._text)
-        elif self._ordered:
-            self._take_children(element, row, inside)
-        else:
-            raise Odd
-
-    def take_all(self, element: etree._Element, row: int) -> None:
-        """Put a whole object at a row.
-
-        Raises:
-            Odd: there is more to say about it than the columns can.
-        """
-        inside = element.iter()
-        next(inside)
-        self.take(element, row, inside)
-        if next(inside, None) is not None:
-            raise Odd
-
-    def _take_attributes(self, element: etree._Element, row: int) -> bool:
-        """Take the attributes; false if the element is nil and so has no content.
-
-        Raises:
-            Odd: an attribute that the schema does not know, xsi:type, a value with a warning, one that is missing.
-        """
-        if self._nillable and element.get(NIL) in NILS:
-            if len(element.keys()) == 1 and not len(element) and not element.text:
-                return False
-            raise Odd
-        for name, text in element.items():
-            leaf = self._attributes.get(str(name))
-            if leaf is None:
-                raise Odd
-            leaf.add(leaf.read_text(str(text)), row)
-        if self._must and any(element.get(name) is None for name in self._must):
-            raise Odd
-        return True
-
-    def _take_text(self, element: etree._Element, row: int, leaf: Leaf) -> None:
-        if len(element):
-            raise Odd
-        text = element.text or ""
-        value = leaf.codes.get(text) if leaf.codes else None
-        leaf.add(leaf.read_text(text) if value is None else value, row)
-
-    # One loop on purpose: every call in it would be paid for each element of an inventory.
-    def _take_children(self, element: etree._Element, row: int, inside: Elements) -> None:  # noqa: C901
-        """The hot loop: each child is touched once.
-
-        A leaf that has children is not noticed here; something then is left over in `inside`, which `take_all` sees.
-        """
-        text = element.text
-        if text is not None and text.strip(BLANKS):
-            raise Odd
-        get = self._steps.get
-        last = -1
-        found = 0
-        for child in islice(inside, len(element)):
-            text = child.tail
-            if text is not None and text.strip(BLANKS):
-                raise Odd
-            step = get(child.tag)
-            if step is None:
-                self._take_wild(child, row, inside)
-                continue
-            order, many, required, how, column = step
-            if order > last:
-                last = order
-                found += required
-            elif not many or order != last:
-                raise Odd
-            if how < _LEAF:
-                if how == _OTHER or child.keys():
-                    column.take(child, row, inside)
-                else:
-                    column.present.append(row)
-                    column._take_children(child, row, inside)
-                continue
-            value = text = child.text
-            if text is None or child.keys():
-                value = column.read(child)
-            elif how == _CODE and (value := column.codes.get(text)) is None:
-                value = column.read_text(text)
-            values = column.values
-            gap = row - len(values)
-            if gap:
-                values.extend([None] * gap)
-            values.append(value)
-        if found != self._required:
-            raise Odd
-
-    def _take_wild(self, child: etree._Element, row: int, inside: Elements) -> None:
-        """A child for a wildcard.
-
-        Raises:
-            Odd: there is none, it does not admit the child or is full, or the child is of a known class.
-        """
-        wildcards = self._plan.wildcards
-        if self._wild is None or len(wildcards) != 1 or self._plan.heads:
-            raise Odd
-        full = wildcards[0].limit is not None and bool(self._wild.rows) and self._wild.rows[-1] == row
-        if full or not wildcards[0].admits(split_clark(str(child.tag))[0], self.table.module.namespace):
-            raise Odd
-        self._wild.take(child, row, inside)
-
-    def put(self, value: Any, row: int, element: etree._Element | None, notes: list[str]) -> None:
-        if not isinstance(value, XmlObject):
-            return
-        self.present.append(row)
-        for name, column in self._places.items():
-            held = getattr(value, name)
-            if held is not None:
-                tag = self._single.get(name)
-                column.put(held, row, None if element is None or tag is None else element.find(tag), notes)
-
-    def truncate(self, row: int) -> None:
-        while self.present and self.present[-1] >= row:
-            self.present.pop()
-        for column in self._places.values():
-            column.truncate(row)
-
-    def arrays(self, rows: int) -> dict[str, pa.Array]:
-        """The columns by name, and the builders empty again."""
-        self.present = []
-        for column in self._hidden:
-            column.finish(rows)
-        return {name: column.finish(rows) for name, column in self.fields.items()}
-
-    def finish(self, rows: int) -> pa.Array:
-        mask = None
-        if len(self.present) != rows:
-            absent = [True] * rows
-            for row in self.present:
-                absent[row] = False
-            mask = pa.array(absent, type=pa.bool_())
-        return pa.StructArray.from_arrays(list(self.arrays(rows).values()), fields=list(self.type), mask=mask)
-
-    def narrow(self, names: Collection[str], hidden: Collection[str] = ()) -> None:
-        """Leave out the columns that nobody asked for; their elements are passed over.
-
-        Args:
-            names: columns to give.
-            hidden: columns to fill all the same, for the reader's own use.
-        """
-        for name, column in list(self._places.items()):
-            raw = f"{name}_raw" if isinstance(column, Extensions) else name
-            if name in names or raw in names or name in hidden:
-                self._hidden.extend(self.fields[own] for own in dict.fromkeys((name, raw)) if own not in names)
-                continue
-            del self._places[name]
-            for tag, step in self._steps.items():
-                if step.column is column:
-                    self._steps[tag] = step._replace(how=_OTHER, column=SKIP)
-        self.fields = {name: column for name, column in self.fields.items() if name in names}
-        self.type = self._type()
-
-    def field(self, name: str) -> Column | None:
-        """The builder of one field, None if there is none."""
-        return self._places.get(name)
+    facts: EnvelopeFacts
+    file: PlannedFile | None = None
+    size: int = 0
+    objects: Callable[[], Mapping[str, int]] = dict
+    digest: Callable[[], str | None] = lambda: None
+    data: bytes | None = None
 
 
-def _how(column: Column, slot: Slot) -> int:
-    """How the hot loop may treat an element: what it does not treat itself is left to the builder's `take`."""
-    if slot.many:
-        return _OTHER
-    if isinstance(column, Leaf):
-        return _CODE if column.codes else _LEAF if slot.target.plain else _OTHER
-    return _STRUCT if isinstance(column, Struct) and column.is_plain else _OTHER
+class Objects:
+    """The objects of a batch of rows: one list for each fact about them.
+
+    Attributes:
+        types, names: object types, and full names as text.
+        parents: full names of the objects around each, outermost first; None where the name tells them.
+        lines, positions: where they begin, and their numbers in the message, from 1.
+        rare: by column, the values of the few rows that have one.
+    """
+
+    __slots__ = ("lines", "names", "parents", "positions", "rare", "types")
+
+    def __init__(self) -> None:
+        self.types: list[str | None] = []
+        self.names: list[str | None] = []
+        self.parents: list[list[str] | None] = []
+        self.lines: list[int | None] = []
+        self.positions: list[int | None] = []
+        self.rare: defaultdict[str, dict[int, Any]] = defaultdict(dict)
+
+    def truncate(self, count: int) -> None:
+        """Forget all objects but the first so many; no value of theirs is rare."""
+        for facts in (self.types, self.names, self.parents, self.lines, self.positions):
+            del facts[count:]
 
 
-def _element_column(slot: Slot, trail: tuple[ClassTable, ...]) -> Column:
-    """The builder of one occurrence of a child element."""
-    if isinstance(slot.target, SimpleType):
-        return Leaf(slot.target, nillable=slot.field.nillable)
-    if slot.kind != OBJECT or slot.field.head or slot.target in trail:
-        return Xml()
-    plan = plan_of(slot.target)
-    kinds = {field.kind for field in slot.target.fields}
-    if plan.mixed is not None:
-        return Xml()
-    if kinds == {"any"}:
-        return Extensions()
-    if not kinds:
-        return Present()
-    return Struct(slot.target, nillable=slot.field.nillable, trail=trail)
+def _parents(objects: Objects) -> list[list[str]]:
+    pairs = zip(objects.names, objects.parents, strict=True)
+    return [parents_of(name) if parents is None else parents for name, parents in pairs]
+
+
+def _rare(name: str, type_: pa.DataType, blank: Any = None) -> Column:
+    def values(objects: Objects) -> list[Any]:
+        held = objects.rare[name]
+        return [held.get(row, blank) for row in range(len(objects.types))]
+
+    return Column(name, type_, values)
+
+
+_TEXT: Final = pa.string()
+_LONG: Final = pa.int64()
+_BOOL: Final = pa.bool_()
+_TIME: Final = pa.timestamp("us", tz="UTC")
+_TEXTS: Final = list_type(_TEXT)
+_LONGS: Final = list_type(_LONG)
+_TEXT_MAP: Final = pa.map_(_TEXT, _TEXT)
+_QUALITY: Final = pa.struct([("is_suspect", _BOOL), ("is_descendant", _BOOL), ("reason", _TEXT)])
+_UNKNOWN: Final = list_type(pa.struct([("path", _TEXT), ("content", _TEXT)]))
+_WARNINGS: Final = list_type(pa.struct([("rule", _TEXT), ("message", _TEXT), ("path", _TEXT), ("line", _LONG)]))
+
+HEADER_COLUMNS: Final[Mapping[str, str]] = {
+    "activityName": "header_activity_name",
+    "msgName": "header_msg_name",
+    "msgType": "header_msg_type",
+    "senderURI": "header_sender_uri",
+    "destinationURI": "header_destination_uri",
+    "activityStatus": "header_activity_status",
+    "communicationPattern": "header_communication_pattern",
+    "communicationStyle": "header_communication_style",
+    "requestedBatchSize": "header_requested_batch_size",
+    "timestamp": "header_timestamp",
+}
+"""Header fields that become columns of every row, as text; `security` never does."""
+
+
+def _header_field(name: str) -> Callable[[Message], str | None]:
+    return lambda message: message.facts.header.get(name)
+
+
+# Columns of rows of objects and of messages, made from a Message.
+HEADER: Final = tuple(Column(column, _TEXT, _header_field(name)) for name, column in HEADER_COLUMNS.items())
+SEQUENCE: Final = (
+    Column("correlation_id", _TEXT, lambda message: message.facts.correlation_id),  # as it came, blanks included
+    Column("batch_number", _LONG, lambda message: message.facts.batch_number),
+    Column("end_of_reply", _BOOL, lambda message: message.facts.end_of_reply),
+    # Whether the sequence is complete; null where that is not known.
+    Column("complete", _BOOL, lambda message: message.file.complete if message.file else None),
+)
+SOURCE_FILE: Final = Column("source_file", _TEXT, lambda message: message.file.path if message.file else None)
+OF_MESSAGE: Final = (*HEADER, *SEQUENCE, SOURCE_FILE)
+
+# Columns of rows of objects, made from the Objects of a batch.
+OBJECT_TYPE: Final = Column("object_type", _TEXT, lambda objects: objects.types)
+NAMES: Final = (
+    Column("name_text", _TEXT, lambda objects: objects.names),
+    Column("parent_names", _TEXTS, _parents),
+)
+LONG: Final = (_rare("attributes", _TEXT_MAP), _rare("xml", _TEXT))
+RELATIONS: Final = (
+    # Of the nested layout: names of other objects by the name of their list (`supported_ptp_ref_list`).
+    _rare("related", pa.map_(_TEXT, _TEXTS)),
+    _rare("quality", _QUALITY),
+)
+WARNINGS: Final = _rare("warnings", _WARNINGS, ())
+# What the schema does not know or what does not fit: where it stood, and the XML or text.
+NOTES: Final = (_rare("unknown", _UNKNOWN, ()), WARNINGS)
+PLACE: Final = (
+    Column("source_line", _LONG, lambda objects: objects.lines),
+    Column("source_position", _LONG, lambda objects: objects.positions),
+)
+OF_OBJECT: Final = (OBJECT_TYPE, *NAMES, *LONG, *RELATIONS, *NOTES, *PLACE)
+_ORIGIN: Final = (*OF_MESSAGE, *PLACE)
+
+MESSAGES: Final = (
+    Column("kind", _TEXT, lambda message: message.facts.kind),
+    Column("body_element", _TEXT, lambda message: message.facts.body_tag or None),  # a Clark name
+    Column("objects", pa.map_(_TEXT, _LONG), lambda message: sorted(message.objects().items())),
+    Column("body_digest", _TEXT, lambda message: message.digest()),
+    # Copies that were left out.
+    Column("duplicate_files", _TEXTS, lambda message: list(message.file.duplicates) if message.file else []),
+    *OF_MESSAGE,
+    Column("size", _LONG, lambda message: message.size),
+    Column("body", pa.binary(), lambda message: message.data),
+)
+"""One row an envelope: objectType MESSAGE."""
+
+LEDGER: Final = (
+    Column("correlation_id", _TEXT, lambda found: found.correlation_id),
+    Column("source_file", _TEXT, lambda found: found.source_file),
+    Column("batches", _LONG, lambda found: found.batches),
+    Column("expected", _LONG, lambda found: found.expected),
+    Column("received", _LONGS, lambda found: list(found.received)),
+    Column("missing", _LONGS, lambda found: list(found.missing)),
+    Column("missing_count", _LONG, lambda found: found.missing_count),
+    Column("duplicates", _LONG, lambda found: found.duplicates),
+    # -1 stands for a response without a number.
+    Column("conflicts", _LONGS, lambda found: [-1 if number is None else number for number in found.conflicts]),
+    Column("unexpected", _LONGS, lambda found: list(found.unexpected)),
+    Column("faults", _LONG, lambda found: found.faults),
+    Column("complete", _BOOL, lambda found: found.complete),
+    Column("first_time", _TIME, lambda found: found.first_time),
+    Column("last_time", _TIME, lambda found: found.last_time),
+)
+"""One row a sequence."""
+
+PROVENANCE: Final = frozenset(column.name for column in (*_ORIGIN, WARNINGS))
+"""Columns that tell where a row comes from and how it was read, and nothing of the object."""
+
+
+def schema_of(columns: Sequence[Column]) -> pa.Schema:
+    """Columns of ours as a schema."""
+    return pa.schema([pa.field(column.name, column.type) for column in columns])
+
+
+def values_of(columns: Sequence[Column], source: Message | ReplySequence) -> dict[str, Any]:
+    """The values of columns of ours in one row, by name."""
+    return {column.name: column.value(source) for column in columns}
+
+
+def arrow_schema(cls: type[XmlObject]) -> pa.Schema:
+    """The fields of a stub class as Arrow columns.
+
+    Args:
+        cls: any generated class.
+
+    Returns:
+        Typed, nested columns named as the fields of the class. Types that hold themselves, substitution groups and
+        content without a schema are XML text; open content is a map of texts with its XML beside it (`..._raw`).
+    """
+    return pa.schema(list(Struct(cls.__xml__).type))
+
+
+def row_schema(object_types: Sequence[str]) -> pa.Schema:
+    """The columns of the rows that these object types give, the stubs being loaded.
+
+    Raises:
+        ConfigError: an object type that no stub knows.
+    """
+    if object_types == (MESSAGE,):
+        return schema_of(MESSAGES)
+    if object_types == (ALL,):
+        return schema_of((OBJECT_TYPE, *NAMES, *LONG, *RELATIONS, *_ORIGIN))
+    tables = [class_for(name) for name in object_types]
+    if len(tables) > 1:
+        structs = [pa.field(struct_name(table), Struct(table).type) for table in tables]
+        behind = schema_of((*RELATIONS, *NOTES, *_ORIGIN))
+        return pa.schema([*schema_of((OBJECT_TYPE, *NAMES)), *structs, *behind])
+    own = list(Struct(tables[0]).type)
+    shown = shown_names([inner.name for inner in own])
+    free = [inner.with_name(shown[inner.name]) for inner in schema_of((*NAMES, *RELATIONS, *NOTES, *_ORIGIN))]
+    return pa.schema([*free[: len(NAMES)], *own, *free[len(NAMES) :]])
+
+
+def shown_names(fields_of_class: Collection[str]) -> dict[str, str]:
+    """What our columns of rows of objects are called beside the fields of a class, none where there is no one class."""
+    names = [column.name for column in (*OF_OBJECT, *OF_MESSAGE)]
+    return {name: f"{name}_" if name in fields_of_class else name for name in names}
+
+
+def own_columns(columns: Collection[str]) -> dict[str, str]:
+    """What our columns are called in a table of one object type, given all its columns."""
+    names = (column.name for column in (*NAMES, *RELATIONS, *NOTES, *_ORIGIN))
+    return {name: f"{name}_" if f"{name}_" in columns else name for name in names}
+
+
+def struct_name(table: ClassTable) -> str:
+    """The struct column of an object type where there are several."""
+    return label_of(table).lower()
+
+
+def full_schema(options: SourceOptions) -> pa.Schema:
+    """The columns that options lead to: all of the object types or `columns` out of them, and that of corrupt records.
+
+    Raises:
+        ConfigError: an object type, a stubs package or a column that there is not.
+    """
+    load_stubs(options.stubs)
+    schema = row_schema(options.object_types)
+    corrupt = options.corrupt_column
+    if corrupt is not None:
+        schema = schema.append(pa.field(corrupt, _TEXT))
+    if not options.columns:
+        return schema
+    unknown = next((name for name in options.columns if name not in schema.names), None)
+    if unknown is not None:
+        raise ConfigError(f"columns: there is no {unknown!r}{hint(unknown, schema.names)}")
+    own = () if corrupt is None else (corrupt,)
+    return pa.schema([schema.field(name) for name in dict.fromkeys((*options.columns, *own))])

@@ -7,18 +7,19 @@ attributes, encoding, comments and white space between elements do not count.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 from lxml import etree
 
 from mtosi_jms.namespaces import XSI, clark
-from mtosi_jms.spark._envelope import soap_body
-from mtosi_jms.spark._landed import CHUNK, feed_target, opened, read_whole
-from mtosi_jms.xmlbind.parser import parse_xml
-from mtosi_jms.xmlbind.scopes import Scopes, attributes_of
+from mtosi_jms.spark._envelope import soap_namespace
+from mtosi_jms.spark._files import CHUNK, opened, read_whole
+from mtosi_jms.xmlbind import HARDENED, Scopes, attributes_of, parse_xml, syntax_error
 
 _XSI_TYPE: Final = clark(XSI, "type")
+_EVENTS: Final = ("start", "end")
+_MANY: Final = 4096
 
 
 def file_digest(path: str) -> str:
@@ -33,17 +34,19 @@ def file_digest(path: str) -> str:
 def body_digest(path: str, whole_file_bytes: int) -> str:
     """SHA-256 of what the body of an envelope says, however it is written.
 
-    Equal for other prefixes, attribute order, encoding, comments, and white space between elements.
-
     Raises:
-        XmlError: the file is not well-formed.
+        XmlError: the file is not well-formed, or no SOAP envelope.
         SpoolError: the file cannot be read.
     """
-    with opened(path) as stream:
-        data = read_whole(stream, whole_file_bytes)
+    data = read_whole(path, whole_file_bytes)
     if data is not None:
         return tree_digest(parse_xml(data, source=path))
-    return str(feed_target(path, _BodyTarget()))
+    with opened(path) as stream:
+        events = etree.iterparse(stream, events=_EVENTS, huge_tree=False, **HARDENED)
+        try:
+            return _digest(events, forget=True)
+        except etree.XMLSyntaxError as error:
+            raise syntax_error(error, path) from None
 
 
 def tree_digest(root: etree._Element) -> str:
@@ -52,50 +55,72 @@ def tree_digest(root: etree._Element) -> str:
     Raises:
         EnvelopeError: the root is no SOAP envelope.
     """
-    writer = _TokenWriter()
-    body = soap_body(root)
-    if body is not None:
-        scopes = Scopes()
-        for child in body:
-            _walk(child, writer.add, scopes)
-    return writer.digest()
+    return _digest(etree.iterwalk(root, events=_EVENTS), forget=False)
 
 
-def _walk(element: etree._Element, add: Callable[[str], None], scopes: Scopes) -> None:
-    add("<" + str(element.tag))
-    if element.keys():
-        for name, value in sorted(attributes_of(element)):
-            add(f"@{name}={_qualified(value, scopes.of(element).find) if name == _XSI_TYPE else value}")
-    text = str(element.text or "")
-    if not len(element):
-        if text:
-            add("#" + text)
-    else:
-        if text and not text.isspace():
-            add("#" + text)
-        for child in element:
-            _walk(child, add, scopes)
-            tail = str(child.tail or "")
-            if tail and not tail.isspace():
-                add("#" + tail)
-    add(">")
+def _digest(events: Iterable[tuple[str, etree._Element]], *, forget: bool) -> str:
+    """The digest of the tokens below the SOAP body, from the starts and ends of all elements of an envelope.
+
+    Args:
+        forget: whether to take elements out of the tree as soon as they are done.
+    """
+    tokens = _Tokens()
+    body = ""
+    path: list[etree._Element] = []
+    for event, element in events:
+        if event == "start":
+            path.append(element)
+            body = body or clark(soap_namespace(element), "Body")
+        if len(path) > 2 and path[1].tag == body:
+            if event == "start":
+                tokens.start(element, in_body=len(path) == 3, forget=forget)
+            else:
+                tokens.end(element, forget=forget)
+        if event == "end":
+            path.pop()
+    return tokens.digest()
 
 
-def _qualified(text: str, find: Callable[[str], str | None]) -> str:
-    prefix, _, local = text.strip().rpartition(":")
-    return clark(find(prefix) or "", local)
-
-
-class _TokenWriter:
+class _Tokens:
     """Hashes tokens; NUL, which XML cannot hold, parts them."""
 
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
         self._tokens: list[str] = []
+        self._scopes = Scopes()
 
-    def add(self, token: str) -> None:
+    def start(self, element: etree._Element, *, in_body: bool, forget: bool) -> None:
+        """Add the text before an element, unless the body is around it, its name and its attributes."""
+        before, parent = element.getprevious(), element.getparent()
+        if not in_body and parent is not None:
+            self._between(parent.text if before is None else before.tail)
+        if forget and before is not None and parent is not None:
+            parent.remove(before)
+        self._add("<" + str(element.tag))
+        for name, value in sorted(attributes_of(element)) if element.keys() else ():
+            if name == _XSI_TYPE:
+                prefix, _, local = value.strip().rpartition(":")
+                value = clark(self._scopes.of(element).find(prefix) or "", local)
+            self._add(f"@{name}={value}")
+
+    def end(self, element: etree._Element, *, forget: bool) -> None:
+        """Add the last text in an element, and its end."""
+        if len(element):
+            self._between(element[-1].tail)
+        elif element.text:
+            self._add("#" + element.text)
+        self._add(">")
+        if forget:
+            element.clear(keep_tail=True)
+
+    def _between(self, text: str | None) -> None:
+        """Add text between elements, unless it is white space."""
+        if text and not text.isspace():
+            self._add("#" + text)
+
+    def _add(self, token: str) -> None:
         self._tokens.append(token)
-        if len(self._tokens) > 4096:
+        if len(self._tokens) > _MANY:
             self._flush()
 
     def _flush(self) -> None:
@@ -103,60 +128,7 @@ class _TokenWriter:
         self._tokens.clear()
 
     def digest(self) -> str:
+        """The digest of all tokens."""
         if self._tokens:
             self._flush()
         return self._digest.hexdigest()
-
-
-class _BodyTarget:
-    """`_walk` for a document that is too large to hold: the same tokens, from parser events."""
-
-    def __init__(self) -> None:
-        self._writer = _TokenWriter()
-        self._path: list[str] = []
-        self._text: list[str] = []
-        self._leaf = False
-        self._spaces: dict[str, list[str]] = {}
-        self._opened: list[int] = []
-
-    def start_ns(self, prefix: str | None, uri: str) -> None:
-        self._spaces.setdefault(prefix or "", []).append(uri)
-
-    def end_ns(self, prefix: str | None) -> None:
-        self._spaces[prefix or ""].pop()
-
-    def _space(self, prefix: str) -> str | None:
-        spaces = self._spaces.get(prefix)
-        return spaces[-1] if spaces else None
-
-    def start(self, tag: str, attributes: Any) -> None:
-        self._text_ends(leaf=False)
-        if self._inside():
-            self._writer.add("<" + tag)
-            for name, value in sorted((str(name), str(value)) for name, value in attributes.items()):
-                shown = _qualified(value, self._space) if name == _XSI_TYPE else value
-                self._writer.add(f"@{name}={shown}")
-        self._path.append(tag)
-        self._leaf = True
-
-    def end(self, tag: str) -> None:
-        self._text_ends(leaf=self._leaf)
-        self._path.pop()
-        if self._inside():
-            self._writer.add(">")
-        self._leaf = False
-
-    def data(self, text: str) -> None:
-        self._text.append(text)
-
-    def close(self) -> str:
-        return self._writer.digest()
-
-    def _inside(self) -> bool:
-        return len(self._path) >= 2 and self._path[1].endswith("}Body")
-
-    def _text_ends(self, *, leaf: bool) -> None:
-        text = "".join(self._text)
-        self._text.clear()
-        if text and len(self._path) > 2 and self._inside() and (leaf or not text.isspace()):
-            self._writer.add("#" + text)

@@ -1,20 +1,26 @@
-"""What an ingest needs to know of an envelope before it looks at objects: its kind, its key, its header.
+"""What an ingest needs to know of an envelope before it looks at objects, and whether it is well-formed to its end.
 
 The header is read as text, each value without the white space around it; an empty element counts as absent. Only the
 correlationId is taken as it came, blanks included. `security` is a credential and is never read.
+
+Nothing here holds more than `whole_file_bytes` of a file. Whatever is wrong with a file comes out as an `XmlError`
+with its line, or as a `SpoolError` where it cannot be read.
 """
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import IO, Final
 
 from lxml import etree
 
-from mtosi_jms.errors import EnvelopeError
+from mtosi_jms.errors import EnvelopeError, MalformedXmlError, MtosiError, SpoolError, XmlError
 from mtosi_jms.namespaces import HDR, SOAP11, SOAP12, clark, split_clark
+from mtosi_jms.spark._files import CHUNK, Reject, opened, read_whole, unreadable
+from mtosi_jms.xmlbind import HARDENED, parse_xml, refuse_doctype, syntax_error
 
 RESPONSE: Final = "response"
 REQUEST: Final = "request"
@@ -23,22 +29,16 @@ NOTIFICATION: Final = "notification"
 BULK_RESPONSE: Final = "bulk response"
 """A response that only names the file in which the data is (C18)."""
 
-HEADER_COLUMNS: Final[Mapping[str, str]] = {
-    "activityName": "header_activity_name",
-    "msgName": "header_msg_name",
-    "msgType": "header_msg_type",
-    "senderURI": "header_sender_uri",
-    "destinationURI": "header_destination_uri",
-    "activityStatus": "header_activity_status",
-    "communicationPattern": "header_communication_pattern",
-    "communicationStyle": "header_communication_style",
-    "requestedBatchSize": "header_requested_batch_size",
-    "timestamp": "header_timestamp",
-}
-"""Header fields that become columns of every row, as text. The sequence fields have typed columns of their own."""
-
 _ENVELOPES: Final = {clark(ns, "Envelope"): ns for ns in (SOAP11, SOAP12)}
 _HEADER: Final = clark(HDR, "header")
+_FAULTS: Final = (clark(SOAP11, "Fault"), clark(SOAP12, "Fault"))
+_HEAD: Final = 8 * 1024
+_TAIL: Final = 1024
+_END_TAG = re.compile(
+    rb"</(?:[^\s<>/:]+:)?Envelope\s*>\s*(?:<!--(?:(?!-->).)*-->\s*|<\?(?:(?!\?>).)*\?>\s*)*", re.DOTALL
+)
+_PLAIN: Final = ("empty", "damaged gzip", "no element")
+"""How the reasons of errors begin that are not about the XML itself."""
 _DIGITS = re.compile(r"\d{1,18}", re.ASCII)
 _TRUTH: Final = {"true": True, "1": True, "false": False, "0": False}
 _KINDS: Final = {"REQUEST": REQUEST, "RESPONSE": RESPONSE, "ERROR": FAULT, "NOTIFICATION": NOTIFICATION}
@@ -66,7 +66,7 @@ class EnvelopeFacts:
     header: Mapping[str, str]
 
 
-def soap_namespace(root: etree._Element) -> str:
+def soap_namespace(root: etree._Element, source: str | None = None) -> str:
     """The SOAP namespace of an envelope (C52: 1.1 and 1.2 are read).
 
     Raises:
@@ -74,7 +74,7 @@ def soap_namespace(root: etree._Element) -> str:
     """
     namespace = _ENVELOPES.get(str(root.tag))
     if namespace is None:
-        raise EnvelopeError(f"not SOAP: the root element is {root.tag}", line=root.sourceline)
+        raise EnvelopeError(f"not SOAP: the root element is {root.tag}", source=source, line=root.sourceline)
     return namespace
 
 
@@ -87,45 +87,34 @@ def soap_body(root: etree._Element) -> etree._Element | None:
     return root.find(clark(soap_namespace(root), "Body"))
 
 
-def envelope_facts(root: etree._Element) -> EnvelopeFacts:
+def envelope_facts(root: etree._Element, source: str | None = None) -> EnvelopeFacts:
     """The facts of an envelope, of which the body may still be growing behind its first element.
 
     Raises:
         EnvelopeError: no SOAP, no body, no MTOSI header, or neither header nor body says what kind of message it is.
     """
-    namespace = soap_namespace(root)
+    namespace = soap_namespace(root, source)
     body = soap_body(root)
     if body is None:
-        raise EnvelopeError("a SOAP envelope without a body", line=root.sourceline)
+        raise EnvelopeError("a SOAP envelope without a body", source=source, line=root.sourceline)
     first = next(iter(body), None)
     header = root.find(f"{clark(namespace, 'Header')}/{_HEADER}")
     is_fault = first is not None and first.tag == clark(namespace, "Fault")
     if header is None and is_fault and first is not None:
         header = next(first.iter(_HEADER), None)
     if header is None and not is_fault:
-        raise EnvelopeError("no MTOSI header in the SOAP header", line=root.sourceline)
+        raise EnvelopeError("no MTOSI header in the SOAP header", source=source, line=root.sourceline)
     fields = _texts(header)
     tag = "" if first is None else str(first.tag)
     kind = FAULT if is_fault else _kind(fields, tag)
     if kind is None:
         text = f"msgType {fields.get('msgType', '')!r} and body element {tag or 'none'}"
-        raise EnvelopeError(
-            f"wrong kind: {text} name no request, response, fault or notification", line=body.sourceline
-        )
+        reason = f"wrong kind: {text} name no request, response, fault or notification"
+        raise EnvelopeError(reason, source=source, line=body.sourceline)
     if kind == RESPONSE and _names_files(fields):
         kind = BULK_RESPONSE
-    if kind == RESPONSE and first is None:
-        raise EnvelopeError("wrong kind: a response with an empty body", line=body.sourceline)
-    return _facts(kind, tag, fields)
-
-
-def _names_files(fields: Mapping[str, str]) -> bool:
-    """Whether a response is the reply of BulkResponse; the documents in its files are numbered, or name no file."""
-    bulk = fields.get("communicationPattern") == "BulkResponse"
-    return bulk and "fileLocationURI" in fields and "batchSequenceNumber" not in fields
-
-
-def _facts(kind: str, tag: str, fields: dict[str, str]) -> EnvelopeFacts:
+    elif kind == RESPONSE and first is None:
+        raise EnvelopeError("wrong kind: a response with an empty body", source=source, line=body.sourceline)
     number = fields.get("batchSequenceNumber", "")
     return EnvelopeFacts(
         kind=kind,
@@ -135,6 +124,12 @@ def _facts(kind: str, tag: str, fields: dict[str, str]) -> EnvelopeFacts:
         body_tag=tag,
         header=fields,
     )
+
+
+def _names_files(fields: Mapping[str, str]) -> bool:
+    """Whether a response is the reply of BulkResponse; the documents in its files are numbered, or name no file."""
+    bulk = fields.get("communicationPattern") == "BulkResponse"
+    return bulk and "fileLocationURI" in fields and "batchSequenceNumber" not in fields
 
 
 def _texts(header: etree._Element | None) -> dict[str, str]:
@@ -161,3 +156,137 @@ def _kind(fields: Mapping[str, str], tag: str) -> str | None:
             if name.endswith(suffix):
                 return found
     return None
+
+
+def scan_head(path: str) -> EnvelopeFacts:
+    """The facts of an envelope, read from its head, and proof that it does not end early.
+
+    A file that is damaged between head and end is not found here; `verify` finds it.
+
+    Raises:
+        XmlError: not well-formed as far as was looked, ends early, a DTD, no SOAP, no MTOSI header, wrong kind.
+        SpoolError: the file cannot be read.
+    """
+    with opened(path) as stream:
+        root, ended = _head(stream, path)
+        facts = envelope_facts(root, path)
+        if ended or _ends_well(stream):
+            return facts
+    verify(path, CHUNK)
+    return facts
+
+
+def _head(stream: IO[bytes], path: str) -> tuple[etree._Element, bool]:
+    """The root of an envelope, as soon as the first element of the body has begun, or ended if it is a fault.
+
+    Returns:
+        The root, and whether all of the stream was read.
+    """
+    parser = etree.XMLPullParser(events=("start", "end"), **HARDENED)
+    root: etree._Element | None = None
+    depth = 0
+    data = stream.read(_HEAD)
+    _check_start(data, path)
+    while True:
+        try:
+            if data:
+                parser.feed(data)
+            else:
+                parser.close()
+        except etree.XMLSyntaxError as error:
+            raise syntax_error(error, path) from None
+        for event, element in parser.read_events():
+            depth += 1 if event == "start" else -1
+            if root is None:
+                root = element
+                soap_namespace(root, path)
+            level = depth if event == "start" else depth + 1
+            in_body = level == 3 and str(element.getparent().tag).endswith("}Body")
+            if in_body and (element.tag in _FAULTS) == (event == "end"):
+                return root, not data
+        if not data:
+            break
+        data = stream.read(_HEAD)
+    if root is None:
+        raise MalformedXmlError("no element", source=path, line=1)
+    return root, True
+
+
+def _check_start(data: bytes, path: str) -> None:
+    if not data.strip():
+        raise MalformedXmlError("empty file", source=path, line=1)
+    refuse_doctype(data, path)
+
+
+def _ends_well(stream: IO[bytes]) -> bool:
+    """Whether the last bytes are the end tag of an envelope, with nothing but comments behind it."""
+    if not isinstance(stream, io.BufferedReader):
+        tail = b""
+        while data := stream.read(CHUNK):
+            tail = (tail + data)[-_TAIL:]
+    else:
+        stream.seek(0, io.SEEK_END)
+        stream.seek(max(0, stream.tell() - _TAIL))
+        tail = stream.read()
+    tail = tail.replace(b"\0", b"").rstrip()
+    start = tail.rfind(b"Envelope")
+    open_tag = tail.rfind(b"</", 0, start) if start >= 0 else -1
+    return open_tag >= 0 and _END_TAG.fullmatch(tail, open_tag) is not None
+
+
+class _Nothing:
+    """A parser target that builds nothing."""
+
+    def close(self) -> None:
+        return None
+
+
+def verify(path: str, whole_file_bytes: int) -> None:
+    """Parse a file to its end, to know that it can be parsed.
+
+    Raises:
+        XmlError: it cannot; with the line.
+        SpoolError: the file cannot be read.
+    """
+    data = read_whole(path, whole_file_bytes)
+    if data is not None:
+        parse_xml(data, source=path)
+        return
+    parser = etree.XMLParser(target=_Nothing(), huge_tree=False, **HARDENED)
+    with opened(path) as stream:
+        data = stream.read(CHUNK)
+        _check_start(data, path)
+        try:
+            while data:
+                parser.feed(data)
+                data = stream.read(CHUNK)
+            parser.close()
+        except etree.XMLSyntaxError as error:
+            raise syntax_error(error, path) from None
+
+
+def reject_of(error: XmlError | SpoolError, path: str, data: bytes | None = None) -> Reject:
+    """A typed error as a reject of a file, or of a message, `data`, that is in no file."""
+    if isinstance(error, SpoolError):
+        return unreadable(error, path)
+    text = error.message
+    if isinstance(error, MalformedXmlError) and not text.startswith(_PLAIN):
+        early = _ends_early(path if data is None else data)
+        text = f"ends early (truncated): {text}" if early else f"not well-formed: {text}"
+    return Reject(path, error.line, text)
+
+
+def _ends_early(document: str | bytes) -> bool:
+    """Whether a document that is not well-formed has no fault but that it stops: all of it could go on.
+
+    Args:
+        document: path of the file, or the bytes.
+    """
+    parser = etree.XMLParser(target=_Nothing(), huge_tree=False, **HARDENED)
+    try:
+        with opened(document) if isinstance(document, str) else io.BytesIO(document) as stream:
+            while data := stream.read(CHUNK):
+                parser.feed(data)
+    except (etree.XMLSyntaxError, MtosiError):
+        return False
+    return len(parser.feed_error_log) == 0

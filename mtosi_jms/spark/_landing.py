@@ -16,22 +16,26 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from mtosi_jms.errors import ArchiveError, ConfigError, ExchangeError, MalformedXmlError, SpoolError, XmlError
-from mtosi_jms.spark._bulk import NOT_FURTHER, follow
+from mtosi_jms.errors import ConfigError, SpoolError, XmlError
 from mtosi_jms.spark._digest import body_digest, file_digest
-from mtosi_jms.spark._discover import Reject, find_files
-from mtosi_jms.spark._envelope import BULK_RESPONSE, FAULT, RESPONSE, EnvelopeFacts
-from mtosi_jms.spark._landed import ends_early, scan_head, verify
-from mtosi_jms.spark._packed import SHELF
-from mtosi_jms.spark.options import OnIncomplete, SourceOptions, Verify
-from mtosi_jms.spark.sequences import Receipt, ReplySequence, reckon, sequence_key, time_of, time_text
+from mtosi_jms.spark._envelope import BULK_RESPONSE, FAULT, RESPONSE, reject_of, scan_head, verify
+from mtosi_jms.spark._files import SHELF, Reject, find_files, follow
+from mtosi_jms.spark._options import OnIncomplete, SourceOptions, Verify
+from mtosi_jms.spark._sequences import (
+    Receipt,
+    ReplySequence,
+    check_complete,
+    reckon,
+    sequence_key,
+    time_of,
+    time_text,
+)
 
 _SMALL: Final = 1024 * 1024
 _LARGE: Final = 512 * 1024 * 1024
-_TIMES: Final = ("first_time", "last_time")
-_PLAIN: Final = ("empty", "damaged gzip", "no element")
+_NOT_FURTHER: Final = "names a file that is not read: it was in such a file itself"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ class PlannedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Landing:
+class Plan:
     """A planned landing.
 
     Attributes:
@@ -81,17 +85,10 @@ class Landing:
 
     def save(self, path: str | Path) -> None:
         """Write the plan as JSON, for the option `planFile`."""
-        document = {
-            "files": [asdict(file) for file in self.files],
-            "rejects": [asdict(reject) for reject in self.rejects],
-            "sequences": [_sequence_json(sequence) for sequence in self.sequences],
-            "counts": self.counts,
-            "unfollowed": [asdict(reject) for reject in self.unfollowed],
-        }
-        Path(path).write_text(json.dumps(document), encoding="utf-8")
+        Path(path).write_text(json.dumps(asdict(self), default=time_text), encoding="utf-8")
 
     @classmethod
-    def load(cls, path: str | Path) -> Landing:
+    def load(cls, path: str | Path) -> Plan:
         """Read a plan that `save` wrote.
 
         Raises:
@@ -110,116 +107,72 @@ class Landing:
             raise ConfigError(f"planFile {path}: {error}") from error
 
 
-def _sequence(item: dict[str, object]) -> ReplySequence:
+def _sequence(item: dict[str, Any]) -> ReplySequence:
     lists = {name: tuple(value) for name, value in item.items() if isinstance(value, list)}
-    times = {name: time_of(str(item[name])) for name in _TIMES if item.get(name) is not None}
-    return ReplySequence(**{**item, **lists, **times})  # type: ignore[arg-type]
+    times = {name: time_of(item[name]) for name in ("first_time", "last_time")}
+    return ReplySequence(**{**item, **lists, **times})
 
 
-def _sequence_json(found: ReplySequence) -> dict[str, object]:
-    return {**asdict(found), "first_time": time_text(found.first_time), "last_time": time_text(found.last_time)}
-
-
-def plan_landing(options: SourceOptions) -> Landing:
-    """Look at a landing.
-
-    Args:
-        options: what is asked for; with `correlationId` the plan knows of nothing else but rejects.
+def plan_landing(options: SourceOptions) -> Plan:
+    """Look at a landing; with the option `correlationId` the plan knows of nothing else but rejects.
 
     Raises:
         SpoolError: the landing does not exist or cannot be read.
         ConfigError: a path on another file system, a damaged plan file.
     """
     if options.plan_file:
-        return Landing.load(options.plan_file)
+        return Plan.load(options.plan_file)
     with SHELF.held():
         return _look(options)
 
 
-def _look(options: SourceOptions) -> Landing:
+def _look(options: SourceOptions) -> Plan:
     found = find_files(options.paths)
     rejects = list(found.rejects)
-    scan = _Scan(options, rejects)
-    scan.add(found.files)
-    named, scan.named = scan.named, []
-    more, unfollowed = follow(named, options.bulk_files, rejects)
+    scanned, replies = _scan(found.files, options, rejects)
+    named, unfollowed = follow(replies, options.bulk_files, rejects)
     known = dict(found.files)
-    scan.add(sorted((path, size) for path, size in more.items() if path not in known))
-    unfollowed += [Reject(path, None, NOT_FURTHER) for path, _ in scan.named]
-    scanned = scan.files
+    more, deeper = _scan(sorted((path, size) for path, size in named.items() if path not in known), options, rejects)
+    unfollowed += [Reject(path, None, _NOT_FURTHER) for path, _ in deeper]
+    scanned += more
     kept, receipts = _without_duplicates(scanned, rejects, options.whole_file_bytes)
     sequences = tuple(reckon(receipts))
     complete = {sequence_key(found.correlation_id, found.source or ""): found.complete for found in sequences}
-    marked = [_marked(file, complete) for file in kept]
+    for position, file in enumerate(kept):
+        if file.kind == RESPONSE:
+            kept[position] = replace(file, complete=complete[sequence_key(file.correlation_id, file.path)])
     bad = {reject.file for reject in rejects}
     counts = Counter(file.kind for file in scanned if file.path not in bad)
     rejects.sort(key=lambda reject: reject.file)
-    return Landing(tuple(marked), tuple(rejects), sequences, dict(counts), tuple(unfollowed))
+    return Plan(tuple(kept), tuple(rejects), sequences, dict(counts), tuple(unfollowed))
 
 
-class _Scan:
-    """Looks at the head and the end of files.
+def _scan(
+    files: Iterable[tuple[str, int]], options: SourceOptions, rejects: list[Reject]
+) -> tuple[list[PlannedFile], list[tuple[str, str]]]:
+    """Look at the head and the end of files, given with their sizes; `rejects` takes what is no message.
 
-    Attributes:
-        files: what was found.
-        named: replies of BulkResponse among them, and their fileLocationURI.
+    Returns:
+        The messages, and the path and the fileLocationURI of each reply of BulkResponse among them.
     """
-
-    def __init__(self, options: SourceOptions, rejects: list[Reject]) -> None:
-        self.files: list[PlannedFile] = []
-        self.named: list[tuple[str, str]] = []
-        self._options = options
-        self._rejects = rejects
-
-    def add(self, files: Iterable[tuple[str, int]]) -> None:
-        """Look at files, given with their sizes in bytes."""
-        for path, size in files:
-            try:
-                self._file(path, size)
-            except (XmlError, SpoolError) as error:
-                self._rejects.append(reject_of(error, path))
-
-    def _file(self, path: str, size: int) -> None:
-        options, facts = self._options, scan_head(path)
-        if not options.asks_for(facts.correlation_id):
-            return
-        if options.verify is Verify.FULL or not options.reads(facts.kind):
-            verify(path, options.whole_file_bytes)
-        self.files.append(_planned(path, size, facts))
+    found: list[PlannedFile] = []
+    replies: list[tuple[str, str]] = []
+    for path, size in files:
+        try:
+            facts = scan_head(path)
+            if not options.asks_for(facts.correlation_id):
+                continue
+            if options.verify is Verify.FULL or not options.reads(facts.kind):
+                verify(path, options.whole_file_bytes)
+        except (XmlError, SpoolError) as error:
+            rejects.append(reject_of(error, path))
+            continue
+        key = (facts.correlation_id, facts.batch_number, facts.end_of_reply)
+        timestamp = facts.header.get("timestamp")
+        found.append(PlannedFile(path, size, facts.kind, *key, facts.body_tag, timestamp=timestamp))
         if facts.kind == BULK_RESPONSE:
-            self.named.append((path, facts.header["fileLocationURI"]))
-
-
-def reject_of(error: XmlError | SpoolError, path: str, data: bytes | None = None) -> Reject:
-    """A typed error as an entry of the list of rejects.
-
-    Args:
-        error: what is wrong.
-        path: the file; empty for a message that is in no file.
-        data: the message that is in no file.
-    """
-    if isinstance(error, ArchiveError):
-        return Reject(path, None, error.reason)
-    if isinstance(error, SpoolError):
-        return Reject(path, None, f"cannot be read: {error.reason}")
-    text = error.message
-    if isinstance(error, MalformedXmlError) and not text.startswith(_PLAIN):
-        early = ends_early(path if data is None else data)
-        text = f"ends early (truncated): {text}" if early else f"not well-formed: {text}"
-    return Reject(path, error.line, text)
-
-
-def _planned(path: str, size: int, facts: EnvelopeFacts) -> PlannedFile:
-    return PlannedFile(
-        path,
-        size,
-        facts.kind,
-        facts.correlation_id,
-        facts.batch_number,
-        facts.end_of_reply,
-        facts.body_tag,
-        timestamp=facts.header.get("timestamp"),
-    )
+            replies.append((path, facts.header["fileLocationURI"]))
+    return found, replies
 
 
 def _without_duplicates(
@@ -264,62 +217,20 @@ def _by_body(group: list[PlannedFile], rejects: list[Reject], whole_file_bytes: 
 def _receipt(file: PlannedFile, digest: str) -> Receipt | None:
     if file.kind not in (RESPONSE, FAULT):
         return None
-    return Receipt(
-        file.correlation_id,
-        file.batch_number,
-        file.end_of_reply,
-        digest,
-        file.path,
-        1 + len(file.duplicates),
-        file.kind == FAULT,
-        time_of(file.timestamp),
-    )
+    key = (file.correlation_id, file.batch_number, file.end_of_reply)
+    copies = 1 + len(file.duplicates)
+    return Receipt(*key, digest, file.path, copies, file.kind == FAULT, time_of(file.timestamp))
 
 
-def _marked(file: PlannedFile, complete: dict[tuple[str | None, str | None], bool]) -> PlannedFile:
-    if file.kind != RESPONSE:
-        return file
-    return replace(file, complete=complete[sequence_key(file.correlation_id, file.path)])
-
-
-def check_complete(sequences: Iterable[ReplySequence]) -> None:
-    """What `onIncomplete=fail` asks for.
-
-    Raises:
-        ExchangeError: some sequence is incomplete; the text names each, and what it lacks.
-    """
-    lacking = [found for found in sequences if not found.complete]
-    if lacking:
-        shown = "; ".join(describe(found) for found in lacking[:10])
-        more = f"; and {len(lacking) - 10} more" if len(lacking) > 10 else ""
-        raise ExchangeError(f"{len(lacking)} incomplete sequences: {shown}{more}")
-
-
-def describe(found: ReplySequence) -> str:
-    """One sequence and what it lacks, for people."""
-    name = repr(found.correlation_id) if found.correlation_id is not None else found.source or "without correlationId"
-    wants: list[str] = []
-    if found.missing_count:
-        numbers = ", ".join(map(str, found.missing[:10]))
-        wants.append(f"missing {numbers}{', ...' if found.missing_count > 10 else ''}")
-    if found.expected is None:
-        wants.append("the end of the reply never came")
-    if found.unexpected:
-        wants.append(f"numbers beyond the end: {', '.join(map(str, found.unexpected[:10]))}")
-    if found.faults:
-        wants.append("ended by a fault")
-    return f"{name} {', '.join(wants) or 'complete'}"
-
-
-def readable(landing: Landing, options: SourceOptions) -> list[PlannedFile]:
+def readable(plan: Plan, options: SourceOptions) -> list[PlannedFile]:
     """The files that the options leave to be read.
 
     Raises:
         ExchangeError: `onIncomplete=fail` and some sequence is incomplete.
     """
     if options.on_incomplete is OnIncomplete.FAIL:
-        check_complete(found for found in landing.sequences if options.asks_for(found.correlation_id))
-    files = [file for file in landing.files if options.asks_for(file.correlation_id)]
+        check_complete(found for found in plan.sequences if options.asks_for(found.correlation_id))
+    files = [file for file in plan.files if options.asks_for(file.correlation_id)]
     if options.on_incomplete is OnIncomplete.FILTER:
         return [file for file in files if file.complete is not False]
     return files
@@ -328,10 +239,8 @@ def readable(landing: Landing, options: SourceOptions) -> list[PlannedFile]:
 def partition(files: Sequence[PlannedFile], most: int | None) -> list[tuple[PlannedFile, ...]]:
     """Files dealt out to partitions of about equal size, the same way every time.
 
-    Args:
-        files: what to read.
-        most: most partitions; None for twice the processors of this machine, and more only where a partition would
-            exceed 512 MB. A partition holds no less than 1 MB while there are others.
+    There are at most `most`: by default twice the processors of this machine, and more only where a partition would
+    exceed 512 MB. A partition holds no less than 1 MB while there are others.
     """
     total = sum(file.size for file in files)
     wanted = most or max(min(2 * (os.cpu_count() or 1), math.ceil(total / _SMALL)), math.ceil(total / _LARGE))

@@ -1,42 +1,232 @@
-"""The leaves of the column builders: simple values, values the reader makes itself, XML and open content."""
+"""The leaves of the column builders: simple values, XML that stays XML, and open content.
+
+| XSD | Arrow |
+|---|---|
+| all kinds of string, enumerations, QName, unions, time, duration, gYear and its like | string, as written |
+| boolean | bool |
+| byte, short, int and unsigned ones below 2^31 | int32 |
+| long, unsignedInt | int64 |
+| integer and other unbounded ones, unsignedLong | decimal128(38, 0) |
+| decimal | decimal128(38, 18) |
+| float, double | float64 |
+| date | date32 |
+| dateTime | timestamp in microseconds, UTC; a value without a zone is taken as UTC |
+| base64Binary, hexBinary | binary |
+| xsd:list | list |
+
+Open content becomes a map of texts. Its keys are paths of local names below the open element, repeated names numbered
+from 2 (`meExt/att1`, `meExt/att1[2]`, `meExt/@unit`). Names lose their namespaces there; the XML beside the map has
+them.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal, InvalidOperation, localcontext
 from itertools import islice
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
 from lxml import etree
 
-from mtosi_jms.namespaces import XSI, clark
-from mtosi_jms.spark._raw import Extension, extension_of, xml_text
-from mtosi_jms.spark._values import arrow_type, codes, from_text, storer
-from mtosi_jms.xmlbind.registry import find_element
-from mtosi_jms.xmlbind.simpletypes import SimpleType
-from mtosi_jms.xmlbind.values import BLANKS, Nil
+from mtosi_jms.namespaces import XSI, clark, split_clark
+from mtosi_jms.xmlbind import (
+    BLANKS,
+    EnumType,
+    ListType,
+    Nil,
+    RawXml,
+    SimpleType,
+    XmlEnum,
+    XmlObject,
+    find_element,
+    to_element,
+)
 
 NIL: Final = clark(XSI, "nil")
 NILS: Final = ("true", "1")
 
-
 Elements = Iterator[etree._Element]
 
+ITEM: Final = "element"
+"""Name of the item field of lists, the one that Spark uses."""
 
-def pass_over(element: etree._Element, inside: Elements) -> None:
-    """Take the elements inside one from the iterator and do nothing with them."""
-    if len(element):
-        count = sum(1 for _ in element.iter()) - 1
-        deque(islice(inside, count), maxlen=0)
+_TYPES: Final = {
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "double": pa.float64(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "date": pa.date32(),
+    "binary": pa.binary(),
+}
+_WHOLE: Final = pa.decimal128(38, 0)
+_FRACTION: Final = pa.decimal128(38, 18)
+_BOOLEANS: Final = {"true": True, "false": False, "1": True, "0": False}
+
+
+def list_type(item: pa.DataType) -> pa.DataType:
+    """A list the way Spark names it."""
+    return pa.list_(pa.field(ITEM, item))
+
+
+def arrow_type(simple: SimpleType) -> pa.DataType:
+    """The Arrow type of a simple type."""
+    if isinstance(simple, ListType):
+        return list_type(arrow_type(simple.item))
+    if simple.arrow == "decimal":
+        return _WHOLE if _is_whole(simple) else _FRACTION
+    return _TYPES.get(simple.arrow, _TYPES["string"])
+
+
+def _is_whole(simple: SimpleType) -> bool:
+    try:
+        return isinstance(simple.lenient("1")[0], int)
+    except ValueError:
+        return False
+
+
+def codes(simple: SimpleType) -> Mapping[str, Any] | None:
+    """The stored value of each valid text, where there are few of them: booleans and enumerations."""
+    if isinstance(simple, EnumType):
+        return {str(member.value): str(member.value) for member in simple.cls}
+    if simple.arrow == "boolean" and simple.facets is None:
+        return _BOOLEANS
+    return None
+
+
+def storer(simple: SimpleType) -> Callable[[Any], Any]:
+    """A function from the Python value of a simple type to what its column stores.
+
+    It raises ValueError for a value that the column cannot hold.
+    """
+    if isinstance(simple, ListType):
+        item = storer(simple.item)
+        return lambda values: [item(value) for value in values]
+    kind = arrow_type(simple)
+    if kind == pa.string():
+        return lambda value: _text(simple, value)
+    if kind in (_WHOLE, _FRACTION):
+        return lambda value: _decimal(value, kind.scale)
+    if kind == _TYPES["timestamp"]:
+        return _timestamp
+    return lambda value: value
+
+
+def _text(simple: SimpleType, value: Any) -> str:
+    if isinstance(value, XmlEnum):
+        return str(value.value)
+    if isinstance(value, str):
+        return value
+    try:
+        return simple.format(value)
+    except (TypeError, ValueError):
+        return str(value)
+
+
+def _decimal(value: Any, scale: int) -> Decimal:
+    with localcontext(prec=80):
+        number = Decimal(value)
+        try:
+            stored = number.quantize(Decimal(1).scaleb(-scale))
+        except InvalidOperation:
+            raise ValueError("the column cannot hold it") from None
+        if stored != number or len(stored.as_tuple().digits) > 38:
+            raise ValueError(f"the column holds 38 digits, {scale} of them after the point")
+    return stored
+
+
+def _timestamp(value: dt.datetime) -> dt.datetime:
+    """The moment in UTC.
+
+    Raises:
+        ValueError: it lies outside the years 1 to 9999 once its zone is taken off.
+    """
+    if value.tzinfo is None:
+        return value.replace(tzinfo=dt.UTC)
+    try:
+        return value.astimezone(dt.UTC)
+    except OverflowError:
+        raise ValueError("the column cannot hold it") from None
+
+
+def from_text(simple: SimpleType) -> Callable[[str], Any]:
+    """A function from text to what the column stores.
+
+    It raises ValueError for anything that a reader would have to report: text that is not valid, an unknown
+    enumeration value, a facet that does not hold.
+    """
+    store = storer(simple)
+
+    def convert(text: str) -> Any:
+        try:
+            return store(simple.exact(text))
+        except ValueError:
+            value, problem = simple.lenient(text)
+        if problem is not None:
+            raise ValueError(problem)
+        return store(value)
+
+    return convert
+
+
+def xml_text(value: Any) -> str:
+    """An element, kept XML or an object of an element's class as XML text that stands for itself."""
+    if isinstance(value, etree._Element):
+        return RawXml.from_element(value).xml.decode()
+    if isinstance(value, RawXml):
+        return value.xml.decode()
+    if isinstance(value, XmlObject) and value.__xml__.element is not None:
+        return RawXml.from_element(to_element(value)).xml.decode()
+    return str(value)
+
+
+def texts_of(element: etree._Element, skip: frozenset[str] = frozenset()) -> list[tuple[str, str]]:
+    """All texts below an element as (path, text) pairs, children with a local name in `skip` left out."""
+    texts = _Texts()
+    texts.attributes(element, "")
+    for child in element:
+        if split_clark(str(child.tag))[1] not in skip:
+            texts.add(child, "")
+    return list(texts.found.items())
+
+
+class _Texts:
+    """Texts by path while they are collected."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, str] = {}
+        self._seen: dict[str, int] = {}
+
+    def add(self, element: etree._Element, above: str) -> None:
+        path = above + split_clark(str(element.tag))[1]
+        number = self._seen[path] = self._seen.get(path, 0) + 1
+        if number > 1:
+            path = f"{path}[{number}]"
+        self.attributes(element, f"{path}/")
+        text = str(element.text or "")
+        if not len(element):
+            self.found[path] = text
+            return
+        if text.strip():
+            self.found[path] = text.strip()
+        for child in element:
+            self.add(child, f"{path}/")
+
+    def attributes(self, element: etree._Element, above: str) -> None:
+        for name, value in element.items():
+            self.found.setdefault(f"{above}@{split_clark(str(name))[1]}", str(value))
 
 
 class Odd(Exception):
     """An object holds something that the fast path does not settle."""
 
 
-class Column(Protocol):
-    """What all builders offer."""
+class Builder(Protocol):
+    """What all builders of columns offer."""
 
     type: pa.DataType
 
@@ -65,14 +255,43 @@ class Column(Protocol):
         """The column as an array of so many rows; the builder is empty again."""
 
 
-class Leaf:
+class Values:
+    """Python values of an Arrow type by row; rows that get none are null."""
+
+    def __init__(self, type_: pa.DataType) -> None:
+        self.type = type_
+        self.values: list[Any] = []
+
+    def add(self, value: Any, row: int) -> None:
+        """Store a value at a row."""
+        values = self.values
+        gap = row - len(values)
+        if gap > 0:
+            values.extend([None] * gap)
+        values.append(value)
+
+    def extend(self, values: Sequence[Any], row: int) -> None:
+        """Store values at neighbouring rows, from one on."""
+        gap = row - len(self.values)
+        if gap > 0:
+            self.values.extend([None] * gap)
+        self.values.extend(values)
+
+    def truncate(self, row: int) -> None:
+        del self.values[row:]
+
+    def finish(self, rows: int) -> pa.Array:
+        values = self.values
+        values.extend([None] * (rows - len(values)))
+        self.values = []
+        return pa.array(values, type=self.type)
+
+
+class Leaf(Values):
     """A simple value."""
 
-    __slots__ = ("codes", "convert", "nillable", "store", "type", "values")
-
     def __init__(self, simple: SimpleType, *, nillable: bool = False) -> None:
-        self.type = arrow_type(simple)
-        self.values: list[Any] = []
+        super().__init__(arrow_type(simple))
         self.nillable = nillable
         self.codes: Mapping[str, Any] | None = codes(simple)
         self.convert = from_text(simple)
@@ -82,7 +301,11 @@ class Leaf:
         text = element.text
         if text is None or element.keys() or len(element):
             self.add(self.read(element), row)
-            return
+        else:
+            self.add_text(text, row)
+
+    def add_text(self, text: str, row: int) -> None:
+        """Store the value of a text at a row."""
         value = self.codes.get(text) if self.codes else None
         self.add(self.read_text(text) if value is None else value, row)
 
@@ -112,21 +335,6 @@ class Leaf:
         except (ValueError, OverflowError, ArithmeticError):
             raise Odd from None
 
-    def add(self, value: Any, row: int) -> None:
-        """Store a value at a row."""
-        values = self.values
-        gap = row - len(values)
-        if gap > 0:
-            values.extend([None] * gap)
-        values.append(value)
-
-    def extend(self, values: Sequence[Any], row: int) -> None:
-        """Store values at neighbouring rows, from one on."""
-        gap = row - len(self.values)
-        if gap > 0:
-            self.values.extend([None] * gap)
-        self.values.extend(values)
-
     def put(self, value: Any, row: int, element: etree._Element | None, notes: list[str]) -> None:
         if value is None or isinstance(value, Nil):
             return
@@ -135,153 +343,93 @@ class Leaf:
         except (ValueError, OverflowError, ArithmeticError) as error:
             notes.append(f"{str(value)[:60]!r} is left out of its column: {error}")
 
-    def truncate(self, row: int) -> None:
-        del self.values[row:]
 
-    def finish(self, rows: int) -> pa.Array:
-        values = self.values
-        values.extend([None] * (rows - len(values)))
-        self.values = []
-        return pa.array(values, type=self.type)
-
-
-class Given:
-    """Values that the reader makes itself: Python values of an Arrow type.
-
-    Attributes:
-        blank: what stands in rows that get no value.
-    """
-
-    __slots__ = ("blank", "type", "values")
-
-    def __init__(self, type_: pa.DataType, blank: Any = None) -> None:
-        self.type = type_
-        self.blank = blank
-        self.values: list[Any] = []
-
-    def add(self, value: Any, row: int) -> None:
-        """Store a value at a row."""
-        values = self.values
-        gap = row - len(values)
-        if gap > 0:
-            values.extend([self.blank] * gap)
-        values.append(value)
-
-    def extend(self, values: Sequence[Any], row: int) -> None:
-        """Store values at neighbouring rows, from one on."""
-        gap = row - len(self.values)
-        if gap > 0:
-            self.values.extend([self.blank] * gap)
-        self.values.extend(values)
-
-    def truncate(self, row: int) -> None:
-        """Forget this row and all behind it."""
-        del self.values[row:]
-
-    def finish(self, rows: int) -> pa.Array:
-        """The column as an array of so many rows; the builder is empty again."""
-        values = self.values
-        values.extend([self.blank] * (rows - len(values)))
-        self.values = []
-        return pa.array(values, type=self.type)
-
-
-class Xml(Given):
+class Xml(Values):
     """An element kept as XML text: content without a schema, or a type that holds itself."""
-
-    __slots__ = ()
 
     def __init__(self) -> None:
         super().__init__(pa.string())
 
     def take(self, element: etree._Element, row: int, inside: Elements) -> None:
-        """Keep an element; one of a known class may have warnings, which decoding finds.
-
-        Raises:
-            Odd: the element is of a known class.
-        """
         if find_element(str(element.tag)) is not None:
-            raise Odd
+            raise Odd  # decoding finds what is to be warned of in an element of a known class
         self.add(xml_text(element), row)
         pass_over(element, inside)
 
     def put(self, value: Any, row: int, element: etree._Element | None, notes: list[str]) -> None:
-        """Keep what was decoded, from the element itself where it is at hand."""
         if value is not None and not isinstance(value, Nil):
             self.add(xml_text(value if element is None else element), row)
 
 
-class Present(Given):
+class Present(Values):
     """An element whose type has no content: whether it is there."""
-
-    __slots__ = ()
 
     def __init__(self) -> None:
         super().__init__(pa.bool_())
 
     def take(self, element: etree._Element, row: int, inside: Elements) -> None:
-        """Note an empty element.
-
-        Raises:
-            Odd: it is not empty.
-        """
         if element.keys() or len(element) or (element.text or "").strip(BLANKS):
             raise Odd
         self.add(True, row)
 
     def put(self, value: Any, row: int, element: etree._Element | None, notes: list[str]) -> None:
-        """Note an object."""
         if value is not None and not isinstance(value, Nil):
             self.add(True, row)
 
 
-class Extensions(Given):
+class Extensions(Values):
     """Open content, such as vendorExtensions, as a map of its texts.
 
     Attributes:
         raw: the column beside it: the XML as it came.
     """
 
-    __slots__ = ("raw",)
-
     def __init__(self) -> None:
         super().__init__(pa.map_(pa.string(), pa.string()))
-        self.raw = Given(pa.string())
+        self.raw = Values(pa.string())
 
     def take(self, element: etree._Element, row: int, inside: Elements) -> None:
-        """Keep open content; elements of a known class may have warnings, which decoding finds.
-
-        Raises:
-            Odd: attributes, text, or an element of a known class.
-        """
         if element.keys() or (element.text or "").strip(BLANKS):
             raise Odd
         for child in element:
             if (child.tail or "").strip(BLANKS) or find_element(str(child.tag)) is not None:
                 raise Odd
-        self._keep(extension_of(element), row)
+        self._keep(list(element), row)
         pass_over(element, inside)
 
     def put(self, value: Any, row: int, element: etree._Element | None, notes: list[str]) -> None:
-        """Keep what was decoded, from the element itself where it is at hand."""
-        if value is not None and not isinstance(value, Nil):
-            self._keep(extension_of(value if element is None else element), row)
+        if value is None or isinstance(value, Nil):
+            return
+        if element is not None:
+            self._keep(list(element), row)
+        else:
+            lists = [getattr(value, field.name) for field in value.__xml__.fields]
+            items = [item for held in lists if isinstance(held, list) for item in held]
+            self._keep([item.element() if isinstance(item, RawXml) else to_element(item) for item in items], row)
 
-    def _keep(self, extension: Extension, row: int) -> None:
-        self.add(extension.texts, row)
-        self.raw.add(extension.xml, row)
+    def _keep(self, children: Sequence[etree._Element], row: int) -> None:
+        texts = _Texts()
+        for child in children:
+            texts.add(child, "")
+        self.add(list(texts.found.items()), row)
+        self.raw.add("".join(xml_text(child) for child in children), row)
 
     def truncate(self, row: int) -> None:
-        """Forget this row and all behind it."""
         super().truncate(row)
         self.raw.truncate(row)
+
+
+def pass_over(element: etree._Element, inside: Elements) -> None:
+    """Take the elements inside one from the iterator and do nothing with them."""
+    if len(element):
+        count = sum(1 for _ in element.iter()) - 1
+        deque(islice(inside, count), maxlen=0)
 
 
 class Skip:
     """Takes the place of a builder that nobody asked for."""
 
     def take(self, element: etree._Element, row: int, inside: Elements) -> None:
-        """Pass over the element."""
         pass_over(element, inside)
 
 

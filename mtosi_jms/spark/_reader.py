@@ -7,44 +7,42 @@ is parsed to its end once before it is streamed.
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any, Final
 
 import pyarrow as pa
 
 from mtosi_jms.errors import MtosiError, SpoolError, XmlError
-from mtosi_jms.inventory.layout import Hit, Routes, find_objects
-from mtosi_jms.inventory.objects import ALL
-from mtosi_jms.spark._builder import RowBuilder, wanted
-from mtosi_jms.spark._discover import Reject
-from mtosi_jms.spark._envelope import EnvelopeFacts, envelope_facts, soap_body
-from mtosi_jms.spark._landed import named, opened, read_whole, scan_head, verify
-from mtosi_jms.spark._landing import PlannedFile, reject_of
-from mtosi_jms.spark._packed import SHELF
-from mtosi_jms.spark._rows import message_values
+from mtosi_jms.inventory import ALL, MESSAGE, Hit, Routes, find_objects, is_object, label_of
+from mtosi_jms.spark._columns import MESSAGES, OF_MESSAGE, SOURCE_FILE, Message, values_of
+from mtosi_jms.spark._digest import body_digest, tree_digest
+from mtosi_jms.spark._envelope import envelope_facts, reject_of, scan_head, soap_body, verify
+from mtosi_jms.spark._files import SHELF, Reject, opened, read_whole
+from mtosi_jms.spark._landing import PlannedFile
+from mtosi_jms.spark._options import Mode, SourceOptions
+from mtosi_jms.spark._rows import RowBuilder, wanted
 from mtosi_jms.spark._stream import stream_objects
-from mtosi_jms.spark._textrows import Finder
-from mtosi_jms.spark.options import Mode, SourceOptions
-from mtosi_jms.xmlbind.issues import ElementPaths
-from mtosi_jms.xmlbind.parser import DEFAULT_LIMITS, parse_xml
-from mtosi_jms.xmlbind.registry import find_element
-from mtosi_jms.xmlbind.scan import Recipes, cut_body, is_shell, matched, parsed_shell
+from mtosi_jms.spark._textrows import TextReader
+from mtosi_jms.xmlbind import ElementPaths, parse_xml
+
+_BATCH_BYTES: Final = 16 * 1024 * 1024
 
 
-class ObjectReader:
-    """Reads objects of the asked types."""
+def reader_for(options: SourceOptions, schema: pa.Schema) -> Reader:
+    """The reader of the asked object types, for some or all of the columns of `full_schema`, the stubs being loaded."""
+    if options.object_types == (MESSAGE,):
+        return MessageReader(options, schema)
+    return ObjectReader(options, schema)
 
-    def __init__(self, options: SourceOptions, schema: pa.Schema) -> None:
-        """Prepare to read, the stubs being loaded.
 
-        Args:
-            options: what to read and how.
-            schema: the columns to give, some or all of `row_schema`, and that of corrupt records.
-        """
-        self._options = options
-        self._routes = Routes(wanted(options.object_types))
-        self._recipes = Recipes(lambda layout, islands: Finder(layout, islands, self._routes))
-        self._builder = RowBuilder(schema, options.object_types, options.corrupt_column)
+class Reader(ABC):
+    """Turns messages into rows."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self.options = options
 
     def read(self, files: Sequence[PlannedFile], rejects: Sequence[Reject] = ()) -> Iterator[pa.RecordBatch]:
         """The rows of some files, then those of rejects that are known already.
@@ -54,42 +52,33 @@ class ObjectReader:
         """
         with _without_collection(), SHELF.held():
             for file in files:
-                if self._options.reads(file.kind):
+                if not self.options.reads(file.kind):
+                    continue
+                try:
                     yield from self._file(file)
+                except (XmlError, SpoolError) as error:
+                    self.reject(reject_of(error, file.path), error)
             for reject in rejects:
                 self.reject(reject)
             if self.rows:
                 yield self.flush()
 
     def _file(self, file: PlannedFile) -> Iterator[pa.RecordBatch]:
-        try:
-            with opened(file.path) as stream:
-                data = read_whole(stream, self._options.whole_file_bytes)
-            if data is None or not self._from_text(data, file):
-                for position, hit in self._streamed(file) if data is None else self._held(data, file):
-                    self._builder.add(hit, position)
-                    if self.full:
-                        yield self.flush()
+        data = read_whole(file.path, self.options.whole_file_bytes)
+        for _ in self._large(file) if data is None else self._held(data, file):
             if self.full:
                 whole = self.flush()
-                for start in range(0, whole.num_rows, self._options.batch_rows):
-                    yield whole.slice(start, self._options.batch_rows)
-        except (XmlError, SpoolError) as error:
-            self.reject(reject_of(error, file.path), error)
+                for start in range(0, whole.num_rows, self.options.batch_rows):
+                    yield whole.slice(start, self.options.batch_rows)
 
-    @property
-    def rows(self) -> int:
-        """How many rows wait for the next batch."""
-        return self._builder.rows
+    def message(self, data: bytes) -> None:
+        """Add one envelope that is in no file.
 
-    @property
-    def full(self) -> bool:
-        """Whether it is time for a batch."""
-        return self._builder.rows >= self._options.batch_rows
-
-    def flush(self) -> pa.RecordBatch:
-        """The rows so far as a batch."""
-        return self._builder.flush()
+        Raises:
+            XmlError: it is none.
+        """
+        for _ in self._held(data, None):
+            pass
 
     def reject(self, reject: Reject, cause: MtosiError | None = None) -> None:
         """Add the row of a rejected message, if there is a column for it.
@@ -97,76 +86,169 @@ class ObjectReader:
         Raises:
             MtosiError: the mode is FAILFAST.
         """
-        if self._options.mode is Mode.FAILFAST:
+        if self.options.mode is Mode.FAILFAST:
             raise MtosiError(str(reject)) from cause
-        if self._options.mode is Mode.PERMISSIVE:
-            self._builder.reject(reject)
+        if self.options.mode is Mode.PERMISSIVE:
+            self._add_reject(reject)
 
-    def message(self, data: bytes, file: PlannedFile | None) -> None:
-        """Add the objects of one envelope.
+    @property
+    @abstractmethod
+    def rows(self) -> int:
+        """How many rows wait for the next batch."""
 
-        Raises:
-            XmlError: it is none.
-        """
-        if not self._from_text(data, file):
-            for position, hit in self._held(data, file):
-                self._builder.add(hit, position)
+    @property
+    def full(self) -> bool:
+        """Whether it is time for a batch."""
+        return self.rows >= self.options.batch_rows
 
-    def _from_text(self, data: bytes, file: PlannedFile | None) -> bool:
-        """Add the objects of a plain message from its text; false where it has to be read from its tree."""
-        cut = cut_body(data, DEFAULT_LIMITS) if ALL not in self._options.object_types else None
-        root = parsed_shell(cut, DEFAULT_LIMITS) if cut is not None else None
-        if cut is None or root is None:
-            return False
-        try:
-            facts = envelope_facts(root)
-        except XmlError:
-            return False
-        body = soap_body(root)
-        cls = find_element(facts.body_tag)
-        if (
-            cls is None
-            or body is None
-            or len(body) != 1
-            or not is_shell(body[0])
-            or not self._options.reads(facts.kind)
-        ):
-            return False
-        recipe = self._recipes.of(cls.__xml__, body[0].nsmap)
-        size = len(cut.content)
-        finder = recipe.get(cut.content, 0, size)
-        found = recipe.note(matched(finder.find, cut.content, 0, size)) if finder is not None else None
-        if found is None:
-            return False
-        self._begin(facts, file)
-        return self._builder.add_text(found, cut.line, "&" in cut.content)
+    @abstractmethod
+    def flush(self) -> pa.RecordBatch:
+        """The rows so far as a batch."""
 
-    def _held(self, data: bytes, file: PlannedFile | None) -> Iterator[tuple[int, Hit]]:
-        """The objects of an envelope in memory, numbered from 1; the builder knows the message before the first."""
-        path = file.path if file else None
-        root = parse_xml(data, source=path)
-        with named(path or "message"):
-            facts = envelope_facts(root)
-        self._begin(facts, file)
+    @abstractmethod
+    def _held(self, data: bytes, file: PlannedFile | None) -> Iterator[None]:
+        """Add an envelope in memory; pauses between rows, for full batches to be taken."""
+
+    @abstractmethod
+    def _large(self, file: PlannedFile) -> Iterator[None]:
+        """Add an envelope that is too large to hold; pauses in the same way."""
+
+    @abstractmethod
+    def _add_reject(self, reject: Reject) -> None:
+        """Add the row of a rejected message, if there is a column for it."""
+
+
+class ObjectReader(Reader):
+    """Reads objects of the asked types.
+
+    Attributes:
+        from_text: how many messages were read from their text.
+    """
+
+    def __init__(self, options: SourceOptions, schema: pa.Schema, *, use_text: bool = True) -> None:
+        """Prepare to read, the stubs being loaded; without `use_text` all messages are read from their trees."""
+        super().__init__(options)
+        self.from_text = 0
+        self._routes = Routes(wanted(options.object_types))
+        self._text = TextReader(self._routes) if use_text and ALL not in options.object_types else None
+        self._builder = RowBuilder(schema, options.object_types, options.corrupt_column)
+
+    @property
+    def rows(self) -> int:
+        return self._builder.rows
+
+    def flush(self) -> pa.RecordBatch:
+        return self._builder.flush()
+
+    def _held(self, data: bytes, file: PlannedFile | None) -> Iterator[None]:
+        if self._add_text(data, file):
+            yield
+            return
+        root = parse_xml(data, source=file.path if file else None)
+        facts = envelope_facts(root)
+        self._begin(Message(facts, file))
         self._builder.paths = ElementPaths()
         body = soap_body(root)
-        if body is not None and self._options.reads(facts.kind):
-            yield from enumerate(find_objects(body, self._routes), start=1)
+        if body is not None and self.options.reads(facts.kind):
+            for hit in find_objects(body, self._routes):
+                self._builder.add(hit)
+                yield
 
-    def _streamed(self, file: PlannedFile) -> Iterator[tuple[int, Hit]]:
-        verify(file.path, self._options.whole_file_bytes)
+    def _add_text(self, data: bytes, file: PlannedFile | None) -> bool:
+        """Add the objects of a plain message from its text; false where it has to be read from its tree."""
+        found = self._text.read(data) if self._text is not None else None
+        if found is None or not self.options.reads(found.facts.kind):
+            return False
+        self._begin(Message(found.facts, file))
+        taken = self._builder.add_text(found.hits, found.line, found.escapes)
+        self.from_text += taken
+        return taken
+
+    def _large(self, file: PlannedFile) -> Iterator[None]:
+        verify(file.path, self.options.whole_file_bytes)
         facts = scan_head(file.path)
-        self._begin(facts, file)
+        self._begin(Message(facts, file))
         with opened(file.path) as stream:
-            yield from stream_objects(stream, facts.body_tag, self._routes, file.path)
+            for position, hit in stream_objects(stream, facts.body_tag, self._routes, file.path):
+                self._builder.add(hit, position)
+                yield
 
-    def _begin(self, facts: EnvelopeFacts, file: PlannedFile | None) -> None:
-        self._builder.begin(message_values(facts, file.path if file else None, file.complete if file else None))
+    def _begin(self, message: Message) -> None:
+        self._builder.begin(values_of(OF_MESSAGE, message))
+
+    def _add_reject(self, reject: Reject) -> None:
+        self._builder.reject(reject)
+
+
+class MessageReader(Reader):
+    """Reads messages, one row each; digests, counts and bodies are made only if they are among the columns."""
+
+    def __init__(self, options: SourceOptions, schema: pa.Schema) -> None:
+        """Prepare to read messages into the columns of a schema."""
+        super().__init__(options)
+        self._schema = schema
+        self._columns = [column for column in MESSAGES if column.name in schema.names]
+        self._routes = Routes(is_object)
+        self._rows: list[dict[str, Any]] = []
+        self._bytes = 0
+
+    @property
+    def rows(self) -> int:
+        return len(self._rows)
+
+    @property
+    def full(self) -> bool:
+        return super().full or self._bytes >= _BATCH_BYTES
+
+    def flush(self) -> pa.RecordBatch:
+        rows, self._rows, self._bytes = self._rows, [], 0
+        arrays = [pa.array([row.get(field.name) for row in rows], type=field.type) for field in self._schema]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _held(self, data: bytes, file: PlannedFile | None) -> Iterator[None]:
+        root = parse_xml(data, source=file.path if file else None)
+        body = soap_body(root)
+        self._add(
+            Message(
+                envelope_facts(root),
+                file,
+                size=file.size if file else len(data),
+                objects=lambda: _counts(find_objects(body, self._routes) if body is not None else ()),
+                digest=lambda: tree_digest(root),
+                data=data,
+            )
+        )
+        yield
+
+    def _large(self, file: PlannedFile) -> Iterator[None]:
+        digest = body_digest(file.path, self.options.whole_file_bytes)  # reads it to its end, whoever asked for it
+        facts = scan_head(file.path)
+
+        def count() -> Counter[str]:
+            with opened(file.path) as stream:
+                return _counts(hit for _, hit in stream_objects(stream, facts.body_tag, self._routes, file.path))
+
+        self._add(Message(facts, file, size=file.size, objects=count, digest=lambda: digest))
+        yield
+
+    def _add(self, message: Message) -> None:
+        row = values_of(self._columns, message)
+        self._rows.append(row)
+        self._bytes += len(row.get("body") or b"")
+
+    def _add_reject(self, reject: Reject) -> None:
+        name = self.options.corrupt_column
+        if name is not None and name in self._schema.names:
+            self._rows.append({SOURCE_FILE.name: reject.file or None, name: str(reject)})
+
+
+def _counts(hits: Iterable[Hit]) -> Counter[str]:
+    return Counter(label_of(hit.table) for hit in hits)
 
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """No cyclic garbage collection meanwhile: rows are lists of plain values, and walking them all costs a tenth."""
+    """Pauses the cyclic garbage collector: rows are lists of plain values, and walking them all costs a tenth."""
     was_on = gc.isenabled()
     gc.disable()
     try:

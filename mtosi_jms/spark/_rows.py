@@ -1,148 +1,294 @@
-"""Stub classes as Arrow schemas, and objects as rows of them. No Spark here.
-
-Columns of a typed row, in this order:
-
-| columns | what |
-|---|---|
-| `name_text` | the full name, `MD=EMS1/ME=NE-7` |
-| `parent_names` | full names of the objects around it, outermost first |
-| the fields of the class | typed and nested, named as in the class; open content as a map, and as XML in `..._raw` |
-| `related` | nested layout: names of other objects by the name of their list (`supported_ptp_ref_list`) |
-| `quality` | nested layout: the indicator of quality |
-| `unknown` | what the schema does not know or what does not fit: where it stood, and the XML or text |
-| `warnings` | rule, message, path and line of each departure from the schema |
-| `header_...` | header fields as text; `security` never |
-| `correlation_id`, `batch_number`, `end_of_reply` | the sequence; the correlationId as it came |
-| `complete` | whether the sequence is complete; null where that is not known |
-| `source_file`, `source_line`, `source_position` | file, line of the object, its number in the file from 1 |
-
-Where a class has a field of the same name, the field keeps it and the other column gets a trailing `_`.
-With several object types at once each has one struct column, named in lower case (`me`, `ptp`), null in rows of other
-types, and `object_type` comes first. The long form has `object_type`, `attributes` (a map of texts by path) and `xml`.
-"""
+"""Rows under construction: objects go in one by one, record batches come out."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
+from lxml import etree
 
-from mtosi_jms.inventory.objects import ALL, MESSAGE, class_for, label_of
-from mtosi_jms.spark._columns import Struct
-from mtosi_jms.spark._envelope import HEADER_COLUMNS, EnvelopeFacts
-from mtosi_jms.spark._values import list_type
-from mtosi_jms.xmlbind.table import ClassTable
-from mtosi_jms.xmlbind.values import XmlObject
-
-TEXT: Final = pa.string()
-TEXTS: Final = list_type(TEXT)
-TEXT_MAP: Final = pa.map_(TEXT, TEXT)
-RELATED: Final = pa.map_(TEXT, TEXTS)
-QUALITY: Final = pa.struct([("is_suspect", pa.bool_()), ("is_descendant", pa.bool_()), ("reason", TEXT)])
-UNKNOWN: Final = list_type(pa.struct([("path", TEXT), ("content", TEXT)]))
-WARNINGS: Final = list_type(pa.struct([("rule", TEXT), ("message", TEXT), ("path", TEXT), ("line", pa.int64())]))
-
-HEADER_FIELDS: Final = [pa.field(name, TEXT) for name in HEADER_COLUMNS.values()]
-SEQUENCE_FIELDS: Final = [
-    pa.field("correlation_id", TEXT),
-    pa.field("batch_number", pa.int64()),
-    pa.field("end_of_reply", pa.bool_()),
-    pa.field("complete", pa.bool_()),
-]
-FILE_FIELD: Final = pa.field("source_file", TEXT)
-PLACE_FIELDS: Final = [FILE_FIELD, pa.field("source_line", pa.int64()), pa.field("source_position", pa.int64())]
-_NAMES: Final = [pa.field("name_text", TEXT), pa.field("parent_names", TEXTS)]
-_RELATIONS: Final = [pa.field("related", RELATED), pa.field("quality", QUALITY)]
-_REPORTS: Final = [pa.field("unknown", UNKNOWN), pa.field("warnings", WARNINGS)]
-_TYPE_FIELD: Final = pa.field("object_type", TEXT)
-_LONG: Final = [pa.field("attributes", TEXT_MAP), pa.field("xml", TEXT)]
-
-MESSAGE_SCHEMA: Final = pa.schema(
-    [
-        pa.field("kind", TEXT),
-        pa.field("body_element", TEXT),
-        pa.field("objects", pa.map_(TEXT, pa.int64())),
-        pa.field("body_digest", TEXT),
-        pa.field("duplicate_files", TEXTS),
-        *HEADER_FIELDS,
-        *SEQUENCE_FIELDS,
-        FILE_FIELD,
-        pa.field("size", pa.int64()),
-        pa.field("body", pa.binary()),
-    ]
+from mtosi_jms.inventory import (
+    ALL,
+    OBJECT_TYPES,
+    Hit,
+    class_for,
+    escaped,
+    given_name,
+    is_object,
+    label_of,
+    relations_of,
 )
-"""One row an envelope. `body_element` is a Clark name; `objects` counts the objects by type; `duplicate_files` are
-copies that were left out; `size` is in bytes as landed; `body` is the envelope as it came, unpacked, null where it is
-larger than `wholeFileBytes`."""
+from mtosi_jms.namespaces import XSI, split_clark
+from mtosi_jms.spark._columns import OF_OBJECT, SOURCE_FILE, Objects, shown_names, struct_name
+from mtosi_jms.spark._files import Reject
+from mtosi_jms.spark._leaves import Leaf, Odd, texts_of, xml_text
+from mtosi_jms.spark._structs import Many, Struct
+from mtosi_jms.spark._textrows import Filler, TextHits
+from mtosi_jms.xmlbind import ClassTable, ElementPaths, Issues, Scopes, XmlObject, XmlWarning, decode_root
+from mtosi_jms.xmlbind.columns import NOT_PLAIN, plan_of
+
+_XSI: Final = f"{{{XSI}}}"
+_FEW: Final = 16
+_NAME: Final = frozenset({"name"})
 
 
-def arrow_schema(cls: type[XmlObject]) -> pa.Schema:
-    """The fields of a stub class as Arrow columns.
-
-    Args:
-        cls: any generated class.
-
-    Returns:
-        Typed, nested columns named as the fields of the class. Types that hold themselves, substitution groups and
-        content without a schema are XML text; open content is a map of texts with its XML beside it (`..._raw`).
-    """
-    return pa.schema(list(Struct(cls.__xml__).type))
-
-
-def corrupt_field(name: str) -> pa.Field:
-    """The column of rejected files: `file:line: reason`."""
-    return pa.field(name, TEXT)
-
-
-def row_schema(object_types: Sequence[str]) -> pa.Schema:
-    """The columns of the rows that these object types give, the stubs being loaded.
+def wanted(object_types: Sequence[str]) -> Callable[[ClassTable], bool]:
+    """Which classes' instances become rows, the stubs being loaded.
 
     Raises:
         ConfigError: an object type that no stub knows.
     """
-    if object_types == (MESSAGE,):
-        return MESSAGE_SCHEMA
-    tail = [*HEADER_FIELDS, *SEQUENCE_FIELDS, *PLACE_FIELDS]
     if object_types == (ALL,):
-        return pa.schema([_TYPE_FIELD, *_NAMES, *_LONG, *_RELATIONS, *tail])
-    tables = [class_for(name) for name in object_types]
-    if len(tables) > 1:
-        structs = [pa.field(struct_name(table), Struct(table).type) for table in tables]
-        return pa.schema([_TYPE_FIELD, *_NAMES, *structs, *_RELATIONS, *_REPORTS, *tail])
-    fields = list(Struct(tables[0]).type)
-    shown = shown_names([field.name for field in fields])
-    free = [field.with_name(shown[field.name]) for field in (*_NAMES, *_RELATIONS, *_REPORTS, *tail)]
-    return pa.schema([*free[:2], *fields, *free[2:]])
+        return is_object
+    labels = frozenset(name for name in object_types if name in OBJECT_TYPES)
+    classes = tuple(class_for(name).cls for name in object_types if name not in OBJECT_TYPES)
+
+    def accepts(table: ClassTable) -> bool:
+        return issubclass(table.cls, classes) or (is_object(table) and label_of(table) in labels)
+
+    return accepts
 
 
-def shown_names(fields: Collection[str]) -> dict[str, str]:
-    """Our own columns, and what they are called beside the fields of a class.
+class RowBuilder:
+    """Takes objects and rejected files, gives record batches.
 
-    Args:
-        fields: names of the fields of the class; none where there is no one class.
+    Attributes:
+        rows: how many rows wait for the next batch.
+        paths: of the message's elements where all of it is in memory, None where it is read piece by piece; `begin`
+            sets None.
     """
-    tail = [*HEADER_FIELDS, *SEQUENCE_FIELDS, *PLACE_FIELDS]
-    names = [field.name for field in (_TYPE_FIELD, *_NAMES, *_LONG, *_RELATIONS, *_REPORTS, *tail)]
-    return {name: f"{name}_" if name in fields else name for name in names}
+
+    def __init__(self, schema: pa.Schema, object_types: tuple[str, ...], corrupt: str | None = None) -> None:
+        """Prepare for the columns of a schema, some or all of those of the object types, and that of rejects."""
+        self.rows = 0
+        self.paths: ElementPaths | None = None
+        self._schema = schema
+        self._corrupt = corrupt if corrupt in schema.names else None
+        self._long = object_types == (ALL,)
+        structs = [] if self._long else [Struct(class_for(name)) for name in object_types]
+        single = structs[0] if len(structs) == 1 else None
+        shown = shown_names(single.fields if single else ())
+        self._own = {name: own for own, name in shown.items()}
+        self._of_object = {name: column for column in OF_OBJECT if (name := shown[column.name]) in schema.names}
+        asked = {column.name for column in self._of_object.values()}
+        self._has_names = bool(asked & {"name_text", "parent_names"})
+        self._has_relations = bool(asked & {"related", "quality"})
+        self._structs = {"" if single else struct_name(struct.table): struct for struct in structs}
+        if single:
+            single.narrow(schema.names, hidden=("name",))
+        self._by_table: dict[ClassTable, Struct | None] = {}
+        self._fillers: dict[int, Filler] = {}
+        self._objects = Objects()
+        self._runs: list[tuple[int, Mapping[str, Any]]] = []
+        self._current: Mapping[str, Any] = {}
+        self._scopes = Scopes()
+        self._run_start = 0
+        self._position = 0
+
+    def begin(self, values: Mapping[str, Any]) -> None:
+        """Start the rows of another message; `values` are those of the columns that are the same in all of them."""
+        self._end_run()
+        self.paths = None
+        self._scopes = Scopes()
+        self._current = values
+        self._position = 0
+
+    def _end_run(self) -> None:
+        if self.rows > self._run_start:
+            self._runs.append((self.rows - self._run_start, self._current))
+        self._run_start = self.rows
+
+    def add(self, hit: Hit, position: int | None = None) -> None:
+        """Add one object; `position` is its number in the message, by default the next one."""
+        row = self.rows
+        self.rows += 1
+        self._position += 1
+        objects = self._objects
+        objects.types.append(label_of(hit.table))
+        objects.names.append(self._content(hit, row))
+        objects.parents.append(hit.parents)
+        objects.lines.append(hit.start.sourceline)
+        objects.positions.append(position or self._position)
+        if hit.layout is not None and self._has_relations:
+            relations = relations_of(hit)
+            objects.rare["related"][row] = list(relations.related.items())
+            objects.rare["quality"][row] = relations.quality
+
+    def add_text(self, found: Sequence[TextHits], line: int, escapes: bool) -> bool:
+        """Add all objects of one message from its text, whose first line has the number `line`, or none of them.
+
+        Returns:
+            Whether they were added; if not, the message has to be read from its tree.
+        """
+        first = self.rows
+        try:
+            for hits in found:
+                self._add_hits(hits, line, escapes)
+        except (Odd, *NOT_PLAIN):
+            for struct in self._structs.values():
+                struct.truncate(first)
+            self._objects.truncate(first)
+            self.rows = first
+            self._position = 0
+            return False
+        return True
+
+    def _add_hits(self, hits: TextHits, line: int, escapes: bool) -> None:
+        row, count, table = self.rows, len(hits.rows), hits.shape.table
+        struct = self._struct_of(table)
+        if struct is None or len(table.fields) != len(struct.table.fields):
+            raise Odd
+        filler = self._fillers.get(id(hits.shape))
+        if filler is None:
+            filler = self._fillers[id(hits.shape)] = Filler(hits.shape, struct, hits.islands)
+        self.rows += count
+        struct.present.extend(range(row, row + count))
+        filler.put(list(zip(*hits.rows, strict=True)), row, count, escapes)
+        objects = self._objects
+        objects.types.extend([label_of(table)] * count)
+        objects.names.extend(_names_at(struct, row, count) if self._has_names else [None] * count)
+        objects.parents.extend([None] * count)
+        objects.lines.extend([line + number for number in hits.lines])
+        objects.positions.extend(range(self._position + 1, self._position + count + 1))
+        self._position += count
+
+    def _content(self, hit: Hit, row: int) -> str | None:
+        """Put in the attributes of an object; its full name."""
+        element = hit.element
+        if element is None:
+            return hit.name
+        name = ""
+        struct = self._struct_of(hit.table)
+        if self._long:
+            self._objects.rare["attributes"][row] = texts_of(element, _NAME)
+            self._objects.rare["xml"][row] = xml_text(element)
+        elif struct is not None:
+            try:
+                if len(hit.table.fields) != len(struct.table.fields):
+                    raise Odd
+                struct.take_all(element, row)
+            except Odd:
+                struct.truncate(row)
+                self._decoded(hit.table, element, struct, row)
+            name = _names_at(struct, row, 1)[0] or ""
+        return hit.name or name or given_name(element, hit.table) or None
+
+    def _struct_of(self, table: ClassTable) -> Struct | None:
+        if table not in self._by_table:
+            fitting = (struct for struct in self._structs.values() if _fits(table, struct.table))
+            self._by_table[table] = next(fitting, None)
+        return self._by_table[table]
+
+    def _decoded(self, table: ClassTable, element: etree._Element, struct: Struct, row: int) -> None:
+        """The general way: decode the object, put it in, and keep what has no column."""
+        issues = Issues(paths=self.paths or ElementPaths())
+        decoded = decode_root(element, table.cls, issues, scopes=self._scopes)
+        notes: list[str] = []
+        struct.put(decoded, row, element, notes)
+        issues.found.extend(XmlWarning("column", note, line=element.sourceline) for note in notes)
+        self._objects.rare["warnings"][row] = [_warning(found) for found in issues.found]
+        self._objects.rare["unknown"][row] = [*_unknown(decoded, ""), *_beyond(element, table, struct.table)]
+
+    def reject(self, reject: Reject) -> None:
+        """Add the row of a rejected file, if there is a column for it."""
+        if self._corrupt is None:
+            return
+        self.begin({SOURCE_FILE.name: reject.file or None, self._corrupt: str(reject)})
+        objects = self._objects
+        for facts in (objects.types, objects.names, objects.parents, objects.positions):
+            facts.append(None)
+        objects.lines.append(reject.line)
+        self.rows += 1
+
+    def flush(self) -> pa.RecordBatch:
+        """The rows so far as a batch; the message goes on."""
+        self._end_run()
+        arrays: dict[str, pa.Array] = {}
+        for name, struct in self._structs.items():
+            arrays.update({name: struct.finish(self.rows)} if name else struct.arrays(self.rows))
+        for field in self._schema:
+            column = self._of_object.get(field.name)
+            if column is not None:
+                arrays[field.name] = pa.array(column.value(self._objects), type=field.type)
+            elif field.name not in arrays:
+                own = self._own.get(field.name, field.name)
+                arrays[field.name] = _constant([(count, values.get(own)) for count, values in self._runs], field.type)
+        self._runs = []
+        self._objects = Objects()
+        self.rows = self._run_start = 0
+        return pa.RecordBatch.from_arrays([arrays[name] for name in self._schema.names], schema=self._schema)
 
 
-def struct_name(table: ClassTable) -> str:
-    """The struct column of an object type where there are several."""
-    return label_of(table).lower()
+def _fits(table: ClassTable, struct: ClassTable) -> bool:
+    """Whether objects of a class go into the columns of another: derived from it, or of the same object type."""
+    return issubclass(table.cls, struct.cls) or (is_object(table) and label_of(table) == label_of(struct))
 
 
-def message_values(facts: EnvelopeFacts | None, source_file: str | None, complete: bool | None) -> dict[str, Any]:
-    """The columns that are the same in all rows of a message.
+def _names_at(struct: Struct, first: int, count: int) -> list[str | None]:
+    """The text forms of the names that were just put in at the last rows, None for a row without one."""
+    names: list[str | None] = [None] * count
+    name = struct.field("name")
+    rdn = name.fields.get("rdn") if isinstance(name, Struct) else None
+    if not isinstance(rdn, Many) or not isinstance(rdn.inner, Struct):
+        return names
+    kinds, values = rdn.inner.fields.get("type"), rdn.inner.fields.get("value")
+    if not isinstance(kinds, Leaf) or not isinstance(values, Leaf):
+        return names
+    end = rdn.items
+    for row, start in zip(reversed(rdn.rows), reversed(rdn.starts), strict=True):
+        if row < first:
+            break
+        parts = [f"{_part(kinds.values, item)}={_part(values.values, item)}" for item in range(start, end)]
+        names[row - first] = "/".join(parts) or None
+        end = start
+    return names
 
-    Args:
-        facts: None for a rejected file.
-    """
-    values: dict[str, Any] = {"source_file": source_file}
-    if facts is not None:
-        values.update({column: facts.header.get(field) for field, column in HEADER_COLUMNS.items()})
-        values["correlation_id"] = facts.correlation_id
-        values["batch_number"] = facts.batch_number
-        values["end_of_reply"] = facts.end_of_reply
-        values["complete"] = complete
-    return values
+
+def _part(values: list[Any], item: int) -> str:
+    return escaped((values[item] if item < len(values) else None) or "")
+
+
+def _warning(found: XmlWarning) -> dict[str, Any]:
+    return {"rule": found.rule, "message": found.message, "path": found.path, "line": found.line}
+
+
+def _unknown(value: Any, path: str) -> Iterator[dict[str, str]]:
+    """What an object carries besides its fields: kept elements, attributes and text."""
+    if isinstance(value, list):
+        for number, item in enumerate(value, start=1):
+            yield from _unknown(item, path if number == 1 else f"{path}[{number}]")
+    if not isinstance(value, XmlObject):
+        return
+    if value.extras is not None:
+        for kept in value.extras.elements:
+            yield {"path": _join(path, split_clark(kept.xml.tag)[1]), "content": kept.xml.xml.decode()}
+        for name, text in value.extras.attributes.items():
+            if not name.startswith(_XSI):
+                yield {"path": _join(path, f"@{split_clark(name)[1]}"), "content": text}
+        if value.extras.text:
+            yield {"path": _join(path, "text()"), "content": value.extras.text}
+    for field in value.__xml__.fields:
+        yield from _unknown(getattr(value, field.name), _join(path, field.name))
+
+
+def _beyond(element: etree._Element, table: ClassTable, columns: ClassTable) -> Iterator[dict[str, str]]:
+    """The child elements that a derived class has and the columns have not."""
+    known = {field.name for field in columns.fields}
+    slots = plan_of(table).slots
+    for child in element:
+        slot = slots.get(str(child.tag))
+        if slot is not None and slot.name not in known:
+            yield {"path": slot.name, "content": xml_text(child)}
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}/{name}" if path else name
+
+
+def _constant(runs: list[tuple[int, Any]], kind: pa.DataType) -> pa.Array:
+    """A column of few values, each for a run of rows."""
+    if 0 < len(runs) <= _FEW and not pa.types.is_nested(kind):
+        chunks = [pa.repeat(pa.scalar(value, type=kind), count) for count, value in runs]
+        return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
+    return pa.array([value for count, value in runs for _ in range(count)], type=kind)

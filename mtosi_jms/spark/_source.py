@@ -3,9 +3,8 @@
     spark.dataSource.register(InventorySource)
     spark.read.format("mtosi").option("objectType", "ME").load("landing/")
 
-Three thin things meet here: options (`options`), rows (`rows`), and the reader of files (`reader`). Planning runs in a
-Python process of the driver; each partition holds the paths of several files and a few facts about each, and a worker
-has one of them open at a time.
+Planning runs in a Python process of the driver; each partition holds the paths of several files and a few facts about
+each, and a worker has one of them open at a time.
 """
 
 from __future__ import annotations
@@ -16,28 +15,25 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
 from mtosi_jms.errors import ConfigError, MissingExtraError, MtosiError
 
 try:
     from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+    from pyspark.sql.pandas.types import from_arrow_schema
 except ImportError as error:
-    raise MissingExtraError("pyspark 4 or later", "spark") from error
+    raise MissingExtraError("pyspark 4.0 or later", "spark") from error
 
-from mtosi_jms.spark.options import (
-    Mode,
-    SourceOptions,
-    check_columns,
-    is_of_catalog,
-    names_landing,
-    own_options,
-)
+from mtosi_jms.inventory import load_stubs
+from mtosi_jms.spark._columns import full_schema
+from mtosi_jms.spark._files import Reject
+from mtosi_jms.spark._landing import PlannedFile, partition, plan_landing, readable
+from mtosi_jms.spark._options import Mode, SourceOptions, is_of_catalog, names_landing, own_options
+from mtosi_jms.spark._reader import reader_for
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql.types import StructType
-
-    from mtosi_jms.spark._discover import Reject
-    from mtosi_jms.spark._landing import PlannedFile
 
 _log = logging.getLogger(__name__)
 _CARRIED: Final = "mtosi.options"
@@ -69,8 +65,6 @@ class InventorySource(DataSource):
         Raises:
             ConfigError: no path, or an object type, a stubs package or one of `columns` that there is not.
         """
-        from pyspark.sql.pandas.types import from_arrow_schema
-
         schema = from_arrow_schema(full_schema(SourceOptions.parse(self._given)))
         if self._in_catalog:
             schema[0].metadata[_CARRIED] = json.dumps(self._given)
@@ -93,9 +87,6 @@ def narrowed(full: pa.Schema, schema: StructType) -> pa.Schema:
     Raises:
         ConfigError: a column that there is not, or of another type.
     """
-    import pyarrow as pa
-    from pyspark.sql.pandas.types import from_arrow_schema
-
     types = {field.name: field.dataType for field in from_arrow_schema(full)}
     fields = []
     for field in schema:
@@ -109,37 +100,9 @@ def narrowed(full: pa.Schema, schema: StructType) -> pa.Schema:
     return pa.schema(fields)
 
 
-def full_schema(settings: SourceOptions) -> pa.Schema:
-    """The columns that options lead to: all of the object types or `columns` out of them, and that of corrupt records.
-
-    Raises:
-        ConfigError: an object type, a stubs package or a column that there is not.
-    """
-    import pyarrow as pa
-
-    from mtosi_jms.inventory.objects import load_stubs
-    from mtosi_jms.spark._rows import corrupt_field, row_schema
-
-    load_stubs(settings.stubs)
-    schema = row_schema(settings.object_types)
-    corrupt = settings.corrupt_column
-    if corrupt is not None:
-        schema = schema.append(corrupt_field(corrupt))
-    if not settings.columns:
-        return schema
-    check_columns(settings.columns, schema.names)
-    own = () if corrupt is None else (corrupt,)
-    return pa.schema([schema.field(name) for name in dict.fromkeys((*settings.columns, *own))])
-
-
 @dataclass
 class FilesPartition(InputPartition):
-    """Files that one task reads, one after the other.
-
-    Attributes:
-        files: messages.
-        rejects: what planning rejected already.
-    """
+    """Files that one task reads, one after the other, and what planning rejected already."""
 
     files: tuple[PlannedFile, ...]
     rejects: tuple[Reject, ...] = ()
@@ -159,27 +122,22 @@ class InventoryReader(DataSourceReader):
             MtosiError: nothing to read there; in mode FAILFAST, something is rejected; with `onIncomplete=fail`,
                 something is incomplete.
         """
-        from mtosi_jms.spark._landing import partition, plan_landing, readable
-
         settings = self._settings
-        landing = plan_landing(settings)
-        for reject in landing.rejects:
+        plan = plan_landing(settings)
+        for reject in plan.rejects:
             _log.warning("rejected %s", reject)
-        for reply in landing.unfollowed:
+        for reply in plan.unfollowed:
             _log.warning("not followed %s", reply)
-        if landing.rejects and settings.mode is Mode.FAILFAST:
-            raise MtosiError(str(landing.rejects[0]))
-        dealt = partition(readable(landing, settings), settings.partitions)
+        if plan.rejects and settings.mode is Mode.FAILFAST:
+            raise MtosiError(str(plan.rejects[0]))
+        dealt = partition(readable(plan, settings), settings.partitions)
         made: list[InputPartition] = [FilesPartition(files) for files in dealt]
-        if landing.rejects and settings.mode is Mode.PERMISSIVE and settings.corrupt_column is not None:
-            made.append(FilesPartition((), landing.rejects))
+        if plan.rejects and settings.mode is Mode.PERMISSIVE and settings.corrupt_column is not None:
+            made.append(FilesPartition((), plan.rejects))
         return made
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """The rows of one partition as Arrow batches."""
-        from mtosi_jms.inventory.objects import load_stubs
-        from mtosi_jms.spark._messages import reader_for
-
         if not isinstance(partition, FilesPartition):
             return
         load_stubs(self._settings.stubs)

@@ -13,12 +13,8 @@ from typing import IO
 
 from lxml import etree
 
-from mtosi_jms.errors import MalformedXmlError
-from mtosi_jms.inventory.layout import Above, Hit, Route, Routes, above_of, actual_table, node_hit
-from mtosi_jms.inventory.objects import global_elements, is_object
-from mtosi_jms.xmlbind.parser import HARDENED, syntax_error
-from mtosi_jms.xmlbind.scopes import Scopes
-from mtosi_jms.xmlbind.table import ClassTable
+from mtosi_jms.inventory import Above, Hit, Route, Routes, above_of, actual_table, global_elements, is_object, node_hit
+from mtosi_jms.xmlbind import HARDENED, ClassTable, Scopes, syntax_error
 
 
 @dataclass(slots=True, eq=False)
@@ -44,13 +40,7 @@ class _Frame:
 
 
 def stream_objects(stream: IO[bytes], body_tag: str, routes: Routes, source: str) -> Iterator[tuple[int, Hit]]:
-    """The objects that are wanted, each with its number among them in document order, from 1.
-
-    Args:
-        stream: the envelope.
-        body_tag: Clark name of the first element of the SOAP body.
-        routes: what is wanted.
-        source: name for errors.
+    """The objects that are wanted in an envelope, each with its number among them in document order, from 1.
 
     Raises:
         XmlError: not well-formed; objects before the fault were handed out, so verify the file first.
@@ -66,8 +56,6 @@ def stream_objects(stream: IO[bytes], body_tag: str, routes: Routes, source: str
                 yield from walker.end(element)
     except etree.XMLSyntaxError as error:
         raise syntax_error(error, source) from None
-    except EOFError as error:
-        raise MalformedXmlError(f"damaged gzip: {error}", source=source) from None
 
 
 class _Walker:

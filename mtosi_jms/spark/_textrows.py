@@ -7,17 +7,34 @@ elements of a tree do, many times as fast. A message that does not match from en
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
-from mtosi_jms.inventory.layout import Routes, node_of
-from mtosi_jms.inventory.objects import is_object
-from mtosi_jms.spark._columns import Many, Struct
-from mtosi_jms.spark._leaves import Column, Leaf, Odd, Present
-from mtosi_jms.xmlbind.islands import Islands
-from mtosi_jms.xmlbind.pieces import unescaped
-from mtosi_jms.xmlbind.plan import OBJECT, STRING
-from mtosi_jms.xmlbind.scanplan import ISLAND, TEXT, Cell, Child, Layout, Shape, Steps, Unable
+from mtosi_jms.errors import XmlError
+from mtosi_jms.inventory import Routes, is_object, node_of
+from mtosi_jms.spark._envelope import EnvelopeFacts, envelope_facts, soap_body
+from mtosi_jms.spark._leaves import Builder, Leaf, Odd, Present
+from mtosi_jms.spark._structs import Many, Struct
+from mtosi_jms.xmlbind import DEFAULT_LIMITS, find_element
+from mtosi_jms.xmlbind.columns import (
+    ISLAND,
+    OBJECT,
+    STRING,
+    TEXT,
+    Cell,
+    Child,
+    Islands,
+    Layout,
+    Recipes,
+    Shape,
+    Steps,
+    Unable,
+    cut_body,
+    is_shell,
+    matched,
+    parsed_shell,
+    unescaped,
+)
 
 _MOST_KNOWN: Final = 4096
 _LONGEST_KNOWN: Final = 64
@@ -28,11 +45,8 @@ Groups = Sequence[Sequence[str | None]]
 class TextHits(NamedTuple):
     """Objects of one class that stand one after the other.
 
-    Attributes:
-        shape: their text.
-        islands: reads what no pattern describes.
-        rows: the groups of each.
-        lines: the line that each begins on, that of the content's beginning being 0.
+    `rows` are the groups of each, `lines` the lines that they begin on, from 0 at the content's beginning. `islands`
+    reads what no pattern describes.
     """
 
     shape: Shape
@@ -41,34 +55,101 @@ class TextHits(NamedTuple):
     lines: list[int]
 
 
+class TextMessage(NamedTuple):
+    """A message that was read from its text.
+
+    `hits` are in document order, `line` is that of the content's beginning, from 1, and `escapes` says whether texts
+    may hold references.
+    """
+
+    facts: EnvelopeFacts
+    hits: list[TextHits]
+    line: int
+    escapes: bool
+
+
+class TextReader:
+    """Reads messages whose text matches the patterns of their class."""
+
+    def __init__(self, routes: Routes) -> None:
+        """Prepare to read the objects that the routes want."""
+        self._recipes = Recipes(lambda layout, islands: Finder(layout, islands, routes))
+
+    def read(self, data: bytes) -> TextMessage | None:
+        """The objects of a message; None where it has to be read from its tree."""
+        cut = cut_body(data, DEFAULT_LIMITS)
+        root = parsed_shell(cut, DEFAULT_LIMITS) if cut is not None else None
+        if cut is None or root is None:
+            return None
+        try:
+            facts = envelope_facts(root)
+        except XmlError:
+            return None
+        body = soap_body(root)
+        cls = find_element(facts.body_tag)
+        if cls is None or body is None or len(body) != 1 or not is_shell(body[0]):
+            return None
+        recipe = self._recipes.of(cls.__xml__, body[0].nsmap)
+        size = len(cut.content)
+        finder = recipe.get(cut.content, 0, size)
+        found = recipe.note(matched(finder.find, cut.content, 0, size)) if finder is not None else None
+        return None if found is None else TextMessage(facts, found, cut.line, "&" in cut.content)
+
+
+class _Walker(Protocol):
+    """Walks over what stands in a text, and finds objects there."""
+
+    def walk(self, text: str, at: int, found: list[TextHits]) -> int | None:
+        """The end of what stands at a position, None where it does not match; `found` takes the objects in it.
+
+        Raises:
+            Odd: the message has to be read from its tree.
+        """
+
+
 class _Pattern:
-    """Matches a shape outside of objects; it must not hold anything that is looked for."""
+    """Passes over a shape outside of objects; open content, in which anything may stand, is odd."""
 
     def __init__(self, shape: Shape) -> None:
         self._match = re.compile(shape.pattern).match
         self._islands = [group for cell in shape.cells for group in _open_groups(cell)]
 
-    def walk(self, text: str, at: int) -> int | None:
-        """The end of what stands at a position, None where it does not match.
-
-        Raises:
-            Odd: there is open content, in which anything may stand.
-        """
-        found = self._match(text, at)
-        if found is None:
+    def walk(self, text: str, at: int, found: list[TextHits]) -> int | None:
+        match = self._match(text, at)
+        if match is None:
             return None
-        if any(found.group(island + 1) for island in self._islands):
+        if any(match.group(island + 1) for island in self._islands):
             raise Odd
-        return found.end()
+        return match.end()
+
+
+class _Wanted:
+    """Takes objects of one shape that stand one after the other."""
+
+    def __init__(self, shape: Shape, islands: Islands) -> None:
+        self._shape = shape
+        self._match = re.compile(shape.pattern).match
+        self._islands = islands
+
+    def walk(self, text: str, at: int, found: list[TextHits]) -> int | None:
+        match = self._match
+        hits = TextHits(self._shape, self._islands, [], [])
+        rows, lines = hits.rows.append, hits.lines.append
+        line = text.count("\n", 0, at)
+        while one := match(text, at):
+            end = one.end()
+            rows(one.groups())
+            lines(line)
+            line += text.count("\n", at, end)
+            at = end
+        if not hits.rows:
+            return None
+        found.append(hits)
+        return at
 
 
 class Finder:
     """Finds the objects that are wanted in the content of a message's element.
-
-    Args:
-        layout: the layout of that element.
-        islands: reads what no pattern describes.
-        routes: what is wanted, and which classes lead to it.
 
     Raises:
         Unable: objects may stand where patterns do not tell them apart, or in the nested layout.
@@ -77,87 +158,58 @@ class Finder:
     def __init__(self, layout: Layout, islands: Islands, routes: Routes) -> None:
         if node_of(layout.table) is not None or is_object(layout.table):
             raise Unable
-        self._islands = islands
-        self._steps: list[_Pattern | tuple[Child, _Pattern | Finder, bool]] = []
+        self._steps: list[_Pattern | tuple[Child, _Walker]] = []
         for step in layout.steps if isinstance(layout, Steps) else (layout,):
             if isinstance(step, Child):
-                self._steps.append(self._child(step, routes))
+                self._steps.append((step, _walker(step.layout, islands, routes)))
                 continue
             targets = [cell.slot.target for cell in step.cells if cell.slot.kind == OBJECT]
             if any(routes.wanted(target) or routes.leads(target) for target in targets):
                 raise Unable
             self._steps.append(_Pattern(step))
 
-    def _child(self, child: Child, routes: Routes) -> tuple[Child, _Pattern | Finder, bool]:
-        layout = child.layout
-        wanted = routes.wanted(layout.table)
-        if isinstance(layout, Shape) and (wanted or not routes.leads(layout.table)):
-            return child, _Pattern(layout), wanted
-        if wanted:
-            raise Unable
-        return child, Finder(layout, self._islands, routes), False
-
     def find(self, text: str, at: int, care: int) -> tuple[list[TextHits], int] | None:
-        """The objects in a content, and where it ends; None where it does not match.
-
-        Args:
-            text: the content.
-            at: where to begin.
-            care: what there is in it, see `Piece.take`.
-        """
+        """The objects in a content, and where it ends; None where it does not match. `care` is that of `Piece.take`."""
         found: list[TextHits] = []
         try:
-            end = self._walk(text, at, found)
+            end = self.walk(text, at, found)
         except Odd:
             return None
         return None if end is None else (found, end)
 
-    def _walk(self, text: str, at: int, found: list[TextHits]) -> int | None:
-        end: int | None = at
+    def walk(self, text: str, at: int, found: list[TextHits]) -> int | None:
         for number, step in enumerate(self._steps):
-            if isinstance(step, _Pattern):
-                end = step.walk(text, at)
-                if end is None and number:
+            if not isinstance(step, _Pattern):
+                at = _children(*step, text, at, found)
+                continue
+            end = step.walk(text, at, found)
+            if end is None:
+                if number:
                     raise Odd
-                if end is None:
-                    return None
-                at = end
-            else:
-                at = self._children(*step, text, at, found)
-        return at
-
-    def _children(
-        self, child: Child, inner: _Pattern | Finder, wanted: bool, text: str, at: int, found: list[TextHits]
-    ) -> int:
-        before = at
-        if wanted and isinstance(child.layout, Shape):
-            hits = TextHits(child.layout, self._islands, [], [])
-            at = _matches(child.layout, text, at, hits)
-            if hits.rows:
-                found.append(hits)
-        else:
-            walk: Callable[[str, int], int | None] = (
-                inner.walk if isinstance(inner, _Pattern) else lambda text, at: inner._walk(text, at, found)
-            )
-            while (end := walk(text, at)) is not None:
-                at = end
-                if not child.slot.many:
-                    break
-        if child.slot.field.min and at == before:
-            raise Odd
+                return None
+            at = end
         return at
 
 
-def _matches(shape: Shape, text: str, at: int, hits: TextHits) -> int:
-    match = re.compile(shape.pattern).match
-    rows, lines = hits.rows.append, hits.lines.append
-    line = text.count("\n", 0, at)
-    while found := match(text, at):
-        end = found.end()
-        rows(found.groups())
-        lines(line)
-        line += text.count("\n", at, end)
+def _walker(layout: Layout, islands: Islands, routes: Routes) -> _Walker:
+    wanted = routes.wanted(layout.table)
+    if wanted:
+        if isinstance(layout, Shape):
+            return _Wanted(layout, islands)
+        raise Unable
+    if isinstance(layout, Shape) and not routes.leads(layout.table):
+        return _Pattern(layout)
+    return Finder(layout, islands, routes)
+
+
+def _children(child: Child, walker: _Walker, text: str, at: int, found: list[TextHits]) -> int:
+    before = at
+    while (end := walker.walk(text, at, found)) is not None:
         at = end
+        if not child.slot.many:
+            break
+    if child.slot.field.min and at == before:
+        raise Odd
     return at
 
 
@@ -171,13 +223,20 @@ def _open_groups(cell: Cell) -> list[int]:
     return [cell.at + (not cell.required) + group for group in inside]
 
 
+class _Field(Protocol):
+    """Takes one field of many objects."""
+
+    def put(self, groups: Groups, first: int, count: int, escapes: bool) -> None:
+        """Put the values of the objects' groups, None where one is absent, at neighbouring rows.
+
+        Raises:
+            Odd: something has to be said about a value; some builders hold some of the values by then.
+            NOT_PLAIN: the same, of references and open content.
+        """
+
+
 class Filler:
     """Puts the groups of many objects of one shape into the builders of their class.
-
-    Args:
-        shape: their text.
-        struct: the builders.
-        islands: reads what no pattern describes.
 
     Raises:
         Unable: a builder needs elements where the shape has text.
@@ -190,28 +249,9 @@ class Filler:
         if unasked:
             self._fields.append(_Unasked(unasked, islands))
 
-    def fill(self, groups: Groups, first: int, count: int, escapes: bool) -> None:
-        """Put values at neighbouring rows.
-
-        Args:
-            groups: the values of each group, None where it is absent.
-            first: the first row.
-            count: how many rows.
-            escapes: whether texts may hold references.
-
-        Raises:
-            Odd: something has to be said about a value; some builders hold some of the values by then.
-            NOT_PLAIN: the same, of references and open content.
-        """
+    def put(self, groups: Groups, first: int, count: int, escapes: bool) -> None:
         for field in self._fields:
             field.put(groups, first, count, escapes)
-
-
-class _Field(Protocol):
-    """Takes one field of many objects."""
-
-    def put(self, groups: Groups, first: int, count: int, escapes: bool) -> None:
-        """As `Filler.fill`, with all groups of the objects."""
 
 
 def _field(cell: Cell, column: Any, islands: Islands) -> _Field:
@@ -288,10 +328,10 @@ class _Texts:
 class _Objects:
     """Objects, each in the row of the one around it."""
 
-    def __init__(self, cell: Cell, struct: Struct, inner: _Field | Filler, skip: int) -> None:
+    def __init__(self, cell: Cell, struct: Struct, inner: _Field, skip: int) -> None:
         self._at = None if cell.required else cell.at
         self._struct = struct
-        self._put = inner.fill if isinstance(inner, Filler) else inner.put
+        self._inner = inner
         self._skip = skip
 
     def put(self, groups: Groups, first: int, count: int, escapes: bool) -> None:
@@ -300,7 +340,7 @@ class _Objects:
             present.extend(range(first, first + count))
         else:
             present.extend([row for row, mark in enumerate(groups[self._at], start=first) if mark is not None])
-        self._put(groups[self._skip :], first, count, escapes)
+        self._inner.put(groups[self._skip :], first, count, escapes)
 
 
 class _Present:
@@ -324,7 +364,7 @@ class _Lists:
         self._at = cell.at
         self._column = column
         self._items = item.finditer
-        self._inner: _Field | Filler
+        self._inner: _Field
         if isinstance(column.inner, Leaf):
             self._inner = _Texts(0, column.inner, plain=cell.slot.kind == STRING)
         elif not isinstance(column.inner, Struct):
@@ -349,14 +389,13 @@ class _Lists:
         if isinstance(column.inner, Struct):
             column.inner.present.extend(range(before, column.items))
         inside = list(zip(*found, strict=True))
-        put = self._inner.fill if isinstance(self._inner, Filler) else self._inner.put
-        put(inside, before, len(found), escapes)
+        self._inner.put(inside, before, len(found), escapes)
 
 
 class _Trees:
     """Elements that no pattern describes, one by one."""
 
-    def __init__(self, cell: Cell, column: Column, islands: Islands) -> None:
+    def __init__(self, cell: Cell, column: Builder, islands: Islands) -> None:
         self._cell = cell
         self._column = column
         self._islands = islands

@@ -1,45 +1,76 @@
-"""The durable landing: each received message on disk, and synced, before it is acknowledged.
+"""Storage for messages: the landing, and outbox and inbox for exactly-once delivery. See docs/design/spool.md.
 
-A message is two files: `<name>.json`, its JMS headers and typed properties, and `<name>.xml`, its body byte for byte.
-Names sort by arrival. The rename that gives the body its name is the commit point: before it there is nothing, after it
-there is everything. A crash between it and the acknowledgement makes the provider deliver the message again: a
-duplicate that the reader removes, never a loss.
-
-For what is to be delivered once there are two databases: `Outbox` for senders, `Inbox` for receivers.
+The landing (`DurableLanding`, `Spool`) writes each received message to two files before it is acknowledged. `Outbox`
+and `Inbox` each keep a SQLite database: a sender stores a message before it sends it, a receiver stores it before it
+acknowledges it and hands it out once.
 """
 
 from __future__ import annotations
 
-from mtosi_jms.spool._acklog import AckLog, Acknowledgement, read_acknowledgements
-from mtosi_jms.spool._entry import SpoolEntry
 from mtosi_jms.spool._inbox import Inbox
 from mtosi_jms.spool._inspection import SpoolFolder
-from mtosi_jms.spool._landing import DurableLanding
+from mtosi_jms.spool._journal import (
+    CONFLICT,
+    InboxDelivery,
+    InboxEntry,
+    InboxReceiver,
+    IncomingJournal,
+    Landing,
+    OutgoingJournal,
+    begin,
+    give_back,
+    handed_out,
+    mark_in_doubt,
+    park,
+    retry,
+)
+from mtosi_jms.spool._landing import (
+    AckLog,
+    Acknowledgement,
+    DurableLanding,
+    Leftover,
+    Listing,
+    Spool,
+    SpoolEntry,
+    entries,
+    open_entry,
+    read_acknowledgements,
+    scan,
+)
 from mtosi_jms.spool._outbox import Outbox
-from mtosi_jms.spool._reader import Leftover, Listing, entries, open_entry, scan
 from mtosi_jms.spool._rescue import Verification, verify_folder
 from mtosi_jms.spool._store import DeadMessage, StoredMessage
-from mtosi_jms.spool._writer import Spool
-from mtosi_jms.spool.journal import InboxEntry
 
 __all__ = [
+    "CONFLICT",
     "AckLog",
     "Acknowledgement",
     "DeadMessage",
     "DurableLanding",
     "Inbox",
+    "InboxDelivery",
     "InboxEntry",
+    "InboxReceiver",
+    "IncomingJournal",
+    "Landing",
     "Leftover",
     "Listing",
     "Outbox",
+    "OutgoingJournal",
     "Spool",
     "SpoolEntry",
     "SpoolFolder",
     "StoredMessage",
     "Verification",
+    "begin",
     "entries",
+    "give_back",
+    "handed_out",
+    "mark_in_doubt",
     "open_entry",
+    "park",
     "read_acknowledgements",
+    "retry",
     "scan",
     "verify_folder",
 ]

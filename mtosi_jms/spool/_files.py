@@ -1,13 +1,29 @@
-"""Writing so that it is still there after the power went: each step synced, each failure a SpoolError with the path."""
+"""Files that outlive a loss of power: each step is synced, each failure is a SpoolError with the path."""
 
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Self
 
 from mtosi_jms.errors import SpoolError
+
+
+class Closing(ABC):
+    """Closes itself at the end of a `with` block."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release what is held; may be called again."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 @contextmanager
@@ -42,7 +58,7 @@ def write_synced(path: Path, data: bytes, *, new: bool) -> None:
 
 
 def remove(path: Path) -> None:
-    """Removes a file that is of no use; what cannot be removed stays, and a reader reports it as left over."""
+    """Removes a useless file; one that cannot be removed stays, and a reader reports it as left over."""
     with suppress(OSError):
         path.unlink(missing_ok=True)
 

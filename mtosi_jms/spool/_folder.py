@@ -1,8 +1,8 @@
-"""The folder of an outbox or inbox: its owner's alone, with locks, and with room in reserve for a full disk.
+"""The folder of an outbox or inbox: private to its user, with locks, and with a reserve for a full disk.
 
-`lock` is held by who has the folder for itself, and while it is opened; one `owner-*.lock` for each inbox that is open,
-by which others see whether its process lives. `reserve` is room that is given up on a full disk so that messages can be
-settled there: in SQLite a deletion writes, too.
+`lock` is held while a folder is opened, and by an outbox for as long as it is open. Each open inbox holds one
+`owner-*.lock`, by which others see whether its process lives. `reserve` is disk space that is given up when the disk is
+full, so that messages can still be settled: in SQLite a deletion writes, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RESERVE: Final = "reserve"
 _ROOM: Final = 4 * 1024 * 1024
 """Bytes of the reserve, on a file system of eight times as many or more."""
 _PATIENCE: Final = 30.0
-"""Seconds for which who opens a folder waits for others that open it."""
+"""Seconds to wait for others that are opening the folder."""
 
 
 class PrivateFolder:
@@ -41,7 +41,7 @@ class PrivateFolder:
         room: bytes of the reserve.
 
     Raises:
-        SpoolError: it cannot be made or read, or is not its owner's alone.
+        SpoolError: it cannot be made or read, or others may read it.
     """
 
     def __init__(self, path: Path, *, make: bool) -> None:
@@ -70,7 +70,7 @@ class PrivateFolder:
         return self._locks[-1]
 
     def enter(self, owner: str) -> None:
-        """An inbox is open; what dead processes have left of theirs is removed."""
+        """Locks the file of an inbox that is open now; removes those of dead processes."""
         for path in self.path.glob("owner-*.lock"):
             self.lives(path.name.removeprefix("owner-").removesuffix(".lock"))
         self.lock(f"owner-{owner}.lock", wait=False)
@@ -85,17 +85,17 @@ class PrivateFolder:
         return False
 
     def free(self) -> int:
-        """Bytes that may be written on its file system."""
+        """Bytes that are free on its file system."""
         with reporting(self.path):
             disk = os.statvfs(self.path)
         return disk.f_bavail * disk.f_frsize
 
     def has_reserve(self) -> bool:
-        """Whether there is room in reserve, which means that a database was made."""
+        """Whether there is a reserve, which means that a database was made."""
         return (self.path / _RESERVE).exists()
 
     def make_reserve(self) -> None:
-        """Takes room in reserve, unless it is there, or there is none."""
+        """Makes the reserve, if it is not there and the disk has room."""
         path = self.path / _RESERVE
         if self.has_reserve():
             return
@@ -110,27 +110,26 @@ class PrivateFolder:
             log.warning("%s: no room for a reserve: %s", self.path, error.strerror)
 
     def give_up_reserve(self) -> bool:
-        """Gives the room in reserve up; whether there was any."""
+        """Gives up the reserve; whether there was one."""
         with suppress(OSError):
             (self.path / _RESERVE).unlink()
-            log.warning("%s: the disk is full; the room in reserve is given up to settle messages", self.path)
+            log.warning("%s: the disk is full; the reserve is given up to settle messages", self.path)
             return True
         return False
 
     def close(self) -> None:
-        """Lets go of all locks."""
         for file in self._locks:
             file.close()
 
 
 def open_private(path: str, flags: int) -> int:
-    """An opener for files that nobody else may read, and that are no links."""
+    """An opener for files that only their owner may read; it follows no link."""
     return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 def flock(file: FileIO) -> bool:
-    """Locks a file, unless another one who opened it has it locked."""
-    import fcntl  # the package imports where there is none
+    """Locks a file; whether that was possible at once."""
+    import fcntl  # not on Windows, where the package can be imported all the same
 
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -151,14 +150,14 @@ def _check(folder: Path) -> None:
     with reporting(folder):
         status = folder.stat()
         if not stat.S_ISDIR(status.st_mode):
-            raise SpoolError(str(folder), "is no folder")
+            raise SpoolError(str(folder), "is not a folder")
         if status.st_uid != os.geteuid():
             raise SpoolError(str(folder), f"is another user's (uid {status.st_uid}); only its owner may use it")
         if status.st_mode & 0o077:
             reason = f"is not its owner's alone (mode {stat.S_IMODE(status.st_mode):04o})"
             raise SpoolError(str(folder), f"{reason}; chmod 700 it, or name a new one")
         for path in folder.iterdir():
-            with suppress(FileNotFoundError):  # others that have the folder make files, and remove them
+            with suppress(FileNotFoundError):  # others at work make and remove files
                 status = path.lstat()
                 if stat.S_ISLNK(status.st_mode) or status.st_uid != os.geteuid():
                     raise SpoolError(str(path), "is a symbolic link, or another user's; it must not be in this folder")

@@ -1,7 +1,7 @@
-"""Reads the journals of version 0.1 once, so that their messages move into the database.
+"""Reads the journals of version 0.1, once: their messages move into the database, then the files are removed.
 
-A folder held files `0000000001.journal` of framed records, each with a checksum; a record stored a message, noted its
-state, or listed ids that were remembered. The files go when the transaction that took them in is safe.
+A folder held files `0000000001.journal` of framed records, each with a checksum. A record stored a message, noted its
+state, or listed remembered ids.
 """
 
 from __future__ import annotations
@@ -30,14 +30,7 @@ _STATES: Final = {"waits": "waits", "landed": "landed", "handed": "doubt"}
 
 
 class OldMessage(NamedTuple):
-    """A message, or what was remembered of one that is done with.
-
-    Attributes:
-        key: by which it is known.
-        state: in words of today.
-        since_ms: when it was stored, milliseconds since 1970 UTC; 0 where it is done with.
-        message: None where it is done with.
-    """
+    """A message with its state of today; one that is done with has no message, and 0 for `since_ms`."""
 
     key: str
     state: str
@@ -130,7 +123,7 @@ def _is_head(data: bytes) -> bool:
 
 
 def _record(data: bytes, offset: int, salt: int) -> tuple[bytes, bytes, int, int] | None:
-    """The record at an offset: facts, body, size, and how much of the file it took for safe; None: there is none."""
+    """The record at an offset: facts, body, size, and how much of the file was synced before it; None: no record."""
     if len(data) - offset < _HEAD.size:
         return None
     mark, kind, synced, meta_size, body_size, check = _HEAD.unpack_from(data, offset)

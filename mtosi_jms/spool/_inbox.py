@@ -1,10 +1,8 @@
-"""The inbox: what is received is stored before it is acknowledged, handed out once, and noted when it is done with.
+"""The inbox: what is received is stored before it is acknowledged, handed out once, and settled when it is done with.
 
-    landed -> handed -> done, parked: only the id and the outcome are left
-                |-----> doubt: nobody knows what became of it
-
-What a crash left landed is handed out by whoever comes next. What it left handed is in doubt: only the application
-knows what became of it, so it is told, and nothing of it is handed out again unless the application says so.
+landed -> handed -> done, parked: only the id and the outcome are left
+            |-----> doubt: nobody knows what became of it
+any    -> dead: it is not handed out any more, and stays
 """
 
 from __future__ import annotations
@@ -14,49 +12,49 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from mtosi_jms.errors import SpoolError
 from mtosi_jms.jms import DUPLICATE_ID, JmsMessage
 from mtosi_jms.jms.ids import random_id
-from mtosi_jms.spool._store import EMPTY, LIMIT_BYTES, OPEN, READY, DeadMessage, Store, content_digest
-from mtosi_jms.spool.journal import InboxEntry
+from mtosi_jms.spool._files import Closing
+from mtosi_jms.spool._journal import InboxEntry
+from mtosi_jms.spool._store import EMPTY, LIMIT_BYTES, OPEN, READY, DeadMessage, Store, content_digest, marks
 
 log = logging.getLogger(__name__)
 
 WINDOW: Final = 100_000
-"""Ids that are remembered, unless told otherwise."""
-_LANDED, _HANDED, _DOUBT, _PARKED, _DONE = "landed", "handed", "doubt", "parked", "done"
+"""Ids that are remembered by default."""
 _NO_ID: Final = "none:"
 
 OnDoubt = Callable[[InboxEntry], object]
 
 
-class Inbox:
+class Inbox(Closing):
     """Stores what was received; threads and consumers may share one, and processes of one machine a folder.
 
-    A message is known by its MTOSIX_messageId, so that one which its sender sends again is recognised as the same. One
-    without is known by what its provider calls it (JMSMessageID, JMSTimestamp and body), so that one which is delivered
-    again is. The same MTOSIX_messageId with another body is a conflict: it is handed out as such, for the application
-    or the consumer runtime to set aside. A message that was parked is handed out once more when it comes again.
+    A message is known by its MTOSIX_messageId, so that a copy that its sender sends again is recognised. One without
+    is known by its JMSMessageID, JMSTimestamp and body, so that a redelivery is recognised. The same MTOSIX_messageId
+    with another body is a conflict: the message is handed out as such, and the application or the consumer runtime
+    decides. A message that was parked is handed out again when it comes again.
+
+    Every method may raise SpoolError: the folder cannot be read or written.
 
     Args:
         folder: for inboxes alone; made if it is not there, for its owner only.
-        window: how many ids are remembered, those of messages that are done with included: a copy is recognised unless
-            as many others have come since.
+        window: how many ids are remembered, settled ones included: a copy is recognised unless as many other messages
+            have come since.
         on_doubt: called with each message that is in doubt, when the inbox is opened and later.
-        limit_bytes: that messages may take up which are not done with; None: any number.
-        limit_messages: how many there may be; None: any number.
-        limit_age: seconds after which the log tells of a message that is not done with; None: never.
+        limit_bytes: that unsettled messages may take up; None: any number.
+        limit_messages: how many unsettled messages there may be; None: any number.
+        limit_age: seconds after which the log reports a message that is not settled; None: never.
         segment_bytes: of the files of 0.1; does nothing.
         clock: seconds since 1970 UTC.
 
     Attributes:
-        duplicates: how many messages were here before, and were dropped.
+        duplicates: how many messages were recognised as copies, and dropped.
         handed: how many were handed out.
 
     Raises:
@@ -80,11 +78,12 @@ class Inbox:
         self.duplicates = self.handed = 0
         self._window = max(window, 1)
         self._on_doubt = on_doubt
+        # The database says that this inbox has a message; these two say which of its threads has got it so far.
         self._out: set[str] = set()
         self._taking: dict[int, InboxEntry] = {}
         self._store = Store(Path(folder), "inbox", clock=clock, limits=(limit_bytes, limit_messages, limit_age))
         try:
-            for one in self._store.messages(_DOUBT):
+            for one in self._store.messages("doubt"):
                 self._tell(one.number, one.key)
             self._recover()
         except BaseException:
@@ -93,34 +92,26 @@ class Inbox:
 
     def __len__(self) -> int:
         """How many messages are not done with, those in doubt included."""
-        return self._store.count(_LANDED, _HANDED, _DOUBT)
+        return self._store.count("landed", "handed", "doubt")
 
     @property
     def in_doubt(self) -> list[InboxEntry]:
-        """What was handed out, and nobody knows what became of it; each until `done` or `release`.
-
-        Raises:
-            SpoolError: one cannot be read.
-        """
+        """What was handed out, and nobody knows what became of it; each until `done` or `release`."""
         with self._store.lock:
-            doubtful = self._store.messages(_DOUBT)
-            read = [(one.key, self._store.read_or_set_aside(one.number, one.key)) for one in doubtful]
+            doubtful = self._store.messages("doubt")
+            read = [(one.key, self._store.sound_message(one.number, one.key)) for one in doubtful]
             return [InboxEntry(key, message) for key, message in read if message is not None]
 
     @property
     def dead(self) -> list[DeadMessage]:
-        """What was set aside: conflicts, and what is not as it was stored; each until `done` or `release`.
-
-        Raises:
-            SpoolError: it cannot be read.
-        """
+        """What is not handed out any more: conflicts, and damaged messages; each until `done` or `release`."""
         return self._store.dead()
 
     def land(self, message: JmsMessage) -> bool:
         """Store a message; it outlives a crash of process and machine when this returns, and may be acknowledged.
 
         Returns:
-            False where it was here before; it may be acknowledged, and is not handed out.
+            False for a copy; it may be acknowledged, and is not handed out.
 
         Raises:
             SpoolFullError: a limit is reached, or the disk is full; it must not be acknowledged.
@@ -141,22 +132,18 @@ class Inbox:
             key = f"{key} {content.hex()}"
             known = self._store.execute(query, key).fetchone()
         if known is not None:
-            if known[1] != _PARKED:
+            if known[1] != "parked":
                 return False
-            self._store.delete(key)  # it was parked, and somebody moved it back
+            self._store.execute("DELETE FROM message WHERE key = ?", key)  # somebody moved it back
             conflict = False
-        self._store.insert(key, message, _LANDED, conflict=conflict)
+        self._store.insert(key, message, "landed", conflict=conflict)
         return True
 
     def take(self) -> InboxEntry | None:
-        """The next message to be handed out, for the caller alone, in the order of arrival; None: there is none.
-
-        Raises:
-            SpoolError: it cannot be read.
-        """
+        """The next message to hand out, in the order of arrival, for the caller alone; None where no message waits."""
         thread = threading.get_ident()
         with self._store.lock:
-            if thread not in self._taking:  # else an exception came before it was given to the caller
+            if thread not in self._taking:  # else an exception came before the caller got it
                 found = self._claim()
                 if found is None and self._recover():
                     found = self._claim()
@@ -167,24 +154,19 @@ class Inbox:
         return self._taking.pop(thread)
 
     def _claim(self) -> InboxEntry | None:
-        """A message that nobody has, which is ours from now on."""
+        """A free message, which belongs to this inbox from now on."""
         query = f"SELECT number, key, owner, conflict FROM message WHERE state = 'landed' AND {OPEN}"
         claim = "UPDATE message SET owner = ? WHERE key = ? AND state = 'landed' AND (owner IS NULL OR owner = ?)"
         me, number = self._store.me, 0
         while (row := self._store.first(f"{query} AND number > {number} ORDER BY number", self._is_free)) is not None:
             number, key, _, conflict = row
-            message = self._store.read_or_set_aside(number, key)
-            if message is None:
-                continue
-            if self._store.write(partial(self._is_changed, claim, me, key, me), sync=False):
+            message = self._store.sound_message(number, key)
+            if message is not None and self._store.change(claim, me, key, me, sync=False):
                 return InboxEntry(key, message, bool(conflict))
         return None
 
-    def _is_changed(self, statement: str, *values: object) -> bool:
-        return self._store.execute(statement, *values).rowcount > 0
-
     def _is_free(self, row: tuple[int, str, str | None, int]) -> bool:
-        """Whether nobody has a message; one of ours that was not given to anybody is what an exception left."""
+        """Whether nobody has a message; one of ours that no thread got is what an exception left."""
         _, key, owner, _ = row
         being_taken = (entry.key for entry in self._taking.values())
         return owner is None or (owner == self._store.me and key not in self._out and key not in being_taken)
@@ -193,7 +175,7 @@ class Inbox:
         """Note that a message is about to be handed out; from now on it is not handed out again by itself.
 
         Raises:
-            SpoolError: that is not noted, or somebody else has it; it must not be handed out.
+            SpoolError: that is not noted, or another inbox has it; it must not be handed out.
         """
         statement = (
             "UPDATE message SET state = 'handed', owner = ? WHERE key = ?"
@@ -201,27 +183,23 @@ class Inbox:
         )
         me = self._store.me
         with self._store.lock:
-            if not self._store.write(lambda: self._is_changed(statement, me, key, me), sync=True):
+            if not self._store.change(statement, me, key, me, sync=True):
                 raise SpoolError(str(self._store.folder), f"no message {key} waits here to be handed out by this inbox")
             self.handed += 1
 
     def done(self, key: str) -> None:
-        """Note that a message is done with; the application's word on one that is in doubt, too.
+        """Note that a message is done with; the application's answer for one that is in doubt, too.
 
-        Should the machine crash right now the message may be in doubt afterwards.
-
-        Raises:
-            SpoolError: that cannot be noted.
+        If the machine crashes right now the message may be in doubt afterwards.
         """
-        self._end(key, _DONE)
+        self._end(key, "done")
 
     def park(self, key: str) -> None:
-        """Note that no attempt could handle a message, and that it is elsewhere now; it is new when it comes again.
+        """Note that no attempt could handle a message, and that it was sent to the dead-letter destination.
 
-        Raises:
-            SpoolError: that cannot be noted.
+        When it comes again it is new.
         """
-        self._end(key, _PARKED)
+        self._end(key, "parked")
 
     def _end(self, key: str, outcome: str) -> None:
         with self._store.lock:
@@ -229,93 +207,65 @@ class Inbox:
             self._out.discard(key)
 
     def _settle(self, key: str, outcome: str) -> None:
-        """Leaves the id and the outcome of a message, and as many ids as are to be remembered."""
+        """Keeps the id and the outcome of a message, and as many ids as are to be remembered."""
         if key.startswith(_NO_ID):
-            self._store.delete(key)
+            self._store.execute("DELETE FROM message WHERE key = ?", key)
             return
-        self._store.execute(
-            f"UPDATE message SET state = ?, {EMPTY} WHERE key = ? AND {OPEN}",
-            *(outcome, key),
-        )
+        self._store.execute(f"UPDATE message SET state = ?, {EMPTY} WHERE key = ? AND {OPEN}", outcome, key)
         self._store.execute(
             "DELETE FROM message WHERE number <= (SELECT max(number) FROM message) - ? AND state IN ('done', 'parked')",
             self._window,
         )
 
     def release(self, key: str) -> None:
-        """Have a message handed out once more: one that was taken and surely not done with, in doubt, or dead.
+        """Have a message handed out again, in its old place.
 
-        It takes its old place among those that wait.
-
-        Raises:
-            SpoolError: that cannot be noted.
+        For one that was taken and surely not done with, one in doubt, or a dead one.
         """
         statement = (
             f"UPDATE message SET state = 'landed', {READY} WHERE key = ? AND {OPEN} AND (owner IS NULL OR owner = ?)"
         )
         with self._store.lock:
             self._out.discard(key)
-            self._store.write(lambda: self._store.execute(statement, key, self._store.me), sync=True)
+            self._store.change(statement, key, self._store.me, sync=True)
 
     def retry(self, key: str) -> None:
-        """Note that the attempt to handle a message has failed; it stays taken, for the next one by who has it.
+        """Note that the attempt to handle a message has failed; it stays taken, for the next attempt.
 
-        Should the machine crash right now the message may be in doubt afterwards.
-
-        Raises:
-            SpoolError: that cannot be noted.
+        If the machine crashes right now the message may be in doubt afterwards.
         """
-        statement = "UPDATE message SET state = 'landed' WHERE key = ? AND state = 'handed'"
-        self._store.write(lambda: self._store.execute(statement, key), sync=False)
+        self._store.change("UPDATE message SET state = 'landed' WHERE key = ? AND state = 'handed'", key, sync=False)
 
-    def doubt(self, key: str) -> None:
-        """Note that it is not known what became of a message that was handed out.
-
-        Raises:
-            SpoolError: that cannot be noted.
-        """
-        query = "SELECT number FROM message WHERE key = ? AND state = 'handed'"
-        statement = "UPDATE message SET state = 'doubt', owner = NULL WHERE number = ?"
-
-        def work() -> list[int]:
-            found = [int(number) for (number,) in self._store.execute(query, key)]
-            for number in found:
-                self._store.execute(statement, number)
-            return found
-
+    def mark_in_doubt(self, key: str) -> None:
+        """Note that it is not known what became of a message that was handed out."""
+        doubt = "UPDATE message SET state = 'doubt', owner = NULL WHERE number = ? AND state = 'handed'"
         with self._store.lock:
-            found = self._store.write(work, sync=False)
+            found = self._store.read("SELECT number FROM message WHERE key = ? AND state = 'handed'", key)
+            found = [number for (number,) in found if self._store.change(doubt, number, sync=False)]
             if found:
                 self._out.discard(key)
         for number in found:
             self._tell(number, key)
 
-    def set_aside(self, key: str, reason: str) -> None:
-        """A message is not to be handed out any more, and stays; `dead` lists it.
-
-        Raises:
-            SpoolError: that cannot be noted.
-        """
+    def move_to_dead(self, key: str, reason: str) -> None:
+        """A message is not handed out any more, and stays; `dead` lists it."""
+        statement = f"UPDATE message SET state = 'dead', reason = ?, owner = NULL WHERE key = ? AND {OPEN}"
         with self._store.lock:
-            for (number,) in self._store.read(f"SELECT number FROM message WHERE key = ? AND {OPEN}", key):
-                self._store.set_aside(number, reason)
+            self._store.change(statement, reason, key, sync=True)
             self._out.discard(key)
 
     def _recover(self) -> bool:
-        """What others had whose inbox is gone is ready again, in doubt where it was handed out; whether any was."""
+        """Frees the messages of inboxes that are gone; handed ones are in doubt. Whether there were any."""
         gone = self._store.owners_gone()
         if not gone:
             return False
-        marks = ", ".join("?" * len(gone))
+        of_gone = f"owner IN ({marks(gone)})"
 
         def work() -> list[tuple[int, str]]:
-            query = f"SELECT number, key FROM message WHERE owner IN ({marks}) AND state = 'handed'"
+            query = f"SELECT number, key FROM message WHERE {of_gone} AND state = 'handed'"
             doubtful: list[tuple[int, str]] = self._store.execute(query, *gone).fetchall()
-            self._store.execute(
-                f"UPDATE message SET state = CASE state WHEN 'handed' THEN 'doubt' ELSE state END, owner = NULL"
-                f" WHERE owner IN ({marks})",
-                *gone,
-            )
+            now = "CASE state WHEN 'handed' THEN 'doubt' ELSE state END"
+            self._store.execute(f"UPDATE message SET state = {now}, owner = NULL WHERE {of_gone}", *gone)
             return doubtful
 
         for number, key in self._store.write(work, sync=True):
@@ -326,28 +276,20 @@ class Inbox:
         """Let go of the folder; what is not done with stays in it."""
         self._store.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def _tell(self, number: int, key: str) -> None:
         log.warning("a message that was handed out and not done with is in doubt: %s", key)
         if self._on_doubt is None:
             return
         try:
-            message = self._store.read_or_set_aside(number, key)
-            if message is not None:  # else others that share the inbox know by now what became of it
+            message = self._store.sound_message(number, key)
+            if message is not None:  # else another process knows by now what became of it
                 self._on_doubt(InboxEntry(key, message))
         except Exception:
             log.exception("on_doubt failed")
 
 
 def _key_of(message: JmsMessage) -> str:
-    """What a message is known by; of one that nothing tells from others, an id that no other has."""
+    """The key of a message: an id that no other has, where nothing tells it from others."""
     own = message.properties.get(DUPLICATE_ID)
     if own:
         return str(own)

@@ -1,35 +1,35 @@
-"""What an operator does with the folder of an outbox or inbox: look, redrive, withdraw; beside who has it open."""
+"""What an operator does with an outbox or inbox, beside the processes that have it open: look, redrive, withdraw."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from mtosi_jms.errors import ConfigError, JournalDamageError, SpoolError
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.spool import _format_0_1 as format_0_1
-from mtosi_jms.spool._files import reporting
+from mtosi_jms.spool._files import Closing, reporting
 from mtosi_jms.spool._store import DATABASE, DEAD, EMPTY, OPEN, READY, RESCUED, Store, StoredMessage
 
 _READY: Final = {"outbox": "waits", "inbox": "landed"}
 _DOUBT: Final = "doubt"
 
 
-class SpoolFolder:
-    """The folder of an outbox or inbox.
+class SpoolFolder(Closing):
+    """The folder of an outbox or inbox. Every method may raise SpoolError: it cannot be read or written.
 
     Args:
-        folder: it.
+        folder: the folder.
 
     Attributes:
         kind: "outbox" or "inbox".
 
     Raises:
         JournalDamageError: the database is damaged; see `verify_folder`.
-        SpoolError: there is no outbox or inbox, or it cannot be read.
+        SpoolError: the folder is not an outbox or inbox, or cannot be read.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -40,26 +40,16 @@ class SpoolFolder:
     def messages(self) -> list[StoredMessage]:
         """All that is not done with, in the order of arrival: waits, landed, handed, doubt, dead.
 
-        What was handed out by a process that is gone is in doubt, be it noted yet or not.
-
-        Raises:
-            SpoolError: it cannot be read.
+        A message that a process had handed out which is gone is shown as in doubt.
         """
-        alive: dict[str, bool] = {}
-
-        def lives(owner: str) -> bool:
-            if owner not in alive:
-                alive[owner] = self._store.place.lives(owner)
-            return alive[owner]
-
+        lives = cache(self._store.place.lives)
         return [_as_it_is(one, lives) for one in self._store.messages()]
 
     def find(self, key: str) -> StoredMessage:
         """What is known of a message.
 
         Raises:
-            ConfigError: there is none of this key that is not done with.
-            SpoolError: it cannot be read.
+            ConfigError: no message of this key is there, or it is done with.
         """
         found = self._find(key)
         if found is None:
@@ -71,7 +61,7 @@ class SpoolFolder:
 
         Raises:
             JournalDamageError: it is not as it was stored.
-            ConfigError: there is none of this key.
+            ConfigError: no message of this key is there.
         """
         message = self._store.message(self.find(key).number, key)
         if message is None:
@@ -82,9 +72,8 @@ class SpoolFolder:
         """Have a dead message, or one in doubt, sent or handed out again, in its old place.
 
         Raises:
-            ConfigError: there is none of this key, or it is neither dead nor in doubt.
+            ConfigError: no message of this key is there, or it is neither dead nor in doubt.
             JournalDamageError: it is not as it was stored.
-            SpoolError: that cannot be noted.
         """
         found = self.find(key)
         if found.state not in (DEAD, _DOUBT):
@@ -93,11 +82,10 @@ class SpoolFolder:
         self._change(found, f"UPDATE message SET state = '{_READY[self.kind]}', {READY}")
 
     def withdraw(self, key: str) -> None:
-        """Have a message neither sent nor handed out: an outbox forgets it, an inbox takes it for done with.
+        """Have a message neither sent nor handed out: an outbox forgets it, an inbox counts it as done with.
 
         Raises:
-            ConfigError: there is none of this key, or an inbox has it: it was handed out, or will be at once.
-            SpoolError: that cannot be noted.
+            ConfigError: no message of this key is there, or a consumer has taken it.
         """
         found = self.find(key)
         if found.owner:
@@ -110,7 +98,7 @@ class SpoolFolder:
     def _find(self, key: str) -> StoredMessage | None:
         try:
             return next(iter(self._store.query(f"key = ? AND {OPEN}", key)), None)
-        except UnicodeEncodeError:  # which no key has but a damaged one
+        except UnicodeEncodeError:  # only a damaged key has such characters
             return next((one for one in self._store.messages() if one.key == key), None)
 
     def _change(self, found: StoredMessage, statement: str) -> None:
@@ -124,19 +112,11 @@ class SpoolFolder:
             return True
 
         if not self._store.write(work, sync=True):
-            raise ConfigError(f"{found.key}: another process has changed it just now; look at it once more")
+            raise ConfigError(f"{found.key}: another process has changed it just now; look at it again")
 
     def close(self) -> None:
         """Let go of the folder."""
         self._store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _as_it_is(one: StoredMessage, lives: Callable[[str], bool]) -> StoredMessage:
@@ -147,11 +127,11 @@ def _as_it_is(one: StoredMessage, lives: Callable[[str], bool]) -> StoredMessage
 
 
 def check_kind(folder: Path) -> None:
-    """Refuses what is no outbox or inbox, and says what it is."""
+    """Refuses a folder that is not an outbox or inbox, and says what it is."""
     with reporting(folder):
         names = {path.name for path in folder.iterdir()}
     if RESCUED in names:
-        reason = f"a rescue was cut off, or goes on just now; mtosi-jms spool verify {folder} ends it"
+        reason = f"a rescue was cut off, or is under way; mtosi-jms spool verify {folder} finishes it"
         raise JournalDamageError(str(folder), reason)
     if DATABASE in names:
         return

@@ -1,20 +1,374 @@
-"""The landing of a requestor or subscriber: a spool and, if wanted, the log of what was acknowledged."""
+"""The landing: a folder of received messages, each durable before it is acknowledged. docs/design/spool.md tells how.
+
+An entry is two files of one name: `.json`, the sidecar with headers and properties, and `.xml`, the body. An entry is
+written once and never changed. Names sort by arrival.
+
+The acknowledgement log proves what a landing must hold: one synced line for each acknowledged message. A kill in the
+middle of a line leaves a torn one at the end, which counts for nothing and is cut off when the log is opened.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import re
+import threading
 import time
-from collections.abc import Callable
-from types import TracebackType
-from typing import Self
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
-from mtosi_jms.jms import JmsMessage
-from mtosi_jms.spool._acklog import AckLog, Acknowledgement
-from mtosi_jms.spool._entry import SpoolEntry
-from mtosi_jms.spool._writer import Spool
+from mtosi_jms.errors import ConfigError, SpoolError
+from mtosi_jms.jms.message import JmsMessage
+from mtosi_jms.spool._files import Closing, make_folder, remove, reporting, sync_folder, write_all, write_synced
+from mtosi_jms.spool._sidecar import Sidecar, decode_sidecar, encode_sidecar
+
+_CHUNK: Final = 65_536
+_KINDS: Final = ((str,), (str, type(None)), (int, type(None)), (str,))
 
 
-class DurableLanding:
+class Acknowledgement(NamedTuple):
+    """One line of the log.
+
+    Attributes:
+        entry: name of the spool's entry.
+        correlation_id: the header's correlationId, None where there is none.
+        batch_number: batchSequenceNumber, None where there is none.
+        sha256: of the body, in hexadecimal.
+    """
+
+    entry: str
+    correlation_id: str | None
+    batch_number: int | None
+    sha256: str
+
+
+class AckLog(Closing):
+    """Appends to an acknowledgement log; any number of threads may share one, processes may not.
+
+    Args:
+        path: the file; made, with its folder, if it is not there, and added to if it is.
+
+    Attributes:
+        path: the same.
+
+    Raises:
+        SpoolError: it cannot be made or written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._lock = threading.Lock()
+        make_folder(self.path.parent)
+        with reporting(self.path):
+            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+            try:
+                _cut_torn_line(self._descriptor)
+                sync_folder(self.path.parent)
+            except OSError:
+                self.close()
+                raise
+
+    def append(self, acknowledgement: Acknowledgement) -> None:
+        """Writes a line and syncs it.
+
+        Raises:
+            SpoolError: it could not be written and synced, or the log is closed.
+        """
+        line = json.dumps(acknowledgement._asdict()).encode("ascii") + b"\n"
+        with self._lock, reporting(self.path):
+            if self._descriptor < 0:
+                raise SpoolError(str(self.path), "the acknowledgement log is closed")
+            write_all(self._descriptor, line)
+            os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Closes the file; it may be called again."""
+        with self._lock:
+            if self._descriptor >= 0:
+                os.close(self._descriptor)
+                self._descriptor = -1
+
+
+def read_acknowledgements(path: str | os.PathLike[str]) -> list[Acknowledgement]:
+    """The lines of a log, a torn one at the end left out.
+
+    Raises:
+        SpoolError: it cannot be read, or a line within is damaged; with its number.
+    """
+    file = Path(path)
+    with reporting(file):
+        data = file.read_bytes()
+    *lines, _torn = data.split(b"\n")
+    return [_read_line(file, number, line) for number, line in enumerate(lines, 1)]
+
+
+def _read_line(path: Path, number: int, line: bytes) -> Acknowledgement:
+    try:
+        item: Any = json.loads(line)
+        values = [item[name] for name in Acknowledgement._fields]
+    except (ValueError, TypeError, LookupError, RecursionError) as exc:
+        raise SpoolError(str(path), f"line {number} is damaged: {exc}") from exc
+    for value, kinds in zip(values, _KINDS, strict=True):
+        if type(value) not in kinds:
+            raise SpoolError(str(path), f"line {number} is damaged: a value of the wrong type")
+    return Acknowledgement(*values)
+
+
+def _cut_torn_line(descriptor: int) -> None:
+    """Shortens the file to the end of its last whole line."""
+    end = os.fstat(descriptor).st_size
+    keep = end
+    while keep:
+        start = max(0, keep - _CHUNK)
+        at = os.pread(descriptor, keep - start, start).rfind(b"\n")
+        if at >= 0:
+            keep = start + at + 1
+            break
+        keep = start
+    if keep < end:
+        os.ftruncate(descriptor, keep)
+        os.fsync(descriptor)
+
+
+_ENVELOPE: Final = ".xml"
+_SIDECAR: Final = ".json"
+_UNFINISHED: Final = ".tmp"
+_NAME: Final = re.compile(r"([0-9]{13})-([0-9]{6})-([0-9a-f]{8})")
+"""Of an entry: milliseconds of arrival, a number within the millisecond, the beginning of the body's SHA-256."""
+_LATEST: Final = 10**13 - 1
+_LAST_NUMBER: Final = 999_999
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpoolEntry:
+    """One message of a spool. It holds no body: `read_body` and `message` go to the disk each time.
+
+    Attributes:
+        path: the envelope's file.
+        facts: the message without its body; None where the sidecar is missing or damaged.
+        received_ms: when it was received, milliseconds since 1970 UTC; None where neither sidecar nor name tell.
+        sha256: of the body as it was received, in hexadecimal; None where the sidecar does not tell.
+        problem: what is wrong with the sidecar; empty where nothing is.
+    """
+
+    path: Path
+    facts: JmsMessage | None
+    received_ms: int | None
+    sha256: str | None
+    problem: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name that the files of the entry share, without suffix."""
+        return self.path.name.removesuffix(_ENVELOPE)
+
+    def read_body(self) -> bytes:
+        """The envelope's bytes, exactly as they were received.
+
+        Raises:
+            SpoolError: the file cannot be read; so do `message` and `damage`.
+        """
+        with reporting(self.path):
+            return self.path.read_bytes()
+
+    def message(self) -> JmsMessage:
+        """The whole message; with default headers and no properties where the sidecar does not tell."""
+        body = self.read_body()
+        return replace(self.facts, body=body) if self.facts is not None else JmsMessage(body=body)
+
+    def damage(self) -> str:
+        """What is wrong with the entry, its body compared with the SHA-256 of what was received; empty: nothing."""
+        named = _NAME.fullmatch(self.name)
+        expected = self.sha256 or (named[3] if named else "")
+        if not _sha256(self.read_body()).startswith(expected):
+            return "the envelope's bytes are not those that were received"
+        return self.problem
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """A file of a message that a crash cut off. The message was not acknowledged.
+
+    Attributes:
+        path: the file.
+        reason: what it is, in words.
+    """
+
+    path: Path
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a folder held at one moment.
+
+    Attributes:
+        envelopes: the files of the entries, in the order of arrival.
+        leftovers: unfinished files; a writer at work may still finish them.
+        others: files that do not belong to a spool, without hidden ones (`.x`, `_x`).
+    """
+
+    envelopes: tuple[Path, ...]
+    leftovers: tuple[Leftover, ...]
+    others: tuple[Path, ...]
+
+
+def scan(folder: str | os.PathLike[str]) -> Listing:
+    """Lists a folder, without reading any file.
+
+    Raises:
+        SpoolError: the folder cannot be read.
+    """
+    base = Path(folder)
+    with reporting(base), os.scandir(base) as found:
+        names = sorted(item.name for item in found if item.is_file() and item.name[0] not in "._")
+    present = frozenset(names)
+    envelopes: list[Path] = []
+    leftovers: list[Leftover] = []
+    others: list[Path] = []
+    for name in names:
+        path = base / name
+        if path.suffix == _ENVELOPE:
+            envelopes.append(path)
+        elif reason := _left_over(path, present):
+            leftovers.append(Leftover(path, reason))
+        elif path.suffix != _SIDECAR or path.stem + _ENVELOPE not in present:
+            others.append(path)
+    return Listing(tuple(envelopes), tuple(leftovers), tuple(others))
+
+
+def _left_over(path: Path, present: frozenset[str]) -> str:
+    """Why a file is left over from a crash; empty where it is not."""
+    if path.suffix == _UNFINISHED and _NAME.match(path.name):
+        return "an envelope that was not written to its end"
+    if path.suffix == _SIDECAR and _NAME.fullmatch(path.stem) and path.stem + _ENVELOPE not in present:
+        return "a sidecar whose envelope was not written"
+    return ""
+
+
+def entries(folder: str | os.PathLike[str], *, strict: bool = False) -> Iterator[SpoolEntry]:
+    """Yields the entries of a folder in the order of arrival, one in memory at a time, without their bodies.
+
+    An envelope is yielded whatever became of its sidecar: `facts` is None then, and `problem` says why.
+
+    Args:
+        folder: a spool, or any folder of envelopes (`*.xml`).
+        strict: raise where a sidecar is missing or damaged.
+
+    Raises:
+        SpoolError: the folder cannot be read; with `strict`, a sidecar cannot.
+    """
+    for path in scan(folder).envelopes:
+        yield open_entry(path, strict=strict)
+
+
+def open_entry(path: str | os.PathLike[str], *, strict: bool = False) -> SpoolEntry:
+    """The entry of one envelope file; its sidecar is read, its body is not.
+
+    Raises:
+        SpoolError: with `strict`, the sidecar is missing or damaged.
+    """
+    envelope = Path(path)
+    named = _NAME.fullmatch(envelope.name.removesuffix(_ENVELOPE))
+    arrival = int(named[1]) if named else None
+    beside = envelope.with_suffix(_SIDECAR)
+    try:
+        with reporting(beside):
+            data = beside.read_bytes()
+        sidecar = decode_sidecar(data, beside)
+    except SpoolError as exc:
+        if strict:
+            raise
+        return SpoolEntry(path=envelope, facts=None, received_ms=arrival, sha256=None, problem=str(exc))
+    return SpoolEntry(path=envelope, facts=sidecar.facts, received_ms=sidecar.received_ms, sha256=sidecar.sha256)
+
+
+class Spool:
+    """A folder that messages land in. Any number of threads may write; processes too, each with a Spool of its own.
+
+    Names sort by arrival, also over several runs and when the clock was set back: no name sorts before one that was
+    there.
+
+    Args:
+        folder: where; made if it is not there. What it holds already stays, and is added to.
+
+    Attributes:
+        folder: the same.
+
+    Raises:
+        SpoolError: the folder cannot be made, read or written.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        make_folder(self.folder)
+        self._lock = threading.Lock()
+        with reporting(self.folder):
+            names = [match for path in self.folder.iterdir() if (match := _NAME.match(path.name))]
+        self._last = max(((int(match[1]), int(match[2])) for match in names), default=(-1, 0))
+
+    def write(self, message: JmsMessage, received_ms: int) -> SpoolEntry:
+        """Writes and syncs a message: when this returns, it outlives a crash of process and machine.
+
+        Args:
+            message: as it was received.
+            received_ms: when, milliseconds since 1970 UTC.
+
+        Raises:
+            SpoolError: it could not be written and synced: do not acknowledge. Nothing unfinished is left, if the
+                disk allows.
+            ConfigError: the time is out of range.
+        """
+        if type(received_ms) is not int or not 0 <= received_ms <= _LATEST:
+            raise ConfigError(f"received_ms {received_ms}: whole milliseconds since 1970 have at most 13 digits")
+        sha256 = _sha256(message.body)
+        facts = replace(message, body=b"") if message.body else message
+        data = encode_sidecar(Sidecar(facts, received_ms, sha256, len(message.body)))
+        name = self._reserve(received_ms, sha256, data)
+        path = self.folder / (name + _ENVELOPE)
+        unfinished = self.folder / (name + _ENVELOPE + _UNFINISHED)
+        with reporting(path):
+            try:
+                write_synced(unfinished, message.body, new=False)
+                unfinished.rename(path)
+            except OSError:
+                remove(unfinished)
+                remove(self.folder / (name + _SIDECAR))
+                raise
+            sync_folder(self.folder)
+        return SpoolEntry(path=path, facts=facts, received_ms=received_ms, sha256=sha256)
+
+    def _reserve(self, received_ms: int, sha256: str, sidecar: bytes) -> str:
+        """Writes the sidecar under a name that is free, which reserves the name."""
+        while True:
+            name = self._next_name(received_ms, sha256)
+            path = self.folder / (name + _SIDECAR)
+            with reporting(path):
+                if (self.folder / (name + _ENVELOPE)).exists():  # its sidecar was lost: not to be overwritten
+                    continue
+                try:
+                    write_synced(path, sidecar, new=True)
+                except FileExistsError:  # another process was here in the same millisecond, with the same bytes
+                    continue
+            return name
+
+    def _next_name(self, received_ms: int, sha256: str) -> str:
+        with self._lock:
+            last_ms, last_number = self._last
+            if received_ms > last_ms:
+                self._last = received_ms, 0
+            elif last_number < _LAST_NUMBER:
+                self._last = last_ms, last_number + 1
+            else:
+                self._last = last_ms + 1, 0
+            milliseconds, number = self._last
+        return f"{milliseconds:013d}-{number:06d}-{sha256[:8]}"
+
+
+class DurableLanding(Closing):
     """Keeps each received message durably before it is acknowledged.
 
     Requestors and subscribers may share one.
@@ -64,10 +418,6 @@ class DurableLanding:
         if self._ack_log is not None:
             self._ack_log.close()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+def _sha256(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()

@@ -1,7 +1,7 @@
 """The outbox: what is sent is stored first, and sent until the provider has confirmed it, always with the same id.
 
 waits -> confirmed: it is gone
-  |----> dead: the provider refuses it for its own sake, attempt after attempt; it stays, with the reason
+  |----> dead: the provider has refused this very message too often; it stays, with the reason
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from mtosi_jms.errors import (
     AuthenticationError,
@@ -27,44 +26,46 @@ from mtosi_jms.errors import (
 )
 from mtosi_jms.jms import DUPLICATE_ID, DeliveryMode, Destination, JmsMessage
 from mtosi_jms.jms.ids import random_id
+from mtosi_jms.spool._files import Closing
+from mtosi_jms.spool._journal import Sender
 from mtosi_jms.spool._store import DEAD, LIMIT_BYTES, OPEN, READY, DeadMessage, Store
-from mtosi_jms.spool.journal import Sender
 from mtosi_jms.transport import Backoff
 
 log = logging.getLogger(__name__)
 
-_WAITS: Final = "waits"
 _PAGE: Final = 200
 """Messages whose places are read at a time."""
 _OWN_FAULT: Final = (ConfigError, InvalidDestinationError, AuthenticationError, MessageRefusedError)
-"""What a provider says of one message. A refused login, a full destination and a lost connection are no such thing."""
+"""What a provider says of one message. A refused login, a full destination or a lost connection is about all."""
 
 
-class Outbox:
+class Outbox(Closing):
     """Stores what is to be sent; threads, publishers and requestors of one provider may share it.
 
-    A message that was stored is sent by the next `send` or `resend`, of this process or a later one, until the provider
-    confirms it; who receives knows a second copy by `MTOSIX_messageId` (`Inbox`). What goes to one destination keeps
-    the order of the calls. What has outlived its time to live is not sent any more.
+    A stored message is sent by the next `send` or `resend`, of this process or a later one, until the provider
+    confirms it; the receiver recognises a second copy by `MTOSIX_messageId` (`Inbox`). Messages to one destination
+    keep the order of the calls. A message that has outlived its time to live is not sent any more.
 
-    A message that the provider refuses for its own sake is tried again, those for other destinations go on meanwhile,
-    and after the last attempt it is dead: kept with the reason, told, and not sent any more (`dead`, `redrive`).
+    A message that the provider refuses is tried again; messages to other destinations go on meanwhile. After the last
+    attempt it is dead: kept with the reason, reported, and not sent any more (`dead`, `redrive`).
+
+    Every method may raise SpoolError: the folder cannot be read or written.
 
     Args:
         folder: for this outbox alone; made if it is not there, for its owner only.
         limit_bytes: that messages may take up; None: any number.
         limit_messages: how many there may be; None: any number.
-        limit_age: seconds after which the log tells of a message that still waits; None: never.
-        attempts: how often a message that is refused is sent before it is dead.
+        limit_age: seconds after which the log reports a message that still waits; None: never.
+        attempts: how often a refused message is sent before it is dead.
         retry: waiting between these attempts.
-        on_refused: called with a message of an earlier attempt that is dead now, and why.
+        on_refused: called with a message that is dead now, and the error.
         segment_bytes: of the files of 0.1; does nothing.
         clock: seconds since 1970 UTC.
 
     Attributes:
         sent: how many messages were sent and confirmed.
-        resent: how many of these an earlier attempt, or process, had left.
-        expired: how many were given up since their time to live was over.
+        resent: how many of these were left by an earlier attempt or process.
+        expired: how many were given up because their time to live was over.
 
     Raises:
         SpoolInUseError: another process, or object, has the folder.
@@ -100,15 +101,11 @@ class Outbox:
 
     def __len__(self) -> int:
         """How many messages wait to be confirmed."""
-        return self._store.count(_WAITS)
+        return self._store.count("waits")
 
     @property
     def dead(self) -> list[DeadMessage]:
-        """What the provider refuses, and what is not as it was stored; each until `redrive` or `withdraw`.
-
-        Raises:
-            SpoolError: it cannot be read.
-        """
+        """Refused and damaged messages; each until `redrive` or `withdraw`."""
         return self._store.dead()
 
     def put(self, message: JmsMessage, destination: Destination) -> JmsMessage:
@@ -116,7 +113,7 @@ class Outbox:
 
         Args:
             message: what is sent; it goes out PERSISTENT.
-            destination: where to; no temporary one, which would not outlive us.
+            destination: where to; not a temporary one.
 
         Returns:
             The message as it will be sent, with its MTOSIX_messageId.
@@ -124,8 +121,8 @@ class Outbox:
         Raises:
             SpoolFullError: a limit is reached, or the disk is full.
             SpoolError: it is not stored.
-            ConfigError: a temporary destination; another message of this id is stored already. The same one is no
-                error: who was interrupted may put it once more.
+            ConfigError: a temporary destination; or another message of this id is stored already. To put the same
+                message twice is no error: a caller that was interrupted may do that.
         """
         if destination.is_temporary:
             raise ConfigError(f"{destination}: a temporary destination does not outlive its connection")
@@ -144,47 +141,32 @@ class Outbox:
     def _insert(self, key: str, stored: JmsMessage) -> int:
         there = self._store.execute("SELECT number, state FROM message WHERE key = ?", key).fetchone()
         if there is None:
-            return self._store.insert(key, stored, _WAITS)
+            return self._store.insert(key, stored, "waits")
         number, state = there
-        if state != _WAITS or self._store.message(number, key) != stored:
+        if state != "waits" or self._store.message(number, key) != stored:
             raise ConfigError(f"a message of the id {key} is stored and not confirmed")
         return int(number)
 
     def confirm(self, message: JmsMessage) -> None:
         """The provider has confirmed a message: it is not sent again.
 
-        Should the machine crash right now it may be, and is then known by its id.
-
-        Raises:
-            SpoolError: that cannot be noted.
+        If the machine crashes right now it may be; its receiver recognises it by its id.
         """
         self._remove(_key_of(message), sync=False)
 
     def withdraw(self, message: JmsMessage) -> None:
-        """A message is not to be sent any more, confirmed or not, dead or not.
-
-        Raises:
-            SpoolError: that cannot be noted.
-        """
+        """Remove a message, which is not sent any more."""
         self._remove(_key_of(message), sync=True)
 
     def redrive(self, key: str) -> None:
-        """Have a dead message sent once more, with all attempts before it.
-
-        Raises:
-            SpoolError: that cannot be noted.
-        """
+        """Have a dead message sent again, with all attempts."""
         statement = f"UPDATE message SET state = 'waits', {READY} WHERE key = ? AND state = '{DEAD}'"
-        self._store.write(lambda: self._store.execute(statement, key), sync=True)
+        self._store.change(statement, key, sync=True)
 
     def unconfirmed(self) -> list[JmsMessage]:
-        """The messages that wait to be confirmed, in the order in which they were stored.
-
-        Raises:
-            SpoolError: one cannot be read.
-        """
+        """The messages that wait to be confirmed, in the order in which they were stored."""
         with self._store.lock:
-            read = [self._store.message(one.number, one.key) for one in self._store.messages(_WAITS)]
+            read = [self._store.message(one.number, one.key) for one in self._store.messages("waits")]
             return [message for message in read if message is not None]
 
     def send(self, session: Sender, destination: Destination, message: JmsMessage) -> JmsMessage:
@@ -192,7 +174,7 @@ class Outbox:
 
         Raises:
             ConfigError, InvalidDestinationError: the message cannot be sent at all, and is not stored any more.
-            TransportError: it is stored and not confirmed. Do not send it once more: `resend` does, or the next `send`.
+            TransportError: it is stored and not confirmed. Do not send it again: `resend` does, or the next `send`.
             SpoolError: it is not stored, and not sent.
         """
         stored = self.put(message, destination)
@@ -203,11 +185,10 @@ class Outbox:
             return sent or stored
 
     def resend(self, session: Sender) -> int:
-        """Send what waits, and is not waiting for another attempt; how many messages that were.
+        """Send what waits, except for messages whose next attempt is not due; returns how many were sent.
 
         Raises:
-            TransportError: the provider failed; what is left waits on.
-            SpoolError: it cannot be read or written.
+            TransportError: the provider failed; the other messages wait on.
         """
         with self._sending:
             before = self.sent
@@ -215,7 +196,7 @@ class Outbox:
             return self.sent - before
 
     def _flush(self, session: Sender, until: str | None) -> JmsMessage | None:
-        """Sends what waits, up to a message that has just been stored, which comes back as it was sent."""
+        """Sends what waits, up to the message of a key, which is returned as it was sent."""
         refused: set[str] = set()  # destinations whose next message waits for another attempt
         for number, key, destination, attempts, next_ms in self._waiting():
             if destination in refused or not self._is_due(next_ms):
@@ -263,11 +244,11 @@ class Outbox:
         if attempts < self._attempts and not isinstance(error, ConfigError):
             next_ms = self._store.now_ms() + int(1000 * self._retry.seconds(attempts))
             statement = "UPDATE message SET attempts = ?, next_ms = ? WHERE number = ?"
-            self._store.write(lambda: self._store.execute(statement, attempts, next_ms, number), sync=False)
+            self._store.change(statement, attempts, next_ms, number, sync=False)
             log.warning("a stored message for %s is refused, attempt %d: %s", message.destination, attempts, error)
             return False
-        self._store.set_aside(number, f"{type(error).__name__}: {error}")
-        log.error("a stored message for %s is refused and set aside: %s", message.destination, error)
+        self._store.move_to_dead(number, f"{type(error).__name__}: {error}")
+        log.error("a stored message for %s is refused, and dead now: %s", message.destination, error)
         if self._on_refused is not None:
             try:
                 self._on_refused(message, error)
@@ -276,7 +257,7 @@ class Outbox:
         return True
 
     def _remove(self, key: str, *, sync: bool) -> None:
-        self._store.write(lambda: self._store.delete(key), sync=sync)
+        self._store.change("DELETE FROM message WHERE key = ?", key, sync=sync)
 
     def _in_time(self, number: int, key: str) -> JmsMessage | None:
         """A message with the time to live that is left of it; None where none is, or where it cannot be read."""
@@ -284,7 +265,7 @@ class Outbox:
             found = self._store.read("SELECT since_ms FROM message WHERE number = ? AND key = ?", number, key)
             if not found:  # withdrawn meanwhile
                 return None
-            message = self._store.read_or_set_aside(number, key)
+            message = self._store.sound_message(number, key)
         if message is None or not message.time_to_live_ms:
             return message
         left = message.time_to_live_ms - max(self._store.now_ms() - found[0][0], 0)
@@ -297,14 +278,6 @@ class Outbox:
     def close(self) -> None:
         """Let go of the folder; what is not confirmed stays in it."""
         self._store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _key_of(message: JmsMessage) -> str:

@@ -1,7 +1,6 @@
 """Verifies an outbox or inbox: its database by SQLite, each message by its checksum; rescues what can be read.
 
-A rescue works on a copy of the damaged database, and writes a new one. When that is whole and synced it takes the
-place of the damaged one, which is kept. A kill at any moment leaves the one or the other.
+docs/design/spool.md has the steps of a rescue, and what a kill between them leaves.
 """
 
 from __future__ import annotations
@@ -40,11 +39,11 @@ _COPY: Final = "rescue.db"
 _NEW: Final = "rescue-new.db"
 _SUFFIXES: Final = ("", "-wal", "-shm", "-journal")
 _ERRORS: Final = (sqlite3.Error, MemoryError, OverflowError)
-"""What SQLite says of pages that are damaged; the second where one asks for a value of a size beyond reason."""
+"""What damaged pages raise; MemoryError where one asks for a value of an absurd size."""
 _ROOT: Final = 2
-"""Page where the table of messages begins, in every database that `make_tables` made."""
+"""First page of the table of messages, in every database that `make_tables` made."""
 _MOST: Final = 1_000_000
-"""Numbers that are tried one by one between the first and the last message that can be read."""
+"""How many numbers between the first and the last readable message are tried one by one."""
 
 
 class Verification(NamedTuple):
@@ -52,12 +51,11 @@ class Verification(NamedTuple):
 
     Attributes:
         kind: "outbox" or "inbox".
-        messages: how many are there, those that are done with excluded.
+        messages: how many unsettled messages are there.
         damaged: keys of those that are not as they were stored; they are dead now.
-        problems: what was wrong with the database, a line each; empty where nothing was.
-        kept: where the damaged database is, of which all that can be read was written to a new one; None: it was whole,
-            or could be mended where it is.
-        lost: what could not be rescued, as far as that can be told, a line each.
+        problems: what was wrong with the database, a line each.
+        kept: the damaged database, where a new one has taken its place; None: it was sound, or could be mended.
+        lost: what could not be rescued, as far as is known, a line each.
     """
 
     kind: str
@@ -69,19 +67,18 @@ class Verification(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing was wrong."""
         return not (self.damaged or self.problems)
 
 
 def verify_folder(folder: str | os.PathLike[str]) -> Verification:
-    """Compares all with its checksums. What is not as it was stored is set aside; a damaged database is rescued.
+    """Checks all messages by their checksums: damaged ones are dead then. Rescues a damaged database.
 
     Args:
         folder: of an outbox or inbox; processes may have it open.
 
     Raises:
         SpoolInUseError: the database is damaged, and a process has it open.
-        SpoolError: there is no outbox or inbox, it cannot be read or written, or nothing in it can be rescued.
+        SpoolError: no outbox or inbox is there, it cannot be read or written, or nothing can be rescued.
     """
     folder = Path(folder)
     problems: list[str] = []
@@ -89,7 +86,7 @@ def verify_folder(folder: str | os.PathLike[str]) -> Verification:
     if (folder / RESCUED).exists():
         with _alone(folder, "a rescue was cut off"):
             finish_rescue(folder)
-        problems.append(f"a rescue was cut off, and is ended now; the damaged database is {DATABASE}.damaged-*")
+        problems.append(f"a rescue was cut off, and is finished now; the damaged database is {DATABASE}.damaged-*")
     found, left = _problems(folder)
     problems += found
     if left:
@@ -97,12 +94,12 @@ def verify_folder(folder: str | os.PathLike[str]) -> Verification:
     with closing(Store(folder, "")) as store:
         damaged = store.verify()
         if _recount(store):
-            problems.append("the numbers of messages by state were not right; they are counted anew")
+            problems.append("the totals by state were wrong; they are counted again")
         return Verification(store.kind, len(store.messages()), damaged, problems, kept, lost)
 
 
 def _recount(store: Store) -> bool:
-    """Counts anew how much is in each state; whether that was not known rightly."""
+    """Counts again how much is in each state; whether the totals were wrong."""
 
     def work() -> bool:
         query = "SELECT state, count(*), sum(size) FROM message GROUP BY state"
@@ -119,7 +116,7 @@ def _recount(store: Store) -> bool:
 
 
 def _problems(folder: Path) -> tuple[list[str], list[str]]:
-    """What is wrong with a database, and what of it only a rescue can mend."""
+    """What is wrong with a database, and which of that only a rescue can mend."""
     check_kind(folder)
     try:
         with closing(Store(folder, "")) as store:
@@ -131,7 +128,7 @@ def _problems(folder: Path) -> tuple[list[str], list[str]]:
 
 @contextmanager
 def _alone(folder: Path, why: str) -> Iterator[None]:
-    """Has the folder of an outbox or inbox alone."""
+    """Locks the folder of an outbox or inbox against everybody else."""
     with ExitStack() as stack:
         for path in (folder / LOCK, *folder.glob("owner-*.lock")):
             with reporting(path):
@@ -144,7 +141,7 @@ def _alone(folder: Path, why: str) -> Iterator[None]:
 
 
 def _rescue(folder: Path, why: str) -> tuple[Path, list[str]]:
-    """Puts a new database with all that can be read in the place of a damaged one; where that is kept, what is lost."""
+    """Replaces a damaged database by a new one with all that can be read; where the old one is kept, what is lost."""
     path = folder / DATABASE
     with _alone(folder, f"damaged: {why}"), reporting(folder):
         kept = folder / f"{DATABASE}.damaged-{int(time.time() * 1000)}"
@@ -213,8 +210,8 @@ class _Salvage:
             opened, keys = _indexed(old)
             for row in _rows(old, keys):
                 self._take(new, row)
-            for row in self._damaged:  # last of all, so that a damaged key is not in the way of a whole one
-                self._set_aside(new, row)
+            for row in self._damaged:  # last, so that a damaged key does not block a sound one
+                self._add_damaged(new, row)
             self._account(old, new, opened, keys)
             new.execute("COMMIT")
 
@@ -234,8 +231,8 @@ class _Salvage:
         except sqlite3.IntegrityError:  # a value is missing
             self._damaged.append(row)
 
-    def _set_aside(self, new: sqlite3.Connection, row: tuple[Any, ...]) -> None:
-        """Stores a message that is not as it was stored, for who wants to look at what is left of it."""
+    def _add_damaged(self, new: sqlite3.Connection, row: tuple[Any, ...]) -> None:
+        """Keeps what is left of a damaged message, as a dead one."""
         number, key, since, size = row[0], row[1], row[8], row[9]
         columns = "number, key, state, since_ms, size, reason, content, digest, facts, body"
         statement = f"INSERT INTO message ({columns}) VALUES (?, ?, '{DEAD}', ?, ?, '{NOT_AS_STORED}', ?, ?, ?, ?)"
@@ -249,7 +246,7 @@ class _Salvage:
     def _account(
         self, old: sqlite3.Connection, new: sqlite3.Connection, opened: dict[int, str], keys: dict[int, str]
     ) -> None:
-        """Tells what was not rescued: by the indexes, which name it, or by the totals, which count it."""
+        """Lists what was not rescued: by the indexes, which name it, or by the totals, which count it."""
         gone = [number for number in {**opened, **keys} if number not in self._numbers]
         gone = [number for number in gone if keys.get(number) not in self._keys]
         are_told = bool(opened)  # else the index of what is not settled cannot be read
@@ -265,7 +262,7 @@ class _Salvage:
         counted = next(iter(_until_damage(old, query)), (None,))[0]
         ((there,),) = new.execute(f"SELECT count(*) FROM message WHERE {OPEN}").fetchall()
         if not isinstance(counted, int):
-            self.lost.append("it cannot be told whether there was more")
+            self.lost.append("it is not known whether there was more")
         elif counted > there + told:
             self.lost.append(f"{counted - there - told} messages of which nothing can be read")
 
@@ -279,7 +276,7 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _is_sound(copy: Path) -> bool:
-    """Whether the first page, which tells where the tables are, can be read."""
+    """Whether the first page can be read, which says where the tables are."""
     with closing(_opened(copy)) as database, suppress(*_ERRORS):
         database.execute("SELECT * FROM message LIMIT 0")
         roots = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'message'").fetchall()
@@ -288,21 +285,24 @@ def _is_sound(copy: Path) -> bool:
 
 
 def _replace_first_page(copy: Path, scratch: Path) -> None:
-    """Gives a database the first page of a new one, in which the table of messages begins at the same page."""
+    """Replaces the first page by that of a new database, whose table of messages begins at the same page."""
     with closing(_opened(scratch)) as database:
         make_tables(database.execute, "inbox")
     page = bytearray(scratch.read_bytes()[:4096])
     scratch.unlink()
-    page[24:28], page[92:96] = b"\0\0\0\1", b"\0\0\0\0"  # differ: the size of the file tells how many pages there are
+    page[24:28], page[92:96] = (
+        b"\0\0\0\1",
+        b"\0\0\0\0",
+    )  # differ: the file size counts
     page[32:40] = bytes(8)  # no list of free pages
     with copy.open("r+b") as file:
-        page[68:72] = file.read(72)[68:]  # which says, maybe, whether it is an outbox or inbox
+        page[68:72] = file.read(72)[68:]  # may still say whether it is an outbox or inbox
         file.seek(0)
         file.write(page)
 
 
 def _kind_of(database: sqlite3.Connection) -> str:
-    """Whether it is an outbox or inbox, by its own word or by the states that messages are in; empty: nothing tells."""
+    """Whether it is an outbox or inbox, by its id or by the states of its messages; empty: unknown."""
     said = next(iter(_until_damage(database, "PRAGMA application_id")), (0,))[0]
     for kind, number in APPLICATION_IDS.items():
         if number == said:
@@ -318,13 +318,13 @@ def _kind_of(database: sqlite3.Connection) -> str:
 
 
 def _until_damage(database: sqlite3.Connection, query: str, *values: object) -> Iterator[Any]:
-    """The rows that a query finds, up to where it comes to damage."""
+    """The rows of a query, up to the first damage."""
     with suppress(*_ERRORS):
         yield from database.execute(query, values)
 
 
 def _indexed(database: sqlite3.Connection) -> tuple[dict[int, str], dict[int, str]]:
-    """What the indexes know: the states of what is not settled, and all keys, by number."""
+    """What the indexes know: the states of unsettled messages, and all keys, by number."""
     opened: dict[int, str] = {}
     keys: dict[int, str] = {}
     by_state = f"SELECT number, state FROM message INDEXED BY open WHERE {OPEN} ORDER BY state {{0}}, number {{0}}"
@@ -339,7 +339,7 @@ def _indexed(database: sqlite3.Connection) -> tuple[dict[int, str], dict[int, st
 
 
 def _rows(database: sqlite3.Connection, known: Iterable[int]) -> Iterator[tuple[Any, ...]]:
-    """The messages that can be read: from either end, and those between one by one."""
+    """The readable messages: from either end, then those between one by one."""
     numbers: set[int] = set()
     for order in "ASC", "DESC":
         for row in _until_damage(database, f"SELECT * FROM message NOT INDEXED ORDER BY number {order}"):

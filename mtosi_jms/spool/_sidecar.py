@@ -1,4 +1,4 @@
-"""What JMS knows of a message as JSON, each property with its type; and the file beside each landed envelope."""
+"""Headers and typed properties of a message as JSON; and the sidecar file of a landed envelope."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def decode_facts(facts: bytes, body: bytes) -> JmsMessage:
 
 
 def encode_sidecar(sidecar: Sidecar) -> bytes:
-    """The sidecar as it stands in its file: ASCII, one object, ending in a line feed."""
+    """The content of a sidecar file: ASCII, one object, ending in a line feed."""
     document = {
         "format": FORMAT,
         "received_ms": sidecar.received_ms,
@@ -136,7 +136,7 @@ def _from_json(document: Any) -> JmsMessage:
 def _get(table: Any, name: str, kind: type[T]) -> T:
     value = table[name]
     if type(value) is not kind:
-        raise TypeError(f"{name} is no {kind.__name__}")
+        raise TypeError(f"{name} must be {kind.__name__}")
     return value
 
 

@@ -1,10 +1,7 @@
-"""Messages by key, each in a state, in one SQLite database a folder: what outbox and inbox have in common.
+"""Messages by key, each in a state, in one SQLite database: the common part of outbox and inbox.
 
-Each change is one transaction. What stores a message or hands it out is synced (`synchronous=FULL`); what only notes an
-end is not (`NORMAL`), and outlives the process, not a crash of the machine. All state is in the database, so that an
-exception at any moment, a signal handler's included, leaves nothing behind but a transaction that never happened.
-
-`folder` has what stands beside the database and what SQLite keeps with it.
+docs/design/spool.md has the states, the transactions, and what a crash leaves. In short: each change is one
+transaction; what stores a message or hands it out is synced; all state that counts is in the database.
 """
 
 from __future__ import annotations
@@ -41,27 +38,31 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 DATABASE: Final = "messages.db"
+RESCUED: Final = "rescued.db"
+"""What `spool verify` has rescued, complete and synced, until it replaces the damaged database."""
 LIMIT_BYTES: Final = 1024 * 1024 * 1024
-"""Bytes of messages that are not settled which an outbox or inbox takes, unless told otherwise."""
-SETTLED: Final = ("done", "parked")
-"""States in which an inbox remembers the id of a message and nothing else; no other state is an end."""
-OPEN: Final = "state NOT IN ('done', 'parked')"
-"""Condition of the index over what is not settled; SQLite takes the index for queries that say it word for word."""
-EMPTY: Final = "owner = NULL, size = 0, reason = NULL, digest = NULL, facts = NULL, body = NULL"
-"""What is left of a message when an inbox is done with it: key, state and what tells its body from another."""
-READY: Final = "owner = NULL, reason = NULL, conflict = 0, attempts = 0, next_ms = 0"
-"""What a message has, beside its state, that is ready again as if it had just come."""
+"""Bytes of unsettled messages that an outbox or inbox takes by default."""
 DEAD: Final = "dead"
-NOT_AS_STORED: Final = "it is not as it was stored"
+SETTLED: Final = ("done", "parked")
+"""States in which an inbox remembers no more than the id of a message; no other state is an end."""
 KINDS: Final = {"outbox": ("waits", DEAD), "inbox": ("landed", "handed", "doubt", DEAD, *SETTLED)}
 """The states of either."""
 APPLICATION_IDS: Final = {"outbox": 0x4D544F42, "inbox": 0x4D544942}
+NOT_AS_STORED: Final = "it is not as it was stored"
+
+OPEN: Final = "state NOT IN ('done', 'parked')"
+"""Condition of the index of unsettled messages; SQLite uses the index for queries that repeat it word for word."""
+EMPTY: Final = "owner = NULL, size = 0, reason = NULL, digest = NULL, facts = NULL, body = NULL"
+"""Assignments for a settled message of an inbox, which keeps key, state and the digest of its body."""
+READY: Final = "owner = NULL, reason = NULL, conflict = 0, attempts = 0, next_ms = 0"
+"""Assignments, beside the state, for a message that starts again as if it had just come."""
+_TO_DEAD: Final = f"UPDATE message SET state = 'dead', reason = ?, owner = NULL WHERE number = ? AND {OPEN}"
 
 _BUSY: Final = 30.0
-"""Seconds for which another process may be in a transaction."""
+"""Seconds to wait for another process's transaction."""
 _PAGE: Final = 4096
 _VACUUM: Final = 16 * 1024 * 1024
-"""Bytes without use from which on the database is made smaller when it is opened, if they are more than half of it."""
+"""Unused bytes from which on opening makes the database smaller, if they are more than half of it."""
 _SCHEMA: Final = (
     """CREATE TABLE message (
         number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, state TEXT NOT NULL, destination TEXT, owner TEXT,
@@ -79,34 +80,31 @@ _SCHEMA: Final = (
         UPDATE total SET messages = messages + 1, bytes = bytes + new.size WHERE state = new.state; END""",
 )
 _FORMAT: Final = 1
-_SET_ASIDE: Final = f"UPDATE message SET state = 'dead', reason = ?, owner = NULL WHERE number = ? AND {OPEN}"
 _DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
-"""The statements are right: where SQLite says that one is not, the tables are not those that were made."""
-RESCUED: Final = "rescued.db"
-"""What `spool verify` has rescued, whole and synced, until it takes the place of the damaged database."""
+"""Codes that mean damage. The statements are right: where SQLite rejects one, the tables are not as they were made."""
 _COLUMNS: Final = (
     "number, CAST(key AS TEXT), CAST(state AS TEXT), CAST(since_ms AS INTEGER), CAST(size AS INTEGER),"
     " CAST(attempts AS INTEGER), CAST(coalesce(reason, '') AS TEXT), CAST(coalesce(destination, '') AS TEXT),"
     " CAST(coalesce(owner, '') AS TEXT)"
 )
-"""Of `StoredMessage`; where a column is damaged its value may be of any type."""
+"""Of `StoredMessage`; a damaged column may hold a value of any type."""
 _ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
 """What the module raises; the latter where a damaged name is in the text of an error."""
 
 
 class StoredMessage(NamedTuple):
-    """What the database knows of a message; the message itself is read by `Store.message`.
+    """What the database knows of a message, without the message itself.
 
     Attributes:
         number: its place in the order of arrival.
-        key: by which it is known.
-        state: see `KINDS`.
+        key: identifies it.
+        state: of an outbox `waits` or `dead`; of an inbox `landed`, `handed`, `doubt` or `dead`.
         since_ms: when it was stored, milliseconds since 1970 UTC.
         size: its bytes, headers and properties included.
         attempts: how often the provider has refused it.
         reason: why it is dead; empty where it is not.
         destination: where it goes to, or came to, as `queue:NAME`; empty where it has none.
-        owner: the inbox that has it; empty where none has.
+        owner: the inbox that has taken it; empty where none has.
     """
 
     number: int
@@ -121,11 +119,11 @@ class StoredMessage(NamedTuple):
 
 
 class DeadMessage(NamedTuple):
-    """A message that was set aside: the provider refuses it, or it is not as it was stored.
+    """A message that is neither sent nor handed out any more: it was refused, in conflict, or damaged on disk.
 
     Attributes:
-        key: by which it is known.
-        reason: why it was set aside.
+        key: identifies it.
+        reason: why it is dead.
         message: as it was stored; None where that cannot be read.
     """
 
@@ -135,20 +133,19 @@ class DeadMessage(NamedTuple):
 
 
 class Store:
-    """See above; any number of threads may share one.
+    """See above; threads may share one. Each method may raise the errors below, or SpoolFullError on a full disk.
 
     Args:
         folder: made, for its owner alone, if it is not there.
-        kind: "outbox" or "inbox"; empty: what is there, looked at beside whoever has it open.
+        kind: "outbox" or "inbox"; empty: whatever is there, beside the processes that have it open.
         clock: seconds since 1970 UTC.
         alone: whether no other object may have the folder for as long as this one is open.
-        limits: bytes, messages and seconds of age of what is not settled; each None: any.
+        limits: bytes, messages and seconds of age of unsettled messages; each None: any.
 
     Attributes:
-        folder: the same.
-        kind: "outbox" or "inbox".
-        lock: held by each method; for what takes several. Take it by `with` before anything is changed.
-        me: who takes messages of an inbox, in its column `owner`.
+        folder, kind: the same.
+        lock: held by each method; hold it for several calls that belong together. Take it before the database's.
+        me: this object as the owner of messages of an inbox, in the column `owner`.
         place: the folder, with its locks and its reserve.
 
     Raises:
@@ -186,9 +183,9 @@ class Store:
         _stores.add(self)
 
     def _open(self, alone: bool) -> None:
-        """Opens the database, makes it where it is new, takes in what 0.1 left, and looks for damage."""
+        """Opens the database; makes a new one where there is none, and takes over the journals of 0.1."""
         if not self.kind:
-            self._reported(self._connect)
+            self._guarded(self._connect)
             return
         guard = self.place.lock(LOCK, wait=not alone)
         finish_rescue(self.folder)
@@ -197,11 +194,11 @@ class Store:
         if not self._path.exists():
             with reporting(self._path):
                 os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
-        self._roomy(self._connect)
+        self._guarded(self._connect, reserve=True)
         if not self.execute("PRAGMA application_id").fetchone()[0]:
             self.write(self._make, sync=True)
         format_0_1.remove(self.folder)
-        self._roomy(self._look_over)
+        self._guarded(self._look_over, reserve=True)
         self.place.make_reserve()
         if self.kind == "inbox":
             self.place.enter(self.me)
@@ -223,7 +220,7 @@ class Store:
         if made and found != (self.kind or found):
             raise SpoolError(str(self.folder), f"holds no {self.kind}")
         if not (made or self.kind):
-            raise SpoolError(str(self.folder), "holds no outbox or inbox yet; who makes one has not ended")
+            raise SpoolError(str(self.folder), "holds no outbox or inbox yet; another process is making one")
         self.kind = self.kind or found
 
     def _make(self) -> None:
@@ -237,16 +234,13 @@ class Store:
                 self.execute("INSERT INTO message (key, state, since_ms, size) VALUES (?, 'done', 0, 0)", key)
 
     def _look_over(self) -> None:
-        """Asks SQLite whether the database is as it wrote it; gives back room that it has no use for."""
+        """Asks SQLite whether the database is as it wrote it; gives back much unused space."""
         wrong, found = self.mend()
         if wrong and not found:
             for key in self.verify():
-                log.error("%s: the message %s is damaged and set aside", self._path, key)
+                log.error("%s: the message %s is damaged, and dead now", self._path, key)
         if found:
-            raise JournalDamageError(
-                str(self._path), f"damaged: {found[0]}; mtosi-jms spool verify {self.folder} rescues what can be read"
-            )
-
+            raise self._damage(found[0])
         (pages,), (free,) = (self.execute(f"PRAGMA {name}_count").fetchone() for name in ("page", "freelist"))
         if free * _PAGE > _VACUUM and free * 2 > pages:
             try:
@@ -268,15 +262,11 @@ class Store:
         return [] if lines == ["ok"] else lines
 
     def mend(self) -> tuple[list[str], list[str]]:
-        """Makes indexes anew where they do not fit the messages; what was wrong with the database, and what still is.
-
-        Raises:
-            SpoolError: it cannot be read or written.
-        """
+        """Rebuilds indexes that do not fit the messages; what was wrong with the database, and what still is."""
         found = self.integrity()
         if not found or not all("index" in line or "UNIQUE" in line for line in found):
             return found, found
-        # The pages hang together, and a message is not as it was stored: its checksum tells which one.
+        # The pages are consistent, and a message is not as it was stored: its checksum tells which one.
         try:
             self.write(lambda: self.execute("REINDEX"), sync=True)
         except (SpoolFullError, SpoolInUseError):
@@ -288,30 +278,24 @@ class Store:
     # Transactions.
 
     def write(self, work: Callable[[], T], *, sync: bool, settles: bool = True) -> T:
-        """Runs what changes the database, all of it or nothing.
+        """Changes the database in one transaction.
 
         Args:
-            work: it; by `execute`.
-            sync: whether it must outlive a crash of the machine.
-            settles: whether the reserve may be given up for it: for all but new messages.
-
-        Raises:
-            SpoolFullError: there is no room on the disk.
-            SpoolError: it cannot be written.
+            work: makes the changes, by `execute`.
+            sync: whether they must outlive a crash of the machine.
+            settles: whether the reserve may be given up for them: for all but new messages.
         """
         with self.lock:
-            if settles:
-                return self._roomy(lambda: self._transact(work, sync=sync))
-            return self._reported(lambda: self._transact(work, sync=sync))
+            return self._guarded(lambda: self._transact(work, sync=sync), reserve=settles)
 
-    def _roomy(self, work: Callable[[], T]) -> T:
-        """Does something, on a full disk with the room that is in reserve."""
+    def _guarded(self, work: Callable[[], T], *, reserve: bool = False) -> T:
+        """Maps errors; with `reserve` tries again on a full disk, in the room of the reserve."""
         try:
             return work()
         except _ERRORS as error:
-            if not self._is_full(error) or not self.place.give_up_reserve():
+            if not (reserve and self._is_full(error) and self.place.give_up_reserve()):
                 raise self._mapped(error) from error
-        return self._reported(work)
+        return self._guarded(work)
 
     def _transact(self, work: Callable[[], T], *, sync: bool) -> T:
         database = self._connection()
@@ -328,33 +312,22 @@ class Store:
             raise
         return result
 
-    def _reported(self, work: Callable[[], T]) -> T:
-        try:
-            return work()
-        except _ERRORS as error:
-            raise self._mapped(error) from error
-
     def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
         """Runs a statement within `write`."""
         return self._connection().execute(statement, values)
 
-    def read(self, statement: str, *values: Any) -> list[Any]:
-        """The rows that a query finds.
+    def change(self, statement: str, *values: Any, sync: bool) -> bool:
+        """Runs one statement in a transaction of its own; whether it changed anything."""
+        return self.write(lambda: self.execute(statement, *values).rowcount > 0, sync=sync)
 
-        Raises:
-            SpoolError: it cannot be read.
-        """
+    def read(self, statement: str, *values: Any) -> list[Any]:
         with self.lock:
-            return self._reported(lambda: self.execute(statement, *values).fetchall())
+            return self._guarded(lambda: self.execute(statement, *values).fetchall())
 
     def first(self, statement: str, wanted: Callable[[Any], bool]) -> Any:
-        """The first row of a query that is wanted, None where none is.
-
-        Raises:
-            SpoolError: it cannot be read.
-        """
+        """The first row of a query that is wanted, None where none is."""
         with self.lock:
-            return self._reported(lambda: next(filter(wanted, self.execute(statement)), None))
+            return self._guarded(lambda: next(filter(wanted, self.execute(statement)), None))
 
     def _connection(self) -> sqlite3.Connection:
         if os.getpid() != self._pid:
@@ -366,35 +339,36 @@ class Store:
         return self._database
 
     def _is_full(self, error: Exception) -> bool:
-        """Whether the disk is full; of the log's index SQLite says no more than that it cannot be written."""
+        """Whether the disk is full. SQLite says of the log's index only that it cannot be written."""
         code = _code(error)
         return code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and self.place.free() < _PAGE * 64)
+
+    def _damage(self, reason: object) -> JournalDamageError:
+        reason = f"damaged: {reason}; mtosi-jms spool verify {self.folder} rescues what can be read"
+        return JournalDamageError(str(self._path), reason)
+
+    def _full(self, reason: str) -> SpoolFullError:
+        return SpoolFullError(str(self.folder), f"{reason}; free some on the file system of this folder")
 
     def _mapped(self, error: Exception) -> SpoolError:
         code = _code(error)
         if self._is_full(error):
-            return SpoolFullError(str(self.folder), "no room on the disk; free some on the file system of this folder")
+            return self._full("no room on the disk")
         if code in _DAMAGED:
-            reason = f"damaged: {error}; mtosi-jms spool verify {self.folder} rescues what can be read"
-            return JournalDamageError(str(self._path), reason)
+            return self._damage(error)
         if code == sqlite3.SQLITE_BUSY:
             return SpoolInUseError(str(self.folder), f"another process is in a transaction for more than {_BUSY:g} s")
         return SpoolError(str(self._path), str(error))
 
-    # Messages. What changes something is called within `write`.
+    # Messages. What changes the database is called within `write`, unless it says otherwise.
 
     def now_ms(self) -> int:
-        """By the clock, milliseconds since 1970 UTC."""
         return int(self._clock() * 1000)
 
     def insert(
         self, key: str, message: JmsMessage, state: str, *, conflict: bool = False, since_ms: int | None = None
     ) -> int:
-        """Stores a message; its number.
-
-        Raises:
-            SpoolFullError: a limit is reached.
-        """
+        """Stores a message, a new one (`since_ms` None) within the limits; returns its number."""
         facts, since = encode_facts(message), self.now_ms() if since_ms is None else since_ms
         size = len(facts) + len(message.body)
         if since_ms is None:
@@ -408,12 +382,7 @@ class Store:
         return cursor.lastrowid or 0
 
     def message(self, number: int, key: str) -> JmsMessage | None:
-        """A message; None where it is settled, which others that have the folder may do at any time.
-
-        Raises:
-            JournalDamageError: it is not as it was stored.
-            SpoolError: it cannot be read.
-        """
+        """A message; None where another process has settled it. JournalDamageError: it is not as it was stored."""
         row = self.read(f"SELECT key, since_ms, digest, facts, body FROM message WHERE number = ? AND {OPEN}", number)
         if not row or row[0][0] != key:
             return None
@@ -422,28 +391,21 @@ class Store:
             return decode_facts(facts, body)
         raise JournalDamageError(str(self._path), f"the message {key!s} is not as it was stored")
 
-    def delete(self, key: str) -> bool:
-        """Removes a message; whether it was there."""
-        return self.execute("DELETE FROM message WHERE key = ?", key).rowcount > 0
+    def move_to_dead(self, number: int, reason: str) -> None:
+        """A message is not sent or handed out any more, and stays; a transaction of its own."""
+        self.change(_TO_DEAD, reason, number, sync=True)
 
-    def set_aside(self, number: int, reason: str) -> None:
-        """A message is not to be sent or handed out any more, and stays; not within `write`."""
-        self.write(lambda: self.execute(_SET_ASIDE, reason, number), sync=True)
-
-    def read_or_set_aside(self, number: int, key: str) -> JmsMessage | None:
-        """A message; None where it is settled, or not as it was stored, which is told, and it is set aside."""
+    def sound_message(self, number: int, key: str) -> JmsMessage | None:
+        """A message; None where it is settled or damaged; a damaged one is dead then. Not within `write`."""
         try:
             return self.message(number, key)
         except JournalDamageError as error:
-            self.set_aside(number, NOT_AS_STORED)
-            log.error("a message is damaged and set aside: %s", error)  # noqa: TRY400 - the fault is the disk's
+            self.move_to_dead(number, NOT_AS_STORED)
+            log.error("a message is damaged, and dead now: %s", error)  # noqa: TRY400 - the fault is the disk's
             return None
 
     def verify(self) -> list[str]:
-        """Sets aside the messages that are not as they were stored, by their checksums; the keys of all that are not.
-
-        Others may be at work meanwhile.
-        """
+        """Checks each message by its checksum, beside others; damaged ones are dead then. Returns their keys."""
         return [one.key for one in self.messages() if self.write(partial(self._is_damaged, one), sync=True)]
 
     def _is_damaged(self, one: StoredMessage) -> bool:
@@ -454,20 +416,19 @@ class Store:
             return False
         whole, known = is_whole(*row[:5]), row[5] in KINDS[self.kind]
         if row[5] != DEAD and not (whole and known):
-            self.execute(_SET_ASIDE, "it was in no known state" if whole else NOT_AS_STORED, one.number)
+            self.execute(_TO_DEAD, "it was in no known state" if whole else NOT_AS_STORED, one.number)
         return not (whole and known)
 
     def messages(self, *states: str) -> list[StoredMessage]:
         """What is stored in these states, in the order of arrival; no states: all that is not settled."""
-        marks = ", ".join("?" * len(states))
-        where = f"state IN ({marks}) AND {OPEN}" if states else OPEN
+        where = f"state IN ({marks(states)}) AND {OPEN}" if states else OPEN
         return self.query(f"{where} ORDER BY number", *states)
 
     def query(self, where: str, *values: str) -> list[StoredMessage]:
         return [StoredMessage(*row) for row in self.read(f"SELECT {_COLUMNS} FROM message WHERE {where}", *values)]
 
     def dead(self) -> list[DeadMessage]:
-        """What was set aside."""
+        """The dead messages that are still there."""
         found = []
         for one in self.messages(DEAD):
             try:
@@ -480,28 +441,22 @@ class Store:
 
     def count(self, *states: str) -> int:
         """How many messages are in these states."""
-        marks = ", ".join("?" * len(states))
-        ((messages,),) = self.read(f"SELECT coalesce(sum(messages), 0) FROM total WHERE state IN ({marks})", *states)
+        query = f"SELECT coalesce(sum(messages), 0) FROM total WHERE state IN ({marks(states)})"
+        ((messages,),) = self.read(query, *states)
         return int(messages)
 
     def _check_limits(self, size: int) -> None:
         most_bytes, most_messages, most_seconds = self._limits
-        ((messages, taken),) = self.execute(
-            "SELECT sum(messages), sum(bytes) FROM total WHERE state NOT IN ('done', 'parked')"
-        )
-        if most_bytes is not None and taken + size > most_bytes:
-            raise SpoolFullError(str(self.folder), f"the {self.kind} has reached its limit of {most_bytes:,} bytes")
-        if most_messages is not None and messages + 1 > most_messages:
-            raise SpoolFullError(
-                str(self.folder), f"the {self.kind} has reached its limit of {most_messages:,} messages"
-            )
+        query = "SELECT sum(messages), sum(bytes) FROM total WHERE state NOT IN ('done', 'parked')"
+        ((messages, taken),) = self.execute(query)
+        for most, needed, what in (most_bytes, taken + size, "bytes"), (most_messages, messages + 1, "messages"):
+            if most is not None and needed > most:
+                raise SpoolFullError(str(self.folder), f"the {self.kind} has reached its limit of {most:,} {what}")
         if most_seconds is not None:
             self._tell_age(most_seconds)
         if self.place.free() < 2 * size + self.place.room // 2:
-            # A message is written twice, to the log and then to the database, and what is settled needs room too.
-            raise SpoolFullError(
-                str(self.folder), "too little room on the disk; free some on the file system of this folder"
-            )
+            # A message is written twice, to the log and then to the database, and settling needs room too.
+            raise self._full("too little room on the disk")
         self.place.make_reserve()
 
     def _tell_age(self, most_seconds: float) -> None:
@@ -518,20 +473,20 @@ class Store:
         return [owner for (owner,) in owners if owner != self.me and not self.place.lives(owner)]
 
     def close(self) -> None:
-        """Lets go of the folder; what is not settled stays in it. It may be called again."""
+        """Releases the folder; unsettled messages stay in it. May be called again."""
         with self.lock:
             if self._database is None or os.getpid() != self._pid:
                 return
             self._database.close()
             (self.folder / f"owner-{self.me}.lock").unlink(missing_ok=True)
             self.place.close()
-            self._database = None  # last of all, so that who was interrupted may close it once more
+            self._database = None  # last, so that after an interruption it can be closed again
 
     def left_by_fork(self) -> None:
-        """In a child process: what its parent has open is not this process's; SQLite must not think so either."""
+        """In a child process: what the parent has open is not this process's, and SQLite must not think so either."""
         database, self._database = self._database, None
         if database is not None and not database.in_transaction:
-            database.close()  # which is the parent's only in memory: its locks are those of its process
+            database.close()  # the parent keeps its own copy, and its locks
         else:
             _abandoned.append(database)
         self.place.close()
@@ -542,8 +497,13 @@ class Store:
             warnings.warn(f"{self.folder}: the {self.kind} was not closed", ResourceWarning, stacklevel=2)
 
 
+def marks(values: tuple[str, ...] | list[str]) -> str:
+    """The placeholders for values in a statement."""
+    return ", ".join("?" * len(values))
+
+
 def _code(error: Exception) -> int:
-    """Of an error of SQLite; that of damage for any other."""
+    """The code of SQLite's error; that of damage for any other error."""
     return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)) & 0xFF
 
 
@@ -558,7 +518,7 @@ def make_tables(execute: Callable[[str], object], kind: str) -> None:
 
 
 def has_tables(execute: Callable[[str], sqlite3.Cursor]) -> bool:
-    """Whether a database has the tables that were made, and those alone; SQLite obeys a damaged definition."""
+    """Whether a database has exactly the tables that were made; SQLite would obey a damaged definition."""
     made = execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
     return sorted(str(sql) for (sql,) in made) == sorted(_SCHEMA)
 
@@ -569,7 +529,6 @@ def content_digest(body: bytes) -> bytes:
 
 
 def digest_of(key: str, since_ms: int, facts: bytes, body: bytes) -> bytes:
-    """A checksum over all of a message."""
     digest = blake2b(f"{key}\n{since_ms}\n{len(facts)}\n".encode("utf-8", "surrogateescape"), digest_size=16)
     digest.update(facts)
     digest.update(body)
@@ -577,34 +536,28 @@ def digest_of(key: str, since_ms: int, facts: bytes, body: bytes) -> bytes:
 
 
 def is_whole(key: Any, since_ms: Any, digest: Any, facts: Any, body: Any) -> bool:
-    """Whether a message is as it was stored."""
     try:
         return bool(digest == digest_of(key, since_ms, facts, body))
     except (TypeError, ValueError, AttributeError):  # a column with a value of another type
         return False
 
 
-def finish_rescue(folder: Path) -> bool:
-    """Puts a rescued database in the place of the damaged one; whether there was any. Who calls has the folder alone.
-
-    Raises:
-        SpoolError: that cannot be done.
-    """
+def finish_rescue(folder: Path) -> None:
+    """Puts a rescued database, if there is one, in the place of the damaged one. The caller has the folder alone."""
     path, rescued = folder / DATABASE, folder / RESCUED
     with reporting(folder):
         if not rescued.exists():
-            return False
-        for suffix in "-wal", "-shm":  # of the damaged one: they would be taken for the new one's
+            return
+        for suffix in "-wal", "-shm":  # of the damaged one: SQLite would take them for the new one's
             path.with_name(path.name + suffix).unlink(missing_ok=True)
         rescued.replace(path)
         sync_folder(folder)
-    return True
 
 
 _stores: Final[weakref.WeakSet[Store]] = weakref.WeakSet()
 _held: Final[list[Store]] = []
 _abandoned: Final[list[sqlite3.Connection | None]] = []
-"""Connections of a parent process that stand in the middle of a transaction: to close one would undo its parent's."""
+"""Connections of a parent process in the middle of a transaction: to close one would roll the parent's back."""
 
 
 def _before_fork() -> None:

@@ -2,7 +2,8 @@
 
 `exchange` joins a requestor and a supplier in memory, with the replies tampered with if wanted, `notifications` a
 publisher and subscribers; `ScriptedSupplier` answers what it is told; `gap`, `duplicate`, `reorder`, `delay`, `late`
-and `truncate` are the faults; `ManualClock` is the time. Networks and their events are made by `mtosi_jms.simulator`.
+and `truncate` are the faults; `ManualClock` is the time; `InterceptedConnection` holds up or fails what a session does;
+`Recorder` takes what would be sent. Networks and their events are made by `mtosi_jms.simulator`.
 pytest has fixtures of these by itself, see `mtosi_jms.testing.fixtures`:
 
     from mtosi_jms.testing import exchange, gap
@@ -22,10 +23,26 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from mtosi_jms.testing._clock import ManualClock, Timer
     from mtosi_jms.testing._faults import Chosen, Late, delay, duplicate, gap, late, reorder, truncate
-    from mtosi_jms.testing._notifying import PUBLISHER, TOPIC_NAMES, TOPICS, Notifications, notifications
-    from mtosi_jms.testing._pair import NAMES, REQUESTOR, SUPPLIER, Pair, connect_privately, exchange
-    from mtosi_jms.testing._scripted import Asked, Script, ScriptedSupplier
-    from mtosi_jms.testing._sending import Outgoing, Tamper
+    from mtosi_jms.testing._interception import Action, InterceptedConnection, Interceptor, Step
+    from mtosi_jms.testing._pair import (
+        NAMES,
+        PUBLISHER,
+        REQUESTOR,
+        SUPPLIER,
+        TOPIC_NAMES,
+        TOPICS,
+        Asked,
+        Notifications,
+        Outgoing,
+        Pair,
+        Recorder,
+        Script,
+        ScriptedSupplier,
+        Tamper,
+        connect_privately,
+        exchange,
+        notifications,
+    )
 
 __all__ = [
     "NAMES",
@@ -34,15 +51,20 @@ __all__ = [
     "SUPPLIER",
     "TOPICS",
     "TOPIC_NAMES",
+    "Action",
     "Asked",
     "Chosen",
+    "InterceptedConnection",
+    "Interceptor",
     "Late",
     "ManualClock",
     "Notifications",
     "Outgoing",
     "Pair",
+    "Recorder",
     "Script",
     "ScriptedSupplier",
+    "Step",
     "Tamper",
     "Timer",
     "connect_privately",
@@ -57,20 +79,14 @@ __all__ = [
 ]
 
 # Imported when they are first asked for: pytest imports this package wherever it is installed.
-_HOMES: Final = {
-    "_clock": ("ManualClock", "Timer"),
-    "_faults": ("Chosen", "Late", "delay", "duplicate", "gap", "late", "reorder", "truncate"),
-    "_notifying": ("PUBLISHER", "TOPICS", "TOPIC_NAMES", "Notifications", "notifications"),
-    "_pair": ("NAMES", "REQUESTOR", "SUPPLIER", "Pair", "connect_privately", "exchange"),
-    "_scripted": ("Asked", "Script", "ScriptedSupplier"),
-    "_sending": ("Outgoing", "Tamper"),
-}
-_HOME: Final = {name: module for module, names in _HOMES.items() for name in names}
+_MODULES: Final = ("_faults", "_clock", "_interception", "_pair")
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    for module in _MODULES if name in __all__ else ():
+        found = importlib.import_module(f"{__name__}.{module}")
+        if hasattr(found, name):
+            return getattr(found, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.notifications.timing import Timer
+from mtosi_jms.notifications import Timer
 
 __all__ = ["ManualClock", "Timer"]
 
@@ -62,7 +62,7 @@ class ManualClock:
             Exception: what an action raised; the clock then stands at that action's time.
         """
         if not seconds >= 0:
-            raise ConfigError(f"a clock moves on by 0 seconds or more, not by {seconds}")
+            raise ConfigError(f"seconds must be at least 0, not {seconds}")
         with self._moving:
             target = self._now + seconds
             while (due := self._next(target)) is not None:
@@ -82,7 +82,7 @@ class ManualClock:
             ConfigError: `seconds` is negative.
         """
         if not seconds >= 0:
-            raise ConfigError(f"an action comes 0 seconds or more from now, not {seconds}")
+            raise ConfigError(f"seconds must be at least 0, not {seconds}")
         with self._lock:
             heapq.heappush(self._due, (self._now + seconds, next(self._order), action))
 

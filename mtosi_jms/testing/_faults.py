@@ -1,12 +1,13 @@
 """Fault injectors: gap, duplicate, reorder, delay, late, truncate.
 
-They are pure: a list or other iterable of messages goes in, a new list comes out, the messages that were
-given stay as they are. Messages are anything, replies and notifications alike; only `truncate` looks into them, and
-takes bytes or a dataclass with a `body` of bytes such as `JmsMessage`. They can be nested, `late` outermost:
+They are pure functions: messages go in in order of sending, a new list comes out, the messages themselves stay as they
+are. Messages are anything, replies and notifications alike; only `truncate` looks into them, and takes bytes or a
+dataclass with a `body` of bytes such as `JmsMessage`. Injectors can be nested, `late` outermost:
 
     reorder(duplicate(gap(messages, at=3), at=0), seed=7)
 
-An injector that would change nothing says so with a ConfigError: a test must not pass because its fault never happened.
+An injector that would change nothing raises a ConfigError, as does an `at` that chooses no message or a position that
+is not there: a test must not pass because its fault never happened.
 """
 
 from __future__ import annotations
@@ -39,15 +40,7 @@ class Late(Generic[M]):
 
 
 def gap(messages: Iterable[M], at: Chosen) -> list[M]:
-    """Lose messages.
-
-    Args:
-        messages: in order of sending.
-        at: the messages that are lost.
-
-    Raises:
-        ConfigError: `at` chooses none, or a position that is not there.
-    """
+    """Lose the messages that `at` chooses."""
     given = list(messages)
     lost = _positions(given, at)
     return [message for position, message in enumerate(given) if position not in lost]
@@ -57,17 +50,16 @@ def duplicate(messages: Iterable[M], at: Chosen, *, copies: int = 1, distance: i
     """Deliver messages more than once; the copies are the same objects.
 
     Args:
-        messages: in order of sending.
         at: the messages that come again.
         copies: how many times each comes again.
         distance: how many other messages of the original order come between a message and its copies; at the end of
             the list there may be fewer.
 
     Raises:
-        ConfigError: `at` chooses none, or a position that is not there; `copies` below 1 or `distance` below 0.
+        ConfigError: nothing would change; `copies` below 1 or `distance` below 0.
     """
     if copies < 1 or distance < 0:
-        raise ConfigError(f"copies must be 1 or more and distance 0 or more, not {copies} and {distance}")
+        raise ConfigError(f"copies must be at least 1 and distance at least 0, not {copies} and {distance}")
     given = list(messages)
     again = _positions(given, at)
     slots: list[list[M]] = [[message] for message in given]
@@ -80,7 +72,6 @@ def reorder(messages: Iterable[M], seed: int, *, span: int | None = None) -> lis
     """Deliver messages in another order, the same for the same seed and number of messages; never the order given.
 
     Args:
-        messages: in order of sending.
         seed: of the shuffle.
         span: no message is overtaken by one that was sent `span` or more positions later; None: any order.
 
@@ -89,7 +80,7 @@ def reorder(messages: Iterable[M], seed: int, *, span: int | None = None) -> lis
     """
     given = list(messages)
     if len(given) < 2 or (span is not None and span < 2):
-        raise ConfigError("reorder needs two messages or more, and a span of 2 or more")
+        raise ConfigError("reorder needs at least two messages, and a span of at least 2")
     dice = random.Random(seed)
     reach = len(given) if span is None else span
     order = sorted(range(len(given)), key=lambda position: position + dice.random() * reach)
@@ -104,16 +95,14 @@ def delay(messages: Iterable[M], at: Chosen, *, behind: int = 1) -> list[M]:
     """Deliver messages later: others that were sent after them overtake them.
 
     Args:
-        messages: in order of sending.
         at: the messages that are delayed; they keep their order among themselves.
         behind: how many messages that are not delayed overtake each of them; at the end of the list there may be fewer.
 
     Raises:
-        ConfigError: `at` chooses none, or a position that is not there; `behind` is below 1; nothing is sent after
-            the chosen messages that could overtake them.
+        ConfigError: nothing would change, since nothing follows the chosen messages; `behind` is below 1.
     """
     if behind < 1:
-        raise ConfigError(f"behind must be 1 or more, not {behind}")
+        raise ConfigError(f"behind must be at least 1, not {behind}")
     given = list(messages)
     delayed = _positions(given, at)
     others = [position for position in range(len(given)) if position not in delayed]
@@ -134,7 +123,6 @@ def late(messages: Iterable[M], at: Chosen, *, seconds: float) -> list[M | Late[
     `ManualClock.advance` delivers what is due.
 
     Args:
-        messages: in order of sending.
         at: the messages that are late.
         seconds: how late.
 
@@ -142,7 +130,7 @@ def late(messages: Iterable[M], at: Chosen, *, seconds: float) -> list[M | Late[
         The messages in their order, the late ones marked.
 
     Raises:
-        ConfigError: `at` chooses none, or a position that is not there; `seconds` is not above 0.
+        ConfigError: nothing would change; `seconds` is not above 0.
     """
     if not seconds > 0:
         raise ConfigError(f"seconds must be above 0, not {seconds}")
@@ -160,8 +148,7 @@ def truncate(messages: Iterable[M], at: Chosen, *, keep: float = 0.5) -> list[M]
         keep: how much stays: an int is a number of bytes (negative: all but so many), a float below 1 the fraction.
 
     Raises:
-        ConfigError: `at` chooses none, or a position that is not there; a chosen message has no bytes, or would stay
-            whole.
+        ConfigError: nothing would change; a chosen message has no bytes, or would stay whole.
     """
     given = list(messages)
     for position in _positions(given, at):

@@ -29,7 +29,7 @@ __all__ = ["mtosi_clock", "mtosi_connection", "mtosi_exchange", "mtosi_network",
 @pytest.fixture
 def mtosi_clock() -> ManualClock:
     """A clock that stands at 0 until the test moves it, and a timer for late messages."""
-    from mtosi_jms.testing._clock import ManualClock
+    from mtosi_jms.testing import ManualClock
 
     return ManualClock()
 
@@ -37,7 +37,7 @@ def mtosi_clock() -> ManualClock:
 @pytest.fixture
 def mtosi_connection() -> Iterator[Connection]:
     """A connection to an embedded provider that no other test knows, with the names of `mtosi_jms.testing.NAMES`."""
-    from mtosi_jms.testing._pair import connect_privately
+    from mtosi_jms.testing import connect_privately
 
     with connect_privately() as connection:
         yield connection
@@ -46,7 +46,7 @@ def mtosi_connection() -> Iterator[Connection]:
 @pytest.fixture
 def mtosi_exchange() -> Iterator[Callable[..., Pair]]:
     """Makes pairs, as `mtosi_jms.testing.exchange` does and with its arguments; they end with the test."""
-    from mtosi_jms.testing._pair import exchange
+    from mtosi_jms.testing import exchange
 
     with ExitStack() as stack:
 
@@ -71,7 +71,7 @@ def mtosi_network() -> Callable[..., Network]:
 def mtosi_notifications() -> Iterator[Callable[..., Notifications]]:
     """Makes publishers with subscribers, as `mtosi_jms.testing.notifications` does and with its arguments; they end
     with the test."""
-    from mtosi_jms.testing._notifying import notifications
+    from mtosi_jms.testing import notifications
 
     with ExitStack() as stack:
 

@@ -1,7 +1,6 @@
-"""Schemas that a validator cannot hold: groups that refer to groups more than once stand for any number of particles.
+"""Finds schemas that would exhaust libxml2, which expands groups and base types at each reference, without a bound.
 
-libxml2 writes groups and the content of base types out wherever a type refers to them, without a bound on time or
-memory, so such a file is found before libxml2 gets it.
+Groups that refer to groups more than once stand for any number of particles.
 """
 
 from __future__ import annotations

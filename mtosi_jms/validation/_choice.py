@@ -16,7 +16,7 @@ from mtosi_jms.errors import XmlError
 from mtosi_jms.namespaces import WSDL, XSD
 from mtosi_jms.validation._locate import resolve_location
 from mtosi_jms.validation._schemafile import SchemaFile, SchemaNote
-from mtosi_jms.xmlbind.parser import parse_xml
+from mtosi_jms.xmlbind import parse_xml
 
 _LEFTOVER = re.compile(r"\b(?:old|copy|backup|bak|orig)\b", re.IGNORECASE)
 

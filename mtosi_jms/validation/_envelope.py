@@ -19,8 +19,8 @@ from lxml import etree
 
 from mtosi_jms.namespaces import HDR, SOAP11, SOAP12, split_clark
 
-ENVELOPE: Final = f"{{{SOAP11}}}Envelope"
-ENVELOPE_12: Final = f"{{{SOAP12}}}Envelope"
+_ENVELOPE: Final = f"{{{SOAP11}}}Envelope"
+_ENVELOPE_12: Final = f"{{{SOAP12}}}Envelope"
 _HEADER: Final = f"{{{SOAP11}}}Header"
 _BODY: Final = f"{{{SOAP11}}}Body"
 _FAULT: Final = f"{{{SOAP11}}}Fault"
@@ -30,15 +30,10 @@ Breach = tuple[etree._Element, str]
 _FAULT_CHILDREN: Final = ("faultcode", "faultstring", "faultactor", "detail")
 
 
-def is_envelope(root: etree._Element) -> bool:
-    """Whether a document is a SOAP envelope, of 1.1 or of 1.2."""
-    return root.tag in (ENVELOPE, ENVELOPE_12)
-
-
 def parts(root: etree._Element) -> list[etree._Element]:
-    """The elements that the schemas judge, in document order; the root itself where it is no envelope."""
-    if root.tag != ENVELOPE:
-        return [] if root.tag == ENVELOPE_12 else [root]
+    """The elements that the schemas judge, in document order; the root itself where it is not an envelope."""
+    if root.tag != _ENVELOPE:
+        return [] if root.tag == _ENVELOPE_12 else [root]
     found: list[etree._Element] = []
     for child in root:
         if child.tag == _HEADER:
@@ -57,10 +52,10 @@ def _detail_entries(fault: etree._Element) -> Iterator[etree._Element]:
 
 
 def envelope_breaches(root: etree._Element) -> Iterator[Breach]:
-    """Every breach of the rules above; nothing where the document is no envelope."""
-    if root.tag == ENVELOPE_12:
+    """Every breach of the rules above; nothing where the document is not an envelope."""
+    if root.tag == _ENVELOPE_12:
         yield root, "a SOAP 1.2 envelope: MTOSI over JMS uses SOAP 1.1; nothing in it was validated"
-    if root.tag != ENVELOPE:
+    if root.tag != _ENVELOPE:
         return
     yield from _envelope_children(root)
     for header in root.iterchildren(_HEADER):

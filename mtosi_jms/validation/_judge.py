@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from lxml import etree
 
-from mtosi_jms.xmlbind.issues import ElementPaths
+from mtosi_jms.xmlbind import ElementPaths
 
 LARGE: Final = 5_000
 _CHUNK: Final = 1 << 16
@@ -54,7 +54,7 @@ def judge(
     Args:
         element: the element; it is not changed.
         schema: what it has to fit.
-        limit: how many findings are wanted at most.
+        limit: maximum of findings.
         paths: names the elements of the document.
         large: number of elements from which the element is judged as a stream.
 
@@ -108,7 +108,7 @@ def _name(element: etree._Element) -> str:
 
 
 class _Enough(Exception):
-    """As many findings as were wanted."""
+    """The maximum of findings is reached."""
 
 
 class _Stream:

@@ -18,7 +18,7 @@ from lxml import etree
 from mtosi_jms.namespaces import XML, XSD
 from mtosi_jms.validation._choice import Choice
 from mtosi_jms.validation._schemafile import SchemaFile, SchemaLink, SchemaNote
-from mtosi_jms.xmlbind.parser import make_parser
+from mtosi_jms.xmlbind import make_parser
 
 _DRIVER: Final = "urn:mtosi-jms:driver"
 _XML_KEY: Final = "mtosi-schema:/xml"
@@ -147,7 +147,7 @@ def _instead(link: SchemaLink, chosen: Choice) -> str:
 def refusals(
     error: etree.XMLSchemaParseError, usable: Mapping[Path, SchemaFile], chosen: Choice
 ) -> dict[Path, tuple[int | None, str]]:
-    """The files that libxml2 refused, each with its line in the file as it lies on disk and the first reason."""
+    """The files that libxml2 refused, each with its line in the file on disk and the first reason."""
     by_key = {file.key: file for file in usable.values()}
     found: dict[Path, tuple[int | None, str]] = {}
     for entry in error.error_log:

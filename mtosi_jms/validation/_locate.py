@@ -1,7 +1,7 @@
 """Where schemas are: the project's own, a release tree, any other folder; and what a schemaLocation means.
 
-A release keeps its schemas in folders `<part>/IIS/xsd`; where a tree has such folders, only they count, so that the
-examples that lie beside them (`IIS/xml`) do not. In any other folder every `*.xsd` below it counts.
+A release keeps its schemas in folders `<part>/IIS/xsd`; in a tree with such folders only these count, not the examples
+beside them (`IIS/xml`). In any other folder every `*.xsd` below it counts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class FoundFiles:
         folder: the folder that was searched.
         schemas: its XSD files, sorted.
         wsdls: its WSDL files, sorted; their imports tell the schemas that count from leftovers.
-        unreadable: (path, reason) of sub-folders that could not be listed, and of schemas that are no regular files.
+        unreadable: (path, reason) of sub-folders that could not be listed, and of schemas that are not regular files.
     """
 
     folder: Path
@@ -65,7 +65,7 @@ def find_files(folder: Path) -> FoundFiles:
     """List the schemas of a release tree, of one `IIS/xsd` folder, of any folder, or one XSD file.
 
     Raises:
-        SchemaError: there is no such folder, it cannot be read, or it holds no schema.
+        SchemaError: no such folder, it cannot be read, or it holds no schema.
     """
     folder = folder.absolute()
     if _is_file(folder):
@@ -84,7 +84,7 @@ def find_files(folder: Path) -> FoundFiles:
         for path in paths:
             wanted = {".xsd": schemas, ".wsdl": wsdls}.get(path.suffix.lower())
             if wanted is not None and _is_special(path):
-                unreadable.append((path, "no regular file"))
+                unreadable.append((path, "not a regular file"))
             elif wanted is not None:
                 wanted.append(path)
     released = [path for path in schemas if _is_release_folder(path.parent)]

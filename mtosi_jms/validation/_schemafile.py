@@ -15,7 +15,7 @@ from lxml import etree
 from mtosi_jms.errors import SchemaError, XmlError
 from mtosi_jms.namespaces import XSD
 from mtosi_jms.validation._locate import resolve_location
-from mtosi_jms.xmlbind.parser import parse_xml
+from mtosi_jms.xmlbind import parse_xml
 
 _NAMES: Final = ("name", "ref", "type", "base", "itemType", "refer", "substitutionGroup")
 _LINKS: Final = {f"{{{XSD}}}{kind}": kind for kind in ("import", "include", "redefine")}
@@ -65,9 +65,9 @@ class SchemaLink:
         index: position among the children of xsd:schema.
         line: line of the element.
         namespace: the namespace attribute, empty where absent.
-        location: the schemaLocation attribute as it stands, None where absent.
+        location: the schemaLocation attribute unchanged, None where absent.
         target: the file that the location means, or None.
-        exact: whether the location names that file as it stands.
+        exact: whether the location names that file exactly.
     """
 
     kind: str
@@ -111,7 +111,7 @@ def read_schema(path: Path) -> SchemaFile:
     """Read one XSD file and repair the blanks around its names.
 
     Raises:
-        SchemaError: it cannot be read, is not well-formed, has a DTD, or is no schema; with the line.
+        SchemaError: it cannot be read, is not well-formed, has a DTD, or is not a schema; with the line.
     """
     try:
         root = parse_xml(path.read_bytes())

@@ -1,15 +1,15 @@
-"""A document against the rules of SOAP 1.1, P36 and a schema set.
+"""A document against the rules of SOAP 1.1, P36 and a schema set; what was found is a report with issues.
 
 A bare MTOSI element is judged itself; of an envelope, the children of Header, of Body and of a Fault's detail are
-judged where they stand. The verdict on each is libxml2's over all schemas at once; an element that no schema declares
-is wrong, not skipped.
+judged where they are. libxml2 judges each against all schemas at once; an element that no schema declares is wrong, not
+skipped.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Literal
 
 from lxml import etree
 
@@ -17,10 +17,62 @@ from mtosi_jms.errors import MalformedXmlError, XmlError
 from mtosi_jms.validation._envelope import envelope_breaches, parts
 from mtosi_jms.validation._judge import LARGE, Finding, judge
 from mtosi_jms.validation._messages import is_undeclared, readable, undeclared
-from mtosi_jms.validation._report import Issue, IssueKind, Report
 from mtosi_jms.validation._schemaset import SchemaSet
-from mtosi_jms.xmlbind.issues import ElementPaths
-from mtosi_jms.xmlbind.parser import DEFAULT_LIMITS, Limits, parse_xml, read_document
+from mtosi_jms.xmlbind import DEFAULT_LIMITS, ElementPaths, Limits, parse_xml, read_document
+
+IssueKind = Literal["unreadable", "malformed", "forbidden", "envelope", "undeclared", "schema", "more"]
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One thing that is wrong with a document.
+
+    Attributes:
+        kind: `unreadable` (the file could not be opened), `malformed` (not well-formed, empty, ending early, wrong
+            encoding), `forbidden` (DTD, too deep, too large), `envelope` (SOAP 1.1 or P36), `undeclared` (no schema
+            declares the element), `schema` (libxml2's finding), `more` (further findings that were not listed).
+        line: line of the document, from 1, or None.
+        path: path of the element with local names, positions from 1; empty where there is none.
+        message: what is wrong and, where that is known, what to do.
+    """
+
+    kind: IssueKind
+    line: int | None
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The verdict on one document.
+
+    Attributes:
+        file: name of the document.
+        well_formed: whether it was read to its end as well-formed XML; False where it could not be opened or was
+            refused: then it is unknown.
+        issues: what is wrong, in document order.
+    """
+
+    file: str
+    well_formed: bool
+    issues: tuple[Issue, ...] = ()
+
+    @property
+    def valid(self) -> bool:
+        """Whether nothing at all is wrong."""
+        return self.well_formed and not self.issues
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as plain values: file, well_formed, valid, issues (line, path, message, kind)."""
+        issues = [
+            {"line": issue.line, "path": issue.path, "message": issue.message, "kind": issue.kind}
+            for issue in self.issues
+        ]
+        return {"file": self.file, "well_formed": self.well_formed, "valid": self.valid, "issues": issues}
+
 
 MAX_ISSUES: Final = 1_000
 

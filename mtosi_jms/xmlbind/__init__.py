@@ -12,38 +12,74 @@ from typing import Any, TypeVar, overload
 from lxml import etree
 
 from mtosi_jms.errors import ConfigError, MtosiFault
-from mtosi_jms.xmlbind import simpletypes as _builtins
-from mtosi_jms.xmlbind._stream import iter_decode, iter_placed
-from mtosi_jms.xmlbind.decoder import decode_root, without_comments
-from mtosi_jms.xmlbind.encoder import Writer, encode_object
-from mtosi_jms.xmlbind.issues import ElementPaths, Issues, XmlWarning
-from mtosi_jms.xmlbind.lexical import Duration
-from mtosi_jms.xmlbind.parser import DEFAULT_LIMITS, Limits, make_parser, parse_xml, to_bytes
-from mtosi_jms.xmlbind.placed import Around, Placed
-from mtosi_jms.xmlbind.registry import find_element, find_type, register_package, registered_packages
-from mtosi_jms.xmlbind.scan import read_root
-from mtosi_jms.xmlbind.simpletypes import *  # noqa: F403 - the names of the XSD built-in types
-from mtosi_jms.xmlbind.table import ANY, MIXED, RAW, TEXT, A, ClassTable, E, Field, Module, enum, list_of, simple, union
-from mtosi_jms.xmlbind.values import (
-    NIL,
-    DistinguishedNameMixin,
-    Extras,
-    Kept,
-    Leaf,
-    Nil,
-    RawXml,
-    XmlEnum,
-    XmlObject,
-    escape_name_part,
+from mtosi_jms.xmlbind import _simpletypes as _builtins
+from mtosi_jms.xmlbind._encoder import DECLARATION, Writer, encode_object
+from mtosi_jms.xmlbind._issues import ElementPaths, Issues, XmlWarning
+from mtosi_jms.xmlbind._lexical import Duration, format_date_time, parse_date_time, parse_loose_date_time
+from mtosi_jms.xmlbind._parser import (
+    DEFAULT_LIMITS,
+    HARDENED,
+    Limits,
+    make_parser,
+    parse_xml,
+    read_document,
+    refuse_doctype,
+    refuse_dtd,
+    syntax_error,
+    to_bytes,
 )
+from mtosi_jms.xmlbind._reader import decode_root, without_comments
+from mtosi_jms.xmlbind._registry import (
+    XSI_NIL,
+    XSI_TYPE,
+    known_prefix,
+    module_of,
+    modules_of,
+    register_package,
+    registered_packages,
+    resolve_class,
+)
+from mtosi_jms.xmlbind._scan import read_root
+from mtosi_jms.xmlbind._scopes import Scopes, attributes_of
+from mtosi_jms.xmlbind._simpletypes import *  # noqa: F403 - the names of the XSD built-in types
+from mtosi_jms.xmlbind._simpletypes import EnumType, ListType, SimpleType, UnionType
+from mtosi_jms.xmlbind._stream import iter_decode, iter_placed
+from mtosi_jms.xmlbind._table import (
+    ANY,
+    MIXED,
+    RAW,
+    TEXT,
+    A,
+    ClassTable,
+    DistinguishedNameMixin,
+    E,
+    Field,
+    Module,
+    XmlObject,
+    enum,
+    escape_name_part,
+    find_element,
+    find_type,
+    list_of,
+    simple,
+    union,
+)
+from mtosi_jms.xmlbind._values import BLANKS, NIL, Extras, Kept, Leaf, Nil, RawXml, XmlEnum
+from mtosi_jms.xmlbind._walker import Around, Placed
+from mtosi_jms.xmlbind._writeplan import Names, escape_text, forbidden_character, is_text
 
 __all__ = [
     "ANY",
+    "BLANKS",
+    "DECLARATION",
     "DEFAULT_LIMITS",
+    "HARDENED",
     "MIXED",
     "NIL",
     "RAW",
     "TEXT",
+    "XSI_NIL",
+    "XSI_TYPE",
     "A",
     "Around",
     "ClassTable",
@@ -51,36 +87,59 @@ __all__ = [
     "Duration",
     "E",
     "ElementPaths",
+    "EnumType",
     "Extras",
     "Field",
     "Issues",
     "Kept",
     "Leaf",
     "Limits",
+    "ListType",
     "Module",
     "MtosiFault",
+    "Names",
     "Nil",
     "Placed",
     "RawXml",
+    "Scopes",
+    "SimpleType",
+    "UnionType",
     "Writer",
     "XmlEnum",
     "XmlObject",
     "XmlWarning",
+    "attributes_of",
     "decode",
+    "decode_root",
     "encode",
     "enum",
     "escape_name_part",
+    "escape_text",
     "find_element",
     "find_type",
+    "forbidden_character",
+    "format_date_time",
+    "is_text",
     "iter_decode",
     "iter_placed",
+    "known_prefix",
     "list_of",
     "make_parser",
+    "module_of",
+    "modules_of",
+    "parse_date_time",
+    "parse_loose_date_time",
     "parse_xml",
+    "read_document",
     "read_xml",
+    "refuse_doctype",
+    "refuse_dtd",
     "register_package",
     "registered_packages",
+    "resolve_class",
     "simple",
+    "syntax_error",
+    "to_bytes",
     "to_element",
     "union",
 ]

@@ -15,8 +15,8 @@ from lxml import etree
 
 from mtosi_jms.errors import ForbiddenXmlError
 from mtosi_jms.namespaces import XML
-from mtosi_jms.xmlbind.registry import XSI_TYPE
-from mtosi_jms.xmlbind.scopes import Scopes, attributes_of, declared_by
+from mtosi_jms.xmlbind._registry import XSI_TYPE
+from mtosi_jms.xmlbind._scopes import Scopes, attributes_of, declared_by
 
 _PREFIX = re.compile(r"(?<![\w.\-])[\d.\-]*+([^\W\d][\w.\-]*+):(?=[^\W\d]|\*)")
 

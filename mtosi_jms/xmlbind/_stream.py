@@ -13,11 +13,10 @@ from typing import IO, Any, Final, TypeVar, cast
 from lxml import etree
 
 from mtosi_jms.errors import ConfigError, MalformedXmlError
-from mtosi_jms.xmlbind._walker import Walker
-from mtosi_jms.xmlbind.issues import Once, XmlWarning
-from mtosi_jms.xmlbind.parser import DEFAULT_LIMITS, Limits, make_pull_parser, refuse_doctype, syntax_error
-from mtosi_jms.xmlbind.placed import Placed
-from mtosi_jms.xmlbind.values import XmlObject
+from mtosi_jms.xmlbind._issues import Once, XmlWarning
+from mtosi_jms.xmlbind._parser import DEFAULT_LIMITS, Limits, make_pull_parser, refuse_doctype, syntax_error
+from mtosi_jms.xmlbind._table import XmlObject
+from mtosi_jms.xmlbind._walker import Placed, Walker
 
 T = TypeVar("T", bound=XmlObject)
 

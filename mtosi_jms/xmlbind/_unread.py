@@ -20,7 +20,7 @@ from itertools import repeat
 from types import MemberDescriptorType, MethodType
 from typing import Any, Final
 
-from mtosi_jms.xmlbind.values import XmlObject
+from mtosi_jms.xmlbind._table import XmlObject
 
 _SLOT: Final[Any] = XmlObject.__dict__["extras"]
 _BARE: Final = 2

@@ -4,23 +4,157 @@ The function is made of the class's write plan: its tags stand in it as constant
 plain texts of an object are looked over together. Small classes inside are written in the same function. Whatever it
 does not foresee raises `Odd`, and the object is written again by the encoder, which knows all cases and says where
 something is wrong.
+
+It writes wire text: text escaped, checked, and its UTF-8 held in a `str`, one character for each byte. ASCII is its own
+wire text, and a name with an accent does not widen the document around it.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from itertools import groupby
+from typing import Any, Final
 
-from mtosi_jms.xmlbind._facets import Facets
-from mtosi_jms.xmlbind._wiretext import SUSPECT, Elements, element, mended, wire
-from mtosi_jms.xmlbind.fast import Odd
-from mtosi_jms.xmlbind.simpletypes import EnumType, QNameType, SimpleType
-from mtosi_jms.xmlbind.table import ClassTable
-from mtosi_jms.xmlbind.writeplan import ANY, OBJECT, PLAIN, RAW_XML, Out, WritePlan, write_plan
+from mtosi_jms.xmlbind._fast import Odd
+from mtosi_jms.xmlbind._simpletypes import EnumType, Facets, QNameType, SimpleType
+from mtosi_jms.xmlbind._table import ClassTable
+from mtosi_jms.xmlbind._values import Nil
+from mtosi_jms.xmlbind._writeplan import (
+    ANY,
+    OBJECT,
+    PLAIN,
+    RAW_XML,
+    ObjectWriter,
+    Out,
+    WritePlan,
+    escape_text,
+    has_forbidden,
+    write_plan,
+)
 
-if TYPE_CHECKING:
-    from mtosi_jms.xmlbind.encoder import Writer
+SUSPECT: Final = bytes([*(code for code in range(32) if code not in b"\t\n"), *b"&<>\xef"])
+"""What is not written as it is, or may be forbidden."""
+
+_SHORT: Final = 1000
+_MOST_KNOWN: Final = 512
+_LONGEST_KNOWN: Final = 64
+
+
+def wire(text: str) -> str:
+    """The wire text of a text that is escaped and holds only what XML allows."""
+    return text if text.isascii() else text.encode().decode("latin-1")
+
+
+def mended(text: str, values: Sequence[str | None]) -> Sequence[str | None]:
+    """The wire texts of values.
+
+    Args:
+        text: all of them, joined.
+        values: the values; None stays None.
+
+    Raises:
+        Odd: a character that XML does not allow.
+    """
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        raise Odd from None
+    if len(data.translate(None, SUSPECT)) == len(data):
+        return [value if not value or value.isascii() else value.encode().decode("latin-1") for value in values]
+    if has_forbidden(data):
+        raise Odd
+    present = [value for value in values if value is not None]
+    written = wire(escape_text("\0".join(present))).split("\0")
+    if len(present) == len(values):
+        return written
+    again = iter(written)
+    return [value if value is None else next(again) for value in values]
+
+
+def element(tag: str, inner: str) -> str:
+    """The element with a tag and what stands inside it, all in wire text."""
+    return f"<{tag}>{inner}</{tag}>" if inner else f"<{tag}/>"
+
+
+def pieces(tag: str, inner: str) -> tuple[str | bytes, ...]:
+    """The pieces of an element: one text where that is quick to be looked over again, else bytes between tags.
+
+    Args:
+        tag: the tag.
+        inner: what stands inside, in wire text.
+    """
+    if len(inner) < _SHORT and inner.isascii():
+        return (element(tag, inner),)
+    return f"<{tag}>", inner.encode("latin-1"), f"</{tag}>"
+
+
+def joined(parts: Sequence[str | bytes]) -> bytes:
+    """All pieces in UTF-8.
+
+    Raises:
+        Odd: a text among them holds a character that XML does not allow.
+    """
+    try:
+        return _encoded("".join(parts))  # type: ignore[arg-type]
+    except TypeError:  # there are bytes among them
+        runs = groupby(parts, type)
+        return b"".join([b"".join(run) if kind is bytes else _encoded("".join(run)) for kind, run in runs])  # type: ignore[arg-type]
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        raise Odd from None
+    if has_forbidden(data):
+        raise Odd
+    return data
+
+
+class Elements(dict[Any, str]):
+    """Values of a simple type with the elements that hold them, in wire text; the last ones are remembered, up to a
+    bound.
+
+    Args:
+        kind: the simple type; an enumeration's values are their texts, and there from the beginning.
+        tag: in wire text; empty for the bare text.
+    """
+
+    def __init__(self, kind: SimpleType, tag: str) -> None:
+        super().__init__()
+        self._kind = kind
+        self._tag = tag
+        if isinstance(kind, EnumType):
+            texts = [text for text in kind.known if text is not None]
+            self.update(zip(texts, map(self._tagged, mended("".join(texts), texts)), strict=True))
+
+    def of(self, value: Any) -> str:
+        """The element of a value that is not remembered.
+
+        Raises:
+            Odd: it has none.
+        """
+        if isinstance(value, Nil):
+            raise Odd
+        try:
+            text = self._kind.format(value)
+        except (TypeError, ValueError, OverflowError, ArithmeticError, AttributeError):
+            raise Odd from None
+        (written,) = mended(text, (text,))
+        return self._tagged(written)
+
+    def _tagged(self, written: str | None) -> str:
+        if not self._tag:
+            return written or ""
+        return element(self._tag, written or "")
+
+    def __missing__(self, value: Any) -> str:
+        found = self.of(self._kind.cls(value) if isinstance(self._kind, EnumType) else value)
+        if len(self) < _MOST_KNOWN and len(found) <= _LONGEST_KNOWN + 2 * len(self._tag):
+            self[value] = found
+        return found
+
 
 WORTH_MAKING = 8
 """Objects of a class after which it is worth a function."""
@@ -43,7 +177,7 @@ _REPEATED: Final = {"date": dt.date, "string": str, "integer": int, "long": int,
 """By the kind of simple type: classes whose equal values have equal texts."""
 
 
-def inner_text(writer: Writer, plan: WritePlan, obj: Any) -> str:
+def inner_text(writer: ObjectWriter, plan: WritePlan, obj: Any) -> str:
     """What stands inside the element of an object, as wire text.
 
     Args:
@@ -62,7 +196,7 @@ def inner_text(writer: Writer, plan: WritePlan, obj: Any) -> str:
     return plan.code(writer, obj)
 
 
-def _never(writer: Writer, obj: Any) -> str:
+def _never(writer: ObjectWriter, obj: Any) -> str:
     raise Odd
 
 
@@ -88,14 +222,14 @@ class _Coder:
         self._constants["REPEATED"] = frozenset(_REPEATED.values())
         self._variables = 0
 
-    def function(self) -> Callable[[Writer, Any], str]:
+    def function(self) -> Callable[[ObjectWriter, Any], str]:
         """The function; one that always raises for a class that only the encoder can write."""
         if not _is_able(self._plan):
             return _never
         lines = ["def code(w, o):", " add = w.names.plans.add"]
         lines += (" " + line for line in self._element(self._plan, "o", "", "t", frozenset()))
         exec("\n".join([*lines, " return t"]), self._constants)  # noqa: S102
-        made: Callable[[Writer, Any], str] = self._constants["code"]
+        made: Callable[[ObjectWriter, Any], str] = self._constants["code"]
         return made
 
     def _constant(self, value: Any) -> str:
@@ -350,7 +484,7 @@ class Plans(dict[Any, WritePlan | None]):
         plan = self[cls] = write_plan(table) if plain else None
         return plan
 
-    def element(self, writer: Writer, value: Any) -> str:
+    def element(self, writer: ObjectWriter, value: Any) -> str:
         """The element of an object, in wire text.
 
         Raises:

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mtosi_jms.bulk import Archive, BulkFile, BulkReply, Compression, Packing, UnpackBounds
-from mtosi_jms.bulk.bounds import CarefulFile
+from mtosi_jms.bulk._archive import CarefulFile
 from mtosi_jms.errors import ArchiveError, ConfigError, SpoolError
 from mtosi_jms.stubs.nrf.me import ManagedElementType
 

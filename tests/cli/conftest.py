@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import itertools
 import queue
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 import mtosi_jms as mtosi
+from mtosi_jms.cli import parser_for
 from mtosi_jms.cli._serve import serve, services_of
 from mtosi_jms.cli._stopping import Stop
 
@@ -26,9 +26,7 @@ def parsed() -> Parsed:
     """The arguments of a command line."""
 
     def parse(command: str, *words: str) -> argparse.Namespace:
-        parser = argparse.ArgumentParser()
-        importlib.import_module(f"mtosi_jms.cli.{command}").add_parser(parser.add_subparsers(dest="command"))
-        return parser.parse_args([command, *words])
+        return parser_for(command).parse_args([command, *words])
 
     return parse
 

@@ -10,11 +10,17 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.broker import _activemq as activemq
-from mtosi_jms.broker import _artemis as artemis
-from mtosi_jms.broker import _maven as maven
-from mtosi_jms.broker import _process as process
-from mtosi_jms.broker import service
+from mtosi_jms.broker import (
+    KINDS,
+    BrokerProcess,
+    Endpoints,
+    _activemq,
+    find_java,
+    free_ports,
+    start_broker,
+    start_on_free_ports,
+    stop_broker,
+)
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, TransportError
 from mtosi_jms.jms import JmsMessage, Queue
@@ -25,7 +31,7 @@ from mtosi_jms.transport import connect
 def folder(tmp_path: Path) -> Any:
     made = tmp_path / "a broker"
     yield made
-    service.down(made)
+    stop_broker(made)
 
 
 @pytest.mark.broker
@@ -71,20 +77,20 @@ def test_up_status_down(
     places = ("service.json", "etc/users.properties", "activemq.xml")
     secret_files = [file for file in (folder / place for place in places) if file.is_file()]
     assert [oct(file.stat().st_mode & 0o077) for file in secret_files] == ["0o0", "0o0"]
-    other = next(one for one in service.KINDS if one != kind)
+    other = next(one for one in KINDS if one != kind)
     assert main(["broker", "up", "--dir", str(folder), "--kind", other]) == 1
     assert "--dir" in capsys.readouterr().err
     assert main(["broker", "down", "--dir", str(folder), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"running": False, "ended": True}
     assert main(["broker", "down", "--dir", str(folder)]) == 0
-    assert service.up(folder).endpoints.password in facts["urls"]["stomp"]
+    assert start_broker(folder).endpoints.password in facts["urls"]["stomp"]
 
 
 def test_another_process_of_the_same_number_is_left_alone(folder: Path) -> None:
     folder.mkdir()
     state = {"kind": "artemis", "pid": os.getpid(), "user": "u", "password": "p", "ports": {"stomp": 1}}
     (folder / "service.json").write_text(json.dumps(state))
-    assert not service.down(folder)
+    assert not stop_broker(folder)
 
 
 def test_a_state_that_cannot_be_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,9 +107,9 @@ class TestWhereItCannotBeHad:
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
     def test_without_maven(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(maven.shutil, "which", lambda name: None)
+        monkeypatch.setenv("PATH", "")
         with pytest.raises(ConfigError, match="apt-get install activemq"):
-            artemis.distribution()
+            KINDS["artemis"].jars()
 
     @pytest.mark.parametrize(
         ("script", "said"), [("exit 1", "no reason"), ("echo '[ERROR] no route'; exit 1", "no route")]
@@ -113,26 +119,26 @@ class TestWhereItCannotBeHad:
     ) -> None:
         self.fake_maven(monkeypatch, tmp_path, script)
         with pytest.raises(ConfigError, match=said) as caught:
-            artemis.distribution()
+            KINDS["artemis"].jars()
         assert "apt-get install activemq" in str(caught.value)
 
     def test_another_file_is_not_used(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        write = f"mkdir -p ${{word#*=}}; echo x > ${{word#*=}}/{artemis.NAME}-bin.zip"
+        write = f"mkdir -p ${{word#*=}}; echo x > ${{word#*=}}/apache-artemis-{KINDS['artemis'].version}-bin.zip"
         script = f'for word in "$@"; do case $word in -DoutputDirectory=*) {write};; esac; done'
         self.fake_maven(monkeypatch, tmp_path, script)
         with pytest.raises(ConfigError, match="another one"):
-            artemis.distribution()
+            KINDS["artemis"].jars()
 
     def fake_maven(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -> None:
         program = tmp_path / "mvn"
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o755)
-        monkeypatch.setattr(maven.shutil, "which", lambda name: str(program))
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
 
 
 def test_a_broker_that_ends_tells_why(tmp_path: Path) -> None:
-    endpoints = process.Endpoints({"stomp": process.free_ports(1)[0]}, "u", "p")
-    broken = process.BrokerProcess(["sh", "-c", "echo out of order; exit 3"], tmp_path, endpoints)
+    endpoints = Endpoints({"stomp": free_ports(1)[0]}, "u", "p")
+    broken = BrokerProcess(["sh", "-c", "echo out of order; exit 3"], tmp_path, endpoints)
     with pytest.raises(TransportError, match="out of order"):
         broken.wait_until_ready()
 
@@ -141,18 +147,18 @@ def test_a_broker_that_ends_tells_why(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["activemq", "artemis"])
 def test_a_taken_port_is_told_and_others_are_tried(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     request.getfixturevalue(kind)  # it can be had
-    made: list[process.BrokerProcess] = []
-    with socket.create_server((process.HOST, 0)) as other:
-        taken = process.Endpoints({"stomp": other.getsockname()[1]}, "u", "p")
+    made: list[BrokerProcess] = []
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = Endpoints({"stomp": other.getsockname()[1]}, "u", "p")
 
-        def unlucky_at_first(endpoints: process.Endpoints) -> process.BrokerProcess:
-            made.append(service.KINDS[kind].start(tmp_path, endpoints if made else taken))
+        def unlucky_at_first(endpoints: Endpoints) -> BrokerProcess:
+            made.append(KINDS[kind].start(tmp_path, endpoints if made else taken))
             return made[-1]
 
-        broker = process.start_on_free_ports(unlucky_at_first, ["stomp"], "u", "p")
+        broker = start_on_free_ports(unlucky_at_first, ["stomp"], "u", "p")
     try:
         assert [one.port_was_taken() for one in made] == [True, False]
-        assert process.listening(broker.endpoints.ports.values())
+        socket.create_connection(("127.0.0.1", broker.endpoints.ports["stomp"]), 10).close()
     finally:
         for one in made:
             one.stop()
@@ -160,16 +166,16 @@ def test_a_taken_port_is_told_and_others_are_tried(kind: str, tmp_path: Path, re
 
 def test_ports_are_none_of_outgoing_connections() -> None:
     """From 32768 on a system takes those of connections: a broker's would collide with them now and then."""
-    found = process.free_ports(20)
+    found = free_ports(20)
     assert len(set(found)) == 20
     assert max(found) < 32_768
 
 
 def test_one_that_only_listens_is_not_ready(tmp_path: Path) -> None:
     """Somebody else may have the port."""
-    with socket.create_server((process.HOST, 0)) as other:
-        endpoints = process.Endpoints({"stomp": other.getsockname()[1]}, "u", "p")
-        broken = process.BrokerProcess(["sh", "-c", "exit 3"], tmp_path, endpoints, ready=["started"])
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        endpoints = Endpoints({"stomp": other.getsockname()[1]}, "u", "p")
+        broken = BrokerProcess(["sh", "-c", "exit 3"], tmp_path, endpoints, ready=["started"])
         with pytest.raises(TransportError, match="ended"):
             broken.wait_until_ready()
 
@@ -178,27 +184,27 @@ def test_one_that_only_listens_is_not_ready(tmp_path: Path) -> None:
 def test_activemq_comes_from_maven_where_debian_has_none(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, start_broker: Any
 ) -> None:
-    monkeypatch.setattr(activemq, "JARS", tmp_path)
+    monkeypatch.setattr(_activemq, "JARS", tmp_path)
     try:
-        assert all(jar.is_file() for jar in activemq.jars())
+        assert all(jar.is_file() for jar in KINDS["activemq"].jars())
     except ConfigError as error:
         pytest.skip(str(error))
     broker = start_broker("activemq", protocols=["stomp"])
     with connect(broker.endpoints.url("stomp")) as connection:
-        assert activemq.VERSION in connection.metadata.provider_version
+        assert KINDS["activemq"].version in connection.metadata.provider_version
 
 
 def test_a_command_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="does not run"):
-        process.BrokerProcess([str(tmp_path / "java")], tmp_path, process.Endpoints({}, "u", "p"))
+        BrokerProcess([str(tmp_path / "java")], tmp_path, Endpoints({}, "u", "p"))
 
 
 def test_the_password_is_not_shown() -> None:
-    assert "s3cret" not in repr(process.Endpoints({"stomp": 1}, "u", "s3cret"))
+    assert "s3cret" not in repr(Endpoints({"stomp": 1}, "u", "s3cret"))
 
 
 def test_without_java(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setattr(process.shutil, "which", lambda name: None)
-    with pytest.raises(ConfigError, match="Java 17"):
-        process.find_java()
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(ConfigError, match="JDK 17"):
+        find_java()

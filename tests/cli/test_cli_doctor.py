@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import re
 import socket
-import subprocess
 import sys
 import tomllib
+from importlib import metadata
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from mtosi_jms.cli import _checkup as checkup
+from mtosi_jms.cli import _doctor as doctor
 from mtosi_jms.cli import main
-from mtosi_jms.cli._checkup import Check
+from mtosi_jms.cli._doctor import Check
 from mtosi_jms.errors import SchemaError
 from mtosi_jms.transport import PROVIDERS
 
@@ -24,8 +23,8 @@ from mtosi_jms.transport import PROVIDERS
 @pytest.fixture
 def healthy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stubs and Java as they should be, so that the verdict depends on what the test changes."""
-    monkeypatch.setattr(checkup, "check_stubs", lambda: Check("stubs", "ok", "1 modules"))
-    monkeypatch.setattr(checkup, "check_java", lambda: Check("java", "ok", "17"))
+    monkeypatch.setattr(doctor, "check_stubs", lambda: Check("stubs", "ok", "1 modules"))
+    monkeypatch.setattr(doctor, "check_java", lambda: Check("java", "ok", "17"))
 
 
 def test_the_extras_are_those_of_the_distribution(root: Path) -> None:
@@ -35,14 +34,14 @@ def test_the_extras_are_those_of_the_distribution(root: Path) -> None:
         for extra, lines in project["optional-dependencies"].items()
         if extra != "all"
     }
-    known = {extra: {distribution for _, distribution in what} for extra, (_, what) in checkup.EXTRAS.items()}
+    known = {extra: {distribution for _, distribution in what} for extra, (_, what) in doctor.EXTRAS.items()}
     assert known.pop("test") <= declared.pop("test")
     assert known.pop("codegen") == declared.pop("codegen") - {"jinja2", "xmlschema", "zeep"}, "nothing imports these"
     assert known == declared
 
 
 def test_schemes_are_those_that_have_a_transport() -> None:
-    assert {"memory", *checkup.SCHEMES} == set(PROVIDERS)
+    assert {"memory", *doctor.SCHEMES} == set(PROVIDERS)
 
 
 @pytest.mark.usefixtures("healthy")
@@ -52,12 +51,12 @@ def test_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
     assert answer["ok"] is True
     assert all(set(check) == {"name", "status", "detail", "fix"} for check in answer["checks"])
     names = [check["name"] for check in answer["checks"]]
-    assert {"python", "lxml", "schemas", "stubs", "java", "spark version", *checkup.EXTRAS} == set(names)
+    assert {"python", "lxml", "schemas", "stubs", "java", "spark version", *doctor.EXTRAS} == set(names)
 
 
 @pytest.mark.usefixtures("healthy")
 def test_lines_carry_the_fix(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkup, "_importable", lambda module: module != "stomp")
+    monkeypatch.setitem(sys.modules, "stomp", None)
     assert main(["doctor"]) == 0
     lines = capsys.readouterr().out.splitlines()
     (line,) = [line for line in lines if line.startswith("--") and "stomp.py" in line]
@@ -71,7 +70,7 @@ def test_what_is_needed_and_broken_makes_it_fail(
     def broken() -> None:
         raise SchemaError("no XSD file in this folder", file="xsd")
 
-    monkeypatch.setattr(checkup.SchemaSet, "load", broken)
+    monkeypatch.setattr(doctor.SchemaSet, "load", broken)
     assert main(["doctor", "--json"]) == 1
     answer = json.loads(capsys.readouterr().out)
     (schemas,) = [check for check in answer["checks"] if check["name"] == "schemas"]
@@ -80,20 +79,20 @@ def test_what_is_needed_and_broken_makes_it_fail(
 
 
 def test_an_old_python_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert checkup.check_python().status == "ok"
-    monkeypatch.setattr(checkup, "PYTHON_MINIMUM", (9, 0))
-    assert checkup.check_python().status == "fault"
+    assert doctor.check_python().status == "ok"
+    monkeypatch.setattr(doctor, "PYTHON_MINIMUM", (9, 0))
+    assert doctor.check_python().status == "fault"
 
 
 def test_stubs_that_do_not_import_are_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mtosi_jms.stubs", None)
-    check = checkup.check_stubs()
+    check = doctor.check_stubs()
     assert check.status == "fault"
     assert "mtosi_jms.stubs" in check.detail
 
 
 def test_a_library_tells_its_version() -> None:
-    check = checkup.check_extra("test")
+    check = doctor.check_extra("test")
     assert check.status == "ok"
     assert re.search(r"pytest \d", check.detail)
 
@@ -107,41 +106,46 @@ def test_a_library_tells_its_version() -> None:
         ("no idea", "missing"),
     ],
 )
-def test_java_is_asked_for_its_version(monkeypatch: pytest.MonkeyPatch, said: str, status: str) -> None:
-    monkeypatch.setattr(checkup, "_find_java", lambda: Path("java"))
-    monkeypatch.setattr(subprocess, "run", lambda *args, **options: SimpleNamespace(stdout="", stderr=said))
-    check = checkup.check_java()
+def test_java_is_asked_for_its_version(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, status: str) -> None:
+    """JAVA_HOME counts before PATH."""
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\nprintf '%s' '{said}' >&2\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    check = doctor.check_java()
     assert check.status == status
+    assert str(java) in check.detail
     assert bool(check.fix) is (status != "ok")
 
 
-def test_java_is_looked_for_in_java_home_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "java").touch()
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert checkup._find_java() == tmp_path / "bin" / "java"
-    assert checkup.check_java().status == "missing"
+def test_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
     monkeypatch.setenv("PATH", "")
-    assert checkup._find_java() is None
-    assert "JAVA_HOME" in checkup.check_java().fix
+    check = doctor.check_java()
+    assert (check.status, "JAVA_HOME" in check.fix) == ("missing", True)
 
 
 @pytest.mark.parametrize(("version", "status"), [("4.3.0", "ok"), ("3.5.1", "missing"), ("", "missing")])
 def test_spark_has_to_be_new_enough(monkeypatch: pytest.MonkeyPatch, version: str, status: str) -> None:
-    monkeypatch.setattr(checkup, "_version", lambda distribution: version)
-    assert checkup.check_spark().status == status
+    def installed(distribution: str) -> str:
+        if not version:
+            raise metadata.PackageNotFoundError(distribution)
+        return version
+
+    monkeypatch.setattr(metadata, "version", installed)
+    assert doctor.check_spark().status == status
 
 
 def test_memory_needs_no_broker() -> None:
-    assert [check.status for check in checkup.check_broker("memory:")] == ["ok"]
+    assert [check.status for check in doctor.check_broker("memory:")] == ["ok"]
 
 
 def test_a_broker_that_listens_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkup, "_importable", lambda module: True)
+    pytest.importorskip("stomp")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        checks = checkup.check_broker(f"stomp://oss:secret@127.0.0.1:{port}?connect_timeout=0.2")
+        checks = doctor.check_broker(f"stomp://oss:secret@127.0.0.1:{port}?connect_timeout=0.2")
     states = [(check.name, check.status) for check in checks]
     assert states == [("transport", "ok"), ("broker", "ok"), ("login", "fault")], "it listens, and speaks no STOMP"
     assert f"127.0.0.1:{port}" in checks[1].detail
@@ -164,8 +168,8 @@ def test_every_host_of_a_failover_url_is_tried(monkeypatch: pytest.MonkeyPatch) 
         raise ConnectionRefusedError(111, "Connection refused")
 
     monkeypatch.setattr(socket, "create_connection", refuse)
-    monkeypatch.setattr(checkup, "_importable", lambda module: False)
-    checks = checkup.check_broker("failover:(stomp://u:p@one:1,stomp+ssl://two)?randomize=false")
+    monkeypatch.setitem(sys.modules, "stomp", None)
+    checks = doctor.check_broker("failover:(stomp://u:p@one:1,stomp+ssl://two)?randomize=false")
     assert [check.detail for check in checks if check.name == "broker"] == [
         "stomp://one:1: Connection refused",
         "stomp+ssl://two:61612: Connection refused",
@@ -178,7 +182,7 @@ def test_every_host_of_a_failover_url_is_tried(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("scheme", ["amqp", "amqps", "tcp", "ssl", "jms", "mqtt", "http"])
 def test_a_scheme_without_transport_is_told_and_not_tried(monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
     monkeypatch.setattr(socket, "create_connection", None)
-    (check,) = checkup.check_broker(f"{scheme}://oss:secret@broker:5672")
+    (check,) = doctor.check_broker(f"{scheme}://oss:secret@broker:5672")
     assert (check.name, check.status, check.detail) == (
         "transport",
         "fault",
@@ -190,6 +194,6 @@ def test_a_scheme_without_transport_is_told_and_not_tried(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("url", ["", "broker", "tcp:/broker", "tcp://host:99999", "other://host"])
 def test_a_url_without_a_usable_address_is_a_fault(url: str) -> None:
-    check = checkup.check_broker(url)[-1]
+    check = doctor.check_broker(url)[-1]
     assert check.status == "fault"
     assert check.fix

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from mtosi_jms import cli
 from mtosi_jms.cli import main
 
 
@@ -30,13 +30,13 @@ def test_an_error_without_words_is_still_one_line(
         def __str__(self) -> str:
             raise ConnectionRefusedError("the one to ask is gone")
 
-    def fail(arguments: list[str]) -> int:
+    def fail(args: argparse.Namespace) -> int:
         raise SilentError
 
-    monkeypatch.setattr(cli, "_run", fail)
+    monkeypatch.setattr("mtosi_jms.cli._doctor.run", fail)
     assert main(["doctor"]) == 1
     assert capsys.readouterr().err.splitlines() == [
-        "error: internal error, please report it: SilentError: no further words"
+        "error: internal error, please report it: SilentError: without a message"
     ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shlex
 from pathlib import Path
@@ -18,12 +17,8 @@ LINES = sorted({*re.findall(r"^\$ mtosi-jms (.*)$", PAGE, re.MULTILINE), *re.fin
 TALKING = ("serve", "request", "publish", "subscribe", "replay", "queue", "spool")
 
 
-def there() -> list[str]:
-    return [name for name in COMMANDS if importlib.util.find_spec(f"mtosi_jms.cli.{name}") is not None]
-
-
 def test_every_command_is_documented() -> None:
-    assert [name for name in there() if f"| `{name}` |" not in PAGE] == []
+    assert [name for name in COMMANDS if f"| `{name}` |" not in PAGE] == []
 
 
 @pytest.mark.parametrize("line", LINES)

@@ -14,7 +14,7 @@ from typing import IO
 
 import pytest
 
-from mtosi_jms.broker._process import BrokerProcess
+from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.simulator import Network
 from mtosi_jms.spool import entries
 from mtosi_jms.xmlbind import encode

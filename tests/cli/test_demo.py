@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from mtosi_jms.cli import main
-from mtosi_jms.spark import session
 from mtosi_jms.spool import entries, read_acknowledgements
 
 COMMAND = [sys.executable, "-m", "mtosi_jms", "demo"]
@@ -44,7 +43,7 @@ def acknowledged(log: Path) -> set[tuple[str, int | None, str]]:
 @pytest.fixture
 def in_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands use the session that is there."""
-    monkeypatch.setattr(session, "local_session", lambda *args, **options: nullcontext(spark))
+    monkeypatch.setattr("mtosi_jms.spark.local_session", lambda *args, **options: nullcontext(spark))
 
 
 @pytest.mark.spark
@@ -122,7 +121,7 @@ def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path, capsys
 @pytest.mark.parametrize("value", ["0", "-5", "many"])
 def test_sizes_are_positive_numbers(option: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", option, value]) == 2
-    assert f"{option}: a whole number, 1 or more, is wanted" in capsys.readouterr().err
+    assert f"{option}: must be a whole number, at least 1" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -139,8 +138,8 @@ def test_a_killed_demo_has_landed_what_it_acknowledged(tmp_path: Path, seed: int
 @pytest.mark.endurance
 @pytest.mark.spark
 def test_twenty_killed_demos_ingest_to_exactly_what_was_acknowledged(tmp_path: Path) -> None:
-    from mtosi_jms.spark.jobs.ingest import IngestOptions, ingest
-    from mtosi_jms.spark.session import local_session
+    from mtosi_jms.spark import local_session
+    from mtosi_jms.spark.jobs import IngestOptions, run_ingest
 
     seen = 0
     with local_session("kill rounds") as spark:
@@ -152,7 +151,7 @@ def test_twenty_killed_demos_ingest_to_exactly_what_was_acknowledged(tmp_path: P
             if not lines:
                 continue
             seen += 1
-            result = ingest(IngestOptions(landing=landing, out=folder / "inventory"), spark=spark)
+            result = run_ingest(IngestOptions(landing=landing, out=folder / "inventory"), spark=spark)
             (sequence,) = result.sequences
             numbers = {number for _, number, _ in lines if number is not None}
             assert numbers <= set(range(1, sequence.batches + len(sequence.missing) + 1)) - set(sequence.missing)

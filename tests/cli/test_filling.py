@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mtosi_jms.cli._filling import fill
-from mtosi_jms.cli._plain import plain
+from mtosi_jms.cli._objects import fill, plain
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri import mer, rir
@@ -91,14 +90,14 @@ def test_fields_are_filled(expected: Any, assignments: list[str]) -> None:
     [
         ("filter.granularity=SOME", "SOME"),
         ("diffDateAndTime=yesterday", "'yesterday' does not fit"),
-        ("filter[1].granularity=FULL", "filter is no list"),
-        ("filter.baseInstance[99999]=MD=A", "is no step of a path"),
-        ("filter.baseInstance[1000]=MD=A", "no list needs so many"),
+        ("filter[1].granularity=FULL", "filter is not a list"),
+        ("filter.baseInstance[99999]=MD=A", "is not a step of a path"),
+        ("filter.baseInstance[1000]=MD=A", "must be at most 999"),
         ("diffDateAndTime.x=1", "diffDateAndTime has no fields"),
-        ("filter..x=1", "is no step of a path"),
-        ("=1", "is no step of a path"),
+        ("filter..x=1", "is not a step of a path"),
+        ("=1", "is not a step of a path"),
         ("filter.queryExpression=x", "no value can be given here"),
-        ("nothing.at.all=1", "no field 'nothing'; there are filter, diffDateAndTime"),
+        ("nothing.at.all=1", "no field 'nothing'; there are diffDateAndTime, filter"),
     ],
 )
 def test_what_cannot_be_filled(assignment: str, text: str) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import mtosi_jms as mtosi
-from mtosi_jms.cli import _queue as queue
 from mtosi_jms.cli import main
+from mtosi_jms.cli._queue import as_moved, operate
 from mtosi_jms.cli._stopping import Stop
 from mtosi_jms.jms import DeliveryMode, Destination, JmsMessage, Queue
 from mtosi_jms.jms._destinations import TemporaryQueue
@@ -228,6 +228,9 @@ class TestMoving:
         assert len(bodies(connection, HERE)) == 150
 
 
+DONE = {"copy": "copied", "move": "moved", "purge": "purged"}
+
+
 class Interrupted(Exception):
     """Stands for whatever may be raised between two lines."""
 
@@ -237,13 +240,13 @@ class At(Stop):
 
     def __init__(self, look: int, error: type[BaseException] | None = None) -> None:
         super().__init__()
-        self._left, self._error = look, error
+        self.left, self._error = look, error
 
     def is_set(self) -> bool:
-        self._left -= 1
-        if self._left <= 0 and self._error is not None:
+        self.left -= 1
+        if self.left <= 0 and self._error is not None:
             raise self._error
-        return self._left <= 0
+        return self.left <= 0
 
 
 class TestInTheMiddle:
@@ -262,7 +265,6 @@ class TestInTheMiddle:
         action: str,
         error: Any,
     ) -> None:
-        monkeypatch.setattr(queue, "_BATCH", 3)
         target = () if action == "purge" else ("--to", "queue:THERE")
         messages = numbered(7)
         whole = [message.body for message in messages]
@@ -273,11 +275,11 @@ class TestInTheMiddle:
             args = parsed("queue", action, "queue:HERE", *target, "--record", str(record), "--url", url)
             with mtosi.connect(url) as own, At(look, error) as stop:
                 try:
-                    assert queue.operate(own, args, stop) in (0, 130)
+                    assert operate(own, args, stop, batch=3) in (0, 130)
                 except (KeyboardInterrupt, Interrupted):
                     pass
                 else:
-                    assert stop._left > 0 or error is None
+                    assert stop.left > 0 or error is None
             left, arrived = bodies(connection, HERE), bodies(connection, THERE)
             kept = [message.body for message in recorded(record)]
             assert whole[: len(kept)] == kept
@@ -291,7 +293,7 @@ class TestInTheMiddle:
                 assert len(kept) >= gone
             out, err = capsys.readouterr()
             done = len(whole) - len(left) if action == "purge" else len(arrived)
-            assert f"{done} {'message' if done == 1 else 'messages'} {queue._DONE[action]}" in out + err
+            assert f"{done} {'message' if done == 1 else 'messages'} {DONE[action]}" in out + err
             told.append(done)
             with connection.session() as session:
                 for place in (HERE, THERE):
@@ -331,14 +333,14 @@ class TestInTheMiddle:
         (("browse", "topic:EVENTS"), 1, "a topic keeps no messages"),
         (("purge", "topic:EVENTS"), 1, "a topic keeps no messages"),
         (("move", "queue:HERE", "--to", "topic:EVENTS"), 1, "a topic keeps no messages"),
-        (("copy", "queue:HERE", "--to", "queue:HERE"), 1, "where they are"),
+        (("copy", "queue:HERE", "--to", "queue:HERE"), 1, "--to must be another queue"),
         (("browse", "jms/Nowhere"), 1, "jms/Nowhere"),
         (("move", "queue:HERE", "--to", "jms/Nowhere"), 1, "jms/Nowhere"),
         (("move", "queue:HERE"), 2, "move needs --to"),
         (("copy", "queue:HERE"), 2, "copy needs --to"),
         (("purge", "queue:HERE", "--to", "queue:THERE"), 2, "purge takes no --to"),
         (("count", "queue:HERE", "--selector", "n ="), 2, "selector: "),
-        (("move", "queue:HERE", "--to", "queue:THERE", "--limit", "0"), 2, "1 or more"),
+        (("move", "queue:HERE", "--to", "queue:THERE", "--limit", "0"), 2, "at least 1"),
         (("drain", "queue:HERE"), 2, "drain"),
     ],
 )
@@ -361,4 +363,4 @@ def test_names_of_the_naming_context(run: Run, connection: Connection, three: li
 
 def test_a_message_that_has_nearly_expired_keeps_what_is_left(connection: Connection) -> None:
     message = dataclasses.replace(MESSAGES[0], expiration_ms=1)
-    assert queue.as_moved(message).time_to_live_ms == 1, "0 would be for ever"
+    assert as_moved(message).time_to_live_ms == 1, "0 would be for ever"

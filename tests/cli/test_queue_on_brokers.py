@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import mtosi_jms as mtosi
-from mtosi_jms.broker._process import BrokerProcess
+from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.cli import main
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue
 from mtosi_jms.jms.message import MessageType

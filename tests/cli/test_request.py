@@ -85,8 +85,8 @@ def test_a_request_from_a_file(request_of: Call, tmp_path: Path, form: str) -> N
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("<a/>", "is no request of getManagedElement"),
-        ("<a>", "get it again, whole"),
+        ("<a/>", "is not a request of getManagedElement"),
+        ("<a>", "get it again, complete"),
         ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "no MTOSI message has a DTD"),
     ],
 )
@@ -140,7 +140,7 @@ def test_an_operation_without_a_reply(request_of: Call, url: str, tmp_path: Path
         ("ManagedElementRetreival.getManagedElement", "did you mean ManagedElementRetrieval.getManagedElement"),
         ("AlarmRetrieval.getManagedElement", "ManagedElementRetrieval.getManagedElement"),
         ("zzz", "the services are AlarmRetrieval, "),
-        ("notify", "say NotificationBroker.notify or NotificationConsumer.notify"),
+        ("notify", "give NotificationBroker.notify or NotificationConsumer.notify"),
         ("", "the services are"),
     ],
 )
@@ -155,7 +155,7 @@ def test_an_operation_that_is_not_there(operation: str, text: str, capsys: Captu
     ("words", "text"),
     [
         (["--set", "meReff=MD=X"], "no field 'meReff'; did you mean meRef?"),
-        (["--set", "meRef"], "path=value is wanted"),
+        (["--set", "meRef"], "must be path=value"),
         (["--set", "meRef=X"], "is no name of the form"),
         (["--set", "meRef.rdn=X"], "no value can be given here"),
         (["--set", "meRef=MD=A", "--set", "meRef=MD=B"], "assigned twice"),

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from mtosi_jms.cli._providers import mask_in_title
 from mtosi_jms.cli._stopping import Stop, closing_at, log_in_lines
-from mtosi_jms.cli._titles import mask_in_title
 
 SERVE = [sys.executable, "-m", "mtosi_jms", "serve", "--destination", "queue:EMS", "--elements", "1", "--url"]
 
@@ -70,7 +70,7 @@ def test_something_is_closed_when_the_stop_is_set_and_only_then() -> None:
 
 
 def test_the_log_is_told_in_lines_without_traceback(capsys: pytest.CaptureFixture[str]) -> None:
-    log = logging.getLogger("mtosi_jms.exchange.supplier")
+    log = logging.getLogger("mtosi_jms.exchange._supplier")
     with log_in_lines():
         try:
             raise ValueError("inner")

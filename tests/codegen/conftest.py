@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mtosi_codegen import Result, generate, write
-from mtosi_jms.xmlbind import registry
+from mtosi_jms.xmlbind import _registry as registry
 
 Files = Mapping[str, str | bytes]
 _numbers = itertools.count()

@@ -91,7 +91,7 @@ def test_all_modules_import_with_warnings_as_errors(shared: Path, release: str, 
     program = (
         "import importlib, sys\n"
         "for name in sys.argv[1:]: importlib.import_module(name)\n"
-        "from mtosi_jms.xmlbind.plan import plan_of\n"
+        "from mtosi_jms.xmlbind.columns import plan_of\n"
         "infos = [module._INFO for module in list(sys.modules.values()) if hasattr(module, '_INFO')]\n"
         "paths = [(i, p) for i in infos for o in i.operations for p in (o.request, o.response, o.fault) if p]\n"
         "for info, path in paths: plan_of(info.load(path).__xml__)\n"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import mtosi_jms
 from mtosi_codegen import Result, generate
 
 JMS = '<s:binding style="document" transport="http://schemas.xmlsoap.org/soap/jms"/>'
@@ -90,9 +91,10 @@ def test_operations_services_and_fields_of_any_name(
     schema = messages.replace("</x:sequence>", f"{more}</x:sequence>", 1)
     result = build({"a.wsdl": wsdl(ask["types"] + ask["messages"] + services), "messages.xsd": schema})
     name = package(result)
+    requestor = mtosi_jms.Requestor(mtosi_jms.connect("memory:codegen"), sender_uri="queue:ME")
     for service in result.model.services:
         cls = getattr(importlib.import_module(f"{name}.{service.module}"), service.class_name)
-        stub = cls(None, None)
+        stub = cls(requestor, "queue:X")
         calls = [getattr(stub, operation.python_name) for operation in service.operations]
         assert len({type(call) for call in calls}) == len(names)
         assert [call.info.name for call in calls] == names

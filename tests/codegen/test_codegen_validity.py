@@ -20,8 +20,8 @@ from mtosi_codegen.findings import Findings
 from mtosi_codegen.load import load
 from mtosi_jms import xmlbind
 from mtosi_jms.namespaces import XSD
-from mtosi_jms.xmlbind import DEFAULT_LIMITS, RAW, XmlObject, scan
-from mtosi_jms.xmlbind.simpletypes import EnumType, ListType, UnionType
+from mtosi_jms.xmlbind import DEFAULT_LIMITS, RAW, EnumType, ListType, UnionType, XmlObject
+from mtosi_jms.xmlbind import _scan as scan
 
 DEPTH = 4
 TEXTS = ("text", "7", "true", "2024-01-02T03:04:05Z", "2024-01-02", "01:02:03", "P1D", "2024", "ab", "1", "0")

@@ -39,7 +39,8 @@ INTRODUCTION = """\
 Written by `python tests/conformance/page.py` from `tests/conformance/obligations/` and from the markers in the tests:
 change those, not this page. A test carries `@pytest.mark.obligation("R3a")` for each line of a specification that it
 holds. The texts are this project's own short form. *Section* says where the specification has it; of a decision it says
-what was open or at odds with itself.
+what was open or at odds with itself. Other pages link to a line by its id: `conformance.md#r3a`, or `#r3` for the first
+of its parts.
 """
 
 
@@ -170,11 +171,12 @@ def problems(known: Sequence[Document], found: Markers) -> list[str]:
 def render(known: Sequence[Document], found: Markers) -> str:
     """The page."""
     parts = [INTRODUCTION]
+    anchors: set[str] = set()
     for document in known:
         lines = document.obligations.values()
         parts.append(f"## {document.title}\n\n{document.edition}. {_summary(list(lines), found)}\n")
         for kind, title in TITLES.items():
-            rows = [_row(one, found.tests.get(one.id, [])) for one in lines if one.kind == kind]
+            rows = [_row(one, found.tests.get(one.id, []), anchors) for one in lines if one.kind == kind]
             if rows:
                 head = "| id | section | obligation | held by |\n|---|---|---|---|\n"
                 parts.append(f"### {title}\n\n{head}" + "".join(rows))
@@ -190,7 +192,7 @@ def _summary(lines: Sequence[Obligation], found: Markers) -> str:
     return f"{said}; {len(tests)} tests hold at least one."
 
 
-def _row(one: Obligation, tests: Sequence[str]) -> str:
+def _row(one: Obligation, tests: Sequence[str], anchors: set[str]) -> str:
     held = [_link(test) for test in tests[:SHOWN]]
     if len(tests) > SHOWN:
         held.append(f"and {len(tests) - SHOWN} more")
@@ -198,7 +200,10 @@ def _row(one: Obligation, tests: Sequence[str]) -> str:
         held.append(f"not applicable: {one.not_applicable}")
     if one.pending:
         held.append(f"to come with: {one.pending}")
-    return f"| {one.id} | {one.section} | {one.text} | {'<br>'.join(held) or 'nothing yet'} |\n"
+    names = [name for name in dict.fromkeys((one.id.lower(), one.id.lower().rstrip("abcdef"))) if name not in anchors]
+    anchors.update(names)
+    place = "".join(f'<a id="{name}"></a>' for name in names)
+    return f"| {place}{one.id} | {one.section} | {one.text} | {'<br>'.join(held) or 'nothing yet'} |\n"
 
 
 def _link(test: str) -> str:

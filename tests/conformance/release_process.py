@@ -13,7 +13,7 @@ from typing import Any
 
 from mtosi_jms.errors import MtosiFault
 from mtosi_jms.namespaces import split_clark
-from mtosi_jms.service import CallOptions, OperationInfo, Service, ServiceInfo
+from mtosi_jms.service import Call, OperationInfo, Service, ServiceInfo
 from mtosi_jms.soap._kinds import fault_class, fault_kinds
 from mtosi_jms.testing import REQUESTOR, exchange
 from mtosi_jms.xmlbind import RawXml
@@ -29,7 +29,7 @@ def request_of(info: ServiceInfo, operation: OperationInfo) -> RawXml:
 
 def one_way(pair: Any, info: ServiceInfo, operation: OperationInfo) -> dict[str, Any]:
     """Sends a one-way message to the address of the WSDL."""
-    pair.requestor.call(info, operation, info.address, request_of(info, operation), CallOptions())
+    pair.requestor.call(Call(info, operation, info.address, request_of(info, operation)))
     asked = pair.scripted.take()
     return {"type": str(asked.envelope.header.msg_type), "reply_to": asked.message.reply_to, "fault": None}
 
@@ -49,7 +49,7 @@ def answered(pair: Any, stub: type[Service], operation: OperationInfo) -> dict[s
 
             return fail
 
-    batches = pair.requestor.call_batches(info, operation, info.address, request_of(info, operation), 5, CallOptions())
+    batches = pair.requestor.call_batches(Call(info, operation, info.address, request_of(info, operation)), 5)
     asked = pair.scripted.take()
     pair.scripted.send(asked.replies([Failing()]))
     try:

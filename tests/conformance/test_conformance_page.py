@@ -136,9 +136,9 @@ def test_a_row_says_who_holds_it(page: ModuleType) -> None:
     found = page.Markers({"R1": [f"tests/a/test_{n}.py::test_x" for n in range(5)]})
     text = page.render([page.Document("Title", "Edition", lines)], found)
     assert "## Title\n\nEdition. 3 lines: 1 held by tests, 1 not applicable, 1 to come; 5 tests hold" in text
-    (row,) = re.findall(r"^\| R1 .*$", text, re.MULTILINE)
+    (row,) = re.findall(r'^\| <a id="r1"></a>R1 .*$', text, re.MULTILINE)
     assert row.count("test_x") == 3
     assert "[`a/test_0.py::test_x`](../tests/a/test_0.py)" in row
     assert row.endswith("<br>and 2 more |")
-    assert "| R2 | 3.2 | two | not applicable: why not |" in text
-    assert "| R3 | 3.3 | three | to come with: more work |" in text
+    assert "R2 | 3.2 | two | not applicable: why not |" in text
+    assert "R3 | 3.3 | three | to come with: more work |" in text

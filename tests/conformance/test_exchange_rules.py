@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import ConfigError, HeaderError, IncompleteBatchError, MtosiFault, NamingError
-from mtosi_jms.exchange.requestor import Requestor
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.jms import BindingProfile, DeliveryMode, JmsMessage, NamingContext, Queue, Topic
 from mtosi_jms.jms.binding import to_jms
 from mtosi_jms.patterns import Limits
@@ -18,8 +17,7 @@ from mtosi_jms.soap import Header, parse
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, MessageTypeType
 from mtosi_jms.stubs.fmw.notification_consumer import NotificationConsumer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
-from mtosi_jms.testing import REQUESTOR, SUPPLIER, connect_privately, exchange
-from mtosi_jms.testing._sending import Recorder
+from mtosi_jms.testing import REQUESTOR, SUPPLIER, Recorder, connect_privately, exchange
 from mtosi_jms.xmlbind import RawXml
 
 

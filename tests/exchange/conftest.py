@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.nrf.me import ManagedElementType
+from mtosi_jms.testing import Step
 
 PATIENCE = 60.0
 """Seconds after which what should have happened is taken to have failed; no test waits for it to pass."""
@@ -42,6 +44,41 @@ class SmallEms(ManagedElementRetrieval.Supplier):
         if wanted not in {f"MD=EMS1/ME=NE-{number}" for number in range(1, self.elements + 1)}:
             raise EntityNotFoundFault(f"there is no {wanted}")
         return mer.GetManagedElementResponse(me=ManagedElementType(name=request.me_ref, location="Hall 1"))
+
+
+class Gate:
+    """An interceptor that holds messages which are about to be sent, until it is opened.
+
+    Nothing is sent soon (`Session.send_soon`) before a message has been held.
+
+    Attributes:
+        held: set when a message is about to be sent.
+        is_open: whether messages pass.
+    """
+
+    def __init__(self) -> None:
+        self.held = threading.Event()
+        self.is_open = threading.Event()
+
+    def __call__(self, step: Step) -> Any:
+        if step.action == "send_soon" and not self.held.is_set():
+            return None
+        if step.action == "send":
+            self.held.set()
+            assert self.is_open.wait(PATIENCE)
+        return step.proceed()
+
+    def shut(self) -> None:
+        """Hold messages again."""
+        self.is_open.clear()
+        self.held.clear()
+
+
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    gate = Gate()
+    yield gate
+    gate.is_open.set()
 
 
 @pytest.fixture
@@ -97,11 +134,12 @@ def _no_thread_is_left() -> Iterator[None]:
     """Every thread of a test ends with it."""
     before = set(threading.enumerate())
     yield
-    left = [thread for thread in threading.enumerate() if thread not in before]
-    for thread in left:
-        thread._started.wait(PATIENCE)  # type: ignore[attr-defined]
-        thread.join(PATIENCE)
-    assert [thread.name for thread in left if thread.is_alive()] == []
+    latest = time.monotonic() + PATIENCE
+    while left := set(threading.enumerate()) - before:
+        assert time.monotonic() < latest, [thread.name for thread in left]
+        for thread in left:
+            if thread.is_alive():  # others are just being started
+                thread.join(PATIENCE)
 
 
 @pytest.fixture

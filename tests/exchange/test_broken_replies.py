@@ -39,8 +39,8 @@ BODIES: dict[str, tuple[bytes, type[MtosiError], str]] = {
     "no body": (SOAP % b"", EnvelopeError, "without a Body"),
     "dtd": (b'<!DOCTYPE a [<!ENTITY x "y">]>' + SOAP % b"<soap:Body>&x;</soap:Body>", ForbiddenXmlError, ""),
     "deep": (SOAP % (b"<soap:Body>" + b"<a>" * 10_000 + b"</a>" * 10_000 + b"</soap:Body>"), ForbiddenXmlError, ""),
-    "empty body": (SOAP % b"<soap:Body/>", ProtocolError, "an empty body came"),
-    "other body": (SOAP % b"<soap:Body><a/></soap:Body>", ProtocolError, "GetManagedElementResponse was expected"),
+    "empty body": (SOAP % b"<soap:Body/>", ProtocolError, "got an empty body"),
+    "other body": (SOAP % b"<soap:Body><a/></soap:Body>", ProtocolError, "expected GetManagedElementResponse"),
     "bare fault": (
         SOAP % b"<soap:Body><soap:Fault><faultcode>soap:Server</faultcode><faultstring>no</faultstring></soap:Fault>"
         b"</soap:Body>",
@@ -206,7 +206,7 @@ def test_requests_that_come_back_are_no_answers(ne1: Any) -> None:
     names = {"jms/RequestorOS": "queue:SAME", "jms/SupplierOS": "queue:OTHER"}
     with exchange(names=names) as pair:
         stub = ManagedElementRetrieval(pair.requestor, "jms/RequestorOS")
-        with pytest.raises(ProtocolError, match="was expected, GetManagedElementRequest came"):
+        with pytest.raises(ProtocolError, match="got GetManagedElementRequest"):
             stub.get_managed_element(me_ref=ne1)
 
 

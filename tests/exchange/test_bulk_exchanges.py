@@ -98,8 +98,8 @@ def test_a_request_object_and_options_are_taken(tmp_path: Path, small_ems: Any) 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"compression": "LZMA"}, "compression is 'LZMA'; there are NO_COMPRESSION, GZIP"),
-        ({"packing": "RAR"}, "packing is 'RAR'; there are NO_PACKING, ZIP, TAR"),
+        ({"compression": "LZMA"}, "compression is 'LZMA'; it must be one of NO_COMPRESSION, GZIP"),
+        ({"packing": "RAR"}, "packing is 'RAR'; it must be one of NO_PACKING, ZIP, TAR"),
         ({"batch_size": -1}, "negative"),
         ({"file_location_uri": " "}, "file_location_uri"),
     ],

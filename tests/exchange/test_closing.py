@@ -10,16 +10,19 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import IllegalStateError, InvalidDestinationError
-from mtosi_jms.exchange.requestor import Requestor
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.jms import JmsMessage, Queue, Topic
 from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
-from mtosi_jms.testing import REQUESTOR, SUPPLIER, connect_privately, exchange
+from mtosi_jms.testing import REQUESTOR, SUPPLIER, InterceptedConnection, connect_privately, exchange
 from mtosi_jms.transport import SendRules
 from mtosi_jms.transport.memory import MemoryConnection
 
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
+
+
+def supplier_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith("supplier-")]
 
 
 class Held(ManagedElementRetrieval.Supplier):
@@ -39,28 +42,27 @@ class Held(ManagedElementRetrieval.Supplier):
 
 
 def test_stop_ends_all_threads(small_ems: Any) -> None:
-    with connect_privately() as connection:
-        before = threading.active_count()
+    with connect_privately() as opened:
+        connection = InterceptedConnection(opened)
         supplier = Supplier(connection, SUPPLIER, [small_ems()]).start(threads=5)
-        assert threading.active_count() == before + 5
+        assert (len(supplier_threads()), len(connection.sessions)) == (5, 5)
         supplier.stop()
-        assert threading.active_count() == before
+        assert supplier_threads() == []
         supplier.stop()
         with pytest.raises(IllegalStateError, match="stopped"):
             supplier.start()
         with pytest.raises(IllegalStateError, match="stopped"):
             supplier.run()
-        assert connection._sessions == {}
+        assert connection.sessions == []
 
 
 def test_a_with_block_starts_one_thread_and_no_more(small_ems: Any) -> None:
     with connect_privately() as connection:
-        before = threading.active_count()
         with Supplier(connection, SUPPLIER, [small_ems()]):
-            assert threading.active_count() == before + 1
+            assert len(supplier_threads()) == 1
         with Supplier(connection, SUPPLIER, [small_ems()]).start(threads=3):
-            assert threading.active_count() == before + 3
-        assert threading.active_count() == before
+            assert len(supplier_threads()) == 3
+        assert supplier_threads() == []
 
 
 def test_run_in_threads_of_ones_own(small_ems: Any, ne1: Any, background: Background, patience: float) -> None:
@@ -68,7 +70,7 @@ def test_run_in_threads_of_ones_own(small_ems: Any, ne1: Any, background: Backgr
         supplier = Supplier(connection, SUPPLIER, [small_ems()])
         runs = [background(supplier.run) for _ in range(2)]
         assert ManagedElementRetrieval(requestor, SUPPLIER).get_managed_element(me_ref=ne1).me is not None
-        while len(supplier._sessions) < 2:
+        while connection.consumers(supplier.destination) < 2:
             assert not any(run.done() for run in runs)
         supplier.stop()
         assert [run.result(patience) for run in runs] == [None, None]
@@ -77,15 +79,15 @@ def test_run_in_threads_of_ones_own(small_ems: Any, ne1: Any, background: Backgr
 def test_stop_lets_the_request_in_hand_be_answered_if_asked(ne1: Any, background: Background, patience: float) -> None:
     """Its reply goes out; the request behind it stays for the next supplier; idle threads end at once."""
     held = Held(patience)
-    with exchange([held]) as pair:
+    with exchange([held], threads=2) as pair:
         stub = pair.stub(ManagedElementRetrieval)
         assert isinstance(pair.supplier, Supplier)
         first = stub.get_managed_element.batches(me_ref=ne1, batch_size=1)
         assert held.entered.wait(patience)
-        second = stub.get_managed_element.batches(me_ref=ne1, batch_size=1)
         stopping = background(lambda: pair.supplier.drain(patience))  # type: ignore[union-attr]
-        while not pair.supplier._stopped.is_set():
+        while len(supplier_threads()) > 1:
             assert not stopping.done()
+        second = stub.get_managed_element.batches(me_ref=ne1, batch_size=1)
         held.go.set()
         assert stopping.result(patience) is True
         assert len(list(first)) == 1
@@ -116,7 +118,7 @@ def test_stop_while_a_handler_runs(ne1: Any, patience: float) -> None:
         assert held.entered.wait(patience)
         assert isinstance(pair.supplier, Supplier)
         pair.supplier.stop(wait=0)
-        assert any(thread.name.startswith("supplier-") for thread in threading.enumerate())
+        assert supplier_threads()
         held.go.set()
         pair.supplier.stop(wait=None)
         assert (pair.provider.depth(pair.destination), pair.provider.depth(Queue("REQUESTOR.OS"))) == (1, 0)
@@ -133,9 +135,8 @@ def test_a_handler_may_stop_its_own_supplier(ne1: Any) -> None:
 
     with exchange([Ems()]) as pair:
         pair.stub(ManagedElementRetrieval).get_managed_element.batches(me_ref=ne1, batch_size=1).close()
-        for thread in threading.enumerate():
-            if thread.name.startswith("supplier-"):
-                thread.join(10)
+        for thread in supplier_threads():
+            thread.join(10)
         assert pair.provider.depth(pair.destination) == 1
 
 
@@ -208,7 +209,8 @@ def test_a_connection_that_is_closed_ends_supplier_and_callers(
     call = background(lambda: pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1))
     pair.scripted.take()
     supplier = Supplier(pair.connection, "queue:OTHER", [small_ems()]).start(threads=2)
-    threads = list(supplier._threads)
+    threads = supplier_threads()
+    assert len(threads) == 2
     pair.connection.close()
     with pytest.raises(IllegalStateError):
         call.result(patience)
@@ -243,13 +245,14 @@ def test_a_closed_requestor_leaves_its_replies_to_the_next(mtosi_exchange: Any, 
 
 
 def test_requestor_and_supplier_leave_the_connection_open(mtosi_connection: Any, small_ems: Any, ne1: Any) -> None:
+    connection = InterceptedConnection(mtosi_connection)
     for _ in range(3):
         with (
-            Supplier(mtosi_connection, SUPPLIER, [small_ems()]),
-            Requestor(mtosi_connection, sender_uri="jms/RequestorOS") as requestor,
+            Supplier(connection, SUPPLIER, [small_ems()]),
+            Requestor(connection, sender_uri="jms/RequestorOS") as requestor,
         ):
             assert ManagedElementRetrieval(requestor, SUPPLIER).get_managed_element(me_ref=ne1).me is not None
-    assert mtosi_connection._sessions == {}
+    assert connection.sessions == []
 
 
 def test_a_supplier_on_a_topic_hears_what_comes_after_its_start(ne1: Any, small_ems: Any) -> None:
@@ -266,17 +269,17 @@ def test_start_tells_when_the_provider_is_gone(small_ems: Any) -> None:
     connection.close()
     with pytest.raises(IllegalStateError):
         supplier.start()
-    assert supplier._threads == []
+    assert not supplier.is_running
 
 
 def test_a_supplier_whose_provider_is_gone_for_good_ends_and_says_so(small_ems: Any, patience: float) -> None:
-    ended, reported = threading.Event(), list[Exception]()
+    reported = list[Exception]()
     with exchange() as pair:
-        supplier = Supplier(pair.connection, "jms/FailureOS", [small_ems()], on_error=reported.append)
-        supplier._ended = lambda failure: ended.set()
-        supplier.start()
+        supplier = Supplier(pair.connection, "jms/FailureOS", [small_ems()], on_error=reported.append).start()
+        (thread,) = supplier_threads()
         pair.connection.close()
-        assert ended.wait(patience)
+        thread.join(patience)
+        assert not supplier.is_running
         assert [type(error) for error in reported] in ([], [IllegalStateError])
 
 

@@ -13,8 +13,7 @@ import mtosi_jms as mtosi
 from mtosi_jms.errors import ConfigError, MtosiFault, ResourceLimitError, TransportError
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.nrf.me import ManagedElementType
-from mtosi_jms.testing import SUPPLIER, Asked
-from mtosi_jms.testing._pair import Pair, exchange
+from mtosi_jms.testing import SUPPLIER, Asked, Pair, exchange
 from mtosi_jms.transport.memory import CompletionGate
 
 Background = Callable[[Callable[[], Any]], "Future[Any]"]

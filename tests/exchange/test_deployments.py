@@ -21,7 +21,7 @@ from mtosi_jms.stubs.mri import eir, rir
 from mtosi_jms.stubs.mri.equipment_inventory_retrieval import EquipmentInventoryRetrieval
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.mri.resource_inventory_retrieval import ResourceInventoryRetrieval
-from mtosi_jms.testing._pair import connect_privately
+from mtosi_jms.testing import connect_privately
 from mtosi_jms.transport import Connection
 
 NAMES = {f"jms/{name}": f"queue:{name}" for name in ("OS", "S", "S1", "S2", "R", "R1", "R2", "F")}
@@ -316,11 +316,11 @@ def test_a_sheet_without_notifications_or_properties() -> None:
         ({"name": " "}, "logical name"),
         ({"name": "os", "supplier": {}}, "did you mean suppliers"),
         ({"name": "os", "else": {}}, "there are name, names"),
-        ({"name": "os", "suppliers": "jms/S"}, "suppliers: a table is wanted"),
-        ({"name": "os", "suppliers": {EQUIPMENT: 5}}, "the name of a destination is wanted"),
+        ({"name": "os", "suppliers": "jms/S"}, "suppliers must be a table"),
+        ({"name": "os", "suppliers": {EQUIPMENT: 5}}, "must be the name of a destination"),
         ({"name": "os", "requestors": {EQUIPMENT: {}}}, "it needs a destination"),
         ({"name": "os", "requestors": {EQUIPMENT: {"destination": "q", "reply": "r"}}}, "did you mean reply_to"),
-        ({"name": "os", "requestors": {EQUIPMENT: {"destination": "q", "reply_to": 5}}}, "reply_to is the name"),
+        ({"name": "os", "requestors": {EQUIPMENT: {"destination": "q", "reply_to": 5}}}, "reply_to must be the name"),
         ({"name": "os", "requestors": {EQUIPMENT: {"destination": "q", "temporary_reply": 1}}}, "true or false"),
         (
             {"name": "os", "requestors": {EQUIPMENT: {"destination": "q", "reply_to": "r", "temporary_reply": True}}},
@@ -354,7 +354,7 @@ def test_a_file_at_fault_is_named(file: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"os\.toml: not TOML"):
         read_deployment(file)
     file.write_text('name = "os"\ntopics = 1')
-    with pytest.raises(ConfigError, match=r"os\.toml: topics: a table"):
+    with pytest.raises(ConfigError, match=r"os\.toml: topics must be a table"):
         read_deployment(file)
 
 
@@ -377,7 +377,7 @@ def test_the_publisher_of_a_deployment() -> None:
         assert sent.properties["MTOSI_senderURI"] == "jms/OS"
         with pytest.raises(ConfigError, match="R9c"):
             Deployment(name="jms/OS", topics=topics, profile=profile).open_publisher(connection, system=SystemProfile())
-        with pytest.raises(ConfigError, match="a topic for at least one category"):
+        with pytest.raises(ConfigError, match="give a topic by category"):
             Deployment(name="jms/OS").open_publisher(connection)
         with pytest.raises(ConfigError, match="Nowhere"):
             Deployment(name="jms/OS", topics={TopicCategory.FAULT: "jms/Nowhere"}).open_publisher(connection)

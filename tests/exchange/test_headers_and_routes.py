@@ -22,20 +22,17 @@ from mtosi_jms.errors import (
     ReplyTimeoutError,
     ResourceLimitError,
 )
-from mtosi_jms.exchange.requestor import Requestor
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.jms import BindingProfile, DeliveryMode, JmsMessage, Queue, Topic
 from mtosi_jms.patterns import Limits
 from mtosi_jms.service import CallOptions
-from mtosi_jms.soap import header_text, parse
-from mtosi_jms.soap._header import FIELD_NAMES
+from mtosi_jms.soap import FIELD_NAMES, header_text, parse
 from mtosi_jms.stubs.fmw.hdr import ActivityStatusEnumType, ActivityStatusType
 from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
 from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.mri.resource_inventory_retrieval import ResourceInventoryRetrieval
-from mtosi_jms.testing import SUPPLIER, connect_privately, exchange
-from mtosi_jms.testing._sending import Recorder
+from mtosi_jms.testing import SUPPLIER, InterceptedConnection, Recorder, connect_privately, exchange
 from mtosi_jms.transport.memory import MemoryConnection
 
 NOON = dt.datetime(2026, 5, 4, 12, 0, 0, tzinfo=dt.UTC)
@@ -241,8 +238,8 @@ def test_call_options_are_honoured(mtosi_exchange: Any, ne1: Any) -> None:
         ({"priority": -1}, HeaderError, "priority"),
         ({"header": {"nonsense": 1}}, ConfigError, "nonsense"),
         ({"header": {"msg_type": None}}, HeaderError, "msgType"),
-        ({"time_to_live": -1}, ConfigError, "time to live"),
-        ({"timeout": -1}, ConfigError, "limit"),
+        ({"time_to_live": -1}, ConfigError, "time_to_live"),
+        ({"timeout": -1}, ConfigError, "timeout"),
         ({"gap_timeout": 0}, ConfigError, "gap"),
     ],
 )
@@ -358,8 +355,9 @@ def test_both_addresses_the_same(small_ems: Any, ne1: Any, ne7: Any) -> None:
         assert stub.get_managed_element(me_ref=ne1).me is not None
 
 
-def test_requestors_that_cannot_be() -> None:
-    with connect_privately() as connection:
+def test_a_requestor_that_cannot_be_made_leaves_no_session() -> None:
+    with connect_privately() as opened:
+        connection = InterceptedConnection(opened)
         for arguments, error in (
             ({"sender_uri": " "}, HeaderError),
             ({"sender_uri": "jms/NobodyOS"}, NamingError),
@@ -369,11 +367,11 @@ def test_requestors_that_cannot_be() -> None:
         ):
             with pytest.raises(error):
                 Requestor(connection, **arguments)  # type: ignore[arg-type]
-        assert connection._sessions == {}
+        assert connection.sessions == []
 
 
 @pytest.mark.obligation("R2b")
-def test_suppliers_that_cannot_be(small_ems: Any) -> None:
+def test_a_supplier_needs_a_destination_and_services_of_its_own(small_ems: Any) -> None:
     with connect_privately() as connection:
         with pytest.raises(ConfigError, match="R2a"):
             Supplier(connection, connection.session().temporary_queue(), [small_ems()])
@@ -399,13 +397,13 @@ class Asking:
 
     def __init__(self, message: JmsMessage, supplier: Callable[..., Supplier]) -> None:
         self.message = message
-        self._supplier = supplier
+        self.supplier = supplier
         self.reported: list[Exception] = []
 
     def answered(self, **changes: Any) -> list[JmsMessage]:
         arguments = changes.pop("arguments", {})
         recorder = Recorder()
-        supplier = self._supplier(on_error=self.reported.append, **arguments)
+        supplier = self.supplier(on_error=self.reported.append, **arguments)
         supplier.answer(dataclasses.replace(self.message, **changes), recorder)
         return recorder.sent
 

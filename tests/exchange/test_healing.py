@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-import mtosi_jms.exchange.supplier
 from mtosi_jms.errors import (
     AuthenticationError,
     ProtocolError,
@@ -19,36 +18,35 @@ from mtosi_jms.errors import (
     TransportError,
     UnknownOutcomeError,
 )
+from mtosi_jms.exchange import Supplier
 from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.spool import Inbox
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
-from mtosi_jms.testing import SUPPLIER, exchange
-from mtosi_jms.transport.memory._session import MemorySession
+from mtosi_jms.testing import SUPPLIER, Step, exchange
 
 THREADS = 3
 
 
-@pytest.fixture(autouse=True)
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mtosi_jms.exchange.supplier, "_FIRST_PAUSE", 0.0)
+class Failing:
+    """An interceptor that raises errors when a message is sent or acknowledged.
 
+    Args:
+        method: what fails: "send" in any way, or "acknowledge".
+        errors: what is raised, one after the other.
+        after: how many calls succeed before.
+    """
 
-@pytest.fixture
-def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Has some calls of one method fail, of those that a supplier's threads make."""
+    def __init__(self, method: str, errors: list[Exception], *, after: int = 0) -> None:
+        self.method = method
+        self.errors = iter(errors)
+        self.after = after
+        self.calls = itertools.count()
 
-    def fail(method: str, errors: list[Exception], *, after: int = 0) -> None:
-        real, left, calls = getattr(MemorySession, method), iter(errors), itertools.count()
-
-        def flaky(session: Any, *args: Any, **options: Any) -> Any:
-            if threading.current_thread().name.startswith("supplier-") and next(calls) >= after:
-                for error in left:
-                    raise error
-            return real(session, *args, **options)
-
-        monkeypatch.setattr(MemorySession, method, flaky)
-
-    return fail
+    def __call__(self, step: Step) -> Any:
+        if step.action.startswith(self.method) and next(self.calls) >= self.after:
+            for error in self.errors:
+                raise error
+        return step.proceed()
 
 
 def supplier_threads() -> int:
@@ -60,11 +58,12 @@ def supplier_threads() -> int:
 @pytest.mark.parametrize("method", ["send", "acknowledge"])
 @pytest.mark.parametrize("batches", [False, True])
 def test_a_failure_costs_no_thread_and_no_answer(
-    failing: Any, small_ems: Any, ne1: Any, numbers: Any, method: str, batches: bool, times: int, error: Exception
+    small_ems: Any, ne1: Any, numbers: Any, method: str, batches: bool, times: int, error: Exception
 ) -> None:
     reported: list[Exception] = []
-    failing(method, [error] * times)
-    with exchange([small_ems()], threads=THREADS, supplier={"on_error": reported.append}) as pair:
+    supplier = {"on_error": reported.append, "retry_pause": 0}
+    failing = Failing(method, [error] * times)
+    with exchange([small_ems()], threads=THREADS, supplier=supplier, intercept_supplier=failing) as pair:
         stub = pair.stub(ManagedElementRetrieval)
         if batches:
             found = [numbers(batch) for batch in stub.get_all_managed_elements.batches(batch_size=2)]
@@ -78,10 +77,10 @@ def test_a_failure_costs_no_thread_and_no_answer(
     assert reported == [error] * times
 
 
-def test_a_failure_between_batches(failing: Any, small_ems: Any, numbers: Any) -> None:
+def test_a_failure_between_batches(small_ems: Any, numbers: Any) -> None:
     """Batches that went out before come twice, with the same content."""
-    failing("send", [TransportError("cut"), SendTimeoutError(1.0)], after=2)
-    with exchange([small_ems(9)], threads=THREADS) as pair:
+    failing = Failing("send", [TransportError("cut"), SendTimeoutError(1.0)], after=2)
+    with exchange([small_ems(9)], threads=THREADS, supplier={"retry_pause": 0}, intercept_supplier=failing) as pair:
         batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
         assert [numbers(batch) for batch in batches] == [[number] for number in range(1, 10)]
         assert supplier_threads() == THREADS
@@ -99,30 +98,27 @@ def test_nothing_that_a_handler_raises_ends_a_thread(ne1: Any, raised: type[Base
                 pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1)
 
 
-def test_a_refusal_that_cannot_be_sent_ends_no_thread(failing: Any, small_ems: Any, ne1: Any) -> None:
-    failing("send", [ValueError("nobody has foreseen this")])
-    with exchange([small_ems()], threads=1) as pair, pair.connection.session() as session:
+def test_a_refusal_that_cannot_be_sent_ends_no_thread(small_ems: Any, ne1: Any) -> None:
+    failing = Failing("send", [ValueError("nobody has foreseen this")])
+    with exchange([small_ems()], intercept_supplier=failing) as pair, pair.connection.session() as session:
         session.send(pair.destination, JmsMessage(body=b"<torn", reply_to=Queue("FAILURE.OS")))
         assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1).me is not None
 
 
 @pytest.mark.parametrize("times", [1, 4])
-def test_an_inbox_without_room_costs_no_thread(
-    tmp_path: Any, small_ems: Any, ne1: Any, times: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_inbox_without_room_costs_no_thread(tmp_path: Any, small_ems: Any, ne1: Any, times: int) -> None:
     errors: Iterator[Exception] = iter([SpoolError("inbox", "no room")] * times)
-    real = Inbox.land
 
-    def land(inbox: Inbox, message: Any) -> bool:
-        for error in errors:
-            raise error
-        return real(inbox, message)
+    class FullAtFirst(Inbox):
+        def land(self, message: JmsMessage) -> bool:
+            for error in errors:
+                raise error
+            return super().land(message)
 
-    monkeypatch.setattr(Inbox, "land", land)
     reported: list[Exception] = []
     with (
-        Inbox(tmp_path / "inbox") as inbox,
-        exchange([small_ems()], supplier={"inbox": inbox, "on_error": reported.append}) as pair,
+        FullAtFirst(tmp_path / "inbox") as inbox,
+        exchange([small_ems()], supplier={"inbox": inbox, "on_error": reported.append, "retry_pause": 0}) as pair,
     ):
         assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1).me is not None
     assert [str(error) for error in reported] == ["inbox: no room"] * times
@@ -141,7 +137,7 @@ def test_a_request_that_nobody_could_answer_is_not_carried_out(
     else:
         stub.get_managed_element.batches(me_ref=ne1, batch_size=1)
     message = dataclasses.replace(pair.scripted.take().message, reply_to=None)
-    supplier = mtosi_jms.exchange.supplier.Supplier(pair.connection, SUPPLIER, [ems], on_error=reported.append)
+    supplier = Supplier(pair.connection, SUPPLIER, [ems], on_error=reported.append)
     supplier.answer(message, pair.connection.session())
     assert ems.contexts == []
     [error] = reported

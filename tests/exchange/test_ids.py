@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import uuid
 from collections.abc import Callable
@@ -33,11 +34,9 @@ def test_threads_get_different_ones(background: Callable[[Callable[[], Any]], Fu
 def test_a_child_gets_different_ones() -> None:
     random_id()  # so that some are in stock
     reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        os.write(writing, random_id().encode())
-        os._exit(0)
-    os.waitpid(child, 0)
+    child = multiprocessing.get_context("fork").Process(target=lambda: os.write(writing, random_id().encode()))
+    child.start()
+    child.join(60)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        assert pipe.read().decode() != random_id()
+        assert uuid.UUID(pipe.read().decode()) != uuid.UUID(random_id())

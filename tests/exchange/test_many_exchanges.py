@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import IllegalStateError, IncompleteBatchError, MalformedXmlError, ReplyTimeoutError
-from mtosi_jms.exchange.requestor import Requestor
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.jms import NamingContext
 from mtosi_jms.patterns import Limits
 from mtosi_jms.service import CallOptions
@@ -23,7 +22,7 @@ from mtosi_jms.stubs.mri import eir, mer
 from mtosi_jms.stubs.mri.equipment_inventory_retrieval import EquipmentInventoryRetrieval
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.nrf.me import ManagedElementType
-from mtosi_jms.testing import ScriptedSupplier, exchange
+from mtosi_jms.testing import ScriptedSupplier, Step, exchange
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
@@ -136,31 +135,37 @@ def test_sixteen_threads_on_one_requestor(background: Background, patience: floa
 
 
 def test_a_hook_that_makes_a_call_is_not_waited_for(background: Background, patience: float) -> None:
-    """While it runs for one caller, the others and its own call hand the pump on among themselves."""
-    others_pump = threading.Event()
+    """While it runs for one caller, the others and its own call receive for each other."""
+    other_receives = threading.Event()
+    receiving: set[threading.Thread] = set()
+
+    def note(step: Step) -> Any:
+        if step.action == "receive":
+            receiving.add(threading.current_thread())
+        return step.proceed()
 
     def hook(stray: Any) -> None:
-        assert others_pump.wait(patience)
+        assert other_receives.wait(patience)
         stub.get_managed_element(me_ref=name("ME=nested"))
 
-    with exchange(on_orphan=hook, limits=Limits(first_reply=10 * patience)) as pair:
-        stub, pump = pair.stub(ManagedElementRetrieval), pair.requestor._pump
+    with exchange(on_orphan=hook, limits=Limits(first_reply=10 * patience), intercept=note) as pair:
+        stub = pair.stub(ManagedElementRetrieval)
         taken, calls = [], []
         for number in range(2):
             call = background(lambda number=number: stub.get_managed_element(me_ref=name(f"ME={number}")))  # type: ignore[misc]
             taken.append(pair.scripted.take())
             calls.append(call)
-            while len(pump._waiting) <= number or pump._pumper is None:
+            while pair.requestor.waiting <= number or not receiving:
                 assert not call.done()
         (reply,) = taken[0].replies([Echo()])
         body = reply.body.replace(b"correlationId>", b"correlationId>not-", 1)
-        first, known = pump._pumper, set(pump._waiting)
+        assert len(receiving) == 1
         pair.scripted.send([dataclasses.replace(reply, body=body, correlation_id="ID:nobody's")])
-        while pump._pumper in (None, first):
+        while len(receiving) < 2:
             assert not calls[0].done()
-        others_pump.set()
+        other_receives.set()
         nested = pair.scripted.take()
-        while set(pump._waiting) <= known:
+        while pair.requestor.waiting < 2:
             assert not calls[0].done()
         pair.scripted.send(taken[1].replies([Echo()]))
         calls[1].result(patience)
@@ -188,13 +193,13 @@ def test_batches_from_many_threads(background: Background, patience: float) -> N
         assert (pair.requestor.pending, pair.requestor.orphans) == (0, 0)
 
 
-def test_a_thread_that_pumps_hands_over_when_it_is_done(background: Background, patience: float) -> None:
+def test_a_caller_that_has_its_reply_leaves_receiving_to_another(background: Background, patience: float) -> None:
     """The first caller receives for the second; when it has its own reply the second must not be left asleep."""
     with exchange(limits=Limits(first_reply=patience)) as pair:
         stub = pair.stub(ManagedElementRetrieval)
         calls = [background(lambda n=n: stub.get_managed_element(me_ref=name(f"ME={n}"))) for n in range(3)]  # type: ignore[misc]
         asked = [pair.scripted.take() for _ in calls]
-        while len(pair.requestor._pump._waiting) < len(calls):
+        while pair.requestor.waiting < len(calls):
             assert not any(call.done() for call in calls)
         for one in asked:
             pair.scripted.send(one.replies([Echo()]))
@@ -203,7 +208,7 @@ def test_a_thread_that_pumps_hands_over_when_it_is_done(background: Background, 
 
 
 def test_callers_with_different_patience(background: Background, patience: float) -> None:
-    """Who has less time than the one who pumps is told in time all the same."""
+    """A caller with less time than the one that receives is told in time all the same."""
     with exchange() as pair:
         stub = pair.stub(ManagedElementRetrieval)
         long = background(lambda: stub.get_managed_element(me_ref=name("ME=1")))
@@ -217,21 +222,21 @@ def test_callers_with_different_patience(background: Background, patience: float
 
 
 def test_a_caller_whose_time_gets_shorter_is_told(background: Background, patience: float) -> None:
-    """A reply out of turn starts another clock, of a caller who does not pump and was about to wait for long."""
+    """A reply out of turn starts another clock, of a caller that does not receive and was about to wait for long."""
     with exchange() as pair:
         stub = pair.stub(ManagedElementRetrieval)
-        pumps = background(lambda: stub.get_managed_element(me_ref=name("ME=1")))
+        receives = background(lambda: stub.get_managed_element(me_ref=name("ME=1")))
         asked = pair.scripted.take()
         hurried = CallOptions(gap_timeout=0.05)
         batches = stub.get_all_managed_elements.batches(batch_size=1, md_or_mlsn_ref=name("MD=1"), options=hurried)
         waits = background(lambda: next(batches))
-        while len(pair.requestor._pump._waiting) < 2:
+        while pair.requestor.waiting < 2:
             assert not waits.done()
         pair.scripted.send(pair.scripted.take().replies([Echo()])[1:2])
         with pytest.raises(IncompleteBatchError):
             waits.result(patience)
         pair.scripted.send(asked.replies([Echo()]))
-        assert pumps.result(patience).me is not None
+        assert receives.result(patience).me is not None
 
 
 def test_a_requestor_that_is_closed_wakes_all_callers(background: Background, patience: float) -> None:
@@ -293,25 +298,23 @@ def test_several_threads_of_one_supplier_share_the_work(patience: float) -> None
 
 
 @pytest.mark.obligation("O13b", "O13d")
-def test_a_reply_that_is_there_before_the_message_id_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reply_that_is_there_before_the_message_id_is_known(background: Background, patience: float) -> None:
     """O13d: a fault that pairs by message id alone may overtake the return of `send`."""
-    with exchange() as pair:
+    others: list[Any] = []
+
+    def slow(step: Step) -> Any:
+        sent = step.proceed()
+        if step.action == "send" and others:
+            other, asked = others
+            pair.scripted.send([pair.scripted.take().reply(b"<broken"), *asked.replies([Echo()])])
+            other.result(patience)  # it has received the broken one before its own
+        return sent
+
+    with exchange(intercept=slow) as pair:
         stub = pair.stub(ManagedElementRetrieval)
-        session = pair.requestor._session
-        send = session.send
-
-        def slow(destination: Any, message: Any) -> Any:
-            sent = send(destination, message)
-            asked = pair.scripted.take()
-            pair.scripted.send([asked.reply(b"<broken")])
-            delivery = pair.requestor._pump._ready()
-            assert delivery is not None
-            pair.requestor._pump._handle(delivery)
-            return sent
-
-        monkeypatch.setattr(session, "send", slow)
+        waits = background(lambda: stub.get_managed_element(me_ref=name("ME=1")))
+        others += waits, pair.scripted.take()
         batches = stub.get_all_managed_elements.batches(batch_size=1)
-        monkeypatch.undo()
         with pytest.raises(MalformedXmlError):
             next(batches)
         assert pair.requestor.orphans == 0

@@ -13,7 +13,7 @@ from mtosi_jms import stubs
 from mtosi_jms.errors import MtosiFault
 from mtosi_jms.jms import BindingProfile, JmsMessage
 from mtosi_jms.service import CallOptions, RequestContext, ServiceInfo, SupplierBase
-from mtosi_jms.soap._kinds import fault_class, fault_kinds
+from mtosi_jms.soap import fault_class, fault_kinds
 from mtosi_jms.stubs.mri.equipment_inventory_retrieval import EquipmentInventoryRetrieval
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.nrf.eh import EquipmentHolderType

@@ -17,12 +17,11 @@ from mtosi_jms.errors import (
     ReplyTimeoutError,
     TransportError,
 )
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Supplier
 from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.patterns import Limits
 from mtosi_jms.service import CallOptions
-from mtosi_jms.soap import Envelope, parse
-from mtosi_jms.soap._kinds import fault_class, fault_kinds
+from mtosi_jms.soap import fault_class, fault_kinds, parse
 from mtosi_jms.stubs.fmw import msg
 from mtosi_jms.stubs.fmw.notification_consumer import NotificationConsumer
 from mtosi_jms.stubs.fmw.notmsg import Notify, NotifyMessage
@@ -31,8 +30,7 @@ from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieva
 from mtosi_jms.stubs.mri.resource_inventory_retrieval import ResourceInventoryRetrieval
 from mtosi_jms.stubs.nrb.rscoc import ResourceObjectCreation
 from mtosi_jms.stubs.nrf.me import ManagedElementType
-from mtosi_jms.testing import SUPPLIER
-from mtosi_jms.testing._sending import Recorder
+from mtosi_jms.testing import SUPPLIER, Recorder
 
 SERVICE = ManagedElementRetrieval.__service__
 GET_ONE = SERVICE.by_name["getManagedElement"]
@@ -141,27 +139,6 @@ def test_a_fault_that_cannot_be_written_is_told_without_its_words(
     with pytest.raises(msg.InternalErrorFault, match="getManagedElement failed with EncodeError"):
         pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1)
     assert [type(one) for one in reported] == [EncodeError]
-
-
-def test_where_no_exception_can_be_written_at_all_a_bare_fault_goes_out(
-    mtosi_exchange: Any, faulty_ems: Any, ne1: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The requestor is never left without an answer, nor the supplier without its thread."""
-
-    def fail(*arguments: Any, **options: Any) -> Any:
-        raise EncodeError("not today")
-
-    def act() -> Any:
-        raise msg.CommLossFault("gone")
-
-    stub = mtosi_exchange([faulty_ems(act)]).stub(ManagedElementRetrieval)
-    monkeypatch.setattr(Envelope, "for_fault", fail)
-    with pytest.raises(MtosiFault, match="getManagedElement failed with EncodeError") as caught:
-        stub.get_managed_element(me_ref=ne1)
-    assert type(caught.value) is MtosiFault
-    monkeypatch.undo()
-    with pytest.raises(msg.CommLossFault):
-        stub.get_managed_element(me_ref=ne1)
 
 
 def test_an_operation_that_is_not_overridden_is_not_implemented(mtosi_exchange: Any) -> None:
@@ -349,7 +326,7 @@ def test_a_response_of_another_operation_is_a_protocol_error(mtosi_exchange: Any
 
     pair = mtosi_exchange()
     pair.scripted.start(script)
-    with pytest.raises(ProtocolError, match="GetManagedElementResponse was expected") as caught:
+    with pytest.raises(ProtocolError, match="expected GetManagedElementResponse") as caught:
         pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1)
     assert caught.value.correlation_id
 
@@ -376,6 +353,6 @@ def test_nothing_is_sent_when_the_call_is_wrong(mtosi_exchange: Any, ne1: Any) -
         ManagedElementRetrieval(pair.requestor, "jms/NobodyOS").get_managed_element(request)
     with pytest.raises(EncodeError):
         retrieval.get_managed_element(mer.GetManagedElementRequest(me_ref="NE-1"))  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="limit"):
+    with pytest.raises(ConfigError, match="timeout"):
         retrieval.get_managed_element(request, options=CallOptions(timeout=0))
     assert (pair.provider.held(), pair.requestor.pending) == (0, 0)

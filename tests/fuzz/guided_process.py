@@ -29,7 +29,8 @@ with atheris.instrument_imports(include=["mtosi_jms", "mtosi_codegen"], exclude=
     from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, OPTIONAL_FIELDS, BindingProfile
     from mtosi_jms.soap import Envelope
     from mtosi_jms.stubs.nrf.me import ManagedElementType
-    from mtosi_jms.xmlbind import DEFAULT_LIMITS, XmlWarning, find_element, scan
+    from mtosi_jms.xmlbind import DEFAULT_LIMITS, XmlWarning, find_element
+    from mtosi_jms.xmlbind import _scan as scan
 
 sys.path.insert(0, str(Path(__file__).parent))
 guided_seeds: Any = importlib.import_module("guided_seeds")

@@ -15,8 +15,7 @@ from lxml import etree
 
 from mtosi_codegen import generate, write
 from mtosi_jms.namespaces import XSI, clark
-from mtosi_jms.simulator._ems import InventoryEms
-from mtosi_jms.simulator._network import Network
+from mtosi_jms.simulator import InventoryEms, Network
 from mtosi_jms.soap import Envelope
 from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.stubs.mri.mer import GetAllManagedElementsResponse

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from mtosi_jms import soap, xmlbind
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.exchange.messages import read_reply
-from mtosi_jms.inventory.place import place_of
+from mtosi_jms.inventory import place_of
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.binding import from_jms, map_header
 from mtosi_jms.jms.message import MessageType

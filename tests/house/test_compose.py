@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mtosi_jms.broker import _artemis as artemis
+from mtosi_jms.broker import KINDS
 from mtosi_jms.transport import login
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "compose.yaml"
@@ -55,7 +55,7 @@ def test_no_login_stands_in_it(lines: list[str]) -> None:
 
 def test_the_broker_is_the_one_that_is_tested(lines: list[str]) -> None:
     (image,) = (line.strip() for line in lines if "image:" in line)
-    assert image == f'image: "apache/activemq-artemis:{artemis.VERSION}"'
+    assert image == f'image: "apache/activemq-artemis:{KINDS["artemis"].version}"'
     assert "--require-login" in " ".join(lines)
 
 

@@ -25,11 +25,10 @@ STEERING = {
     "mtosi_codegen.passes.groups._TooLargeError",
     "mtosi_jms.exchange._reply_writer.ProviderError",
     "mtosi_jms.exchange._reply_writer.WithheldError",
-    "mtosi_jms.jms.templates.Unfit",
     "mtosi_jms.spark._leaves.Odd",
     "mtosi_jms.validation._judge._Enough",
-    "mtosi_jms.xmlbind.fast.Odd",
-    "mtosi_jms.xmlbind.scanplan.Unable",
+    "mtosi_jms.xmlbind._fast.Odd",
+    "mtosi_jms.xmlbind._scanplan.Unable",
 }
 
 MESSAGE = JmsMessage(

@@ -10,9 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import mtosi_jms as mtosi
-from mtosi_jms.broker import _activemq as activemq
-from mtosi_jms.broker._artemis import distribution
-from mtosi_jms.broker._process import Endpoints
+from mtosi_jms.broker import KINDS, Endpoints
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import Queue, Topic
 from mtosi_jms.transport import Connection
@@ -69,7 +67,7 @@ def side(request: pytest.FixtureRequest, java: Any, tmp_path_factory: pytest.Tem
     client = CLIENTS[request.param]
     endpoints = request.getfixturevalue(client.broker).endpoints
     try:  # each broker brings its clients; the hashes of what is fetched are pinned
-        jars = activemq.jars() if client.broker == "activemq" else sorted((distribution() / "lib").glob("*.jar"))
+        jars = KINDS[client.broker].jars()
     except ConfigError as error:
         pytest.skip(str(error))
     command = java.compiled(Path(__file__).with_name("JmsPeer.java"), jars)

@@ -78,7 +78,7 @@ def test_a_java_publisher(peer: Peer, connection: Connection, topic: Topic) -> N
                 f"Boolean MTOSI_rootCauseAlarmIndication={flag}",
             )
         heard: list[Any] = [next(every), next(every), next(roots)]
-    assert [str(event.object_name) for event in heard] == [
+    assert [str(received.event.object_name) for received in heard] == [
         *("MD=EMS1/ME=NE-1", "MD=EMS1/ME=NE-2 \U0001f600"),
         "MD=EMS1/ME=NE-2 \U0001f600",
     ]

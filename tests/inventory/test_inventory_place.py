@@ -11,11 +11,8 @@ from lxml import etree
 
 from mtosi_codegen import generate, write
 from mtosi_jms import xmlbind
-from mtosi_jms.inventory.layout import Routes, find_objects
-from mtosi_jms.inventory.objects import class_for, is_object
-from mtosi_jms.inventory.place import Place, place_of
-from mtosi_jms.simulator import _ems as ems
-from mtosi_jms.simulator import _network as network
+from mtosi_jms.inventory import Place, Routes, class_for, find_objects, is_object, place_of
+from mtosi_jms.simulator import InventoryEms, Network
 from mtosi_jms.stubs.mri.mer import GetAllManagedElementsResponse
 from mtosi_jms.stubs.nrf import invdata
 from mtosi_jms.stubs.nrf.ctp import ConnectionTerminationPointType as Ctp
@@ -30,7 +27,7 @@ NODES = tuple(
 
 
 def _inventory() -> bytes:
-    supplier = ems.InventoryEms(network.Network(elements=2, ports=2, channels=2, domain="A/B=C%"))
+    supplier = InventoryEms(Network(elements=2, ports=2, channels=2, domain="A/B=C%"))
     response = next(iter(supplier.get_inventory(_Request(), _Context())))  # type: ignore[arg-type]
     return xmlbind.encode(response)
 
@@ -79,7 +76,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from release.nrf import cc, ctp, invdata, snc
 from mtosi_jms import xmlbind
-from mtosi_jms.inventory.place import place_of
+from mtosi_jms.inventory import place_of
 for found in xmlbind.iter_placed(sys.argv[2], (ctp.ConnectionTerminationPointType, snc.SubnetworkConnectionType)):
     me = found.around(invdata.ManagedElementInventoryType)
     print(type(found.value).__module__, place_of(found).name, me.me_nm, me.ptp_list)
@@ -113,7 +110,7 @@ def test_holders_are_named_within_the_element() -> None:
 
 
 def test_flat_objects_carry_their_names() -> None:
-    element = network.Network(elements=1).managed_element(0)
+    element = Network(elements=1).managed_element(0)
     data = xmlbind.encode(
         GetAllManagedElementsResponse(me_list=ManagedElementListType(me=[element, ManagedElementType()]))
     )

@@ -4,13 +4,64 @@ from __future__ import annotations
 
 import ast
 import os
+import re
+from collections.abc import Collection, Mapping
+from enum import Enum
 from pathlib import Path
+from typing import Final, TypeVar
 
 import pytest
 
 import mtosi_jms.patterns as patterns
-from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, Limits, SimpleExchange
-from mtosi_jms.patterns._tables import TABLES, refresh
+from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, Limits, SimpleExchange, _batch_table, _simple
+
+S = TypeVar("S", bound=Enum)
+V = TypeVar("V", bound=Enum)
+
+
+def render_table(table: Mapping[S, Mapping[V, S]], final: Collection[S]) -> str:
+    """A state table as a Markdown table: one row an event, one column a live state, the next state in the cell.
+
+    `.` is the same state again, an empty cell a pair that cannot occur. Final states have no column: they are never
+    left. The text ends with a line break.
+    """
+    live = [state for state in table if state not in final]
+    events = list(dict.fromkeys(event for row in table.values() for event in row))
+    lines = [
+        "| event | " + " | ".join(f"in *{state.value}*" for state in live) + " |",
+        "|---" * (len(live) + 1) + "|",
+    ]
+    for event in sorted(events, key=list(type(events[0])).index):
+        cells = [_cell(state, table[state].get(event), final) for state in live]
+        lines.append(f"| {event.value} | " + " | ".join(cells) + " |")
+    lines += ["", "Final: " + ", ".join(f"**{state.value}**" for state in table if state in final) + "."]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(state: S, following: S | None, final: Collection[S]) -> str:
+    if following is None:
+        return ""
+    if following is state:
+        return "."
+    return f"**{following.value}**" if following in final else str(following.value)
+
+
+TABLES: Final[dict[str, str]] = {
+    "simple": render_table(_simple.TABLE, _simple.FINAL),
+    "batches": render_table(_batch_table.TABLE, _batch_table.FINAL),
+}
+"""The rendered tables by the name that stands in the documentation's markers."""
+
+_MARKED = re.compile(r"(<!-- table: (?P<name>\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+
+
+def refresh(text: str) -> str:
+    """A Markdown text with the tables between `<!-- table: NAME -->` and `<!-- end of table -->` made anew.
+
+    Raises:
+        KeyError: a marker that names no table.
+    """
+    return _MARKED.sub(lambda found: f"{found[1]}\n{TABLES[found['name']]}\n{found[3]}", text)
 
 
 def test_the_tables_in_the_documentation_are_those_that_the_code_runs(root: Path) -> None:
@@ -70,4 +121,5 @@ def test_patterns_know_no_clock_thread_socket_or_client_library() -> None:
                 assert {alias.name.split(".")[0] for alias in node.names} <= allowed, source.name
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 assert node.module.split(".")[0] in allowed, source.name
-                assert not node.module.startswith("mtosi_jms.") or node.module == "mtosi_jms.errors", source.name
+                ours = node.module == "mtosi_jms.errors" or node.module.startswith("mtosi_jms.patterns")
+                assert ours or not node.module.startswith("mtosi_jms."), source.name

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mtosi_jms.report import Event, Fact, RejectLine, Report, SequenceLine, render, write_report
-from mtosi_jms.report.charts import bars, duration, number, timeline
+from mtosi_jms.report._charts import bars, duration, number, timeline
 
 VOID = {"meta", "line", "rect", "circle", "path", "br"}
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.jms import JmsMessage, NamingContext, Queue
-from mtosi_jms.runtime import ConsumerRuntime, RuntimeRules
-from mtosi_jms.runtime._rules import Backoff
+from mtosi_jms.runtime import Backoff, ConsumerRuntime, RuntimeRules
 from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 
@@ -116,6 +115,7 @@ def _no_thread_is_left() -> Iterator[None]:
     yield
     left = [thread for thread in threading.enumerate() if thread not in before]
     for thread in left:
-        thread._started.wait(PATIENCE)  # type: ignore[attr-defined]
+        while thread.ident is None:  # it cannot be joined yet
+            threading.Event().wait(0.001)
         thread.join(PATIENCE)
     assert [thread.name for thread in left if thread.is_alive()] == []

@@ -12,13 +12,13 @@ import sys
 import threading
 from typing import Any
 
-from mtosi_jms.exchange.requestor import Requestor
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Requestor, Supplier
+from mtosi_jms.exchange.signals import aside, on_signals
 from mtosi_jms.jms import NamingContext
 from mtosi_jms.runtime import ConsumerRuntime, answering
 from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
-from mtosi_jms.testing._pair import NAMES, REQUESTOR, SUPPLIER
+from mtosi_jms.testing import NAMES, REQUESTOR, SUPPLIER
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 
 ROLE, HAND = sys.argv[1:]
@@ -51,19 +51,13 @@ def main() -> None:
     provider, names = MemoryProvider(), NamingContext(NAMES)
     with MemoryConnection(provider, names) as mine, MemoryConnection(provider, names) as other:
         supplier = Supplier(mine, SUPPLIER, [AsyncEms() if ROLE == "aio" else Ems()])
-        real = supplier._stopped.set
-
-        def stopped() -> None:
-            real()
-            tell()
-
-        supplier._stopped.set = stopped  # type: ignore[method-assign]
         with Requestor(other, sender_uri=REQUESTOR) as requestor:
             if HAND != "idle":
                 ManagedElementRetrieval(requestor, SUPPLIER).get_managed_element.batches(batch_size=1)
             else:
                 threading.Timer(0.1, print, ["begun"], {"flush": True}).start()
-            run(supplier, mine)
+            with aside(lambda again: tell()) as act, on_signals(act):
+                run(supplier, mine)
             print(provider.depth(names.lookup(REQUESTOR)), provider.depth(names.lookup(SUPPLIER)), flush=True)
 
 
@@ -74,13 +68,6 @@ def run(supplier: Supplier, connection: MemoryConnection) -> None:
         asyncio.run(supplier.aio.serve(limit=2))
     else:
         runtime = ConsumerRuntime(connection, SUPPLIER, answering(supplier), parking="jms/FailureOS")
-        begin = runtime._work.begin_drain
-
-        def begin_drain(seconds: float | None) -> None:
-            begin(seconds)
-            tell()
-
-        runtime._work.begin_drain = begin_drain  # type: ignore[method-assign]
         runtime.run()
 
 

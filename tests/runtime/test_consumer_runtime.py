@@ -10,8 +10,7 @@ import pytest
 
 from mtosi_jms.errors import ConfigError, HandlerTimeoutError, IllegalStateError, TransportError
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, Topic
-from mtosi_jms.runtime import State
-from mtosi_jms.runtime._rules import Backoff
+from mtosi_jms.runtime import Backoff, State
 
 WORK = Queue("WORK")
 
@@ -29,7 +28,7 @@ class TestHandling:
         assert desk.handled.done == names
         assert desk.provider.held() == 0
 
-    def test_so_many_run_at_the_same_time(self, desk: Any, patience: float) -> None:
+    def test_concurrency_handlers_run_at_the_same_time(self, desk: Any, patience: float) -> None:
         barrier = threading.Barrier(4)
         for name in "abcd":
             desk.handled.acts[name] = lambda context: barrier.wait(patience)
@@ -37,7 +36,7 @@ class TestHandling:
         with desk.runtime(rules={"concurrency": 4}):
             desk.handled.until(lambda: len(desk.handled.done) == 4)
 
-    def test_of_each_key_one_at_a_time_and_in_order(self, desk: Any, patience: float) -> None:
+    def test_messages_of_a_key_are_handled_one_at_a_time_and_in_order(self, desk: Any, patience: float) -> None:
         """The first of key a waits; all of key b pass it, and nothing of key a does."""
         go = threading.Event()
         desk.handled.acts["a0"] = lambda context: go.wait(patience)
@@ -50,7 +49,7 @@ class TestHandling:
             desk.handled.until(lambda: len(desk.handled.done) == 6)
         assert [name for name in desk.handled.done if name[0] == "a"] == ["a0", "a1", "a2"]
 
-    def test_a_retry_holds_its_key_and_no_other(self, desk: Any) -> None:
+    def test_a_retry_delays_its_key_and_no_other(self, desk: Any) -> None:
         attempts: list[int] = []
 
         def twice(context: Any) -> None:
@@ -71,7 +70,7 @@ class TestHandling:
         assert attempts == [1, 2, 3]
         assert desk.handled.done == ["b0", "a0", "a1"]
 
-    def test_no_more_are_held_than_the_rules_say(self, desk: Any, patience: float) -> None:
+    def test_at_most_in_flight_messages_are_held(self, desk: Any, patience: float) -> None:
         go = threading.Event()
         desk.handled.acts["0"] = lambda context: go.wait(patience)
         desk.send(*(str(number) for number in range(10)))
@@ -129,7 +128,7 @@ class TestFailing:
         assert [type(error) for error in desk.errors] == [ValueError] * 3
         assert desk.provider.held() == 1
 
-    def test_without_a_parking_place_it_is_the_providers(self, desk: Any) -> None:
+    def test_by_default_messages_are_parked_in_the_providers_queue(self, desk: Any) -> None:
         desk.handled.acts["poison"] = fails
         desk.send("poison")
         with desk.runtime(parking=None, rules={"attempts": 1}) as runtime:
@@ -137,7 +136,7 @@ class TestFailing:
         [parked] = desk.session.browse(Queue("DLQ"))
         assert parked.properties["MTOSIX_parkedReason"] == "ValueError"
 
-    def test_a_message_whose_key_cannot_be_told_is_parked(self, desk: Any) -> None:
+    def test_a_message_whose_key_function_raises_is_parked(self, desk: Any) -> None:
         desk.send("a", "b")
 
         def key(message: JmsMessage) -> Any:
@@ -173,7 +172,7 @@ class TestFailing:
         assert failed.message_id.startswith("ID:")
         assert "hush" not in caplog.text + repr([vars(record) for record in records])
 
-    def test_a_hook_that_fails_ends_nothing(self, desk: Any) -> None:
+    def test_a_failing_hook_does_not_end_the_runtime(self, desk: Any) -> None:
         def hook(error: BaseException, message: Any) -> None:
             raise RuntimeError
 
@@ -213,7 +212,7 @@ class TestHanging:
         assert desk.session.browse(Queue("OUT")) == []
         assert desk.provider.held() == 0
 
-    def test_one_that_always_hangs_is_parked(self, desk: Any, patience: float) -> None:
+    def test_a_message_whose_handler_always_hangs_is_parked(self, desk: Any, patience: float) -> None:
         go = threading.Event()
         desk.handled.acts["a"] = lambda context: go.wait(patience)
         desk.send("a", "b")
@@ -232,9 +231,7 @@ class TestStuck:
     """Handlers that hang hold a bounded number of threads; then no more is taken, until one of them returns."""
 
     @pytest.mark.parametrize(("concurrency", "most"), [(1, 1), (2, 3), (4, 2), (3, None)])
-    def test_there_are_never_more_than_allowed(
-        self, desk: Any, patience: float, concurrency: int, most: int | None
-    ) -> None:
+    def test_stuck_threads_are_bounded(self, desk: Any, patience: float, concurrency: int, most: int | None) -> None:
         bound = most or 4 * concurrency
         go, names = threading.Event(), [f"{number}" for number in range(40)]
         for name in names:
@@ -255,7 +252,7 @@ class TestStuck:
             assert (runtime.health.state, runtime.health.stuck) == (State.RUNNING, 0)
         assert desk.provider.depth(WORK) == 0
 
-    def test_cooperative_handlers_are_told_although_none_is_replaced(self, desk: Any, patience: float) -> None:
+    def test_cancelled_is_set_although_no_thread_is_replaced(self, desk: Any, patience: float) -> None:
         go = threading.Event()
         desk.handled.acts["hangs"] = lambda context: go.wait(patience)
         desk.handled.acts["looks"] = lambda context: context.cancelled.wait(patience)
@@ -273,7 +270,7 @@ class TestStuck:
         assert [type(error) for error in desk.errors] == [HandlerTimeoutError] * 2
 
     @pytest.mark.parametrize("returns", [False, True])
-    def test_draining_counts_them(self, desk: Any, patience: float, returns: bool) -> None:
+    def test_draining_counts_stuck_handlers(self, desk: Any, patience: float, returns: bool) -> None:
         go = threading.Event()
         desk.handled.acts["a"] = lambda context: go.wait(patience)
         desk.send("a")
@@ -311,7 +308,7 @@ class TestKilling:
         assert desk.handled.done == ["a", "a", "b", "c"], "the first one was handled without its word being heard"
         assert desk.provider.held() == 0
 
-    def test_connecting_is_tried_until_it_succeeds(self, desk: Any) -> None:
+    def test_connecting_is_repeated_until_it_succeeds(self, desk: Any) -> None:
         tries = iter([TransportError("no broker"), TransportError("no broker"), None])
 
         def connect() -> Any:
@@ -326,7 +323,7 @@ class TestKilling:
             desk.until(lambda: runtime.health.consecutive_failures == 0)
 
     @pytest.mark.parametrize("mistake", ["a closed connection", "a subscription that is taken"])
-    def test_what_is_our_own_mistake_is_not_tried_again(
+    def test_a_configuration_error_is_not_tried_again(
         self, desk: Any, mistake: str, background: Any, patience: float
     ) -> None:
         asked: list[Any] = []
@@ -345,7 +342,7 @@ class TestKilling:
         assert len(asked) == 1
         assert runtime.health.state is State.ENDED
 
-    def test_failures_count_on_over_a_lost_connection(self, desk: Any) -> None:
+    def test_failures_are_counted_across_a_lost_connection(self, desk: Any) -> None:
         connections: list[Any] = []
 
         def connect() -> Any:
@@ -370,7 +367,7 @@ class TestKilling:
         assert all(isinstance(error, IllegalStateError) for error in desk.errors)
         assert runtime.drain()
 
-    def test_what_cannot_be_parked_stays(self, desk: Any) -> None:
+    def test_a_message_that_cannot_be_parked_is_delivered_again(self, desk: Any) -> None:
         """The parking place is full: the message is not acknowledged, and comes again until there is room."""
         desk.provider.limits = desk.provider.limits.changed(capacity=1, send_timeout=0)
         desk.session.send(Queue("PARKED"), JmsMessage(body=b"in the way"))
@@ -385,7 +382,7 @@ class TestKilling:
 
 
 class TestDraining:
-    def test_what_runs_is_finished_and_what_waits_is_handed_back(self, desk: Any, patience: float) -> None:
+    def test_running_handlers_finish_and_waiting_messages_are_handed_back(self, desk: Any, patience: float) -> None:
         entered, go, drained = threading.Event(), threading.Event(), []
 
         def slow(context: Any) -> None:
@@ -406,7 +403,7 @@ class TestDraining:
         assert [message.body for message in desk.session.browse(WORK)] == [b"b", b"c"]
         assert runtime.health.state is State.ENDED
 
-    def test_a_handler_that_is_too_slow_is_left_and_its_message_handed_back(self, desk: Any, patience: float) -> None:
+    def test_the_message_of_a_slow_handler_is_handed_back(self, desk: Any, patience: float) -> None:
         cancelled = threading.Event()
 
         def slow(context: Any) -> None:
@@ -445,7 +442,7 @@ class TestDraining:
         running.join(patience)
         assert not running.is_alive()
 
-    def test_it_runs_once(self, desk: Any) -> None:
+    def test_a_runtime_runs_once(self, desk: Any) -> None:
         runtime = desk.runtime()
         assert runtime.health.state is State.NEW
         assert runtime.drain()

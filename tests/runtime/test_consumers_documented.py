@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mtosi_jms.runtime import Health, RuntimeRules
-from mtosi_jms.runtime import _parking as parking
+from mtosi_jms.runtime import _link as parking
 
 
 @pytest.fixture

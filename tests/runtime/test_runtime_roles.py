@@ -8,8 +8,7 @@ from typing import Any
 
 import mtosi_jms as mtosi
 from mtosi_jms.jms import JmsMessage, Topic
-from mtosi_jms.runtime import ConsumerRuntime, RuntimeRules, answering, events
-from mtosi_jms.runtime._rules import Backoff
+from mtosi_jms.runtime import Backoff, ConsumerRuntime, RuntimeRules, answering, events
 from mtosi_jms.service import RequestContext
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval

@@ -29,7 +29,7 @@ def consumer(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.parametrize("consumer", ["willing"], indirect=True)
-def test_what_runs_is_finished_and_the_rest_handed_back(consumer: Any) -> None:
+def test_on_sigterm_running_handlers_finish_and_the_rest_is_handed_back(consumer: Any) -> None:
     assert consumer.stdout.readline() == "begun\n"
     os.kill(consumer.pid, signal.SIGTERM)
     os.kill(consumer.pid, signal.SIGTERM)
@@ -38,7 +38,7 @@ def test_what_runs_is_finished_and_the_rest_handed_back(consumer: Any) -> None:
 
 
 @pytest.mark.parametrize("consumer", ["stubborn"], indirect=True)
-def test_what_takes_too_long_is_handed_back_too(consumer: Any) -> None:
+def test_messages_of_slow_handlers_are_handed_back_too(consumer: Any) -> None:
     assert consumer.stdout.readline() == "begun\n"
     os.kill(consumer.pid, signal.SIGTERM)
     assert consumer.stdout.readline() == "ended 0 0 1 2\n"
@@ -73,7 +73,7 @@ def test_a_role_ends_in_order(role: subprocess.Popen[str], number: int) -> None:
 
 @pytest.mark.parametrize("first", BOTH)
 @pytest.mark.parametrize("role", [(role, "stubborn") for role in ROLES], indirect=True)
-def test_a_second_sigint_waits_for_nobody(role: subprocess.Popen[str], first: int) -> None:
+def test_a_second_sigint_does_not_wait_for_handlers(role: subprocess.Popen[str], first: int) -> None:
     """A request in hand is delivered again, and there is no traceback."""
     role.send_signal(first)
     assert role.stdout is not None

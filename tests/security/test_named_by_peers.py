@@ -11,8 +11,7 @@ import pytest
 
 import mtosi_jms as mtosi
 from mtosi_jms.errors import InvalidDestinationError
-from mtosi_jms.jms import JmsMessage, Queue, TemporaryQueue, TemporaryTopic, Topic
-from mtosi_jms.jms._destinations import Destination
+from mtosi_jms.jms import Destination, JmsMessage, Queue, TemporaryQueue, TemporaryTopic, Topic
 from mtosi_jms.simulator import ManagedElementEms, Network
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.transport.stomp._dialect import ActiveMQ, Artemis

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import mtosi_jms as mtosi
-from mtosi_jms.broker._process import Endpoints
+from mtosi_jms.broker import Endpoints
 from mtosi_jms.errors import AuthenticationError, MtosiError
 from mtosi_jms.jms import JmsMessage, Queue, Topic
 from mtosi_jms.transport import connect

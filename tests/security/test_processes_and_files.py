@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from mtosi_jms.broker._private import private_folder, write_private
-from mtosi_jms.broker._process import Endpoints
+from mtosi_jms.broker import Endpoints
+from mtosi_jms.broker._process import write_private
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.transport import connect
 
@@ -66,12 +66,10 @@ def test_files_of_a_broker_that_hold_its_password(kind: str, request: pytest.Fix
 def test_a_private_file_is_private_whatever_was_there(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        private_folder(tmp_path / "a" / "b")
         file = tmp_path / "file"
         file.write_text("x" * 100)
         file.chmod(0o644)
-        write_private(file, "password")
-        write_private(tmp_path / "new", "password")
+        write_private({file: "password", tmp_path / "new": "password"}, [tmp_path / "a" / "b"])
     finally:
         os.umask(before)
     assert file.read_text() == "password"
@@ -107,7 +105,7 @@ def test_a_url_of_the_command_line_is_masked_and_goes_to_no_child() -> None:
 
 def test_no_password_stands_in_what_broker_status_says_of_a_broker_that_ended(tmp_path: Path) -> None:
     """The file of a broker's folder is read by `broker`; what is wrong with it is told without what it holds."""
-    write_private(tmp_path / "service.json", json.dumps({"password": MARK, "pid": "x"}))
+    (tmp_path / "service.json").write_text(json.dumps({"password": MARK, "pid": "x"}))
     done = subprocess.run(
         [sys.executable, "-m", "mtosi_jms", "broker", "status", "--dir", str(tmp_path)],
         capture_output=True,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.cli._plain import plain
+from mtosi_jms.cli._objects import plain
 from mtosi_jms.errors import ConfigError, MtosiFault, SpoolError, XmlError
 from mtosi_jms.simulator import (
     AlarmEms,
@@ -189,7 +189,7 @@ def test_alarms(wanted: ar.ActiveAlarmFilterType | None, passes: Any) -> None:
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(SpoolError, match="no folder of this name"):
+    with pytest.raises(SpoolError, match="No such file"):
         Recording.read(tmp_path / "none")
     with pytest.raises(ConfigError, match="holds no envelope"):
         Recording.read(tmp_path)

@@ -17,8 +17,9 @@ from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyle
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri.mer import GetAllManagedElementsResponse, GetManagedElementRequest, GetManagedElementResponse
 from mtosi_jms.stubs.nrf.me import ManagedElementListType, ManagedElementType
-from mtosi_jms.xmlbind import DEFAULT_LIMITS, Limits, scan
-from mtosi_jms.xmlbind.scanner import Scanner
+from mtosi_jms.xmlbind import DEFAULT_LIMITS, Limits
+from mtosi_jms.xmlbind import _scan as scan
+from mtosi_jms.xmlbind.columns import Scanner
 
 PIECES = (b"<", b">", b"/>", b"</", b"&", b"&amp;", b"&#65;", b"<!-- c -->", b"<?p i?>", b"<![CDATA[x]]>", b"]]>", b" ")
 MORE = (

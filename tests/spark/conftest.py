@@ -153,6 +153,6 @@ def put(landing: Path) -> Put:
 
 @pytest.fixture(scope="session", autouse=True)
 def stubs() -> None:
-    from mtosi_jms.inventory.objects import load_stubs
+    from mtosi_jms.inventory import load_stubs
 
     load_stubs(())

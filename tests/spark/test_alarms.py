@@ -14,8 +14,7 @@ pytest.importorskip("pyspark")
 
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, SpoolError
-from mtosi_jms.spark import session
-from mtosi_jms.spark.jobs.alarms import AlarmOptions, alarm_table, latest_alarms, parse_alarms, read_alarms, run_alarms
+from mtosi_jms.spark.jobs import AlarmOptions, alarm_table, latest_alarms, parse_alarms, read_alarms, run_alarms
 
 pytestmark = [
     pytest.mark.spark,
@@ -122,7 +121,7 @@ def test_alarms_of_envelopes_in_a_frame(spark: Any, envelopes: Any) -> None:
 def test_the_command(
     spark: Any, landed: Path, put: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(session, "local_session", lambda *args, **options: nullcontext(spark))
+    monkeypatch.setattr("mtosi_jms.spark.local_session", lambda *args, **options: nullcontext(spark))
     monkeypatch.chdir(landed.parent)
     put("9.xml", "<x/>")
     assert main(["alarms", "landing", "--out", "out", "--latest", "--json"]) == 0

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mtosi_jms.spark import SourceOptions
+from mtosi_jms.spark._columns import row_schema
 from mtosi_jms.spark._landing import partition, plan_landing, readable
 from mtosi_jms.spark._reader import ObjectReader
-from mtosi_jms.spark._rows import row_schema
-from mtosi_jms.spark.options import SourceOptions
-from mtosi_jms.xmlbind import scan
+from mtosi_jms.spool import scan
 
 TROUBLES = ("copy", "copy in other prefixes", "packed copy", "gap", "truncated", "missing end", "fault", "conflict")
 
@@ -124,23 +124,24 @@ def test_any_landing(
     folder = Path(tempfile.mkdtemp())
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(scan, "SMALLEST", 0 if from_text else 1 << 60)
+            patch.setattr(scan, "SMALLEST", 0)
             patch.setattr(scan, "_WORTH_COMPILING", 0)
-            check(folder, expected, chance.randint(1, 5))
+            check(folder, expected, chance.randint(1, 5), use_text=from_text)
     finally:
         shutil.rmtree(folder)
 
 
-def check(folder: Path, expected: Expected, partitions: int) -> None:
+def check(folder: Path, expected: Expected, partitions: int, *, use_text: bool) -> None:
     for number, data in enumerate(expected.files):
         (folder / f"{number:03d}.xml").write_bytes(data)
     options = SourceOptions.parse({"path": str(folder), "verify": "full"})
     schema = row_schema(options.object_types)
     plan = plan_landing(options)
+    reader = ObjectReader(options, schema, use_text=use_text)
     rows = [
         row
         for files in partition(readable(plan, options), partitions)
-        for row in pa.Table.from_batches(ObjectReader(options, schema).read(files), schema=schema).to_pylist()
+        for row in pa.Table.from_batches(reader.read(files), schema=schema).to_pylist()
     ]
     assert Counter(row["name_text"] for row in rows) == expected.names
     assert {row["complete"] for row in rows if expected.complete[row["correlation_id"]]} <= {True}

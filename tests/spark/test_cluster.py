@@ -24,7 +24,7 @@ pytest.importorskip("pyspark")
 import pyspark
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.spark.session import check_java
+from mtosi_jms.spark._session import check_java
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

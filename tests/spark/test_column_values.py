@@ -11,10 +11,8 @@ import pytest
 from lxml import etree
 
 from mtosi_jms import xmlbind as x
-from mtosi_jms.spark._columns import Struct
-from mtosi_jms.spark._leaves import Odd
-from mtosi_jms.spark._raw import texts_of
-from mtosi_jms.spark._values import arrow_type, from_text, storer
+from mtosi_jms.spark._leaves import Odd, arrow_type, from_text, storer, texts_of
+from mtosi_jms.spark._structs import Struct
 from mtosi_jms.stubs.fmw.gen import NameAndValueStringListType
 from mtosi_jms.stubs.nrf.me import CommunicationStateType, ManagedElementType
 

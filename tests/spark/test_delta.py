@@ -14,8 +14,8 @@ pytest.importorskip("pyspark")
 
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.spark import _delta as delta
-from mtosi_jms.spark.jobs.ingest import IngestOptions, ingest
+from mtosi_jms.spark.jobs import IngestOptions, run_ingest
+from mtosi_jms.spark.jobs import _delta as delta
 
 pytestmark = [
     pytest.mark.spark,
@@ -54,13 +54,13 @@ def test_the_way_of_a_commit(
 ) -> None:
     """Parquet stands in for Delta here: which tables are written and where, not how Delta does it."""
     monkeypatch.setattr(delta, "check_format", lambda name, out: None)
-    monkeypatch.setattr("mtosi_jms.spark.jobs.ingest.check_format", lambda name, out: None)
-    monkeypatch.setattr("mtosi_jms.spark.jobs.ingest.DELTA", "stand-in")
-    monkeypatch.setattr("mtosi_jms.spark.jobs.ingest.delta_settings", dict)
+    monkeypatch.setattr("mtosi_jms.spark.jobs._ingest.check_format", lambda name, out: None)
+    monkeypatch.setattr("mtosi_jms.spark.jobs._ingest.DELTA", "stand-in")
+    monkeypatch.setattr("mtosi_jms.spark.jobs._ingest.delta_settings", dict)
     monkeypatch.setattr(delta, "DELTA", "parquet")
     put("1.xml", envelopes.batch("c", 1, True, envelopes.me("a") + envelopes.me("b")))
     out = tmp_path / "out"
-    result = ingest(IngestOptions(landing=landing, out=out, format="stand-in"), spark=spark)
+    result = run_ingest(IngestOptions(landing=landing, out=out, format="stand-in"), spark=spark)
     assert result.rows == {"ME": 2}
     assert "commit" in json.loads((out / "_report/summary.json").read_text())["stages"]
     names = [

@@ -14,9 +14,10 @@ pytest.importorskip("pyspark")
 from pyspark.errors import PySparkException
 
 from mtosi_jms.errors import ConfigError, ExchangeError
+from mtosi_jms.spark import SourceOptions
+from mtosi_jms.spark._columns import full_schema
 from mtosi_jms.spark._landing import plan_landing, readable
-from mtosi_jms.spark._source import InventoryReader, full_schema
-from mtosi_jms.spark.options import SourceOptions
+from mtosi_jms.spark._source import InventoryReader
 
 pytestmark = [
     pytest.mark.spark,

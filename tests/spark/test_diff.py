@@ -17,10 +17,16 @@ pytest.importorskip("pyspark")
 
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, SpoolError
-from mtosi_jms.spark import session
-from mtosi_jms.spark._rows import row_schema
-from mtosi_jms.spark.jobs.diff import DiffOptions, column_notes, diff_snapshots, diff_tables, run_diff
-from mtosi_jms.spark.jobs.ingest import IngestOptions, ingest
+from mtosi_jms.spark._columns import row_schema
+from mtosi_jms.spark.jobs import (
+    DiffOptions,
+    IngestOptions,
+    column_notes,
+    diff_snapshots,
+    diff_tables,
+    run_diff,
+    run_ingest,
+)
 
 pytestmark = [
     pytest.mark.spark,
@@ -151,9 +157,9 @@ def test_a_column_of_one_snapshot_is_reported_and_not_compared(spark: Any, tmp_p
 
 def test_snapshots_that_ingest_made(spark: Any, tmp_path: Path, put: Any, landing: Path, envelopes: Any) -> None:
     put("1.xml", envelopes.batch("c", 1, True, envelopes.me("a") + envelopes.me("b")))
-    ingest(IngestOptions(landing=landing, out=tmp_path / "old"), spark=spark)
+    run_ingest(IngestOptions(landing=landing, out=tmp_path / "old"), spark=spark)
     put("1.xml", envelopes.batch("d", 1, False, envelopes.me("b", "<me:location>x</me:location>")))
-    ingest(IngestOptions(landing=landing, out=tmp_path / "new"), spark=spark)
+    run_ingest(IngestOptions(landing=landing, out=tmp_path / "new"), spark=spark)
     result = run_diff(DiffOptions(old=tmp_path / "old", new=tmp_path / "new", out=tmp_path / "out"), spark=spark)
     assert (result.count("deleted"), result.count("changed"), result.count("created")) == (1, 1, 0)
     assert result.attributes == {"ME": {"location": 1}}
@@ -182,7 +188,7 @@ def test_what_cannot_be_compared(spark: Any, tmp_path: Path) -> None:
 def test_the_command(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(session, "local_session", lambda *args, **options: nullcontext(spark))
+    monkeypatch.setattr("mtosi_jms.spark.local_session", lambda *args, **options: nullcontext(spark))
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "old", {"ME": [me("a", location="x"), me("b", owner="x")]})
     write(tmp_path / "new", {"ME": [me("a", location="y"), me("b", owner="y")]}, colour=pa.string())

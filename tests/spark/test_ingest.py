@@ -15,8 +15,8 @@ pytest.importorskip("pyspark")
 
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, ExchangeError, MtosiError, SpoolError
-from mtosi_jms.spark import session
-from mtosi_jms.spark.jobs.ingest import IngestOptions, IngestResult, ingest
+from mtosi_jms.spark import local_session
+from mtosi_jms.spark.jobs import IngestOptions, IngestResult, run_ingest
 
 pytestmark = [
     pytest.mark.spark,
@@ -31,7 +31,7 @@ OFFICIAL = SHARED / "samples/official-2.0/ManageResourceInventory"
 @pytest.fixture
 def run(spark: Any, landing: Path, tmp_path: Path) -> Callable[..., IngestResult]:
     def call(folder: Path = landing, **options: Any) -> IngestResult:
-        return ingest(IngestOptions(landing=folder, out=tmp_path / "out", **options), spark=spark)
+        return run_ingest(IngestOptions(landing=folder, out=tmp_path / "out", **options), spark=spark)
 
     return call
 
@@ -210,7 +210,7 @@ def test_wrong_use_is_told_before_spark_starts(run: Any, landing: Path) -> None:
 
 def test_error_inside_spark_is_one_line(run: Any, put: Put, envelopes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     put("1.xml", envelopes.batch("c", 1, True, envelopes.me("a")))
-    monkeypatch.setattr("mtosi_jms.spark._landing.Landing.save", lambda self, path: Path(path).write_text("{}"))
+    monkeypatch.setattr("mtosi_jms.spark._landing.Plan.save", lambda self, path: Path(path).write_text("{}"))
     with pytest.raises(MtosiError, match=r"^Spark: planFile .*plan\.json") as caught:
         run()
     assert "\n" not in str(caught.value)
@@ -245,7 +245,7 @@ def use(monkeypatch: pytest.MonkeyPatch, spark: Any) -> None:
     """Let the command use the session of the tests in place of a new one."""
     from contextlib import nullcontext
 
-    monkeypatch.setattr(session, "local_session", lambda *args, **options: nullcontext(spark))
+    monkeypatch.setattr("mtosi_jms.spark.local_session", lambda *args, **options: nullcontext(spark))
 
 
 def test_command_prints_json_and_nothing_else(
@@ -321,8 +321,8 @@ def test_command_exit_codes(
 
 def test_missing_java_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(ConfigError, match="Spark needs Java and there is none: install Java 17"):
-        session.check_java()
+    with pytest.raises(ConfigError, match="Spark requires Java 17 or later, and none was found: install Java 17"):
+        local_session().__enter__()
 
 
 def test_old_java_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -332,9 +332,9 @@ def test_old_java_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(ConfigError, match="is 8: install Java 17"):
-        session.check_java()
+        local_session().__enter__()
 
 
 def test_second_session_in_one_process_is_refused(spark: Any) -> None:
-    with pytest.raises(ConfigError, match="hand its session over"), session.local_session():
+    with pytest.raises(ConfigError, match="hand its session over"), local_session():
         pass

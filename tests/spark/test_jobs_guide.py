@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 import mtosi_jms as mtosi
-from mtosi_jms.spark.jobs.ingest import IngestOptions, ingest
+from mtosi_jms.spark.jobs import IngestOptions, run_ingest
 
 pytestmark = [
     pytest.mark.spark,
@@ -44,9 +44,9 @@ def folders(spark: Any, put: Any, landing: Path, envelopes: Any, monkeypatch: py
     monkeypatch.chdir(landing.parent)
     first = envelopes.me("a", "<me:location>Oslo</me:location>") + envelopes.me("b")
     put("1.xml", envelopes.batch("c", 1, True, first))
-    ingest(IngestOptions(landing="landing", out="monday"), spark=spark)
+    run_ingest(IngestOptions(landing="landing", out="monday"), spark=spark)
     put("1.xml", envelopes.batch("c", 1, True, envelopes.me("a", "<me:location>Bergen</me:location>")))
-    ingest(IngestOptions(landing="landing", out="tuesday"), spark=spark)
+    run_ingest(IngestOptions(landing="landing", out="tuesday"), spark=spark)
     put("2.xml", envelopes.envelope(envelopes.header(msgType="NOTIFICATION"), f"<v:notify>{ALARM}</v:notify>"))
 
 

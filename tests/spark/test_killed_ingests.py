@@ -21,8 +21,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from mtosi_jms.spark._snapshots import Snapshot
-from mtosi_jms.spark.jobs.ingest import IngestOptions, ingest
+from mtosi_jms.spark.jobs import IngestOptions, run_ingest
+from mtosi_jms.spark.jobs._snapshots import Snapshot
 
 pytestmark = [
     pytest.mark.spark,
@@ -110,14 +110,14 @@ def kill_when(job: subprocess.Popen[bytes], moment: Callable[[], bool]) -> bool:
 
 def test_killed_as_it_writes_and_as_it_swaps(rounds: Rounds, spark: Any) -> None:
     """Two kills for each run of the suite; the moments in between are those of `make endurance` and of test_swap."""
-    ingest(IngestOptions(landing=rounds.landing("a"), out=rounds.out, object_type="ALL"), spark=spark)
+    run_ingest(IngestOptions(landing=rounds.landing("a"), out=rounds.out, object_type="ALL"), spark=spark)
     assert rounds.generation() == "a"
     assert kill_when(rounds.start("b"), rounds.writes)
     assert rounds.writes(), "killed in the middle"
     assert rounds.generation() == "a"
     assert kill_when(rounds.start("b"), lambda: any(rounds.out.glob("_staging-*/_report/summary.json")))
     assert rounds.generation() in ("a", "b")
-    ingest(IngestOptions(landing=rounds.landing("b"), out=rounds.out, object_type="ALL"), spark=spark)
+    run_ingest(IngestOptions(landing=rounds.landing("b"), out=rounds.out, object_type="ALL"), spark=spark)
     assert rounds.generation() == "b"
     assert sorted(path.name for path in rounds.out.iterdir() if path.name.startswith("_")) == ["_report"]
 

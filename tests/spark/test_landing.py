@@ -11,23 +11,24 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import ConfigError, ExchangeError, MtosiError, SpoolError
+from mtosi_jms.spark import SourceOptions
 from mtosi_jms.spark._digest import body_digest
-from mtosi_jms.spark._discover import find_files, local_path
-from mtosi_jms.spark._landing import Landing, PlannedFile, describe, partition, plan_landing, readable
-from mtosi_jms.spark.options import SourceOptions
+from mtosi_jms.spark._files import find_files, local_path
+from mtosi_jms.spark._landing import Plan, PlannedFile, partition, plan_landing, readable
+from mtosi_jms.spark._sequences import describe
 
 Put = Callable[..., Path]
 
 
-def plan(folder: Path, **options: str) -> Landing:
+def plan(folder: Path, **options: str) -> Plan:
     return plan_landing(SourceOptions.parse({"path": str(folder), **options}))
 
 
-def names(landing: Landing) -> list[str]:
+def names(landing: Plan) -> list[str]:
     return [Path(file.path).name for file in landing.files]
 
 
-def rejected(landing: Landing) -> dict[str, tuple[int | None, str]]:
+def rejected(landing: Plan) -> dict[str, tuple[int | None, str]]:
     return {Path(reject.file).name: (reject.line, reject.reason) for reject in landing.rejects}
 
 
@@ -248,10 +249,10 @@ def test_plan_can_be_saved_and_read(put: Put, landing: Path, envelopes: Any, tmp
     put("bad.xml", "<x/>")
     found = plan(landing)
     found.save(tmp_path / "plan.json")
-    assert Landing.load(tmp_path / "plan.json") == found
+    assert Plan.load(tmp_path / "plan.json") == found
     (tmp_path / "bad.json").write_text(json.dumps({"files": []}))
     with pytest.raises(ConfigError, match="planFile"):
-        Landing.load(tmp_path / "bad.json")
+        Plan.load(tmp_path / "bad.json")
 
 
 def test_partitions_hold_each_file_once_and_are_stable() -> None:

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.spark.options import SourceOptions
+from mtosi_jms.spark import SourceOptions
 
 pytest.importorskip("pyspark")
 
 import mtosi_jms.spark as mtosi_spark
-from mtosi_jms.spark._source import full_schema
+from mtosi_jms.spark._columns import full_schema
 
 pytestmark = [
     pytest.mark.spark,

@@ -19,10 +19,9 @@ pytest.importorskip("pyspark")
 
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, SpoolError
-from mtosi_jms.spark import diff_snapshots, session, snapshot_topology
+from mtosi_jms.spark import SourceOptions, diff_snapshots, snapshot_topology
 from mtosi_jms.spark._landing import plan_landing
-from mtosi_jms.spark._readable import check_readable
-from mtosi_jms.spark.options import SourceOptions
+from mtosi_jms.spark.jobs._job import check_readable
 
 pytestmark = [
     pytest.mark.spark,
@@ -99,7 +98,7 @@ def refused(out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         assert all(line.startswith("error: ") for line in lines)
         return [line.removeprefix("error: ") for line in lines]
 
-    monkeypatch.setattr(session, "local_session", no_spark)
+    monkeypatch.setattr("mtosi_jms.spark.local_session", no_spark)
     return call
 
 
@@ -204,7 +203,7 @@ def test_calls_refuse_a_folder_without_tables_too(spark: Any, tmp_path: Path) ->
 def test_who_means_it_gets_empty_tables(
     spark: Any, landing: Path, put: Put, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, envelopes: Any
 ) -> None:
-    monkeypatch.setattr(session, "local_session", lambda *args, **options: nullcontext(spark))
+    monkeypatch.setattr("mtosi_jms.spark.local_session", lambda *args, **options: nullcontext(spark))
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str) -> dict[str, Any]:

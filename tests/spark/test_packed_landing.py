@@ -9,7 +9,8 @@ import logging
 import tarfile
 import threading
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,14 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
+from mtosi_jms.bulk import Archive
 from mtosi_jms.errors import ArchiveError, ConfigError, SpoolError
-from mtosi_jms.inventory.objects import MESSAGE
-from mtosi_jms.spark import _landed as landed
-from mtosi_jms.spark._discover import find_files
-from mtosi_jms.spark._landing import Landing, plan_landing
-from mtosi_jms.spark._messages import reader_for
-from mtosi_jms.spark._packed import SHELF, ArchiveShelf, split_member
-from mtosi_jms.spark._rows import corrupt_field, row_schema
-from mtosi_jms.spark.options import SourceOptions
+from mtosi_jms.inventory import MESSAGE
+from mtosi_jms.spark import SourceOptions
+from mtosi_jms.spark._columns import full_schema
+from mtosi_jms.spark._files import SHELF, ArchiveShelf, find_files, opened, split_member
+from mtosi_jms.spark._landing import Plan, plan_landing
+from mtosi_jms.spark._reader import reader_for
 
 pytestmark = pytest.mark.obligation("C18")
 
@@ -84,7 +84,7 @@ def rows(path: Path | str, object_type: str = "ME", **options: str) -> list[dict
     given = {"path": str(path), "objectType": object_type, "columnNameOfCorruptRecord": CORRUPT, **options}
     settings = SourceOptions.parse(given)
     plan = plan_landing(settings)
-    reader = reader_for(settings, row_schema(settings.object_types).append(corrupt_field(CORRUPT)))
+    reader = reader_for(settings, full_schema(settings))
     return [row for batch in reader.read(plan.files, plan.rejects) for row in batch.to_pylist()]
 
 
@@ -174,56 +174,61 @@ def test_a_file_that_is_named_outright_is_looked_into_whatever_its_name(landing:
 def test_an_archive_is_opened_once_for_all_its_members(
     landing: Path, save: Any, members: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened: list[str] = []
-    from mtosi_jms.spark import _packed as packed
+    archives: list[str] = []
 
-    class Counting(packed.Archive):
+    class Counting(Archive):
         def __init__(self, path: str) -> None:
-            opened.append(path)
+            archives.append(path)
             super().__init__(path)
 
-    monkeypatch.setattr(packed, "Archive", Counting)
+    monkeypatch.setattr("mtosi_jms.spark._files.Archive", Counting)
     path = save("a.tgz", tarred({f"{n}.xml": members["1.xml"] for n in range(50)}, "w:gz"))
     plan = plan_landing(SourceOptions.parse({"path": str(landing)}))
-    assert opened == [str(path)]
+    assert archives == [str(path)]
     assert len(plan.files) == 1
     assert len(plan.files[0].duplicates) == 49
-    assert not SHELF._kept, "and closed at the end"
+    assert not len(SHELF), "and closed at the end"
 
 
 def test_an_archive_that_is_replaced_meanwhile_is_read_anew(landing: Path, save: Any) -> None:
     path = save("a.zip", zipped({"1.xml": b"<a/>"}))
     with SHELF.held():
-        with landed.opened(f"{path}!/1.xml") as stream:
+        with opened(f"{path}!/1.xml") as stream:
             assert stream.read() == b"<a/>"
         path.unlink()
         save("b.zip", b"")
         save("a.zip", zipped({"1.xml": b"<bcd/>"}))
-        with landed.opened(f"{path}!/1.xml") as stream:
+        with opened(f"{path}!/1.xml") as stream:
             assert stream.read() == b"<bcd/>"
         path.unlink()
-        with pytest.raises(SpoolError, match="No such file"), landed.opened(f"{path}!/1.xml"):
+        with pytest.raises(SpoolError, match="No such file"), opened(f"{path}!/1.xml"):
             pass
 
 
 def test_several_archives_may_be_read_at_once(landing: Path, save: Any) -> None:
     paths = [str(save(f"{n}.zip", zipped({"1.xml": b"<a/>", "2.xml": b"<b/>"}))) for n in range(3)]
     shelf = ArchiveShelf()
-    with shelf.held(), shelf.member(paths[0], "1.xml") as first, shelf.member(paths[1], "2.xml") as second:
+
+    @contextmanager
+    def member(path: str, name: str) -> Iterator[Any]:
+        with shelf.archive(path) as archive, archive.open(name) as stream:
+            yield stream
+
+    with shelf.held(), member(paths[0], "1.xml") as first, member(paths[1], "2.xml") as second:
         seen: list[bytes] = []
 
         def read() -> None:
-            with shelf.member(paths[0], "2.xml") as third:
+            with member(paths[0], "2.xml") as third:
                 seen.append(third.read())
 
         thread = threading.Thread(target=read)
         thread.start()
         thread.join(20)
         assert (first.read(), second.read(), seen) == (b"<a/>", b"<b/>", [b"<b/>"])
-    assert not shelf._kept
-    with pytest.raises(ArchiveError, match="no such member"), shelf.member(paths[0], "3.xml"):
+    assert not len(shelf)
+    with pytest.raises(ArchiveError, match="no such member"), member(paths[0], "3.xml"):
         pass
-    assert not shelf._kept
+    assert not len(shelf)
 
 
 def test_a_path_that_looks_like_a_member_may_be_a_file(landing: Path, put: Put) -> None:
@@ -334,7 +339,7 @@ def test_a_plan_is_saved_with_what_was_not_followed(landing: Path, put: Put, rep
     put("reply.xml", reply("file:///x"))
     plan = plan_landing(SourceOptions.parse({"path": str(landing)}))
     plan.save(tmp_path / "plan.json")
-    assert Landing.load(tmp_path / "plan.json") == plan
+    assert Plan.load(tmp_path / "plan.json") == plan
 
 
 def test_the_option_is_a_path_or_a_list() -> None:
@@ -351,7 +356,7 @@ def test_the_option_is_a_path_or_a_list() -> None:
 @pytest.mark.spark
 def test_spark_reads_what_a_supplier_wrote(spark: Any, landing: Path, tmp_path: Path, put: Put) -> None:
     from mtosi_jms.simulator import ManagedElementEms, Network
-    from mtosi_jms.spark._source import InventorySource
+    from mtosi_jms.spark import InventorySource
     from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
     from mtosi_jms.testing import exchange
 
@@ -380,7 +385,8 @@ def test_the_source_warns_of_what_it_does_not_follow(
 
     path = put("reply.xml", reply("file:///x"))
     with caplog.at_level(logging.WARNING):
-        InventoryReader(SourceOptions.parse({"path": str(landing)}), row_schema(("ME",))).partitions()
+        options = SourceOptions.parse({"path": str(landing)})
+        InventoryReader(options, full_schema(options)).partitions()
     assert f"not followed {path}" in caplog.text
 
 
@@ -397,12 +403,12 @@ def test_the_command_takes_packed_files_and_tells_of_replies(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     from mtosi_jms.cli._ingest import show
-    from mtosi_jms.spark.jobs.ingest import IngestOptions, ingest
+    from mtosi_jms.spark.jobs import IngestOptions, run_ingest
 
     put("reply.xml", reply((transfer / "data.zip").as_uri()))
     save("bad.zip", b"PK\x03\x04")
     options = IngestOptions(landing=landing, out=tmp_path / "out")
-    result = ingest(options, spark=spark)
+    result = run_ingest(options, spark=spark)
     assert result.rows == {"ME": 0}
     assert [found.file for found in result.unfollowed] == [str(landing / "reply.xml")]
     assert [found.file for found in result.rejected] == [str(landing / "bad.zip")]
@@ -414,8 +420,8 @@ def test_the_command_takes_packed_files_and_tells_of_replies(
     assert summary["unfollowed"][0]["file"] == str(landing / "reply.xml")
     assert "1 replies name files" in (tmp_path / "out" / "_report" / "report.html").read_text()
     followed = IngestOptions(landing=landing, out=tmp_path / "out2", bulk_files=(str(transfer),))
-    result = ingest(followed, spark=spark)
+    result = run_ingest(followed, spark=spark)
     assert (result.rows, result.unfollowed, result.complete) == ({"ME": 15}, (), True)
     save("data.zip", zipped(members))
-    result = ingest(IngestOptions(landing=landing, out=tmp_path / "out3", object_type="ALL"), spark=spark)
+    result = run_ingest(IngestOptions(landing=landing, out=tmp_path / "out3", object_type="ALL"), spark=spark)
     assert result.rows == {"ME": 15}

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from mtosi_jms.errors import ConfigError
+from mtosi_jms.spark import SourceOptions, arrow_schema
+from mtosi_jms.spark._columns import row_schema
 from mtosi_jms.spark._landing import plan_landing
 from mtosi_jms.spark._reader import ObjectReader
-from mtosi_jms.spark._rows import arrow_schema, row_schema
-from mtosi_jms.spark.options import SourceOptions
 from mtosi_jms.stubs.nrf.me import ManagedElementType, Me
 from mtosi_jms.xmlbind import Nil, XmlEnum, XmlObject, XmlWarning, decode
 
@@ -95,8 +95,8 @@ def test_arrow_schema_of_a_response_names_fields_as_the_class_does() -> None:
 
 
 def test_every_stub_class_has_a_schema() -> None:
-    from mtosi_jms.inventory.objects import tables_of_namespace
-    from mtosi_jms.xmlbind.registry import modules_of
+    from mtosi_jms.inventory import tables_of_namespace
+    from mtosi_jms.xmlbind import modules_of
 
     tables = [table for namespace in modules_of("mtosi_jms.stubs") for table in tables_of_namespace(namespace)]
     assert len(tables) > 150

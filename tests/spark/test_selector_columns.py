@@ -17,7 +17,7 @@ from mtosi_jms.errors import ConfigError, SelectorError
 from mtosi_jms.jms.message import Long
 from mtosi_jms.jms.selector import P, parse
 from mtosi_jms.jms.selector._render import render
-from mtosi_jms.spark.selector import selector_column
+from mtosi_jms.spark import selector_column
 
 pytestmark = [pytest.mark.spark, pytest.mark.obligation("P15", "P39")]
 

@@ -9,11 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mtosi_jms.spark.sequences import LISTED, Receipt, ReplySequence, reckon, time_of, time_text
+from mtosi_jms.spark._sequences import LISTED, Receipt, ReplySequence, reckon, time_of, time_text
+
+Fact = Receipt | tuple[str | None, int | None, bool | None, str]
 
 
-def one(*receipts: Receipt | tuple[str | None, int | None, bool | None, str]) -> ReplySequence:
-    found = reckon(receipts)
+def receipts_of(*facts: Fact) -> list[Receipt]:
+    """Receipts of their own or as (correlationId, number, end, digest); each is of a file of its own."""
+    return [
+        fact if isinstance(fact, Receipt) else Receipt(*fact, source=f"f{number}") for number, fact in enumerate(facts)
+    ]
+
+
+def one(*facts: Fact) -> ReplySequence:
+    found = reckon(receipts_of(*facts))
     assert len(found) == 1
     return found[0]
 
@@ -54,15 +63,15 @@ def test_copies_removed_by_a_reader_count() -> None:
 
 
 def test_correlation_id_is_compared_as_it_came() -> None:
-    found = reckon([("7", 1, True, "a"), (" 7", 1, True, "a"), ("7 ", 1, True, "a")])
+    found = reckon(receipts_of(("7", 1, True, "a"), (" 7", 1, True, "a"), ("7 ", 1, True, "a")))
     assert [sequence.correlation_id for sequence in found] == [" 7", "7", "7 "]
     assert sum(sequence.duplicates for sequence in found) == 0
 
 
 def test_without_correlation_id_each_is_its_own() -> None:
-    found = reckon([(None, 1, False, "a"), (None, 1, False, "a"), Receipt(None, None, None, "b", "f.xml")])
+    found = reckon(receipts_of((None, 1, False, "a"), (None, 1, False, "a"), Receipt(None, None, None, "b", "one.xml")))
     assert [sequence.complete for sequence in found] == [False, False, True]
-    assert found[2].source == "f.xml"
+    assert found[2].source == "one.xml"
 
 
 def test_lone_reply_without_number_is_complete() -> None:
@@ -132,8 +141,8 @@ def test_faults_injected_into_a_whole_reply_are_named(size: int, data: st.DataOb
     # Number 0 says that counting starts there, so it must not be the one that is lost.
     lost = set(data.draw(st.lists(st.sampled_from(numbers), max_size=5))) - ({0} if base == 0 else set())
     again = data.draw(st.lists(st.sampled_from(numbers), max_size=5))
-    sent = [("c", number, number == numbers[-1], f"body {number}") for number in numbers]
-    arrived = [item for item in [*sent, *(sent[number - base] for number in again)] if item[1] not in lost]
+    sent = [Receipt("c", number, number == numbers[-1], f"body {number}") for number in numbers]
+    arrived = [item for item in [*sent, *(sent[number - base] for number in again)] if item.batch_number not in lost]
     data.draw(st.randoms(use_true_random=False)).shuffle(arrived)
     found = reckon(arrived)
     if not arrived:

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.spark.options import Mode, OnIncomplete, SourceOptions, Verify, parse_object_types
+from mtosi_jms.spark._options import Mode, OnIncomplete, SourceOptions, Verify
 
 
 def test_defaults() -> None:
@@ -54,8 +54,8 @@ def test_several_paths() -> None:
         ({"path": "x", "onIncomplete": "no"}, "warn, filter, fail"),
         ({"path": "x", "verify": "no"}, "ends, full"),
         ({"path": "x", "messageTypes": "FAULT"}, "RESPONSE, NOTIFICATION"),
-        ({"path": "x", "batchRows": "0"}, "from 1"),
-        ({"path": "x", "numPartitions": "many"}, "from 1"),
+        ({"path": "x", "batchRows": "0"}, "at least 1"),
+        ({"path": "x", "numPartitions": "many"}, "at least 1"),
         ({"path": "x", "objectType": " , "}, "objectType is empty"),
         ({"path": "x", "objectType": "ME,ALL"}, "stand alone"),
         ({"paths": "a,b"}, "no JSON list"),
@@ -95,7 +95,7 @@ def test_what_decides_is_verified(given: str, verify: Verify) -> None:
 
 
 def test_object_types_are_each_once() -> None:
-    assert parse_object_types("ME, me ,EQ") == ("ME", "EQ")
+    assert SourceOptions.parse({"path": "x", "objectType": "ME, me ,EQ"}).object_types == ("ME", "EQ")
 
 
 def test_options_pickle() -> None:

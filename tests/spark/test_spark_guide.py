@@ -6,8 +6,6 @@ alarms run in test_jobs_guide.py, that on remote sessions in test_connect.py.
 
 from __future__ import annotations
 
-import argparse
-import importlib
 import re
 import shlex
 from collections.abc import Callable
@@ -18,7 +16,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from mtosi_jms.spark import options as spark_options
+from mtosi_jms.cli import parser_for
+from mtosi_jms.spark import SourceOptions
 
 pytestmark = [
     pytest.mark.spark,
@@ -112,11 +111,9 @@ def test_the_commands_on_the_page_are_understood(page: str) -> None:
     assert found
     for command in found:
         typed = words(command)
-        parser = argparse.ArgumentParser()
-        importlib.import_module(f"mtosi_jms.cli.{typed[0]}").add_parser(parser.add_subparsers(dest="command"))
-        assert parser.parse_args(typed).command == typed[0], command
+        assert parser_for(typed[0]).parse_args(typed).command == typed[0], command
 
 
 def test_the_page_names_every_option_of_the_source(page: str) -> None:
-    for name in set(spark_options._NAMES.values()) - {"path", "paths", "planFile"}:
+    for name in SourceOptions.names() - {"path", "paths", "planFile"}:
         assert f"`{name}`" in page, name

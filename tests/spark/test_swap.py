@@ -14,9 +14,9 @@ import pytest
 pytest.importorskip("pyspark")
 
 from mtosi_jms.errors import ConfigError, MtosiError, SpoolError, SpoolInUseError
-from mtosi_jms.spark._output import check_out
-from mtosi_jms.spark._snapshots import Snapshot
-from mtosi_jms.spark._swap import Staging, recover, staging
+from mtosi_jms.spark.jobs._job import Job
+from mtosi_jms.spark.jobs._snapshots import Snapshot
+from mtosi_jms.spark.jobs._swap import Staging, recover, staging
 
 pytestmark = pytest.mark.spark
 
@@ -90,11 +90,11 @@ def test_a_reader_finishes_what_was_begun(out: Path) -> None:
 
 def test_a_job_finishes_what_was_begun_before_it_looks_whose_tables_these_are(out: Path) -> None:
     interrupted(out)
-    check_out(out, TABLES, "summary.json")
+    Job("ingest", out, TABLES, None)
     assert held(out) == NEW
     (out / "_report/summary.json").unlink()
     with pytest.raises(ConfigError, match="that no ingest of ours made"):
-        check_out(out, TABLES, "summary.json")
+        Job("ingest", out, TABLES, None)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_job_finishes_what_was_begun_before_it_looks_whose_tables_these_are(ou
 def test_a_journal_that_is_none_is_told_and_nothing_moves(out: Path, journal: str) -> None:
     (out / "_swap.json").write_text(journal)
     before = held(out)
-    for use in (Snapshot, recover, lambda out: check_out(out, TABLES, "summary.json")):
+    for use in (Snapshot, recover, lambda out: Job("ingest", out, TABLES, None)):
         with pytest.raises(SpoolError, match=r"_swap\.json: is damaged"):
             use(out)
     assert held(out) == before
@@ -182,8 +182,8 @@ def test_delta_tables_that_were_committed_in_part_are_not_read(out: Path) -> Non
     with pytest.raises(SpoolError, match="committed in part, and may not belong together: ingest again"):
         Snapshot(out)
     with pytest.raises(SpoolError, match="ingest again"):
-        check_out(out, TABLES, "summary.json")
-    check_out(out, TABLES, "summary.json", delta=True)
+        Job("ingest", out, TABLES, None)
+    Job("ingest", out, TABLES, None, delta=True)
     with staging(out, delta=True) as staged:
         staged.begin_commits(TABLES)
         staged.report("summary.json", "new")

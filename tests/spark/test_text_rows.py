@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from mtosi_jms.spark import SourceOptions
+from mtosi_jms.spark._columns import row_schema
 from mtosi_jms.spark._landing import plan_landing
 from mtosi_jms.spark._reader import ObjectReader
-from mtosi_jms.spark._rows import row_schema
-from mtosi_jms.spark.options import SourceOptions
-from mtosi_jms.xmlbind import scan
+from mtosi_jms.spool import scan
 
 Put = Callable[..., Path]
 Both = Callable[..., tuple[pa.Table, int]]
@@ -38,7 +38,6 @@ def both(landing: Path, monkeypatch: pytest.MonkeyPatch) -> Both:
     monkeypatch.setattr(scan, "SMALLEST", 0)
     monkeypatch.setattr(scan, "_WORTH_COMPILING", 0)
     monkeypatch.setattr(scan, "_PATIENCE", 1 << 60)
-    real = ObjectReader._from_text
 
     def rows(columns: list[str] | None = None, **options: str) -> tuple[pa.Table, int]:
         given = SourceOptions.parse({"path": str(landing), "columnNameOfCorruptRecord": "bad", **options})
@@ -46,17 +45,12 @@ def both(landing: Path, monkeypatch: pytest.MonkeyPatch) -> Both:
         if columns is not None:
             schema = pa.schema([schema.field(name) for name in columns])
         plan = plan_landing(given)
-        taken: list[bool] = []
-        tables = []
-        for way in (
-            lambda self, data, file: (taken.append(real(self, data, file)), taken[-1])[1],
-            lambda self, data, file: False,
-        ):
-            monkeypatch.setattr(ObjectReader, "_from_text", way)
-            batches = ObjectReader(given, schema).read(plan.files, plan.rejects)
-            tables.append(pa.Table.from_batches(batches, schema=schema))
-        assert tables[0].to_pylist() == tables[1].to_pylist()
-        return tables[0], sum(taken)
+        readers = [ObjectReader(given, schema, use_text=use_text) for use_text in (True, False)]
+        texts, trees = (
+            pa.Table.from_batches(reader.read(plan.files, plan.rejects), schema=schema) for reader in readers
+        )
+        assert texts.to_pylist() == trees.to_pylist()
+        return texts, readers[0].from_text
 
     return rows
 

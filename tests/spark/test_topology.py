@@ -13,10 +13,15 @@ pytest.importorskip("pyspark")
 
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, SpoolError
-from mtosi_jms.spark import session
-from mtosi_jms.spark._rows import row_schema
-from mtosi_jms.spark.jobs.ingest import IngestOptions, ingest
-from mtosi_jms.spark.jobs.topology import run_topology, snapshot_topology, topology_tables
+from mtosi_jms.spark._columns import row_schema
+from mtosi_jms.spark.jobs import (
+    IngestOptions,
+    TopologyOptions,
+    run_ingest,
+    run_topology,
+    snapshot_topology,
+    topology_tables,
+)
 
 pytestmark = [
     pytest.mark.spark,
@@ -120,7 +125,7 @@ def test_names_that_occur_twice_and_objects_without_one(spark: Any, tmp_path: Pa
     found = topology_tables({"ME": rows})
     assert [(row.id, row.copies) for row in found.nodes.collect()] == [("ME=a", 2)]
     rows.write.parquet(str(tmp_path / "in/objectType=ME"))
-    result = run_topology(tmp_path / "in", tmp_path / "out", spark=spark)
+    result = run_topology(TopologyOptions(snapshot=tmp_path / "in", out=tmp_path / "out"), spark=spark)
     assert (result.duplicates, result.unnamed, result.edges) == (1, 1, {})
 
 
@@ -143,7 +148,7 @@ def test_the_nested_layout_tells_what_contains_what(
     spark: Any, put: Any, landing: Path, envelopes: Any, tmp_path: Path
 ) -> None:
     put("i.xml", inventory(envelopes))
-    ingest(IngestOptions(landing=landing, out=tmp_path / "in", object_type="ALL"), spark=spark)
+    run_ingest(IngestOptions(landing=landing, out=tmp_path / "in", object_type="ALL"), spark=spark)
     found = snapshot_topology(spark, tmp_path / "in")
     assert edges(found) == {
         ("MD=D", "contains", "MD=D/ME=N"),
@@ -164,10 +169,10 @@ def test_the_command(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(session, "local_session", lambda *args, **options: nullcontext(spark))
+    monkeypatch.setattr("mtosi_jms.spark.local_session", lambda *args, **options: nullcontext(spark))
     monkeypatch.chdir(landing.parent)
     put("1.xml", envelopes.batch("c", 1, True, envelopes.me("a") + envelopes.me("b")))
-    ingest(IngestOptions(landing=landing, out="in"), spark=spark)
+    run_ingest(IngestOptions(landing=landing, out="in"), spark=spark)
     assert main(["topology", "in", "--out", "out", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["nodes"] == {"ME": 2}
@@ -184,6 +189,6 @@ def test_what_is_no_snapshot(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(SpoolError, match="no such folder"):
         snapshot_topology(spark, tmp_path / "no")
     with pytest.raises(ConfigError, match="no objectType="):
-        run_topology(tmp_path, tmp_path / "out", spark=spark)
+        run_topology(TopologyOptions(snapshot=tmp_path, out=tmp_path / "out"), spark=spark)
     with pytest.raises(ConfigError, match="has a column name_text"):
         topology_tables({"ME": spark.range(1)})

@@ -18,11 +18,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from mtosi_jms.inventory.objects import load_stubs
+from mtosi_jms.inventory import load_stubs
+from mtosi_jms.spark import SourceOptions
+from mtosi_jms.spark._columns import full_schema
 from mtosi_jms.spark._landing import plan_landing
-from mtosi_jms.spark._messages import reader_for
-from mtosi_jms.spark._source import full_schema
-from mtosi_jms.spark.options import SourceOptions
+from mtosi_jms.spark._reader import reader_for
 
 
 def peak_megabytes() -> float:

@@ -43,7 +43,7 @@ def test_a_second_run_adds(path: Path) -> None:
 
 
 @pytest.mark.parametrize("torn", [b"{", b'{"entry": "x"', b"\x00" * 200_000, b'{"entry":"a","correlation_id":null}'])
-def test_a_torn_last_line_says_nothing(path: Path, torn: bytes) -> None:
+def test_a_torn_last_line_is_ignored(path: Path, torn: bytes) -> None:
     with AckLog(path) as log:
         log.append(ONE)
     with path.open("ab") as file:
@@ -54,7 +54,7 @@ def test_a_torn_last_line_says_nothing(path: Path, torn: bytes) -> None:
     assert read_acknowledgements(path) == [ONE, TWO]
 
 
-def test_a_log_that_is_one_torn_line(path: Path) -> None:
+def test_a_log_of_one_torn_line_is_empty(path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(b"x" * 70_000)
     with AckLog(path) as log:
@@ -64,7 +64,7 @@ def test_a_log_that_is_one_torn_line(path: Path) -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(cut=st.integers(0, 300))
-def test_cut_anywhere_only_the_last_line_is_lost(cut: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_cut_at_any_byte_loses_only_the_last_line(cut: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("cut") / "ack"
     with AckLog(path) as log:
         log.append(ONE)
@@ -99,7 +99,7 @@ def test_each_line_is_synced(path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         assert sizes == [path.read_bytes().index(b"\n") + 1, path.stat().st_size]
 
 
-def test_failures_are_of_the_spool(path: Path, tmp_path: Path) -> None:
+def test_failures_are_spool_errors(path: Path, tmp_path: Path) -> None:
     with pytest.raises(SpoolError) as caught:
         read_acknowledgements(path)
     assert caught.value.path == str(path)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
 import pytest
 
 from mtosi_jms import errors
-from mtosi_jms.spool._inbox import WINDOW
-from mtosi_jms.spool._store import LIMIT_BYTES
+from mtosi_jms.spool import Inbox, Outbox
 
 
 @pytest.fixture
@@ -27,8 +27,10 @@ def test_the_code_on_the_page_prints_what_the_page_says(page: str, capsys: pytes
 
 
 def test_the_bounds_on_the_page(page: str) -> None:
-    assert f"{WINDOW:,} ids" in page
-    assert f"take {LIMIT_BYTES // 2**30} GiB" in page
+    by_default = {cls: inspect.signature(cls).parameters for cls in (Inbox, Outbox)}
+    assert f"{by_default[Inbox]['window'].default:,} ids" in page
+    for cls in (Inbox, Outbox):
+        assert f"take {by_default[cls]['limit_bytes'].default // 2**30} GiB" in page
 
 
 def test_the_errors_on_the_page(page: str) -> None:

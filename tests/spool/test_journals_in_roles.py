@@ -49,7 +49,7 @@ def event(number: int) -> ResourceObjectCreation:
 
 
 def numbers(events: Any) -> list[str]:
-    return [one.notification_id for one in events]
+    return [received.event.notification_id for received in events]
 
 
 class TestPublisher:
@@ -60,9 +60,9 @@ class TestPublisher:
             mtosi.Publisher(connection, {"Inventory": "jms/Topic"}, sender_uri="jms/EmsOS", outbox=outbox) as publisher,
         ):
             publisher.publish(event(1))
-            assert numbers(subscriber) == ["1"]
-            assert subscriber.message is not None
-            assert subscriber.message.delivery_mode is DeliveryMode.PERSISTENT
+            (received,) = subscriber
+            assert numbers([received]) == ["1"]
+            assert received.message.delivery_mode is DeliveryMode.PERSISTENT
             assert len(outbox) == 0
 
     def test_what_failed_is_sent_by_the_next_publisher(self, connection: Any, other: Any, tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ class TestPublisher:
             assert numbers(subscriber) == ["2"]
             assert (outbox.resent, publisher.resend(), len(outbox)) == (1, 0, 0)
 
-    def test_one_that_cannot_send_what_is_left_is_not_made(self, connection: Any, tmp_path: Path) -> None:
+    def test_a_publisher_that_cannot_send_stored_messages_is_not_made(self, connection: Any, tmp_path: Path) -> None:
         with Outbox(tmp_path / "outbox") as outbox:
             outbox.put(JmsMessage(body=b"<x/>"), TOPIC)
 
@@ -181,7 +181,7 @@ class TestRequestor:
             assert delivery is not None
             assert delivery.message.delivery_mode is DeliveryMode.PERSISTENT
             assert delivery.message.properties[ID]
-            requestor._session.close()
+            connection.close()
             with pytest.raises(IllegalStateError):
                 consumer.notify(topic="Fault", message=NotifyMessage(common_event_information=[event(1)]))
             assert len(outbox) == 1
@@ -220,7 +220,7 @@ class TestSupplier:
                 ManagedElementRetrieval(requestor, "jms/EmsOS").get_managed_element(me_ref=name("MD=1/ME=1"))
         assert bool(soon) is not kept
 
-    def test_a_request_that_comes_twice_is_answered_once(self, connection: Any, other: Any, tmp_path: Path) -> None:
+    def test_a_request_received_twice_is_answered_once(self, connection: Any, other: Any, tmp_path: Path) -> None:
         ems = Ems()
         with (
             Inbox(tmp_path / "inbox") as inbox,
@@ -267,7 +267,9 @@ class TestRuntime:
             for number in numbers:
                 session.send(self.WORK, JmsMessage(body=b"%d" % number, properties={ID: f"id-{number}"}))
 
-    def test_each_once_and_again_where_a_handler_raised(self, connection: Any, tmp_path: Path) -> None:
+    def test_each_message_is_handled_once_and_again_after_a_failed_attempt(
+        self, connection: Any, tmp_path: Path
+    ) -> None:
         handled: list[tuple[bytes, int]] = []
         over = threading.Event()
 
@@ -287,7 +289,7 @@ class TestRuntime:
             with connection.session() as session:
                 assert session.browse(self.WORK) == []
 
-    def test_a_lost_connection_hands_nothing_out_twice(self, connection: Any, tmp_path: Path) -> None:
+    def test_no_message_is_handed_out_twice_after_a_lost_connection(self, connection: Any, tmp_path: Path) -> None:
         """What is being handled goes on, is done with, and comes neither from the provider nor from the inbox."""
         handled: list[bytes] = []
         made: list[Any] = []
@@ -318,7 +320,7 @@ class TestRuntime:
             assert sorted(handled) == [b"1", b"2", b"3", b"4"]
             assert len(inbox) == 0
 
-    def test_what_waits_when_it_drains_is_there_next_time(self, connection: Any, tmp_path: Path) -> None:
+    def test_waiting_messages_are_handled_by_the_next_runtime(self, connection: Any, tmp_path: Path) -> None:
         handled: list[bytes] = []
         over = threading.Event()
 
@@ -341,7 +343,7 @@ class TestRuntime:
                 assert over.wait(PATIENCE)
         assert handled == [b"%d" % number for number in range(1, 7)], "in the order of arrival"
 
-    def test_past_its_deadline_it_is_in_doubt_and_not_tried_again(self, connection: Any, tmp_path: Path) -> None:
+    def test_a_message_past_its_deadline_is_in_doubt_and_not_tried_again(self, connection: Any, tmp_path: Path) -> None:
         begun: list[bytes] = []
         errors: list[type[BaseException]] = []
         started, go_on, over = threading.Event(), threading.Event(), threading.Event()
@@ -375,7 +377,7 @@ class TestRuntime:
             assert errors == [HandlerTimeoutError]
             assert [entry.key for entry in inbox.in_doubt] == ["id-1"]
 
-    def test_poison_is_parked_and_done_with(self, connection: Any, tmp_path: Path) -> None:
+    def test_poison_is_parked_and_settled(self, connection: Any, tmp_path: Path) -> None:
         def handle(message: JmsMessage, context: Any) -> None:
             raise LookupError
 
@@ -391,8 +393,8 @@ class TestRuntime:
             assert len(inbox) == 0
 
 
-def test_a_message_that_landed_and_was_not_acknowledged_is_known(connection: Any, other: Any, tmp_path: Path) -> None:
-    from mtosi_jms.spool.journal import InboxReceiver
+def test_a_redelivery_of_a_landed_message_is_recognised(connection: Any, other: Any, tmp_path: Path) -> None:
+    from mtosi_jms.spool import InboxReceiver
 
     queue = Queue("WORK")
     connection.session().send(queue, JmsMessage(body=b"1", properties={ID: "one"}))
@@ -412,7 +414,7 @@ def test_a_message_that_landed_and_was_not_acknowledged_is_known(connection: Any
 
 def test_a_journal_that_cannot_store_leaves_it_to_the_provider(connection: Any, other: Any, tmp_path: Path) -> None:
     from mtosi_jms.errors import SpoolError
-    from mtosi_jms.spool.journal import InboxReceiver
+    from mtosi_jms.spool import InboxReceiver
 
     queue = Queue("WORK")
     connection.session().send(queue, JmsMessage(body=b"1"))

@@ -101,14 +101,16 @@ def handed_out(inbox: Inbox) -> list[bytes]:
 
 
 class TestOutbox:
-    def test_what_was_confirmed_is_gone(self, outbox: Outbox, wire: Wire) -> None:
+    def test_a_confirmed_message_is_removed(self, outbox: Outbox, wire: Wire) -> None:
         sent = outbox.send(wire, WORK, text(1))
         assert (len(outbox), sent.destination, sent.message_id) == (0, WORK, "ID:1")
         assert sent.delivery_mode is DeliveryMode.PERSISTENT
         assert outbox.resend(wire) == 0
         assert wire.bodies == [b"<n>1</n>"]
 
-    def test_an_unknown_outcome_is_sent_again_with_the_same_id_and_in_order(self, outbox: Outbox, wire: Wire) -> None:
+    def test_after_an_unknown_outcome_messages_are_sent_again_with_their_ids_and_in_order(
+        self, outbox: Outbox, wire: Wire
+    ) -> None:
         wire.failures = [UnknownOutcomeError("lost")]
         with pytest.raises(UnknownOutcomeError):
             outbox.send(wire, WORK, text(1))
@@ -118,7 +120,7 @@ class TestOutbox:
         assert wire.ids[0] == wire.ids[1] != wire.ids[2]
         assert (outbox.resent, len(outbox)) == (1, 0)
 
-    def test_a_lost_provider_keeps_all_that_is_sent_meanwhile(self, outbox: Outbox, wire: Wire) -> None:
+    def test_messages_sent_while_the_provider_is_lost_are_kept(self, outbox: Outbox, wire: Wire) -> None:
         wire.failures = [TransportError("not reached")] * 3
         for number in range(3):
             with pytest.raises(TransportError):
@@ -126,7 +128,7 @@ class TestOutbox:
         assert outbox.resend(wire) == 3
         assert wire.bodies == [b"<n>%d</n>" % number for number in range(3)]
 
-    def test_the_next_process_sends_what_one_left(self, folder: Path, wire: Wire) -> None:
+    def test_the_next_process_sends_stored_messages(self, folder: Path, wire: Wire) -> None:
         full = text(
             7,
             properties={"s": "ü", "i": 5, "l": Long(6), "b": True, "d": 0.5},
@@ -151,7 +153,7 @@ class TestOutbox:
         with Outbox(folder) as third:
             assert len(third) == 0
 
-    def test_an_id_of_the_callers_stays_and_is_stored_once(self, outbox: Outbox) -> None:
+    def test_an_id_of_the_caller_is_kept_and_stored_once(self, outbox: Outbox) -> None:
         assert outbox.put(marked(1), WORK).properties[ID] == "id-1"
         assert outbox.put(marked(1), WORK).properties[ID] == "id-1", "who was interrupted may put it once more"
         assert len(outbox) == 1
@@ -160,12 +162,12 @@ class TestOutbox:
         with pytest.raises(ConfigError, match="id-1"):
             outbox.put(marked(1), Queue("OTHER"))
 
-    def test_no_temporary_destination(self, outbox: Outbox, wire: Wire) -> None:
+    def test_temporary_destinations_are_refused(self, outbox: Outbox, wire: Wire) -> None:
         with pytest.raises(ConfigError, match="temporary"):
             outbox.send(wire, TemporaryQueue("T"), text(1))
         assert len(outbox) == 0
 
-    def test_what_cannot_be_sent_is_told_and_not_kept(self, outbox: Outbox, wire: Wire) -> None:
+    def test_a_message_that_cannot_be_sent_raises_and_is_not_kept(self, outbox: Outbox, wire: Wire) -> None:
         wire.refused = {b"<n>1</n>"}
         with pytest.raises(InvalidDestinationError):
             outbox.send(wire, WORK, text(1))
@@ -178,7 +180,7 @@ class TestOutbox:
         outbox.confirm(two)
         assert outbox.resend(wire) == 0
 
-    def test_time_to_live_goes_on(self, folder: Path, wire: Wire) -> None:
+    def test_time_to_live_counts_while_stored(self, folder: Path, wire: Wire) -> None:
         clock = ManualClock(1_000)
         with Outbox(folder, clock=clock) as outbox:
             outbox.put(text(1, time_to_live_ms=5_000), WORK)
@@ -188,7 +190,7 @@ class TestOutbox:
             assert [message.time_to_live_ms for message in wire.sent] == [40_000]
             assert (outbox.expired, len(outbox)) == (1, 0)
 
-    def test_a_bound(self, folder: Path) -> None:
+    def test_limits(self, folder: Path) -> None:
         with Outbox(folder, limit_bytes=4_000) as outbox:
             first = outbox.put(JmsMessage(body=b"x" * 2_500), WORK)
             with pytest.raises(SpoolFullError) as caught:
@@ -198,7 +200,7 @@ class TestOutbox:
             outbox.confirm(first)
             outbox.put(JmsMessage(body=b"x" * 2_500), WORK)
 
-    def test_threads_share_it(self, outbox: Outbox, background: Callable[..., Any]) -> None:
+    def test_threads_share_an_outbox(self, outbox: Outbox, background: Callable[..., Any]) -> None:
         wires = [Wire() for _ in range(4)]
         gate = threading.Barrier(4)
 
@@ -223,7 +225,7 @@ class TestInbox:
         assert not inbox.land(replace(marked(1), redelivered=True, message_id="ID:another"))
         assert (inbox.duplicates, inbox.handed, len(inbox), inbox.take()) == (2, 2, 0, None)
 
-    def test_without_an_id_of_ours_a_redelivery_is_known(self, inbox: Inbox) -> None:
+    def test_without_an_own_id_a_redelivery_is_recognised(self, inbox: Inbox) -> None:
         one = text(1, message_id="ID:7", timestamp_ms=5)
         assert inbox.land(one)
         assert not inbox.land(one.again())
@@ -272,7 +274,7 @@ class TestInbox:
             assert handed_out(third) == ([b"<n>1</n>"] if again else [])
             assert not third.land(marked(1))
 
-    def test_what_goes_back_takes_its_old_place(self, inbox: Inbox) -> None:
+    def test_a_released_message_takes_its_old_place(self, inbox: Inbox) -> None:
         for number in range(5):
             inbox.land(marked(number))
         taken = [inbox.take() for _ in range(4)]
@@ -288,14 +290,14 @@ class TestInbox:
             inbox.land(marked(1))
             entry = inbox.take()
             assert entry is not None
-            inbox.doubt(entry.key)
+            inbox.mark_in_doubt(entry.key)
             assert inbox.in_doubt == [], "it was not handed out"
             inbox.hand(entry.key)
-            inbox.doubt(entry.key)
-            inbox.doubt(entry.key)
+            inbox.mark_in_doubt(entry.key)
+            inbox.mark_in_doubt(entry.key)
             assert told == inbox.in_doubt == [entry]
 
-    def test_a_hook_that_fails_hurts_nobody(self, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def test_a_failing_hook_has_no_effect(self, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
         with Inbox(folder) as first:
             first.land(marked(1))
             entry = first.take()
@@ -322,7 +324,7 @@ class TestInbox:
 
 class TestFolder:
     @pytest.mark.parametrize("kind", [Outbox, Inbox])
-    def test_it_is_the_owners_alone(self, folder: Path, kind: Any) -> None:
+    def test_the_folder_is_its_owners_alone(self, folder: Path, kind: Any) -> None:
         with kind(folder):
             assert stat.S_IMODE(folder.stat().st_mode) == 0o700
             files = list(folder.iterdir())
@@ -331,7 +333,7 @@ class TestFolder:
 
     @pytest.mark.parametrize("kind", [Outbox, Inbox])
     @pytest.mark.parametrize("mode", [0o777, 0o770, 0o755, 0o701])
-    def test_one_that_is_not_is_refused(self, folder: Path, kind: Any, mode: int) -> None:
+    def test_a_folder_that_others_may_enter_is_refused(self, folder: Path, kind: Any, mode: int) -> None:
         folder.mkdir(parents=True)
         folder.chmod(mode)
         with pytest.raises(SpoolError, match=f"mode {mode:04o}"):
@@ -351,7 +353,7 @@ class TestFolder:
         assert (tmp_path / "file").read_bytes() == b"precious"
         assert not (tmp_path / "nothing").exists()
 
-    def test_one_object_has_an_outbox(self, folder: Path) -> None:
+    def test_a_second_outbox_of_a_folder_is_refused(self, folder: Path) -> None:
         with Outbox(folder):
             with pytest.raises(SpoolInUseError) as caught:
                 Outbox(folder)
@@ -365,7 +367,7 @@ class TestFolder:
             second(folder)
         first(folder).close()
 
-    def test_failures_are_of_the_spool(self, tmp_path: Path, folder: Path) -> None:
+    def test_failures_are_spool_errors(self, tmp_path: Path, folder: Path) -> None:
         (tmp_path / "file").write_bytes(b"")
         with pytest.raises(SpoolError) as caught:
             Inbox(tmp_path / "file")
@@ -376,7 +378,7 @@ class TestFolder:
         with pytest.raises(SpoolError, match="closed"):
             outbox.put(text(1), WORK)
 
-    def test_who_forgets_to_close_is_told(self, folder: Path) -> None:
+    def test_an_unclosed_box_warns(self, folder: Path) -> None:
         outbox: Outbox | None = Outbox(folder)
         assert outbox is not None
         with pytest.warns(ResourceWarning, match="outbox was not closed"):

@@ -134,7 +134,7 @@ class TestRoundTrip:
         ),
         st.integers(0, 10**13 - 1),
     )
-    def test_a_sidecar_says_it_all(self, message: JmsMessage, received_ms: int) -> None:
+    def test_a_sidecar_round_trip(self, message: JmsMessage, received_ms: int) -> None:
         written = Sidecar(message, received_ms, "f" * 64, 5)
         read = decode_sidecar(encode_sidecar(written), Path("x.json"))
         assert exact(read.facts) == exact(message)
@@ -189,7 +189,7 @@ class TestOrder:
         assert other.write(FULL, NOW).name != entry.name
         assert len(scan(folder).envelopes) == 2
 
-    def test_numbers_run_over_into_the_next_millisecond(self, folder: Path) -> None:
+    def test_numbers_overflow_into_the_next_millisecond(self, folder: Path) -> None:
         folder.mkdir()
         (folder / f"{NOW}-999999-00000000.xml").write_bytes(b"")
         entry = Spool(folder).write(JmsMessage(body=b"x"), NOW)
@@ -300,7 +300,7 @@ class TestDamage:
         assert caught.value.path == str(sidecar)
 
     @pytest.mark.parametrize("data", [b"", b"{", b"[" * 100_000, b"\xff", b"null", b"5", b'{"format": 1' + b"0" * 5000])
-    def test_a_sidecar_that_is_none(self, folder: Path, data: bytes) -> None:
+    def test_other_content_is_a_damaged_sidecar(self, folder: Path, data: bytes) -> None:
         entry = Spool(folder).write(FULL, NOW)
         entry.path.with_suffix(".json").write_bytes(data)
         assert "damaged sidecar" in next(iter(entries(folder))).problem
@@ -328,7 +328,7 @@ class TestDamage:
         assert (read.name, read.received_ms, read.read_body()) == ("stray", None, BODY)
 
     @pytest.mark.parametrize("lose_sidecar", [False, True])
-    def test_changed_bytes_are_told(self, folder: Path, lose_sidecar: bool) -> None:
+    def test_changed_bytes_are_reported(self, folder: Path, lose_sidecar: bool) -> None:
         """By the sidecar's hash, and without it by the name's."""
         entry = Spool(folder).write(FULL, NOW)
         entry.path.write_bytes(BODY + b"x")
@@ -382,7 +382,7 @@ class TestFailures:
                 action()
             assert caught.value.path == str(folder)
 
-    def test_a_folder_that_went_away(self, folder: Path) -> None:
+    def test_a_folder_that_was_removed(self, folder: Path) -> None:
         spool = Spool(folder)
         folder.rmdir()
         with pytest.raises(SpoolError, match="No such file"):
@@ -419,7 +419,7 @@ class TestFailures:
 
     @settings(deadline=None, max_examples=40)
     @given(sizes=st.lists(st.integers(1, 7), max_size=40))
-    def test_short_writes_are_carried_on(self, sizes: list[int], tmp_path_factory: pytest.TempPathFactory) -> None:
+    def test_short_writes_are_continued(self, sizes: list[int], tmp_path_factory: pytest.TempPathFactory) -> None:
         """The system may take fewer bytes than it was given."""
         folder = tmp_path_factory.mktemp("short")
         steps = iter(sizes)

@@ -7,6 +7,7 @@ import logging
 import multiprocessing
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
@@ -96,7 +97,7 @@ def inbox(folders: Callable[[], Path]) -> Path:
             entry = box.take()
             assert entry is not None
             box.hand(entry.key)
-        box.doubt("doubt-1")
+        box.mark_in_doubt("doubt-1")
         box.take()
         os._exit(0)
 
@@ -155,7 +156,7 @@ class TestList:
         assert "dead-1" in rows[0]
         assert " d " in rows[0]
 
-    def test_what_a_dead_process_had_is_in_doubt_and_changes_nothing(self, run: Run, inbox: Path) -> None:
+    def test_messages_of_a_dead_process_are_shown_in_doubt_and_not_changed(self, run: Run, inbox: Path) -> None:
         for _ in range(2):
             found = {one["key"]: one["state"] for one in lines(run("list", inbox, "--json")[1])}
             assert found == {"doubt-1": "doubt", "handed-1": "doubt", "taken-1": "landed", "landed-1": "landed"}
@@ -163,7 +164,7 @@ class TestList:
         with Inbox(inbox, on_doubt=lambda entry: told.append(entry.key)):
             assert sorted(told) == ["doubt-1", "handed-1"], "it is still news to the application"
 
-    def test_one_that_somebody_has_is_handed(self, run: Run, folders: Callable[[], Path]) -> None:
+    def test_a_message_that_a_live_process_has_is_shown_as_handed(self, run: Run, folders: Callable[[], Path]) -> None:
         folder = folders()
         with Inbox(folder) as box:
             box.land(marked("1"))
@@ -183,7 +184,7 @@ class TestList:
         Outbox(folder).close()
         code, out, err = run("list", folder)
         assert (code, out) == (0, "")
-        assert "no message" in err
+        assert "no unfinished message" in err
 
 
 class TestShow:
@@ -215,9 +216,7 @@ class TestShow:
         assert body.decode() in shown
 
     @pytest.mark.parametrize("body", [b"<security>hunter2", b"\xff\xfehunter2", b"", b"<!DOCTYPE a><a>hunter2</a>"])
-    def test_what_is_no_xml_is_shown_when_it_is_asked_for(
-        self, run: Run, folders: Callable[[], Path], body: bytes
-    ) -> None:
+    def test_other_than_xml_is_shown_on_request(self, run: Run, folders: Callable[[], Path], body: bytes) -> None:
         folder = folders()
         with Outbox(folder) as box:
             box.put(JmsMessage(body=body, properties={ID: "1"}), GOOD)
@@ -242,7 +241,7 @@ class TestShow:
             "<a><secret><![CDATA[hunter2]]></secret></a>",
         ],
     )
-    def test_what_may_be_a_credential_in_a_body_is_masked(self, document: str) -> None:
+    def test_possible_credentials_in_a_body_are_masked(self, document: str) -> None:
         for body in document.encode(), document.encode("utf-16"):
             shown = shown_body(body)
             assert shown is not None
@@ -250,7 +249,9 @@ class TestShow:
             assert "hunter2" not in shown
         assert "hunter2" in str(shown_body(document.encode(), secrets=True))
 
-    def test_a_terminal_obeys_nothing_that_stands_in_a_message(self, run: Run, folders: Callable[[], Path]) -> None:
+    def test_control_characters_of_a_message_do_not_reach_the_terminal(
+        self, run: Run, folders: Callable[[], Path]
+    ) -> None:
         folder, key = folders(), "\x1b[31m\n1"
         with Outbox(folder) as box:
             box.put(JmsMessage(body=b"<a>\xc2\x9b31m</a>", properties={ID: key}), GOOD)
@@ -276,7 +277,7 @@ class TestSettling:
         with Inbox(inbox) as box:
             assert not box.land(marked("doubt-1")), "its id is known"
 
-    def test_beside_who_has_it_open(self, run: Run, outbox: Path) -> None:
+    def test_beside_a_process_that_has_it_open(self, run: Run, outbox: Path) -> None:
         provider = Refusing()
         with Outbox(outbox, attempts=1) as box:
             with closing(sqlite3.connect(outbox / DATABASE)) as database:
@@ -288,7 +289,7 @@ class TestSettling:
         assert provider.sent == []
         assert states(outbox) == {"dead-1": "dead", "dead-2": "dead"}
 
-    def test_those_that_can_be_settled_are(self, run: Run, outbox: Path) -> None:
+    def test_dead_messages_are_redriven_and_others_refused(self, run: Run, outbox: Path) -> None:
         code, out, err = run("redrive", outbox, "nowhere", "waits-1", "dead-1", "dead-1")
         assert (code, out) == (1, "redriven: dead-1 (was: dead)\n")
         assert "error: nowhere: no message of this key" in err
@@ -362,7 +363,7 @@ class TestVerify:
             counted = [int(line.split()[0]) for line in found.lost if "nothing can be read" in line]
             assert not named & there.keys(), how
             accounted = len((there.keys() | named) & set(KEYS)) + len(found.damaged) + sum(counted)
-            assert accounted >= len(KEYS) or "it cannot be told whether there was more" in found.lost, how
+            assert accounted >= len(KEYS) or "it is not known whether there was more" in found.lost, how
             assert found.kept is None or found.kept.read_bytes() == data, how
             again = verify_folder(folder)
             assert not again.problems, how
@@ -398,7 +399,7 @@ class TestVerify:
         with Inbox(folder) as box:
             assert [box.land(marked(key)) for key in KEYS] == [False] * len(KEYS)
 
-    def test_counts_that_are_wrong_are_told_and_mended(self, run: Run, outbox: Path) -> None:
+    def test_wrong_totals_are_reported_and_mended(self, run: Run, outbox: Path) -> None:
         with closing(sqlite3.connect(outbox / DATABASE)) as database:
             database.execute("UPDATE total SET messages = messages + 5")
             database.commit()
@@ -407,7 +408,7 @@ class TestVerify:
         with Outbox(outbox) as box:
             assert len(box) == 1
 
-    def test_while_somebody_has_it_open_it_is_not_rescued(self, run: Run, filled: Path) -> None:
+    def test_an_open_folder_is_not_rescued(self, run: Run, filled: Path) -> None:
         opened = Inbox(filled) if "landed" in states(filled).values() else Outbox(filled)
         data = (filled / DATABASE).read_bytes()
         with opened, (filled / DATABASE).open("r+b") as file:
@@ -501,7 +502,7 @@ class TestRefused:
         assert said in err
 
     @pytest.mark.parametrize("action", [("list",), ("show", "1"), ("verify",), ("redrive", "1"), ("withdraw", "1")])
-    def test_what_is_no_outbox_or_inbox(self, run: Run, tmp_path: Path, action: tuple[str, ...]) -> None:
+    def test_other_folders_are_refused(self, run: Run, tmp_path: Path, action: tuple[str, ...]) -> None:
         def refused(folder: Path, said: str) -> None:
             before = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
             code, out, err = run(action[0], folder, *action[1:])
@@ -556,9 +557,7 @@ def test_ctrl_c_changes_nothing(outbox: Path) -> None:
     assert states(outbox)["dead-1"] == ("waits" if out else "dead")
 
 
-def test_names_that_the_modules_share() -> None:
-    """The states that the command offers are those of the store."""
-    from mtosi_jms.cli import _spool as spool
-
+def test_the_states_on_offer_are_those_of_the_store(capsys: pytest.CaptureFixture[str]) -> None:
     known = {state for kind in store.KINDS.values() for state in kind} - set(store.SETTLED)
-    assert set(spool._STATES) == known
+    assert main(["spool", "list", "folder", "--state", "?"]) == 2
+    assert set(re.findall(r"'(\w+)'", capsys.readouterr().err)) == known

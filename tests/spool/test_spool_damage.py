@@ -1,4 +1,4 @@
-"""Flipped bits in the databases: told, set aside or refused; never another content, and never in silence."""
+"""Flipped bits in the databases: reported, dead, or refused; never another content, and never in silence."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class TestAnyBit:
     def test_in_a_message(
         self, folders: Callable[[], Path], fill: Callable[[Path], None], drain: Callable[[Path], Found]
     ) -> None:
-        """In body, headers or properties, the last message's too: it is set aside and told, the others go on."""
+        """In body, headers or properties, of the last message too: it is dead and reported, the others go on."""
         whole = folders()
         fill(whole)
         data = (whole / DATABASE).read_bytes()
@@ -145,7 +145,7 @@ class TestAnyBit:
 
 @pytest.mark.parametrize("what", ["gone", "empty"])
 @pytest.mark.parametrize("kind", [Outbox, Inbox])
-def test_a_database_that_is_gone_is_told(tmp_path: Path, kind: Any, what: str) -> None:
+def test_a_missing_database_is_reported(tmp_path: Path, kind: Any, what: str) -> None:
     kind(tmp_path / "box").close()
     (tmp_path / "box" / DATABASE).unlink()
     if what == "empty":
@@ -157,7 +157,7 @@ def test_a_database_that_is_gone_is_told(tmp_path: Path, kind: Any, what: str) -
 
 @pytest.mark.usefixtures("quiet")
 class TestVerify:
-    def test_what_is_whole(self, tmp_path: Path) -> None:
+    def test_a_sound_folder(self, tmp_path: Path) -> None:
         fill_outbox(tmp_path / "outbox")
         assert verify_folder(tmp_path / "outbox") == ("outbox", len(KEYS), [], [], None, [])
 
@@ -185,7 +185,7 @@ class TestVerify:
         assert 0 < len(found.keys) < len(KEYS)
         assert len(found.keys) == verification.messages
 
-    def test_not_while_somebody_has_it_open(self, tmp_path: Path) -> None:
+    def test_an_open_folder_is_not_rescued(self, tmp_path: Path) -> None:
         fill_inbox(tmp_path / "inbox")
         with Inbox(tmp_path / "inbox"):
             assert verify_folder(tmp_path / "inbox").is_whole
@@ -211,7 +211,7 @@ class TestLanding:
             assert read.facts == entry.facts or (read.facts is None and read.damage()), f"bit {bit}"
             sidecar.write_bytes(whole)
 
-    def test_one_of_0_1_has_no_checksum_and_is_read(self, tmp_path: Path) -> None:
+    def test_a_sidecar_of_0_1_without_checksum_is_read(self, tmp_path: Path) -> None:
         from mtosi_jms.spool import Spool, open_entry
 
         entry = Spool(tmp_path / "landing").write(JmsMessage(body=b"<m/>", priority=7), 5)

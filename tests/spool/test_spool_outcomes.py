@@ -66,7 +66,9 @@ class Wire:
 
 class TestRefused:
     @pytest.mark.parametrize("refuses", [AuthenticationError, MessageRefusedError, InvalidDestinationError])
-    def test_it_holds_up_nobody_and_is_dead_in_the_end(self, tmp_path: Path, refuses: type[MtosiError]) -> None:
+    def test_a_refused_message_delays_no_other_and_is_dead_in_the_end(
+        self, tmp_path: Path, refuses: type[MtosiError]
+    ) -> None:
         told: list[tuple[bytes, type[Exception]]] = []
         clock, wire = ManualClock(1_000), Wire(refuses)
         with Outbox(
@@ -88,7 +90,7 @@ class TestRefused:
             outbox.redrive("2")
             assert outbox.dead == []
 
-    def test_those_of_one_destination_keep_their_order(self, tmp_path: Path) -> None:
+    def test_messages_of_one_destination_keep_their_order(self, tmp_path: Path) -> None:
         clock, wire = ManualClock(1_000), Wire()
         with Outbox(tmp_path / "outbox", clock=clock) as outbox:
             with pytest.raises(AuthenticationError):
@@ -102,7 +104,7 @@ class TestRefused:
             assert outbox.resend(allowed) == 2
             assert allowed.sent == ["1", "2"]
 
-    def test_the_next_process_starts_whatever_is_at_the_head(self, tmp_path: Path) -> None:
+    def test_the_next_process_starts_with_a_refused_message_at_the_head(self, tmp_path: Path) -> None:
         with Outbox(tmp_path / "outbox") as outbox:
             outbox.put(marked("1"), FORBIDDEN)
             outbox.put(marked("2"), A)
@@ -122,7 +124,7 @@ class TestRefused:
             UnknownOutcomeError("lost"),
         ],
     )
-    def test_what_is_not_the_messages_fault_waits(self, tmp_path: Path, error: MtosiError) -> None:
+    def test_other_errors_leave_the_message_waiting(self, tmp_path: Path, error: MtosiError) -> None:
         clock, wire = ManualClock(1_000), Wire()
         wire.fails = error
         with Outbox(tmp_path / "outbox", clock=clock) as outbox:
@@ -134,7 +136,7 @@ class TestRefused:
             wire.fails = None
             assert (outbox.resend(wire), outbox.dead) == (1, [])
 
-    def test_what_cannot_be_written_at_all_is_dead_at_once(self, tmp_path: Path) -> None:
+    def test_a_message_that_cannot_be_encoded_is_dead_at_once(self, tmp_path: Path) -> None:
         with Outbox(tmp_path / "outbox", on_refused=lambda message, error: 1 / 0) as outbox:
             outbox.put(marked("1"), FORBIDDEN)
             outbox.send(Wire(ConfigError), A, marked("2"))
@@ -199,7 +201,7 @@ def receive(session: Any, queue: Queue) -> JmsMessage:
 
 class TestRedrive:
     @pytest.mark.parametrize("has_id", [True, False])
-    def test_what_was_parked_and_is_moved_back_is_handled(self, connection: Any, inbox: Inbox, has_id: bool) -> None:
+    def test_a_parked_message_that_is_moved_back_is_handled(self, connection: Any, inbox: Inbox, has_id: bool) -> None:
         session = connection.session()
         order = marked("1") if has_id else JmsMessage(body=b"<order>1</order>")
         session.send(WORK, order)
@@ -214,7 +216,7 @@ class TestRedrive:
         if has_id:
             assert not inbox.land(parked), "done with now"
 
-    def test_another_body_with_the_same_id_is_parked_and_told(self, connection: Any, inbox: Inbox) -> None:
+    def test_a_conflict_is_parked_and_reported(self, connection: Any, inbox: Inbox) -> None:
         session = connection.session()
         for body in b"<one/>", b"<two/>":
             session.send(WORK, marked("1", body))
@@ -283,7 +285,7 @@ class TestLimits:
             subscriber.close()
             assert inbox.handed == 4
 
-    def test_age_is_told_once(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def test_age_is_reported_once(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         clock = ManualClock(1_000)
         with Outbox(tmp_path / "outbox", limit_age=60, clock=clock) as outbox:
             for key in "123":
@@ -339,7 +341,7 @@ class TestFullDisk:
             (disk / "of others").unlink(missing_ok=True)
             outbox.put(marked("new"), A)
 
-    def test_room_is_kept_where_the_system_cannot_be_asked_for_it(
+    def test_the_reserve_is_written_where_posix_fallocate_is_missing(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.delattr(os, "posix_fallocate")
@@ -386,7 +388,7 @@ class TestFullDisk:
 
 
 @pytest.mark.parametrize("what", ["done", "park", "retry"])
-def test_a_note_that_found_no_room_is_made_later(
+def test_a_note_without_room_is_made_later(
     connection: Any, inbox: Inbox, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     """Even the reserve may be gone: the runtime waits, and goes on with the next message."""
@@ -457,7 +459,7 @@ class TestFormatOf01:
                 keys.append(entry.key)
             assert keys == ["id-6", "id-7", "id-8", "id-9", "id-10"]
 
-    def test_one_that_was_taken_in_is_not_taken_in_again(self, old: Callable[[str], Path], tmp_path: Path) -> None:
+    def test_journals_beside_a_database_are_not_read_again(self, old: Callable[[str], Path], tmp_path: Path) -> None:
         """As after a kill between the transaction and the removal of the files."""
         folder = old("outbox")
         with Outbox(folder) as outbox:
@@ -469,7 +471,7 @@ class TestFormatOf01:
             assert len(outbox) == 0
         assert list(folder.glob("*.journal")) == []
 
-    def test_damage_is_told_and_left_as_it_is(self, old: Callable[[str], Path]) -> None:
+    def test_a_damaged_old_journal_is_refused_and_not_changed(self, old: Callable[[str], Path]) -> None:
         folder = old("outbox")
         first = min(folder.glob("*.journal"))
         data = bytearray(first.read_bytes())

@@ -106,11 +106,11 @@ def test_what_is_in_doubt(folders: Callable[[], Path], caplog: pytest.LogCapture
                 other.land(marked(key))
                 other.hand(key)
                 if key != "c":
-                    other.doubt(key)
+                    other.mark_in_doubt(key)
             with turn.of(folder, lambda: settle(other)), Inbox(folder, on_doubt=told.append) as inbox:
                 told += inbox.in_doubt
-                other.doubt("c")
-                inbox.doubt("c")
+                other.mark_in_doubt("c")
+                inbox.mark_in_doubt("c")
             assert all(is_whole(entry.key, entry.message) for entry in told)
 
     every_line(story)
@@ -132,7 +132,7 @@ def test_what_is_handed_out(folders: Callable[[], Path]) -> None:
     every_line(story)
 
 
-def test_one_comes_as_another_leaves(folders: Callable[[], Path]) -> None:
+def test_one_inbox_opens_as_another_closes(folders: Callable[[], Path]) -> None:
     """Each inbox has a file in the folder while it is open, and SQLite some of its own."""
 
     def story(turn: Turn) -> None:

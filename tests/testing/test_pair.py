@@ -9,7 +9,7 @@ import pytest
 
 from mtosi_jms import testing
 from mtosi_jms.errors import ConfigError, IllegalStateError, IncompleteBatchError, ReplyTimeoutError, TransportError
-from mtosi_jms.exchange.supplier import Supplier
+from mtosi_jms.exchange import Supplier
 from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.patterns import Limits
 from mtosi_jms.simulator import ManagedElementEms, Network
@@ -86,14 +86,16 @@ def test_no_request_comes() -> None:
 
 
 def test_a_script_that_fails_is_seen_by_the_test() -> None:
+    running = threading.Event()
+
     def script(asked: Any) -> list[JmsMessage]:
+        running.set()
         raise ZeroDivisionError("in the script")
 
     with connect_privately() as connection:
         supplier = ScriptedSupplier(connection, SUPPLIER).start(script)
         connection.session().send(supplier.destination, JmsMessage(body=b""))
-        assert supplier._thread is not None
-        supplier._thread.join(10)
+        assert running.wait(10)
         with pytest.raises(ZeroDivisionError, match="in the script"):
             supplier.close()
         supplier.close()

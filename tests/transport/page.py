@@ -18,8 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from mtosi_jms.broker import service
-from mtosi_jms.broker._process import start_on_free_ports
+from mtosi_jms.broker import KINDS, start_on_free_ports
 from mtosi_jms.transport import Capability, connect
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,7 +34,7 @@ INTRODUCTION = """\
 Written by `python tests/transport/page.py` from a run of the contract of transports, `tests/transport/contract/`, on
 the embedded provider and on real brokers: change those, not this page. A capability that a connection has
 (`connection.capabilities`) is held by tests there; for one that it lacks, a test holds what happens instead. What is
-not in the table, every transport does. What the names mean: [providers.md](providers.md#what-a-connection-tells).
+not in the table, every transport does. What the names mean: [providers.md](providers.md#metadata-and-capabilities).
 ActiveMQ Classic and Artemis are reached over STOMP: [stomp.md](stomp.md).
 """
 
@@ -141,7 +140,7 @@ def declared_live(folder: Path) -> dict[str, frozenset[Capability]]:
             with connect("memory:page-of-transports") as connection:
                 declared[name] = connection.capabilities
             continue
-        start = partial(service.KINDS[name].start, folder / name)
+        start = partial(KINDS[name].start, folder / name)
         broker = start_on_free_ports(start, ["stomp"], "page", "of-the-run")
         try:
             with connect(broker.endpoints.url("stomp")) as connection:

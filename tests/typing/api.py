@@ -9,9 +9,11 @@ from typing import assert_type
 import mtosi_jms as mtosi
 from mtosi_jms import errors, soap, xmlbind
 from mtosi_jms.deployment import Deployment, read_deployment
-from mtosi_jms.inventory.place import place_of
+from mtosi_jms.exchange import send_all
+from mtosi_jms.inventory import place_of
 from mtosi_jms.jms.binding import from_jms, to_jms
 from mtosi_jms.jms.selector import Finding, P, Selector, lint, parse
+from mtosi_jms.notifications import Received
 from mtosi_jms.service import RequestContext
 from mtosi_jms.stubs.fmw.nam import NamingAttributeType, name
 from mtosi_jms.stubs.fmw.notification_consumer import NotificationConsumer
@@ -28,6 +30,7 @@ from mtosi_jms.stubs.mri.rir import GetInventoryRequest, GetInventoryResponse
 from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.stubs.nrf.invdata import ManagementDomainInventoryType
 from mtosi_jms.stubs.nrf.me import ManagedElementType, Me
+from mtosi_jms.testing import InterceptedConnection, Step
 from mtosi_jms.transport import AckMode, Capability, Connection, Delivery
 
 
@@ -62,6 +65,16 @@ def first_batch(mer: ManagedElementRetrieval) -> str:
         return batches.correlation_id
 
 
+def one_by_one(mer: ManagedElementRetrieval) -> Iterator[ManagedElementType]:
+    """The objects of all batches; names may be text."""
+    with mer.get_all_managed_elements.objects(md_or_mlsn_ref="MD=EMS1", timeout=60) as objects:
+        assert_type(next(objects), ManagedElementType)
+        assert_type(objects.batches.correlation_id, str)
+        yield from objects
+    mer.get_all_managed_elements.objects(batch_size="5")  # type: ignore[arg-type]
+    mer.get_managed_element(me_ref=7)  # type: ignore[arg-type]
+
+
 def in_a_file(mer: ManagedElementRetrieval, folder: Path) -> Iterator[ManagedElementType]:
     """The answer in a file (experimental)."""
     reply = mer.get_all_managed_elements.bulk(file_location_uri=(folder / "all.zip").as_uri(), packing="ZIP")
@@ -80,7 +93,10 @@ async def ask_asynchronously(connection: Connection) -> AsyncIterator[ManagedEle
     request = GetAllManagedElementsRequest(md_or_mlsn_ref=name("MD=EMS1"))
     assert_type(await mer.aio.get_all_managed_elements(request), GetAllManagedElementsResponse)
     await mer.aio.get_managed_element(me=name("MD=EMS1"))  # type: ignore[call-arg] # there is no such field
-    await mer.aio.get_managed_element(me_ref="MD=EMS1")  # type: ignore[arg-type] # a name is no text
+    await mer.aio.get_managed_element(me_ref="MD=EMS1/ME=NE-7")  # a name's text form
+    await mer.aio.get_managed_element(me_ref=7)  # type: ignore[arg-type]
+    async for me in mer.aio.get_all_managed_elements.objects(batch_size=500):
+        assert_type(me, ManagedElementType)
     mer.aio.get_all_managed_elements.batches()  # type: ignore[call-arg] # how many in a batch?
     async for batch in mer.aio.get_all_managed_elements.batches(request, batch_size=500):
         assert_type(batch, GetAllManagedElementsResponse)
@@ -125,8 +141,11 @@ async def serve_asynchronously(connection: Connection) -> None:
     await supplier.aio.serve(limit=4)
     publisher = mtosi.Publisher(connection, {"Fault": mtosi.Topic("Fault")}, sender_uri="jms/EmsOS")
     assert_type(await publisher.aio.publish(Alarm(object_type="ME")), mtosi.JmsMessage)
-    async for event in mtosi.Subscriber(connection, "jms/FaultTopic").aio:
-        print(event)
+    async for received in mtosi.Subscriber(connection, "jms/FaultTopic").aio:
+        assert_type(received, Received)
+        assert_type(received.event, xmlbind.XmlObject | xmlbind.RawXml)
+        assert_type(received.envelope, soap.Envelope)
+        assert_type(received.message, mtosi.JmsMessage)
 
 
 class Inventory(ResourceInventoryRetrieval.Supplier):
@@ -154,6 +173,28 @@ class Ems(ManagedElementRetrieval.Supplier):
         if request.me_ref is None:
             raise errors.MtosiFault("meRef is missing", kind="invalidInput")
         return GetManagedElementResponse(me=ManagedElementType(name=request.me_ref))
+
+
+def endpoint(body: bytes) -> list[bytes]:
+    """A supplier without JMS: request in, replies out."""
+    dispatcher = mtosi.Dispatcher([Ems()], sender_uri="http://ems.example/mtosi", on_error=print)
+    replies = dispatcher.dispatch(soap.parse(body))
+    assert_type(next(replies), soap.Envelope)
+    sent: list[bytes] = []
+    send_all(replies, lambda reply: sent.append(reply.to_bytes()))
+    mtosi.Dispatcher([Ems])  # type: ignore[list-item] # a class, no instance
+    return sent
+
+
+def held_up(connection: Connection, requestor: mtosi.Requestor) -> Connection:
+    """A connection of a test, which has a hand in each step of its sessions."""
+
+    def hold(step: Step) -> object:
+        while step.action == "send" and requestor.waiting < 2:
+            pass
+        return step.proceed()
+
+    return InterceptedConnection(connection, hold)
 
 
 def talk(connection: Connection, destination: mtosi.Queue) -> list[mtosi.JmsMessage]:

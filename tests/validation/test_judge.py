@@ -12,7 +12,7 @@ from lxml import etree
 from mtosi_jms.validation import Validator
 from mtosi_jms.validation._judge import Finding, judge
 from mtosi_jms.validation._messages import readable
-from mtosi_jms.xmlbind.issues import ElementPaths
+from mtosi_jms.xmlbind import ElementPaths
 
 MakeEnvelope = Callable[..., bytes]
 

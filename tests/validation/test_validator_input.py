@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtosi_jms.validation import Issue, Validator
-from mtosi_jms.xmlbind.parser import Limits
+from mtosi_jms.xmlbind import Limits
 
 MakeEnvelope = Callable[..., bytes]
 HDR = "http://www.tmforum.org/mtop/fmw/xsd/hdr/v1"

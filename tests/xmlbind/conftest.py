@@ -18,9 +18,9 @@ from mtosi_codegen import generate, write
 from mtosi_jms import xmlbind
 from mtosi_jms.errors import EncodeError
 from mtosi_jms.namespaces import XSI
+from mtosi_jms.xmlbind import _encoder as encoder
 from mtosi_jms.xmlbind import _writecode as writecode
-from mtosi_jms.xmlbind import encoder
-from mtosi_jms.xmlbind.fast import Odd
+from mtosi_jms.xmlbind.columns import Odd
 
 SCHEMAS = Path(__file__).with_name("schemas")
 PREFIXES = {

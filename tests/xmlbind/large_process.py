@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from mtosi_jms import xmlbind
-from mtosi_jms.inventory.place import place_of
+from mtosi_jms.inventory import place_of
 from mtosi_jms.stubs.nrf.ctp import ConnectionTerminationPointType
 
 SPACES = " ".join(

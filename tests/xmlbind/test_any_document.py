@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from mtosi_jms import xmlbind
-from mtosi_jms.xmlbind.decoder import Reader
-from mtosi_jms.xmlbind.issues import Issues
+from mtosi_jms.xmlbind import Issues
+from mtosi_jms.xmlbind._reader import Reader
 
 OURS, OTHER, VENDOR = "urn:test:constructs", "urn:test:other", "urn:vendor"
 XSI = "http://www.w3.org/2001/XMLSchema-instance"

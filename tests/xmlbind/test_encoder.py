@@ -17,9 +17,10 @@ from mtosi_jms.stubs.fmw import hdr
 from mtosi_jms.stubs.fmw.notmsg import Notify, NotifyMessage
 from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.stubs.nrf.me import Me
-from mtosi_jms.xmlbind import NIL, RawXml, Writer, encoder
+from mtosi_jms.xmlbind import NIL, RawXml, Writer
+from mtosi_jms.xmlbind import _encoder as encoder
 from mtosi_jms.xmlbind import _writecode as writecode
-from mtosi_jms.xmlbind.fast import Odd
+from mtosi_jms.xmlbind.columns import Odd
 
 
 @pytest.fixture(autouse=True, params=["by the tables", "by functions"])
@@ -239,7 +240,7 @@ def test_all_namespaces_are_declared_once_at_the_root(c: ModuleType, o: ModuleTy
 
 
 def test_namespaces_of_peers_get_prefixes_of_the_document_alone(read: Callable[..., Any]) -> None:
-    from mtosi_jms.xmlbind.registry import known_prefix
+    from mtosi_jms.xmlbind import known_prefix
 
     for number in range(3):
         value = read(f"<c:leaves xmlns:q='urn:peer:{number}' q:a='1' q:b='2'/>").value

@@ -9,8 +9,8 @@ from mtosi_jms.stubs.fmw.coi import CommonObjectInfoType
 from mtosi_jms.stubs.fmw.gen import AnyListType
 from mtosi_jms.stubs.nrf import ctp, eh, eq, ftp, me, ptp, tl
 from mtosi_jms.xmlbind import RawXml, XmlWarning, decode, encode
-from mtosi_jms.xmlbind.fast import is_plain
-from mtosi_jms.xmlbind.plan import plan_of
+from mtosi_jms.xmlbind._fast import is_plain
+from mtosi_jms.xmlbind.columns import plan_of
 
 ME = "http://www.tmforum.org/mtop/nrf/xsd/me/v1"
 ITU = "http://www.tmforum.org/mtop/nrb/itu/v1"

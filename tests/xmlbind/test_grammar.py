@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
-from mtosi_jms.xmlbind.model import Grammar, is_group
+from mtosi_jms.xmlbind._grammar import Grammar, is_group
 
 NAMES = ("a", "b", "c", "d")
 TAGS = {"seq": "sequence", "choice": "choice", "all": "all"}

@@ -14,10 +14,8 @@ from lxml import etree
 
 from mtosi_jms import xmlbind as x
 from mtosi_jms.errors import ConfigError, EncodeError, ForbiddenXmlError
-from mtosi_jms.xmlbind import RawXml
-from mtosi_jms.xmlbind.decoder import without_comments
-from mtosi_jms.xmlbind.refs import resolve_class
-from mtosi_jms.xmlbind.registry import modules_of, registered_packages
+from mtosi_jms.xmlbind import RawXml, modules_of, registered_packages, resolve_class
+from mtosi_jms.xmlbind._reader import without_comments
 
 Doc = Callable[[str], bytes]
 

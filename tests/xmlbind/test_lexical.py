@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from mtosi_jms import xmlbind as x
-from mtosi_jms.xmlbind import lexical
+from mtosi_jms.xmlbind import _lexical as lexical
 
 quick = settings(deadline=None, derandomize=True, max_examples=100)
 ZONES = st.one_of(

@@ -11,10 +11,10 @@ import pytest
 from lxml import etree
 
 from mtosi_jms import xmlbind
-from mtosi_jms.xmlbind import NIL, decoder
-from mtosi_jms.xmlbind.decoder import Reader
-from mtosi_jms.xmlbind.fast import FastPlan, Known
-from mtosi_jms.xmlbind.issues import Issues
+from mtosi_jms.xmlbind import NIL, Issues
+from mtosi_jms.xmlbind import _reader as decoder
+from mtosi_jms.xmlbind._fast import FastPlan, Known
+from mtosi_jms.xmlbind._reader import Reader
 
 Doc = Callable[[str], bytes]
 RDN = "<nam:rdn><nam:type>ME</nam:type><nam:value>1</nam:value></nam:rdn>"

@@ -15,15 +15,14 @@ import pytest
 
 from mtosi_jms import stubs
 from mtosi_jms.namespaces import split_clark
-from mtosi_jms.xmlbind import XmlObject, simpletypes
+from mtosi_jms.xmlbind import EnumType, SimpleType, XmlObject
+from mtosi_jms.xmlbind import _simpletypes as simpletypes
+from mtosi_jms.xmlbind._pieces import OCTETS, REFERENCES, Piece
+from mtosi_jms.xmlbind._plan import LEAF
 from mtosi_jms.xmlbind._proofs import form_of, maker_of
-from mtosi_jms.xmlbind._shells import Shells
-from mtosi_jms.xmlbind.fast import NOT_PLAIN
-from mtosi_jms.xmlbind.islands import Islands
-from mtosi_jms.xmlbind.pieces import OCTETS, REFERENCES, Piece
-from mtosi_jms.xmlbind.plan import LEAF, OBJECT, STRING, plan_of
-from mtosi_jms.xmlbind.scanplan import INSIDE, Cell, ScanCompiler, Shape, Unable
-from mtosi_jms.xmlbind.simpletypes import EnumType, SimpleType
+from mtosi_jms.xmlbind._scanner import Shells
+from mtosi_jms.xmlbind._scanplan import INSIDE, ScanCompiler
+from mtosi_jms.xmlbind.columns import NOT_PLAIN, OBJECT, STRING, Cell, Islands, Shape, Unable, plan_of
 
 SAMPLES: dict[SimpleType, tuple[str, ...]] = {
     simpletypes.BOOLEAN: ("true", "false", "1"),

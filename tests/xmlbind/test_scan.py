@@ -18,9 +18,10 @@ from mtosi_jms.soap import _frames as frames
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri.mer import GetAllManagedElementsResponse
 from mtosi_jms.stubs.nrf.me import ManagedElementListType, Me
-from mtosi_jms.xmlbind import DEFAULT_LIMITS, Issues, Limits, find_element, parse_xml, scan, scanner
-from mtosi_jms.xmlbind.decoder import decode_root
-from mtosi_jms.xmlbind.scanner import Scanner
+from mtosi_jms.xmlbind import DEFAULT_LIMITS, Issues, Limits, decode_root, find_element, parse_xml
+from mtosi_jms.xmlbind import _scan as scan
+from mtosi_jms.xmlbind import _scanner as scanner
+from mtosi_jms.xmlbind.columns import Scanner
 
 Doc = Callable[[str], bytes]
 RDN = "<nam:rdn><nam:type>ME</nam:type><nam:value>1</nam:value></nam:rdn>"

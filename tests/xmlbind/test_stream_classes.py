@@ -13,8 +13,7 @@ import pytest
 
 from mtosi_jms import xmlbind
 from mtosi_jms.errors import ConfigError, DecodeError, MalformedXmlError
-from mtosi_jms.simulator import _ems as ems
-from mtosi_jms.simulator import _network as network
+from mtosi_jms.simulator import InventoryEms, Network
 from mtosi_jms.stubs.fmw.nam import NamingAttributeType
 from mtosi_jms.stubs.mri import rir
 from mtosi_jms.stubs.nrf import invdata
@@ -34,7 +33,7 @@ CLASSES = (Ctp, Eh, Me, Ptp, PtpInv, CtpInv, MeInv, EhInv, NamingAttributeType, 
 @pytest.fixture(scope="module")
 def inventory() -> bytes:
     """Three managed elements in the nested layout."""
-    supplier = ems.InventoryEms(network.Network(elements=3, ports=2, channels=2))
+    supplier = InventoryEms(Network(elements=3, ports=2, channels=2))
     return xmlbind.encode(rir.GetInventoryResponse(inventory_data=supplier.data(range(3))))
 
 

@@ -29,9 +29,11 @@ from mtosi_jms.stubs.mri.mer import GetAllManagedElementsResponse
 from mtosi_jms.stubs.nrb.cri import ResourceStateEnumType, ResourceStateType
 from mtosi_jms.stubs.nrb.lay import LayerRateEnumType, LayerRateListType, LayerRateType
 from mtosi_jms.stubs.nrf.me import CommunicationStateType, ManagedElementListType, ManagedElementType, Me
-from mtosi_jms.xmlbind import Extras, XmlObject, scan, scanner
+from mtosi_jms.xmlbind import Extras, XmlObject
+from mtosi_jms.xmlbind import _scan as scan
+from mtosi_jms.xmlbind import _scanner as scanner
 from mtosi_jms.xmlbind._unread import may_be_unread, publication, unread
-from mtosi_jms.xmlbind.scanner import Scanner
+from mtosi_jms.xmlbind.columns import Scanner
 
 SLOT: Any = XmlObject.__dict__["extras"]
 LABELS = (None, "", "plain", "a & b <c> \"d\" 'e'", "Århus", "Gdańsk & 中 \U0001f600", "x" * 300, "]] > />")

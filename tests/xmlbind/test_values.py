@@ -21,8 +21,19 @@ from mtosi_jms import xmlbind
 from mtosi_jms.errors import ConfigError, EncodeError, ForbiddenXmlError, MalformedXmlError
 from mtosi_jms.stubs.fmw import hdr
 from mtosi_jms.stubs.fmw.nam import NamingAttributeType, RelativeDistinguishNameType, name
-from mtosi_jms.xmlbind import NIL, Nil, RawXml, XmlObject, escape_name_part, registry
-from mtosi_jms.xmlbind.registry import find_element, known_prefix, prefix_for, register_package, registered_packages
+from mtosi_jms.xmlbind import (
+    NIL,
+    Nil,
+    RawXml,
+    XmlObject,
+    escape_name_part,
+    find_element,
+    known_prefix,
+    register_package,
+    registered_packages,
+)
+from mtosi_jms.xmlbind import _registry as registry
+from mtosi_jms.xmlbind._registry import prefix_for
 
 quick = settings(deadline=None, derandomize=True, max_examples=150)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from lxml import etree
 
-from mtosi_jms.simulator._ems import InventoryEms
-from mtosi_jms.simulator._network import Network
+from mtosi_jms.simulator import InventoryEms, Network
 from mtosi_jms.stubs.fmw.notmsg import Notify, NotifyMessage, UnsubscribeResponse
 from mtosi_jms.stubs.mri import rir
 from mtosi_jms.stubs.mri.eir import GetEquipmentIteratorRequest

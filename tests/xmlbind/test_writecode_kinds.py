@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 
 from mtosi_jms import xmlbind as x
 from mtosi_jms.errors import EncodeError
-from mtosi_jms.xmlbind import NIL, RawXml, Writer, XmlObject
+from mtosi_jms.xmlbind import NIL, RawXml, Writer, XmlObject, escape_text, forbidden_character
 from mtosi_jms.xmlbind import _writecode as writecode
-from mtosi_jms.xmlbind._wiretext import mended
-from mtosi_jms.xmlbind.fast import Odd
-from mtosi_jms.xmlbind.writeplan import escape_text, forbidden_character, write_plan
+from mtosi_jms.xmlbind._writecode import mended
+from mtosi_jms.xmlbind._writeplan import write_plan
+from mtosi_jms.xmlbind.columns import Odd
 
 
 class Loud(str):

@@ -15,7 +15,7 @@ from lxml import etree
 from mtosi_codegen.findings import Findings
 from mtosi_jms.errors import SchemaError, XmlError
 from mtosi_jms.namespaces import WSDL, XSD
-from mtosi_jms.xmlbind.parser import HARDENED, refuse_doctype, refuse_dtd, syntax_error
+from mtosi_jms.xmlbind import HARDENED, refuse_doctype, refuse_dtd, syntax_error
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 _SNIFF_BYTES: Final = 64 * 1024

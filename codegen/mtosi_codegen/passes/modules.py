@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from mtosi_codegen.model import Model, TypeModule
+from mtosi_codegen.model import Model, Service, TypeModule
 from mtosi_codegen.text import escaped, snake
 from mtosi_codegen.wsdl.join import stripped_name
-from mtosi_codegen.wsdl.model import Service
 
 _MTOP: Final = re.compile(r"^http://www\.tmforum\.org/mtop/([^/]+)/(?:xsd|wsdl)/([^/]+)/v(\d+(?:[-.]\d+)*)/?$")
 _LOCAL: Final = ("local", "types")

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from mtosi_codegen.model import ClassDef, EnumClass, FaultDef, Field, Model, TypeModule
+from mtosi_codegen.model import ClassDef, EnumClass, FaultDef, Field, Model, Service, TypeModule
 from mtosi_codegen.passes.modules import split_namespace
 from mtosi_codegen.text import camel, constant, escaped, fallbacks, snake
-from mtosi_codegen.wsdl.model import Service
 
 RESERVED_FIELDS: Final = frozenset({"extras", "unknown_elements", "parse", "mro"})
 SHADOWED: Final = frozenset({"bool", "bytes", "field", "float", "int", "list", "str"})

@@ -9,8 +9,7 @@ from __future__ import annotations
 from difflib import SequenceMatcher
 from typing import Final
 
-from mtosi_codegen.model import ClassDef, Model
-from mtosi_codegen.wsdl.model import Operation, Service
+from mtosi_codegen.model import ClassDef, Model, Operation, Service
 from mtosi_codegen.xsd.model import QName
 
 _CLOSE: Final = 0.75

@@ -22,7 +22,7 @@ from mtosi_codegen.xsd.model import ComplexType, Place, QName, SimpleType
 from mtosi_jms import xmlbind
 from mtosi_jms.errors import MissingExtraError
 from mtosi_jms.namespaces import XSD
-from mtosi_jms.xmlbind.simpletypes import SimpleType as SimpleTypeAtRunTime
+from mtosi_jms.xmlbind import SimpleType as SimpleTypeAtRunTime
 
 STRING: Final = Builtin("string")
 ANY_SIMPLE: Final = Builtin("anySimpleType")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
-from mtosi_codegen.model import ClassDef, Field, ObjectValue
+from mtosi_codegen.model import ClassDef, Field, ObjectValue, Operation, Service
 from mtosi_codegen.render.layout import (
     INDENT,
     WIDTH,
@@ -20,12 +21,13 @@ from mtosi_codegen.render.layout import (
 from mtosi_codegen.render.types import import_line
 from mtosi_codegen.render.values import Names, path_of
 from mtosi_codegen.text import camel
-from mtosi_codegen.wsdl.model import Operation, Service
 from mtosi_jms.errors import SchemaError
 
 _OWN_PARAMETERS: Final = frozenset({"self", "request", "options", "timeout", "batch_size"})
 _OPTIONS: Final = "_s.CallOptions.of(options, timeout)"
 _LIST_DEPTH: Final = 3
+_BATCH: Final = 500
+"""Objects in a batch, where `objects` is not told another number."""
 _ITERATOR: Final = "Deprecated over JMS: an iterator stays open at the supplier. Ask for batches instead (C41)."
 
 
@@ -63,18 +65,23 @@ class _ServiceFile:
         service = self._service
         body = [*self._operations(), "", "", *self._view_class(), "", "", *self._service_class()]
         yield from docstring(f"Service {service.name} of {service.namespace}.")
-        yield from self._imports()
+        yield from self._imports("Any" in re.findall(r"\w+", "\n".join(body)))
         yield ""
         yield from lines(self._info(), prefix="_INFO = ")
         yield from body
 
-    def _imports(self) -> Iterator[str]:
+    def _imports(self, needs_any: bool) -> Iterator[str]:
         names = self._names
         modules = sorted(names.typing, key=lambda module: module.path)
         guarded = sorted(names.standard)
         ours = ["from mtosi_jms import xmlbind as _x"] if names.library else []
         ours += [import_line(names.home, module.path) for module in modules]
-        yield from ("", "from __future__ import annotations", "", "from typing import TYPE_CHECKING, Any")
+        yield from (
+            "",
+            "from __future__ import annotations",
+            "",
+            "from typing import TYPE_CHECKING" + ", Any" * needs_any,
+        )
         yield from ("", "from mtosi_jms import service as _s", "from mtosi_jms.service import aio as _a")
         if guarded or ours:
             yield from ("", "if TYPE_CHECKING:", *(INDENT + line for line in guarded))
@@ -130,6 +137,8 @@ class _ServiceFile:
             yield from ("", *self._call(operation, request, response))
             if operation.response_class is not None:  # the pattern is a choice of each call (O8)
                 yield from ("", *self._batched(operation, request, response))
+            if batch_path(operation.response_class):
+                yield from ("", *self._listed(operation, request))
 
     def _class_line(self, operation: Operation, request: str, response: str) -> Iterator[str]:
         base = Brackets("_s.BoundOperation[", (string(request), string(response)), "]")
@@ -149,7 +158,8 @@ class _ServiceFile:
 
     def _signature(self, name: str, operation: Operation, request: str, result: str, *own: str) -> Iterator[str]:
         parameters = [
-            f"{name}: {self._names.field(field)} | None = None" for _, name, field in self._parameters(operation)
+            f"{name}: {self._names.field(field)}{' | str' * _is_name(field)} | None = None"
+            for _, name, field in self._parameters(operation)
         ]
         items = (
             "self", f"request: {request} | None = None", "/", "*", *own, *parameters,
@@ -177,13 +187,29 @@ class _ServiceFile:
         call = Brackets("self.invoke_batches(", ("request", "batch_size", _OPTIONS, *given))
         yield from lines(call, prefix="return ", indent=INDENT * 2)
 
+    def _listed(self, operation: Operation, request: str) -> Iterator[str]:
+        item = flat(self._names.annotation(batch_path(operation.response_class)[-1].type))
+        yield from self._signature("objects", operation, request, f"_s.Objects[{item}]", f"batch_size: int = {_BATCH}")
+        yield from docstring(
+            "The objects of all responses, one by one; complete, or an error at the end. The supplier sends them in "
+            "batches of `batch_size` at most.",
+            INDENT * 2,
+        )
+        given = [f"{keyword}={name}" for keyword, name, _ in self._parameters(operation)]
+        call = Brackets("self.invoke_objects(", ("request", "batch_size", _OPTIONS, *given))
+        yield from lines(call, prefix="return ", indent=INDENT * 2)
+
     def _view_class(self) -> Iterator[str]:
         yield "class _Aio(_a.AsyncView):"
         yield from docstring("The same operations, to be awaited.", INDENT)
         yield from ("", f"{INDENT}__service__ = _INFO")
         for operation in self._service.operations:
             name = self._class_name(operation)
-            signatures = [f"{name}.__call__", *([f"{name}.batches"] if operation.response_class is not None else [])]
+            signatures = [f"{name}.__call__"]
+            if operation.response_class is not None:
+                signatures.append(f"{name}.batches")
+            if batch_path(operation.response_class):
+                signatures.append(f"{name}.objects")
             call = Brackets("_a.operation(", tuple(signatures))
             yield from lines(call, prefix=f"{operation.python_name} = ", indent=INDENT)
 
@@ -193,7 +219,7 @@ class _ServiceFile:
         operations = ((operation.python_name, _first_sentence(operation)) for operation in service.operations)
         yield from docstring(service.doc or f"The interface {service.name}.", INDENT, operations)
         yield from ("", f"{INDENT}__service__ = _INFO", "")
-        yield f"{INDENT}def __init__(self, caller: _s.Caller, destination: Any) -> None:"
+        yield f"{INDENT}def __init__(self, caller: _s.Caller, destination: _s.Address) -> None:"
         yield f"{INDENT * 2}super().__init__(caller, destination)"
         for index, operation in enumerate(service.operations):
             call = Brackets(f"{self._class_name(operation)}(", ("self", str(index)))
@@ -229,6 +255,13 @@ def _class_names(operations: list[str]) -> dict[str, str]:
         found[operation] = f"{name}_{operation}" if name in taken else name
         taken.add(name)
     return found
+
+
+def _is_name(field: Field) -> bool:
+    """Whether a field holds a distinguished name, for which its text form may be given."""
+    return (
+        not field.many and isinstance(field.type, ObjectValue) and any(base.mixin for base in field.type.cls.lineage())
+    )
 
 
 def _request(operation: Operation) -> ClassDef:

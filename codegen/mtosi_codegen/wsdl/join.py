@@ -13,17 +13,16 @@ from typing import Final, Literal
 
 from mtosi_codegen.findings import Findings
 from mtosi_codegen.load import Bindings, Document, Sources, has_ports_only, wanted_transport
+from mtosi_codegen.model import Operation, Service
 from mtosi_codegen.wsdl.model import (
     Binding,
     BoundMessage,
     BoundOperation,
     Definitions,
     Message,
-    Operation,
     Part,
     PortOperation,
     PortType,
-    Service,
 )
 from mtosi_codegen.wsdl.read import read_definitions
 from mtosi_codegen.xsd.model import Place, QName

@@ -17,7 +17,7 @@ from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import table2
 from mtosi_jms.jms.events import EVENT_NAMES, SEVERITIES
 from mtosi_jms.jms.message import DeliveryMode
-from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, OPTIONAL_FIELDS, BindingProfile
+from mtosi_jms.jms.profile import ATTRIBUTE_FORMS, FILTER_ATTRIBUTES, OPTIONAL_FIELDS, BindingProfile
 from mtosi_jms.jms.selector._selector import Selector, parse
 from mtosi_jms.jms.selector._tokens import HEADERS
 from mtosi_jms.jms.selector.builder import NAMES, PREFIX
@@ -44,12 +44,11 @@ Mode: TypeAlias = OneOf["lenient", "strict"]
 Level: TypeAlias = OneOf["error", "warning"]
 
 TABLE_4: Final = frozenset(PREFIX + name for name in FILTER_ATTRIBUTES)
-_TIMES: Final = frozenset({"MTOSI_osTime", "MTOSI_sourceTime"})
+_TIMES: Final = frozenset(PREFIX + name for name, form in ATTRIBUTE_FORMS.items() if form == "time")
 _KINDS: Final[Mapping[str, Kind]] = {
     **dict.fromkeys(TABLE_4 | HEADERS, Kind.STRING),
     **{row.name: {int: Kind.NUMBER, bool: Kind.BOOLEAN}.get(row.kind, Kind.STRING) for row in table2.ROWS},
-    "MTOSI_isEdgePointRelated": Kind.BOOLEAN,
-    "MTOSI_rootCauseAlarmIndication": Kind.BOOLEAN,
+    **{PREFIX + name: Kind.BOOLEAN for name, form in ATTRIBUTE_FORMS.items() if form == "boolean"},
     "JMSPriority": Kind.NUMBER,
     "JMSTimestamp": Kind.NUMBER,
 }

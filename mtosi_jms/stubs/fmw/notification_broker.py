@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mtosi_jms.service import aio as _a
 from mtosi_jms import service as _s
+from mtosi_jms.service import aio as _a
 
 if TYPE_CHECKING:
     from . import gen as _fmw_gen
@@ -180,7 +180,7 @@ class NotificationBroker(_s.Service):
 
     __service__ = _INFO
 
-    def __init__(self, caller: _s.Caller, destination: Any) -> None:
+    def __init__(self, caller: _s.Caller, destination: _s.Address) -> None:
         super().__init__(caller, destination)
         self.notify = _Notify(self, 0)
         self.subscribe = _Subscribe(self, 1)

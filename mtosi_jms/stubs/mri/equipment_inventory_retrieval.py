@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mtosi_jms.service import aio as _a
 from mtosi_jms import service as _s
+from mtosi_jms.service import aio as _a
 
 if TYPE_CHECKING:
     from ..fmw import nam as _fmw_nam
@@ -115,7 +115,7 @@ class _GetAllEquipment(_s.BoundOperation["_mri_eir.GetAllEquipmentRequest", "_mr
         request: _mri_eir.GetAllEquipmentRequest | None = None,
         /,
         *,
-        me_or_eh_ref: _fmw_nam.NamingAttributeType | None = None,
+        me_or_eh_ref: _fmw_nam.NamingAttributeType | str | None = None,
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
     ) -> _mri_eir.GetAllEquipmentResponse:
@@ -132,12 +132,27 @@ class _GetAllEquipment(_s.BoundOperation["_mri_eir.GetAllEquipmentRequest", "_mr
         /,
         *,
         batch_size: int,
-        me_or_eh_ref: _fmw_nam.NamingAttributeType | None = None,
+        me_or_eh_ref: _fmw_nam.NamingAttributeType | str | None = None,
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
     ) -> _s.Batches[_mri_eir.GetAllEquipmentResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
         return self.invoke_batches(request, batch_size, _s.CallOptions.of(options, timeout), me_or_eh_ref=me_or_eh_ref)
+
+    def objects(
+        self,
+        request: _mri_eir.GetAllEquipmentRequest | None = None,
+        /,
+        *,
+        batch_size: int = 500,
+        me_or_eh_ref: _fmw_nam.NamingAttributeType | str | None = None,
+        options: _s.CallOptions | None = None,
+        timeout: float | None = None,
+    ) -> _s.Objects[_nrf_eq_inv.EquipmentOrEquipmentHolderType]:
+        """The objects of all responses, one by one; complete, or an error at the end. The supplier sends them in
+        batches of `batch_size` at most.
+        """
+        return self.invoke_objects(request, batch_size, _s.CallOptions.of(options, timeout), me_or_eh_ref=me_or_eh_ref)
 
 
 class _GetAllSupportingEquipment(
@@ -150,7 +165,7 @@ class _GetAllSupportingEquipment(
         request: _mri_eir.GetAllSupportingEquipmentRequest | None = None,
         /,
         *,
-        ptp_ref: _fmw_nam.NamingAttributeType | None = None,
+        ptp_ref: _fmw_nam.NamingAttributeType | str | None = None,
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
     ) -> _mri_eir.GetAllSupportingEquipmentResponse:
@@ -167,12 +182,27 @@ class _GetAllSupportingEquipment(
         /,
         *,
         batch_size: int,
-        ptp_ref: _fmw_nam.NamingAttributeType | None = None,
+        ptp_ref: _fmw_nam.NamingAttributeType | str | None = None,
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
     ) -> _s.Batches[_mri_eir.GetAllSupportingEquipmentResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
         return self.invoke_batches(request, batch_size, _s.CallOptions.of(options, timeout), ptp_ref=ptp_ref)
+
+    def objects(
+        self,
+        request: _mri_eir.GetAllSupportingEquipmentRequest | None = None,
+        /,
+        *,
+        batch_size: int = 500,
+        ptp_ref: _fmw_nam.NamingAttributeType | str | None = None,
+        options: _s.CallOptions | None = None,
+        timeout: float | None = None,
+    ) -> _s.Objects[_nrf_eq_inv.EquipmentOrEquipmentHolderType]:
+        """The objects of all responses, one by one; complete, or an error at the end. The supplier sends them in
+        batches of `batch_size` at most.
+        """
+        return self.invoke_objects(request, batch_size, _s.CallOptions.of(options, timeout), ptp_ref=ptp_ref)
 
 
 class _GetContainedEquipment(
@@ -185,7 +215,7 @@ class _GetContainedEquipment(
         request: _mri_eir.GetContainedEquipmentRequest | None = None,
         /,
         *,
-        eh_ref: _fmw_nam.NamingAttributeType | None = None,
+        eh_ref: _fmw_nam.NamingAttributeType | str | None = None,
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
     ) -> _mri_eir.GetContainedEquipmentResponse:
@@ -202,12 +232,27 @@ class _GetContainedEquipment(
         /,
         *,
         batch_size: int,
-        eh_ref: _fmw_nam.NamingAttributeType | None = None,
+        eh_ref: _fmw_nam.NamingAttributeType | str | None = None,
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
     ) -> _s.Batches[_mri_eir.GetContainedEquipmentResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
         return self.invoke_batches(request, batch_size, _s.CallOptions.of(options, timeout), eh_ref=eh_ref)
+
+    def objects(
+        self,
+        request: _mri_eir.GetContainedEquipmentRequest | None = None,
+        /,
+        *,
+        batch_size: int = 500,
+        eh_ref: _fmw_nam.NamingAttributeType | str | None = None,
+        options: _s.CallOptions | None = None,
+        timeout: float | None = None,
+    ) -> _s.Objects[_nrf_eq_inv.EquipmentOrEquipmentHolderType]:
+        """The objects of all responses, one by one; complete, or an error at the end. The supplier sends them in
+        batches of `batch_size` at most.
+        """
+        return self.invoke_objects(request, batch_size, _s.CallOptions.of(options, timeout), eh_ref=eh_ref)
 
 
 class _GetEquipment(_s.BoundOperation["_mri_eir.GetEquipmentRequest", "_mri_eir.GetEquipmentResponse"]):
@@ -218,7 +263,7 @@ class _GetEquipment(_s.BoundOperation["_mri_eir.GetEquipmentRequest", "_mri_eir.
         request: _mri_eir.GetEquipmentRequest | None = None,
         /,
         *,
-        equipment_or_eh_ref: _fmw_nam.NamingAttributeType | None = None,
+        equipment_or_eh_ref: _fmw_nam.NamingAttributeType | str | None = None,
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
     ) -> _mri_eir.GetEquipmentResponse:
@@ -235,7 +280,7 @@ class _GetEquipment(_s.BoundOperation["_mri_eir.GetEquipmentRequest", "_mri_eir.
         /,
         *,
         batch_size: int,
-        equipment_or_eh_ref: _fmw_nam.NamingAttributeType | None = None,
+        equipment_or_eh_ref: _fmw_nam.NamingAttributeType | str | None = None,
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
     ) -> _s.Batches[_mri_eir.GetEquipmentResponse]:
@@ -255,7 +300,7 @@ class _GetSupportedEquipment(
         request: _mri_eir.GetSupportedEquipmentRequest | None = None,
         /,
         *,
-        equipment_name: _fmw_nam.NamingAttributeType | None = None,
+        equipment_name: _fmw_nam.NamingAttributeType | str | None = None,
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
     ) -> _mri_eir.GetSupportedEquipmentResponse:
@@ -272,12 +317,29 @@ class _GetSupportedEquipment(
         /,
         *,
         batch_size: int,
-        equipment_name: _fmw_nam.NamingAttributeType | None = None,
+        equipment_name: _fmw_nam.NamingAttributeType | str | None = None,
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
     ) -> _s.Batches[_mri_eir.GetSupportedEquipmentResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
         return self.invoke_batches(
+            request, batch_size, _s.CallOptions.of(options, timeout), equipment_name=equipment_name
+        )
+
+    def objects(
+        self,
+        request: _mri_eir.GetSupportedEquipmentRequest | None = None,
+        /,
+        *,
+        batch_size: int = 500,
+        equipment_name: _fmw_nam.NamingAttributeType | str | None = None,
+        options: _s.CallOptions | None = None,
+        timeout: float | None = None,
+    ) -> _s.Objects[_nrf_eq_inv.EquipmentOrEquipmentHolderType]:
+        """The objects of all responses, one by one; complete, or an error at the end. The supplier sends them in
+        batches of `batch_size` at most.
+        """
+        return self.invoke_objects(
             request, batch_size, _s.CallOptions.of(options, timeout), equipment_name=equipment_name
         )
 
@@ -292,7 +354,7 @@ class _GetSupportingEquipment(
         request: _mri_eir.GetSupportingEquipmentRequest | None = None,
         /,
         *,
-        equipment_name: _fmw_nam.NamingAttributeType | None = None,
+        equipment_name: _fmw_nam.NamingAttributeType | str | None = None,
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
     ) -> _mri_eir.GetSupportingEquipmentResponse:
@@ -309,12 +371,29 @@ class _GetSupportingEquipment(
         /,
         *,
         batch_size: int,
-        equipment_name: _fmw_nam.NamingAttributeType | None = None,
+        equipment_name: _fmw_nam.NamingAttributeType | str | None = None,
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
     ) -> _s.Batches[_mri_eir.GetSupportingEquipmentResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
         return self.invoke_batches(
+            request, batch_size, _s.CallOptions.of(options, timeout), equipment_name=equipment_name
+        )
+
+    def objects(
+        self,
+        request: _mri_eir.GetSupportingEquipmentRequest | None = None,
+        /,
+        *,
+        batch_size: int = 500,
+        equipment_name: _fmw_nam.NamingAttributeType | str | None = None,
+        options: _s.CallOptions | None = None,
+        timeout: float | None = None,
+    ) -> _s.Objects[_nrf_eq_inv.EquipmentOrEquipmentHolderType]:
+        """The objects of all responses, one by one; complete, or an error at the end. The supplier sends them in
+        batches of `batch_size` at most.
+        """
+        return self.invoke_objects(
             request, batch_size, _s.CallOptions.of(options, timeout), equipment_name=equipment_name
         )
 
@@ -350,18 +429,42 @@ class _GetEquipmentIterator(
         """The same as several responses, in order, each with `batch_size` objects at most."""
         return self.invoke_batches(request, batch_size, _s.CallOptions.of(options, timeout))
 
+    def objects(
+        self,
+        request: _mri_eir.GetEquipmentIteratorRequest | None = None,
+        /,
+        *,
+        batch_size: int = 500,
+        options: _s.CallOptions | None = None,
+        timeout: float | None = None,
+    ) -> _s.Objects[_nrf_eq_inv.EquipmentOrEquipmentHolderType]:
+        """The objects of all responses, one by one; complete, or an error at the end. The supplier sends them in
+        batches of `batch_size` at most.
+        """
+        return self.invoke_objects(request, batch_size, _s.CallOptions.of(options, timeout))
+
 
 class _Aio(_a.AsyncView):
     """The same operations, to be awaited."""
 
     __service__ = _INFO
-    get_all_equipment = _a.operation(_GetAllEquipment.__call__, _GetAllEquipment.batches)
-    get_all_supporting_equipment = _a.operation(_GetAllSupportingEquipment.__call__, _GetAllSupportingEquipment.batches)
-    get_contained_equipment = _a.operation(_GetContainedEquipment.__call__, _GetContainedEquipment.batches)
+    get_all_equipment = _a.operation(_GetAllEquipment.__call__, _GetAllEquipment.batches, _GetAllEquipment.objects)
+    get_all_supporting_equipment = _a.operation(
+        _GetAllSupportingEquipment.__call__, _GetAllSupportingEquipment.batches, _GetAllSupportingEquipment.objects
+    )
+    get_contained_equipment = _a.operation(
+        _GetContainedEquipment.__call__, _GetContainedEquipment.batches, _GetContainedEquipment.objects
+    )
     get_equipment = _a.operation(_GetEquipment.__call__, _GetEquipment.batches)
-    get_supported_equipment = _a.operation(_GetSupportedEquipment.__call__, _GetSupportedEquipment.batches)
-    get_supporting_equipment = _a.operation(_GetSupportingEquipment.__call__, _GetSupportingEquipment.batches)
-    get_equipment_iterator = _a.operation(_GetEquipmentIterator.__call__, _GetEquipmentIterator.batches)
+    get_supported_equipment = _a.operation(
+        _GetSupportedEquipment.__call__, _GetSupportedEquipment.batches, _GetSupportedEquipment.objects
+    )
+    get_supporting_equipment = _a.operation(
+        _GetSupportingEquipment.__call__, _GetSupportingEquipment.batches, _GetSupportingEquipment.objects
+    )
+    get_equipment_iterator = _a.operation(
+        _GetEquipmentIterator.__call__, _GetEquipmentIterator.batches, _GetEquipmentIterator.objects
+    )
 
 
 class EquipmentInventoryRetrieval(_s.Service):
@@ -380,7 +483,7 @@ class EquipmentInventoryRetrieval(_s.Service):
 
     __service__ = _INFO
 
-    def __init__(self, caller: _s.Caller, destination: Any) -> None:
+    def __init__(self, caller: _s.Caller, destination: _s.Address) -> None:
         super().__init__(caller, destination)
         self.get_all_equipment = _GetAllEquipment(self, 0)
         self.get_all_supporting_equipment = _GetAllSupportingEquipment(self, 1)

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mtosi_jms.service import aio as _a
 from mtosi_jms import service as _s
+from mtosi_jms.service import aio as _a
 
 if TYPE_CHECKING:
     from ..fmw import nam as _fmw_nam
@@ -81,7 +81,7 @@ class _GetAllManagedElements(
         request: _mri_mer.GetAllManagedElementsRequest | None = None,
         /,
         *,
-        md_or_mlsn_ref: _fmw_nam.NamingAttributeType | None = None,
+        md_or_mlsn_ref: _fmw_nam.NamingAttributeType | str | None = None,
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
     ) -> _mri_mer.GetAllManagedElementsResponse:
@@ -98,12 +98,29 @@ class _GetAllManagedElements(
         /,
         *,
         batch_size: int,
-        md_or_mlsn_ref: _fmw_nam.NamingAttributeType | None = None,
+        md_or_mlsn_ref: _fmw_nam.NamingAttributeType | str | None = None,
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
     ) -> _s.Batches[_mri_mer.GetAllManagedElementsResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
         return self.invoke_batches(
+            request, batch_size, _s.CallOptions.of(options, timeout), md_or_mlsn_ref=md_or_mlsn_ref
+        )
+
+    def objects(
+        self,
+        request: _mri_mer.GetAllManagedElementsRequest | None = None,
+        /,
+        *,
+        batch_size: int = 500,
+        md_or_mlsn_ref: _fmw_nam.NamingAttributeType | str | None = None,
+        options: _s.CallOptions | None = None,
+        timeout: float | None = None,
+    ) -> _s.Objects[_nrf_me.ManagedElementType]:
+        """The objects of all responses, one by one; complete, or an error at the end. The supplier sends them in
+        batches of `batch_size` at most.
+        """
+        return self.invoke_objects(
             request, batch_size, _s.CallOptions.of(options, timeout), md_or_mlsn_ref=md_or_mlsn_ref
         )
 
@@ -120,7 +137,7 @@ class _GetAllManagedElementsPassingFilter(
         request: _mri_mer.GetAllManagedElementsPassingFilterRequest | None = None,
         /,
         *,
-        md_ref: _fmw_nam.NamingAttributeType | None = None,
+        md_ref: _fmw_nam.NamingAttributeType | str | None = None,
         filter: _mri_mer.FilterType | None = None,
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
@@ -139,13 +156,31 @@ class _GetAllManagedElementsPassingFilter(
         /,
         *,
         batch_size: int,
-        md_ref: _fmw_nam.NamingAttributeType | None = None,
+        md_ref: _fmw_nam.NamingAttributeType | str | None = None,
         filter: _mri_mer.FilterType | None = None,
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
     ) -> _s.Batches[_mri_mer.GetAllManagedElementsPassingFilterResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
         return self.invoke_batches(
+            request, batch_size, _s.CallOptions.of(options, timeout), md_ref=md_ref, filter=filter
+        )
+
+    def objects(
+        self,
+        request: _mri_mer.GetAllManagedElementsPassingFilterRequest | None = None,
+        /,
+        *,
+        batch_size: int = 500,
+        md_ref: _fmw_nam.NamingAttributeType | str | None = None,
+        filter: _mri_mer.FilterType | None = None,
+        options: _s.CallOptions | None = None,
+        timeout: float | None = None,
+    ) -> _s.Objects[_nrf_me.ManagedElementType]:
+        """The objects of all responses, one by one; complete, or an error at the end. The supplier sends them in
+        batches of `batch_size` at most.
+        """
+        return self.invoke_objects(
             request, batch_size, _s.CallOptions.of(options, timeout), md_ref=md_ref, filter=filter
         )
 
@@ -160,8 +195,8 @@ class _GetAllManagedElementsWrtOs(
         request: _mri_mer.GetAllManagedElementsWrtOsRequest | None = None,
         /,
         *,
-        os_ref: _fmw_nam.NamingAttributeType | None = None,
-        md_ref: _fmw_nam.NamingAttributeType | None = None,
+        os_ref: _fmw_nam.NamingAttributeType | str | None = None,
+        md_ref: _fmw_nam.NamingAttributeType | str | None = None,
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
     ) -> _mri_mer.GetAllManagedElementsWrtOsResponse:
@@ -179,13 +214,31 @@ class _GetAllManagedElementsWrtOs(
         /,
         *,
         batch_size: int,
-        os_ref: _fmw_nam.NamingAttributeType | None = None,
-        md_ref: _fmw_nam.NamingAttributeType | None = None,
+        os_ref: _fmw_nam.NamingAttributeType | str | None = None,
+        md_ref: _fmw_nam.NamingAttributeType | str | None = None,
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
     ) -> _s.Batches[_mri_mer.GetAllManagedElementsWrtOsResponse]:
         """The same as several responses, in order, each with `batch_size` objects at most."""
         return self.invoke_batches(
+            request, batch_size, _s.CallOptions.of(options, timeout), os_ref=os_ref, md_ref=md_ref
+        )
+
+    def objects(
+        self,
+        request: _mri_mer.GetAllManagedElementsWrtOsRequest | None = None,
+        /,
+        *,
+        batch_size: int = 500,
+        os_ref: _fmw_nam.NamingAttributeType | str | None = None,
+        md_ref: _fmw_nam.NamingAttributeType | str | None = None,
+        options: _s.CallOptions | None = None,
+        timeout: float | None = None,
+    ) -> _s.Objects[_nrf_me.ManagedElementType]:
+        """The objects of all responses, one by one; complete, or an error at the end. The supplier sends them in
+        batches of `batch_size` at most.
+        """
+        return self.invoke_objects(
             request, batch_size, _s.CallOptions.of(options, timeout), os_ref=os_ref, md_ref=md_ref
         )
 
@@ -198,7 +251,7 @@ class _GetManagedElement(_s.BoundOperation["_mri_mer.GetManagedElementRequest", 
         request: _mri_mer.GetManagedElementRequest | None = None,
         /,
         *,
-        me_ref: _fmw_nam.NamingAttributeType | None = None,
+        me_ref: _fmw_nam.NamingAttributeType | str | None = None,
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
     ) -> _mri_mer.GetManagedElementResponse:
@@ -215,7 +268,7 @@ class _GetManagedElement(_s.BoundOperation["_mri_mer.GetManagedElementRequest", 
         /,
         *,
         batch_size: int,
-        me_ref: _fmw_nam.NamingAttributeType | None = None,
+        me_ref: _fmw_nam.NamingAttributeType | str | None = None,
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
     ) -> _s.Batches[_mri_mer.GetManagedElementResponse]:
@@ -227,12 +280,16 @@ class _Aio(_a.AsyncView):
     """The same operations, to be awaited."""
 
     __service__ = _INFO
-    get_all_managed_elements = _a.operation(_GetAllManagedElements.__call__, _GetAllManagedElements.batches)
+    get_all_managed_elements = _a.operation(
+        _GetAllManagedElements.__call__, _GetAllManagedElements.batches, _GetAllManagedElements.objects
+    )
     get_all_managed_elements_passing_filter = _a.operation(
-        _GetAllManagedElementsPassingFilter.__call__, _GetAllManagedElementsPassingFilter.batches
+        _GetAllManagedElementsPassingFilter.__call__,
+        _GetAllManagedElementsPassingFilter.batches,
+        _GetAllManagedElementsPassingFilter.objects,
     )
     get_all_managed_elements_wrt_os = _a.operation(
-        _GetAllManagedElementsWrtOs.__call__, _GetAllManagedElementsWrtOs.batches
+        _GetAllManagedElementsWrtOs.__call__, _GetAllManagedElementsWrtOs.batches, _GetAllManagedElementsWrtOs.objects
     )
     get_managed_element = _a.operation(_GetManagedElement.__call__, _GetManagedElement.batches)
 
@@ -250,7 +307,7 @@ class ManagedElementRetrieval(_s.Service):
 
     __service__ = _INFO
 
-    def __init__(self, caller: _s.Caller, destination: Any) -> None:
+    def __init__(self, caller: _s.Caller, destination: _s.Address) -> None:
         super().__init__(caller, destination)
         self.get_all_managed_elements = _GetAllManagedElements(self, 0)
         self.get_all_managed_elements_passing_filter = _GetAllManagedElementsPassingFilter(self, 1)

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mtosi_jms.service import aio as _a
 from mtosi_jms import service as _s
+from mtosi_jms.service import aio as _a
 
 if TYPE_CHECKING:
     from ..nra import alm as _nra_alm
@@ -78,6 +78,21 @@ class _GetActiveAlarms(_s.BoundOperation["_rtm_ar.GetActiveAlarmsRequest", "_rtm
         """The same as several responses, in order, each with `batch_size` objects at most."""
         return self.invoke_batches(request, batch_size, _s.CallOptions.of(options, timeout), filter=filter)
 
+    def objects(
+        self,
+        request: _rtm_ar.GetActiveAlarmsRequest | None = None,
+        /,
+        *,
+        batch_size: int = 500,
+        filter: _rtm_ar.ActiveAlarmFilterType | None = None,
+        options: _s.CallOptions | None = None,
+        timeout: float | None = None,
+    ) -> _s.Objects[_nra_alm.AlarmType]:
+        """The objects of all responses, one by one; complete, or an error at the end. The supplier sends them in
+        batches of `batch_size` at most.
+        """
+        return self.invoke_objects(request, batch_size, _s.CallOptions.of(options, timeout), filter=filter)
+
 
 class _GetActiveAlarmsCount(
     _s.BoundOperation["_rtm_ar.GetActiveAlarmsCountRequest", "_rtm_ar.GetActiveAlarmsCountResponse"]
@@ -118,7 +133,7 @@ class _Aio(_a.AsyncView):
     """The same operations, to be awaited."""
 
     __service__ = _INFO
-    get_active_alarms = _a.operation(_GetActiveAlarms.__call__, _GetActiveAlarms.batches)
+    get_active_alarms = _a.operation(_GetActiveAlarms.__call__, _GetActiveAlarms.batches, _GetActiveAlarms.objects)
     get_active_alarms_count = _a.operation(_GetActiveAlarmsCount.__call__, _GetActiveAlarmsCount.batches)
 
 
@@ -132,7 +147,7 @@ class AlarmRetrieval(_s.Service):
 
     __service__ = _INFO
 
-    def __init__(self, caller: _s.Caller, destination: Any) -> None:
+    def __init__(self, caller: _s.Caller, destination: _s.Address) -> None:
         super().__init__(caller, destination)
         self.get_active_alarms = _GetActiveAlarms(self, 0)
         self.get_active_alarms_count = _GetActiveAlarmsCount(self, 1)

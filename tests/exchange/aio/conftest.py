@@ -14,12 +14,6 @@ Run = Callable[[Coroutine[Any, Any, Any]], Any]
 Until = Callable[[Callable[[], object]], Coroutine[Any, Any, None]]
 
 
-@pytest.fixture(autouse=True)
-def staying(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A slow machine must not make the receiving thread leave while a test is about to go on."""
-    monkeypatch.setattr("mtosi_jms.exchange._receiver._STAY", PATIENCE)
-
-
 @pytest.fixture
 def run() -> Run:
     """Runs a coroutine to its end on a loop of its own, which reports what is slow or never awaited."""

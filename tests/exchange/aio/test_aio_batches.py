@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,14 +11,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mtosi_jms.errors import ConfigError, IllegalStateError, IncompleteBatchError, MtosiFault, ReplyTimeoutError
+from mtosi_jms.errors import (
+    ConfigError,
+    IllegalStateError,
+    IncompleteBatchError,
+    MtosiFault,
+    ReplyTimeoutError,
+    TransportError,
+)
 from mtosi_jms.patterns import Limits
-from mtosi_jms.service import CallOptions, RequestContext
+from mtosi_jms.service import Call, CallOptions, RequestContext
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.fmw.notification_consumer import NotificationConsumer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.nrf.me import ManagedElementType
-from mtosi_jms.testing import exchange, gap
+from mtosi_jms.testing import Step, exchange, gap
 
 
 def batches(pair: Any, size: int = 1, **options: Any) -> Any:
@@ -94,7 +100,7 @@ def test_a_fault_comes_when_its_turn_has_come(run: Any, numbers: Any) -> None:
         assert pair.requestor.pending == 0
 
 
-def test_leaving_early_gives_the_rest_up(run: Any, until: Any, small_ems: Any) -> None:
+def test_leaving_early_gives_the_rest_up(run: Any, until: Any, small_ems: Any, patience: float) -> None:
     orphans: list[Any] = []
 
     async def ask(pair: Any) -> None:
@@ -105,7 +111,7 @@ def test_leaving_early_gives_the_rest_up(run: Any, until: Any, small_ems: Any) -
         pair.scripted.send(replies[1:])
         await until(lambda: len(orphans) == 4)
 
-    with exchange(on_orphan=orphans.append) as pair:
+    with exchange(on_orphan=orphans.append, linger=patience) as pair:
         replies: list[Any] = []
 
         async def both() -> None:
@@ -135,7 +141,7 @@ def test_cancelling_gives_the_rest_up(run: Any, until: Any, small_ems: Any, stag
         pair.scripted.send(asked.replies([small_ems(3)])[:1])
         await got.wait()
         if stage == "waiting":
-            await until(lambda: pair.requestor._pump._listening)
+            await until(lambda: pair.requestor.waiting)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
@@ -145,10 +151,11 @@ def test_cancelling_gives_the_rest_up(run: Any, until: Any, small_ems: Any, stag
         run(ask(pair))
 
 
-def test_the_request_is_sent_when_somebody_waits(run: Any, small_ems: Any) -> None:
+def test_the_request_is_sent_by_the_call(run: Any, small_ems: Any) -> None:
     async def ask(pair: Any) -> None:
-        never = batches(pair)
-        assert (never.correlation_id, never.held, never.counts) == ("", {}, None)
+        never = batches(pair, correlation_id="never")
+        assert (never.correlation_id, never.held) == ("never", {})
+        await asyncio.to_thread(pair.scripted.take)
         early = batches(pair, correlation_id="early")
         async with early:
             asked = await asyncio.to_thread(pair.scripted.take)
@@ -165,30 +172,88 @@ def test_the_request_is_sent_when_somebody_waits(run: Any, small_ems: Any) -> No
         run(ask(pair))
 
 
-def test_closed_while_it_is_sent(run: Any, until: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    gate, entered = threading.Event(), threading.Event()
-
+def test_closed_while_it_is_sent(run: Any, until: Any, gate: Any) -> None:
     async def ask(pair: Any) -> None:
         found = batches(pair)
         asking = asyncio.create_task(every(found))
-        await until(entered.is_set)
+        await until(gate.held.is_set)
         with pytest.raises(IllegalStateError, match="another task"):
             await anext(found)
         found.close()
-        gate.set()
+        gate.is_open.set()
         assert await asking == []
         assert pair.requestor.pending == 0
 
+    with exchange(intercept=gate) as pair:
+        run(ask(pair))
+
+
+@pytest.mark.parametrize("how", ["close", "cancel", "drop"])
+def test_given_up_while_it_stands_in_line_it_is_never_sent(run: Any, until: Any, gate: Any, how: str) -> None:
+    async def ask(pair: Any) -> None:
+        first = batches(pair, correlation_id="first")
+        await until(gate.held.is_set)
+        second = batches(pair, correlation_id="second")
+        third = batches(pair, correlation_id="third")
+        assert second.correlation_id == "second"
+        assert pair.requestor.pending == 3
+        if how == "cancel":
+            waits = asyncio.create_task(every(second))
+            await asyncio.sleep(0)
+            waits.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waits
+        elif how == "close":
+            second.close()
+            assert await every(second) == []
+        del second
+        gc.collect()
+        assert pair.requestor.pending == 2
+        gate.is_open.set()
+        asked = [await asyncio.to_thread(pair.scripted.take) for _ in range(2)]
+        assert [one.envelope.header.correlation_id for one in asked] == ["first", "third"]
+        for one in (first, third):
+            one.close()
+        assert (pair.requestor.pending, pair.provider.depth(pair.destination)) == (0, 0)
+
+    with exchange(intercept=gate) as pair:
+        run(ask(pair))
+
+
+def test_a_request_that_cannot_be_sent_is_told_by_the_first_batch(run: Any, until: Any) -> None:
+    def cut(step: Step) -> Any:
+        if step.action == "send":
+            raise TransportError("the line is cut")
+        return None if step.action == "send_soon" else step.proceed()
+
+    async def ask(pair: Any) -> None:
+        found = batches(pair)
+        with pytest.raises(TransportError, match="the line is cut"):
+            await anext(found)
+        with pytest.raises(TransportError, match="the line is cut"):
+            async with batches(pair):
+                pytest.fail("it was not sent")
+        assert await every(found) == []
+        assert pair.requestor.pending == 0
+
+    with exchange(intercept=cut) as pair:
+        run(ask(pair))
+
+
+def test_batches_are_for_one_task_at_a_time(run: Any, until: Any, small_ems: Any, numbers: Any) -> None:
+    """The second task is told, and the first one still gets everything."""
+
+    async def ask(pair: Any) -> None:
+        found = batches(pair)
+        first = asyncio.create_task(every(found))
+        asked = await asyncio.to_thread(pair.scripted.take)
+        await until(lambda: pair.requestor.waiting)
+        with pytest.raises(IllegalStateError, match="another caller waits"):
+            await anext(found)
+        pair.scripted.send(asked.replies([small_ems(3)]))
+        assert [numbers(batch) for batch in await first] == [[1], [2], [3]]
+
     with exchange() as pair:
-        send = pair.requestor._session.send
-
-        def slow(*message: Any) -> Any:
-            entered.set()
-            assert gate.wait(60)
-            return send(*message)
-
-        monkeypatch.setattr(pair.requestor._session, "send", slow)
-        monkeypatch.setattr(pair.requestor._session, "send_soon", lambda *message, **how: None)  # it would wait
         run(ask(pair))
 
 
@@ -196,7 +261,7 @@ def test_closed_by_another_task_while_one_waits(run: Any, until: Any) -> None:
     async def ask(pair: Any) -> None:
         found = batches(pair)
         asking = asyncio.create_task(every(found))
-        await until(lambda: pair.requestor._pump._listening)
+        await until(lambda: pair.requestor.waiting)
         found.close()
         assert await asking == []
 
@@ -207,7 +272,7 @@ def test_closed_by_another_task_while_one_waits(run: Any, until: Any) -> None:
 def test_a_requestor_that_is_closed_ends_the_iteration(run: Any, until: Any) -> None:
     async def ask(pair: Any) -> None:
         asking = asyncio.create_task(every(batches(pair)))
-        await until(lambda: pair.requestor._pump._listening)
+        await until(lambda: pair.requestor.waiting)
         pair.requestor.close()
         with pytest.raises(IllegalStateError):
             await asking
@@ -251,7 +316,7 @@ def test_a_one_way_operation_has_no_batches() -> None:
     with exchange() as pair:
         info = pair.stub(NotificationConsumer).notify.info
         with pytest.raises(ConfigError, match="one-way"):
-            pair.requestor.aio.call_batches(NotificationConsumer.__service__, info, "queue:X", None, 1, CallOptions())  # type: ignore[arg-type]
+            pair.requestor.aio.call_batches(Call(NotificationConsumer.__service__, info, "queue:X", None), 1)  # type: ignore[arg-type]
 
 
 def test_many_sequences_at_once_beside_blocking_ones(

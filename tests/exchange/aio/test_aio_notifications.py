@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mtosi_jms.errors import ConfigError, IllegalStateError, SpoolError, XmlError
-from mtosi_jms.jms import JmsMessage, Topic
+from mtosi_jms.jms import JmsMessage, Queue, Topic
 from mtosi_jms.notifications import Publisher, Subscriber
+from mtosi_jms.spool import Inbox, InboxEntry
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.nra.alm import Alarm
-from mtosi_jms.testing._pair import connect_privately
+from mtosi_jms.testing import connect_privately
 
-TOPIC = Topic("MTOSI.Fault")
+TOPIC, QUEUE = Topic("MTOSI.Fault"), Queue("EVENTS")
 
 
 def alarm(number: int) -> Alarm:
     return Alarm(object_type="ME", object_name=name(f"ME={number}"))
 
 
-def number_of(event: Any) -> int:
-    return int(event.object_name.rdn[0].value)
+def number_of(received: Any) -> int:
+    return int(str(received.event.object_name).removeprefix("ME="))
+
+
+def a_thread_receives() -> bool:
+    return any(thread.name == "mtosi-subscribe" for thread in threading.enumerate())
 
 
 @pytest.fixture
@@ -45,9 +52,8 @@ def test_events_in_the_order_in_which_they_were_published(run: Any, connection: 
             sent = await asyncio.gather(*[publisher.aio.publish(alarm(number)) for number in range(20)])
             assert len({message.message_id for message in sent}) == 20
             found = []
-            async for event in events:
-                found.append(number_of(event))
-                assert subscriber.envelope is not None
+            async for received in events:
+                found.append(number_of(received))
                 if len(found) == 20:
                     break
             assert found == list(range(20))
@@ -61,7 +67,7 @@ def test_the_iteration_ends_when_nothing_comes(run: Any, connection: Any, publis
     async def work() -> list[int]:
         with Subscriber(connection, TOPIC, timeout=0.05) as subscriber:
             await publisher.aio.publish(alarm(1))
-            return [number_of(event) async for event in subscriber.aio]
+            return [number_of(received) async for received in subscriber.aio]
 
     assert run(work()) == [1]
 
@@ -76,15 +82,13 @@ def test_what_cannot_be_published_is_raised(run: Any, publisher: Publisher) -> N
 
 
 @pytest.mark.parametrize("awaited_again", [True, False])
-def test_a_cancelled_task_loses_no_event(
-    run: Any, until: Any, connection: Any, publisher: Publisher, awaited_again: bool
-) -> None:
+def test_a_cancelled_task_loses_no_event(run: Any, until: Any, connection: Any, awaited_again: bool) -> None:
     """What is received for nobody is not acknowledged: the next one gets it, in this loop, another, or elsewhere."""
     landing = Landing()
 
     async def leave(subscriber: Subscriber) -> None:
         waiting = asyncio.create_task(anext(subscriber.aio))
-        await until(lambda: subscriber.aio._receiving)
+        await until(a_thread_receives)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
@@ -95,9 +99,10 @@ def test_a_cancelled_task_loses_no_event(
     async def one(subscriber: Subscriber) -> int:
         return number_of(await anext(subscriber.aio))
 
-    QUEUE = connection.names.lookup("queue:EVENTS")  # noqa: N806 - a constant of this test
-    publisher._topics[next(iter(publisher._topics))] = QUEUE
-    with Subscriber(connection, QUEUE, landing=landing) as subscriber:
+    with (
+        Publisher(connection, {"Fault": QUEUE}, sender_uri="jms/EmsOS") as publisher,
+        Subscriber(connection, QUEUE, landing=landing) as subscriber,
+    ):
         run(leave(subscriber))
         if awaited_again:
             assert run(one(subscriber)) == 1
@@ -144,27 +149,28 @@ def test_closing_ends_a_wait(run: Any, until: Any, connection: Any) -> None:
     async def work() -> None:
         subscriber = Subscriber(connection, TOPIC)
         waiting = asyncio.create_task(anext(subscriber.aio, "the end"))
-        await until(lambda: subscriber.aio._receiving)
+        await until(a_thread_receives)
         await subscriber.aio.close()
         assert await waiting == "the end"
 
     run(work())
 
 
-def test_closing_ends_a_wait_that_has_just_begun(run: Any, connection: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_ends_a_wait_that_has_just_begun(run: Any, connection: Any, tmp_path: Path) -> None:
     """However little of it was done: who asked before the end gets the end, and no error."""
 
-    async def work() -> None:
-        subscriber = Subscriber(connection, TOPIC)
-        receive = subscriber._consumer.receive
+    class Closing(Inbox):
+        """Looked at before the provider."""
 
-        def close_and_receive(timeout: float | None = None) -> Any:
+        def take(self) -> InboxEntry | None:
             subscriber.close()
-            return receive(timeout)
+            return None
 
-        monkeypatch.setattr(subscriber._consumer, "receive", close_and_receive)
+    async def work() -> None:
         assert await anext(subscriber.aio, "the end") == "the end"
         with pytest.raises(IllegalStateError, match="closed"):
             await anext(subscriber.aio)
 
-    run(work())
+    with Closing(tmp_path) as inbox:
+        subscriber = Subscriber(connection, TOPIC, inbox=inbox)
+        run(work())

@@ -28,8 +28,7 @@ from mtosi_jms.stubs.fmw.notmsg import Notify, NotifyMessage
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.mri.mer import GetManagedElementRequest
 from mtosi_jms.stubs.nra.alm import Alarm
-from mtosi_jms.testing import duplicate, exchange
-from mtosi_jms.testing._pair import SUPPLIER
+from mtosi_jms.testing import SUPPLIER, duplicate, exchange
 
 
 def stub(pair: Any) -> ManagedElementRetrieval:
@@ -135,23 +134,13 @@ def test_callers_with_different_patience(run: Any, small_ems: Any, ne1: Any) -> 
         run(ask(pair))
 
 
-def test_cancelled_before_it_is_sent_it_never_is(run: Any, until: Any, ne1: Any, monkeypatch: Any) -> None:
-    gate, entered = threading.Event(), threading.Event()
-    with exchange() as pair:
-        send = pair.requestor._session.send
-
-        def slow(destination: Any, message: Any) -> Any:
-            entered.set()
-            assert gate.wait(60)
-            return send(destination, message)
-
-        monkeypatch.setattr(pair.requestor._session, "send", slow)
-        monkeypatch.setattr(pair.requestor._session, "send_soon", lambda *message, **how: None)  # it would wait
+def test_cancelled_before_it_is_sent_it_never_is(run: Any, until: Any, gate: Any) -> None:
+    with exchange(intercept=gate) as pair:
 
         async def ask() -> None:
             call = stub(pair).aio.get_managed_element
             first = asyncio.create_task(call(me_ref=name("ME=1")))
-            await until(entered.is_set)
+            await until(gate.held.is_set)
             second = asyncio.create_task(call(me_ref=name("ME=2")))
             await asyncio.sleep(0)
             second.cancel()
@@ -159,7 +148,7 @@ def test_cancelled_before_it_is_sent_it_never_is(run: Any, until: Any, ne1: Any,
             for one in (first, second):
                 with pytest.raises(asyncio.CancelledError):
                     await one
-            gate.set()
+            gate.is_open.set()
             third = asyncio.create_task(call(me_ref=name("ME=3")))
             asked = [await asyncio.to_thread(pair.scripted.take) for _ in range(2)]
             assert [str(one.envelope.body.me_ref) for one in asked] == ["ME=1", "ME=3"]
@@ -170,36 +159,26 @@ def test_cancelled_before_it_is_sent_it_never_is(run: Any, until: Any, ne1: Any,
         assert pair.requestor.pending == 0
 
 
-def test_no_request_overtakes_one_that_waits(run: Any, until: Any, monkeypatch: Any) -> None:
+def test_no_request_overtakes_one_that_waits(run: Any, until: Any, gate: Any, background: Any) -> None:
     """What the loop might send at once waits behind what the sending thread is at; where threads send, it waits too."""
-    gate, entered = threading.Event(), threading.Event()
-    with exchange() as pair:
-        session = pair.requestor._session
-        send, soon = session.send, session.send_soon
-
-        def slow(destination: Any, message: Any) -> Any:
-            entered.set()
-            assert gate.wait(60)
-            return send(destination, message)
-
-        monkeypatch.setattr(session, "send", slow)
-        monkeypatch.setattr(
-            session, "send_soon", lambda *message, **how: soon(*message, **how) if entered.is_set() else None
-        )
+    with exchange(intercept=gate) as pair:
 
         async def ask() -> None:
             call = stub(pair).aio.get_managed_element
             first = asyncio.create_task(call(me_ref=name("ME=1")))
-            await until(entered.is_set)
+            await until(gate.held.is_set)
             others = [asyncio.create_task(call(me_ref=name(f"ME={number}"))) for number in (2, 3)]
             await until(lambda: pair.requestor.pending == 3)
-            gate.set()
+            gate.is_open.set()
             asked = [await asyncio.to_thread(pair.scripted.take) for _ in range(3)]
-            with pair.requestor._sending:
-                others.append(asyncio.create_task(call(me_ref=name("ME=4"))))
-                await until(lambda: pair.requestor.pending == 4)
-            asked.append(await asyncio.to_thread(pair.scripted.take))
-            assert [str(one.envelope.body.me_ref) for one in asked] == ["ME=1", "ME=2", "ME=3", "ME=4"]
+            gate.shut()
+            background(lambda: stub(pair).get_managed_element.batches(me_ref=name("ME=4"), batch_size=1).close())
+            await until(gate.held.is_set)
+            others.append(asyncio.create_task(call(me_ref=name("ME=5"))))
+            await until(lambda: pair.requestor.pending == 5)
+            gate.is_open.set()
+            asked += [await asyncio.to_thread(pair.scripted.take) for _ in range(2)]
+            assert [str(one.envelope.body.me_ref) for one in asked] == [f"ME={number}" for number in range(1, 6)]
             for task in (first, *others):
                 task.cancel()
 
@@ -207,7 +186,9 @@ def test_no_request_overtakes_one_that_waits(run: Any, until: Any, monkeypatch: 
 
 
 @pytest.mark.parametrize("how", ["cancel", "timeout", "wait_for"])
-def test_whoever_stops_waiting_leaves_an_orphan(run: Any, until: Any, small_ems: Any, ne1: Any, how: str) -> None:
+def test_whoever_stops_waiting_leaves_an_orphan(
+    run: Any, until: Any, small_ems: Any, ne1: Any, patience: float, how: str
+) -> None:
     orphans: list[Any] = []
 
     async def impatient(call: Any) -> None:
@@ -221,7 +202,7 @@ def test_whoever_stops_waiting_leaves_an_orphan(run: Any, until: Any, small_ems:
         if how == "cancel":
             task = asyncio.create_task(call(me_ref=ne1))
             asked = await asyncio.to_thread(pair.scripted.take)
-            await until(lambda: pair.requestor._pump._listening)
+            await until(lambda: pair.requestor.waiting)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
@@ -234,7 +215,7 @@ def test_whoever_stops_waiting_leaves_an_orphan(run: Any, until: Any, small_ems:
         await until(lambda: orphans)
         assert [stray.reason.name for stray in orphans] == ["LATE"]
 
-    with exchange(on_orphan=orphans.append) as pair:
+    with exchange(on_orphan=orphans.append, linger=patience) as pair:
         run(ask(pair))
 
 
@@ -301,7 +282,7 @@ def test_blocking_and_asynchronous_callers_share_a_requestor(
 def test_a_blocking_caller_takes_over_where_the_loop_ended(
     run: Any, small_ems: Any, ne1: Any, background: Any, patience: float
 ) -> None:
-    """The receiving thread pumps for a blocking caller too, and when nobody listens any more."""
+    """The receiving thread receives for a blocking caller too, and when no coroutine waits any more."""
     with exchange() as pair:
         with pytest.raises(ReplyTimeoutError):
             run(stub(pair).aio.get_managed_element(me_ref=ne1, options=CallOptions(timeout=0.01)))
@@ -311,12 +292,10 @@ def test_a_blocking_caller_takes_over_where_the_loop_ended(
         assert call.result(patience).me is not None
 
 
-def test_the_receiving_thread_ends_when_nobody_listens(
-    run: Any, small_ems: Any, ne1: Any, monkeypatch: pytest.MonkeyPatch, patience: float
+def test_the_threads_of_a_requestor_end_when_no_coroutine_waits(
+    run: Any, small_ems: Any, ne1: Any, patience: float
 ) -> None:
-    monkeypatch.setattr("mtosi_jms.exchange._receiver._STAY", 0.01)
-    monkeypatch.setattr("mtosi_jms.exchange.aio.worker._STAY", 0.01)
-    with exchange([small_ems()]) as pair:
+    with exchange([small_ems()], linger=0.01) as pair:
         for _ in range(3):  # and another one begins
             assert run(stub(pair).aio.get_managed_element(me_ref=ne1)).me is not None
             for thread in threading.enumerate():
@@ -394,9 +373,9 @@ def test_a_loop_that_is_closed_under_its_tasks_leaves_nothing(small_ems: Any, ne
     """Not the way to end a loop, but no reason to lose anything either."""
     with exchange() as pair:
         loop = asyncio.new_event_loop()
-        task: Any = loop.create_task(stub(pair).aio.get_managed_element(me_ref=ne1))
-        task._log_destroy_pending = False
-        while not pair.requestor._pump._listening:
+        loop.set_exception_handler(lambda *told: None)  # that a task was destroyed is what is tested
+        task = loop.create_task(stub(pair).aio.get_managed_element(me_ref=ne1))
+        while not pair.requestor.waiting:
             loop.run_until_complete(asyncio.sleep(0))
         loop.close()
         del task

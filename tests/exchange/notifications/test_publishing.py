@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms import BindingProfile, Queue, Topic
+from mtosi_jms.errors import ConfigError, IllegalStateError, ResourceLimitError, TransportError
+from mtosi_jms.jms import BindingProfile, JmsMessage, Queue, Topic
 from mtosi_jms.jms.events import EVENT_NAMES, events_of
 from mtosi_jms.jms.profile import FILTER_ATTRIBUTES
 from mtosi_jms.notifications import Publisher, Subscriber, SystemProfile, event_name
-from mtosi_jms.notifications._publisher import EVENTS_PER_MESSAGE
 from mtosi_jms.soap import parse
+from mtosi_jms.spool import Outbox
 from mtosi_jms.stubs.fmw.elc import EventLossCleared
 from mtosi_jms.stubs.fmw.elo import EventLossOccured
 from mtosi_jms.stubs.fmw.hbt import Heartbeat
@@ -24,6 +27,7 @@ from mtosi_jms.stubs.fmw.notmsg import NotifyMessage
 from mtosi_jms.stubs.nra.alm import Alarm, AlarmType
 from mtosi_jms.stubs.nrb.rscoc import ResourceObjectCreation
 from mtosi_jms.stubs.nrb.rscodel import ResourceObjectDeletion
+from mtosi_jms.testing import connect_privately
 from mtosi_jms.xmlbind import RawXml
 
 MakeAlarm = Callable[..., Alarm]
@@ -36,6 +40,10 @@ TCA = RawXml(
 
 def table4(message: Any) -> set[str]:
     return {name.removeprefix("MTOSI_") for name in message.properties} & FILTER_ATTRIBUTES
+
+
+def events(subscriber: Subscriber) -> list[Any]:
+    return [received.event for received in subscriber]
 
 
 @pytest.mark.obligation("R9a", "R9b", "R9c")
@@ -71,7 +79,7 @@ def test_a_publisher_that_differs_is_refused(
     profile = BindingProfile(**change)
     with pytest.raises(ConfigError, match=told):
         Publisher(connection, topics, sender_uri="jms/EmsOS", system=SystemProfile(), profile=profile)
-    assert connection._sessions == {}
+    assert connection.provider.held() == 0
 
 
 @pytest.mark.obligation("R9c")
@@ -137,27 +145,27 @@ def test_nothing_is_sent_at_the_start(connection: Any, topics: dict[str, str]) -
 def test_events_share_messages_only_where_no_selector_goes_by_them(
     connection: Any, topics: Any, alarm: MakeAlarm
 ) -> None:
-    events = [alarm(), alarm("LOF"), ResourceObjectCreation(object_type="ME"), alarm("AIS")]
+    published = [alarm(), alarm("LOF"), ResourceObjectCreation(object_type="ME"), alarm("AIS")]
     with Publisher(connection, topics, sender_uri="jms/EmsOS") as filterable:
-        assert [len(_events(message)) for message in filterable.publish_all(events)] == [1, 1, 1, 1]
+        assert [len(_events(message)) for message in filterable.publish_all(published)] == [1, 1, 1, 1]
     faults, inventory = (Subscriber(connection, topic, timeout=0) for topic in ("jms/FaultTopic", "jms/InventoryTopic"))
     with Publisher(connection, topics, sender_uri="jms/EmsOS", profile=NO_FILTERS) as plain:
-        sent = plain.publish_all(events)
+        sent = plain.publish_all(published)
     assert [(str(m.destination), len(_events(m)), m.time_to_live_ms) for m in sent] == [
         ("topic:FAULT", 2, 1_800_000),
         ("topic:INVENTORY", 1, 86_400_000),
         ("topic:FAULT", 1, 1_800_000),
     ]
     assert [table4(message) for message in sent] == [set()] * 3
-    assert list(faults) == [events[0], events[1], events[3]]
-    assert list(inventory) == [events[2]]
+    assert events(faults) == [published[0], published[1], published[3]]
+    assert events(inventory) == [published[2]]
 
 
 @pytest.mark.obligation("C30")
 def test_long_runs_are_cut(connection: Any, topics: dict[str, str], alarm: MakeAlarm) -> None:
-    many = [alarm()] * (EVENTS_PER_MESSAGE + 1)
+    many = [alarm()] * 101
     with Publisher(connection, topics, sender_uri="jms/EmsOS", profile=NO_FILTERS) as publisher:
-        assert [len(_events(message)) for message in publisher.publish_all(many)] == [EVENTS_PER_MESSAGE, 1]
+        assert [len(_events(message)) for message in publisher.publish_all(many)] == [100, 1]
         assert publisher.publish_all([]) == []
 
 
@@ -201,15 +209,15 @@ def test_what_concerns_all_goes_to_each_topic_once(connection: Any, topics: dict
 @pytest.mark.obligation("C29")
 def test_losses_are_told_on_all_topics(publisher: Publisher, connection: Any) -> None:
     subscriber = Subscriber(connection, "jms/InventoryTopic", timeout=0)
-    about = {"object_type": "MD", "object_name": name("MD=EMS1")}
-    occurred = publisher.event_loss_occurred(**about, first_event_lost_notification_id="n-7")
-    cleared = publisher.event_loss_cleared(**about)
+    about = name("MD=EMS1")
+    occurred = publisher.event_loss_occurred(object_name=about, first_event_lost_notification_id="n-7")
+    cleared = publisher.event_loss_cleared(object_type="MD", object_name=about)
     assert [len(occurred), len(cleared)] == [3, 3]
     assert [message.properties["MTOSI_EventType"] for message in (occurred[0], cleared[0])] == [
         "EventLossOccurred",
         "EventLossCleared",
     ]
-    began, ended = subscriber
+    began, ended = events(subscriber)
     assert (type(began), str(began.object_name), began.first_event_lost_notification_id) == (
         EventLossOccured,
         "MD=EMS1",
@@ -226,13 +234,125 @@ def test_an_event_that_no_package_knows_goes_out_as_it_is(publisher: Publisher, 
         "PTP",
         1_800_000,
     )
-    assert list(subscriber) == [TCA]
+    assert events(subscriber) == [TCA]
+
+
+# What is given to a publisher, and how long it may take.
+
+
+def test_what_it_is(connection: Any, topics: dict[str, str]) -> None:
+    shown = "<Publisher jms/EmsOS, Inventory to topic:INVENTORY, Fault to topic:FAULT, Protection to topic:PROTECTION"
+    with Publisher(connection, topics, sender_uri="jms/EmsOS") as publisher:
+        assert repr(publisher) == f"{shown}, open>"
+    assert repr(publisher) == f"{shown}, closed>"
+    with Publisher(connection, topics, sender_uri="jms:queue:EMS?password=secret") as publisher:
+        assert "secret" not in repr(publisher)
+
+
+WRONG_TOPICS: list[Any] = ["jms/FaultTopic", ["jms/FaultTopic"], None, {}]
+
+
+@pytest.mark.parametrize("wrong", WRONG_TOPICS)
+def test_topics_that_are_no_table(wrong: Any, connection: Any) -> None:
+    with pytest.raises(ConfigError, match="topics: give a topic by category"):
+        Publisher(connection, wrong, sender_uri="jms/EmsOS")
+
+
+def test_a_url_is_no_connection(topics: dict[str, str]) -> None:
+    wrong: Any = "memory:"
+    with pytest.raises(ConfigError, match="Publisher: 'memory:' is a URL; give a connection"):
+        Publisher(wrong, topics, sender_uri="jms/EmsOS")
+
+
+def test_one_event_is_no_list_of_events(publisher: Publisher, alarm: MakeAlarm) -> None:
+    wrong: Any
+    for wrong in (alarm(), TCA):
+        with pytest.raises(ConfigError, match=r"publish_all takes a list of events, not \w+; publish takes one"):
+            publisher.publish_all(wrong)
+    wrong = [alarm()]
+    with pytest.raises(ConfigError, match="give an event, such as an Alarm, not list"):
+        publisher.publish(wrong)
+
+
+FULL = Queue("FULL")
+CALLS: dict[str, Callable[[Publisher, Alarm, float], Any]] = {
+    "publish": lambda publisher, event, timeout: publisher.publish(event, timeout=timeout),
+    "publish_all": lambda publisher, event, timeout: publisher.publish_all([event], timeout=timeout),
+    "publish_message": lambda publisher, event, timeout: publisher.publish_message(
+        NotifyMessage(common_event_information=[event]), timeout=timeout
+    ),
+    "broadcast": lambda publisher, event, timeout: publisher.broadcast(event, timeout=timeout),
+    "event_loss_occurred": lambda publisher, event, timeout: publisher.event_loss_occurred(timeout=timeout),
+    "event_loss_cleared": lambda publisher, event, timeout: publisher.event_loss_cleared(timeout=timeout),
+    "aio.publish": lambda publisher, event, timeout: asyncio.run(publisher_aio(publisher, event, timeout)),
+}
+
+
+async def publisher_aio(publisher: Publisher, event: Alarm, timeout: float) -> JmsMessage:
+    return await publisher.aio.publish(event, timeout=timeout)
+
+
+@pytest.fixture
+def crowded(alarm: MakeAlarm) -> Iterator[Publisher]:
+    """A publisher to a destination that is full."""
+    with (
+        connect_privately({}, capacity=1, send_timeout=60) as connection,
+        Publisher(connection, {"Fault": FULL}, sender_uri="queue:OS") as publisher,
+    ):
+        publisher.publish(alarm())
+        yield publisher
+
+
+@pytest.mark.parametrize("way", CALLS)
+def test_a_call_ends_in_its_time(way: str, crowded: Publisher, alarm: MakeAlarm) -> None:
+    with pytest.raises(TransportError, match=r"not sent within 0\.01 s"):
+        CALLS[way](crowded, alarm(), 0.01)
+    wrong: Any
+    for wrong in ("3", -1, 0, True):
+        with pytest.raises(ConfigError, match=f"timeout: .*not .*{wrong}"):
+            CALLS[way](crowded, alarm(), wrong)
+
+
+@pytest.mark.parametrize("way", ["publish", "aio.publish"])
+def test_a_call_behind_another_ends_in_its_time(
+    way: str, crowded: Publisher, alarm: MakeAlarm, background: Callable[..., Future[Any]], patience: float
+) -> None:
+    waiting = background(lambda: CALLS["aio.publish" if way == "publish" else "publish"](crowded, alarm(), patience))
+    with pytest.raises(TransportError, match=r"not sent within 0\.0\d s"):
+        CALLS[way](crowded, alarm(), 0.05)
+    crowded.close()
+    assert isinstance(waiting.exception(patience), IllegalStateError | TransportError)
+
+
+def test_the_time_of_several_messages_is_one(crowded: Publisher, alarm: MakeAlarm) -> None:
+    """Events before the one at fault may have been published: here none was."""
+    with pytest.raises(ResourceLimitError, match="not sent within"):
+        crowded.publish_all([alarm(), alarm()], timeout=0.01)
+
+
+def test_what_an_outbox_holds_is_sent_in_time(tmp_path: Path, alarm: MakeAlarm) -> None:
+    with (
+        connect_privately({}, capacity=1, send_timeout=60) as connection,
+        Outbox(tmp_path) as outbox,
+        Publisher(connection, {"Fault": FULL}, sender_uri="queue:OS", outbox=outbox) as publisher,
+    ):
+        publisher.publish(alarm(), timeout=60)
+        with pytest.raises(ResourceLimitError, match=r"AlarmInformation to queue:FULL: not sent within 0\.01 s"):
+            publisher.publish(alarm(), timeout=0.01)
+        assert len(outbox) == 1
+        assert connection.session().consumer(FULL).receive(0) is None, "the connection is stopped"
+        connection.start()
+        delivery = connection.session().consumer(FULL).receive(60)
+        assert delivery is not None
+        delivery.acknowledge()
+        assert publisher.resend(timeout=60) == 1
 
 
 def test_names_of_events() -> None:
     assert {event_name(event) for event in (TCA, Heartbeat(), ResourceObjectCreation())} <= EVENT_NAMES
-    for wrong in (AlarmType(), "alarm", None):
-        with pytest.raises(ConfigError, match="is a type, not an event"):
+    wrong: Any
+    for wrong, told in ((AlarmType(), "AlarmType is a type, not an event"), ("alarm", "give an event.*, not str")):
+        with pytest.raises(ConfigError, match=told):
             event_name(wrong)
 
 

@@ -20,9 +20,9 @@ from mtosi_jms.notifications import (
     alarm_key,
     apply_notification,
 )
-from mtosi_jms.notifications import _snapshot as module
+from mtosi_jms.notifications._snapshot import NameTree
 from mtosi_jms.simulator import Network, standing_alarms
-from mtosi_jms.simulator._events import alarm_key as simulated_key
+from mtosi_jms.simulator import alarm_key as simulated_key
 from mtosi_jms.stubs.fmw.avc import AttributeValueChangeTypeAttributeList
 from mtosi_jms.stubs.fmw.fts import FileTransferStatus
 from mtosi_jms.stubs.fmw.gen import AnyListType
@@ -110,7 +110,6 @@ def test_deletion_takes_what_is_below(alarm: MakeAlarm) -> None:
     assert (list(snapshot), [key.object_name for key in snapshot.alarms]) == ([other], [other])
     assert apply_notification(snapshot, deletion()).refused is Refusal.UNKNOWN_OBJECT
     assert effects(apply_notification(snapshot, deletion("MD=EMS1"))) == [("ALARM_CLEARED", other), ("DELETED", other)]
-    assert snapshot._tree._below in ({}, {"": {}}), "nothing is left behind"
 
 
 @pytest.mark.parametrize(
@@ -290,15 +289,29 @@ def test_what_the_snapshot_was_taken_with(at: At) -> None:
     assert apply_notification(snapshot, change(Me(location="x"), when=at(10))).changes
 
 
-def test_memory_of_the_dead_is_bounded(at: At, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "REMEMBERED", 3)
-    snapshot = Snapshot()
+def test_only_so_many_deleted_objects_are_remembered(at: At) -> None:
+    """An old creation brings back an object whose deletion is forgotten."""
+    snapshot = Snapshot(remembered=3)
     for number in range(10):
         apply_notification(snapshot, creation(f"ME={number}", at(number)))
         apply_notification(snapshot, deletion(f"ME={number}", at(number)))
-    assert len(snapshot._ended) == 3
-    assert not snapshot._begun
-    assert not snapshot._told
+    late = [apply_notification(snapshot, creation(f"ME={number}", at(-1))).refused for number in range(10)]
+    assert late == [None] * 7 + [Refusal.OUTDATED] * 3
+
+
+def test_names_below_a_name() -> None:
+    """Names that are not in use any more are forgotten, and so are those above them."""
+    used = {"MD=1/ME=1", "MD=1/ME=1/PTP=1", "MD=1/ME=11", "MD=2"}
+    tree = NameTree(used.__contains__)
+    for full in sorted(used):
+        tree.add(full)
+    assert list(tree.within("MD=1/ME=1")) == ["MD=1/ME=1", "MD=1/ME=1/PTP=1"]
+    assert list(tree.within("MD=1")) == ["MD=1", "MD=1/ME=1", "MD=1/ME=1/PTP=1", "MD=1/ME=11"]
+    for full in sorted(used):
+        used.remove(full)
+        tree.forget(full)
+    tree.forget("MD=1/ME=1")
+    assert list(tree.within("")) == [""]
 
 
 # Against the simulator, which says what the network looks like after its events.

@@ -14,8 +14,7 @@ import mtosi_jms as mtosi
 from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiFault, ResourceLimitError, SelectorError
 from mtosi_jms.jms import Topic
 from mtosi_jms.jms.selector import P
-from mtosi_jms.notifications import LocalBroker, ProducerService, Publisher, Subscriber
-from mtosi_jms.notifications._subscriptions import expression_of, new_identifier, selector_of
+from mtosi_jms.notifications import LocalBroker, ProducerService, Publisher, Subscriber, expression_of, selector_of
 from mtosi_jms.stubs.fmw.gen import QueryExpressionType
 from mtosi_jms.stubs.fmw.hbt import Heartbeat
 from mtosi_jms.stubs.fmw.msg import (
@@ -44,6 +43,10 @@ BAD_FILTERS = [
 ]
 
 
+def events(subscriber: Subscriber) -> list[Any]:
+    return [received.event for received in subscriber]
+
+
 @pytest.fixture
 def broker(connection: Any, publisher: Publisher) -> Iterator[LocalBroker]:
     numbers = map(str, itertools.count(1))
@@ -63,20 +66,16 @@ def test_subscribe_makes_a_consumer_and_sends_nothing(
     connection: Any,
     publisher: Publisher,
     alarm: MakeAlarm,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    sent: list[Any] = []
-    with monkeypatch.context() as watched:
-        watched.setattr(connection.provider, "send", lambda *message: sent.append(message), raising=False)
-        watched.setattr(
-            type(connection.session()), "send", lambda session, *message: sent.append(message), raising=True
-        )
-        told = local.subscribe(consumer_epr="jms/NocOS", topic="Fault", selector=expression_of(MAJOR))
-    assert (told.subscription_id, sent) == ("1", [])
+    others = [Subscriber(connection, topic, timeout=0) for topic in TOPICS.values()]
+    told = local.subscribe(consumer_epr="jms/NocOS", topic="Fault", selector=expression_of(MAJOR))
+    assert (told.subscription_id, connection.consumers(Topic("FAULT"))) == ("1", 2)
+    assert [list(other) for other in others] == [[], []]
+    assert connection.provider.held() == 0
     for severity in ("MINOR", "MAJOR"):
         publisher.publish(alarm(severity=severity))
     subscriber = broker.subscribers("1")["Fault"]
-    assert [event.perceived_severity for event in subscriber] == ["MAJOR"]
+    assert [event.perceived_severity for event in events(subscriber)] == ["MAJOR"]
     local.unsubscribe(subscription_id="1")
     with pytest.raises(IllegalStateError):
         next(subscriber)
@@ -103,7 +102,7 @@ def test_without_a_topic_all_of_them(local: NotificationBroker, broker: LocalBro
 def test_a_topic_by_the_name_of_its_destination(local: NotificationBroker, broker: LocalBroker) -> None:
     told = local.subscribe(consumer_epr="jms/NocOS", topic="jms/ProtectionTopic")
     (subscriber,) = broker.subscribers(told.subscription_id).values()
-    assert subscriber._consumer.destination == Topic("PROTECTION")
+    assert subscriber.destination == Topic("PROTECTION")
 
 
 def test_what_a_broker_refuses(local: NotificationBroker, connection: Any) -> None:
@@ -115,7 +114,7 @@ def test_what_a_broker_refuses(local: NotificationBroker, connection: Any) -> No
         _ = local.caller.aio
     with pytest.raises(NotImplementedFault):
         ManagedElementRetrieval(local.caller, "").get_all_managed_elements()
-    assert len(connection._sessions) == 1, "that of the publisher"
+    assert connection.consumers(Topic("FAULT")) == 0
 
 
 @pytest.mark.parametrize("wrong", BAD_FILTERS)
@@ -128,7 +127,7 @@ def test_when_one_topic_fails_no_consumer_stays(connection: Any) -> None:
     broker = LocalBroker(connection, TOPICS, durable="one name for two topics")
     with pytest.raises(IllegalStateError):
         NotificationBroker(broker, "").subscribe(consumer_epr="jms/NocOS")
-    assert connection._sessions == {}
+    assert [connection.consumers(Topic(topic)) for topic in ("INVENTORY", "FAULT")] == [0, 0]
 
 
 @pytest.mark.obligation("P26")
@@ -136,7 +135,7 @@ def test_notify_is_one_way(local: NotificationBroker, connection: Any, alarm: Ma
     subscriber = Subscriber(connection, "jms/FaultTopic", timeout=0)
     message = NotifyMessage(common_event_information=[alarm(), ResourceObjectCreation(object_type="ME")])
     assert local.notify(topic="Fault", message=message) is None
-    assert [type(event) for event in subscriber] == [Alarm, ResourceObjectCreation]
+    assert [type(event) for event in events(subscriber)] == [Alarm, ResourceObjectCreation]
     with pytest.raises(InvalidTopicFault):
         local.notify(topic="jms/NocOS", message=message)
     silent = NotificationBroker(LocalBroker(connection, TOPICS), "")
@@ -152,7 +151,6 @@ def test_selectors_as_expressions() -> None:
     assert selector_of(None).matches({})
     with pytest.raises(SelectorError):
         expression_of("((")
-    assert new_identifier() != new_identifier()
 
 
 # Over SOAP: the producer keeps the subscriptions.
@@ -188,9 +186,10 @@ def test_subscribe_over_soap(
         producer.publish(alarm(severity=severity))
     assert producer.publish(ResourceObjectCreation(object_type="ME")) == []
     consumer = Subscriber(connection, "jms/Consumer", timeout=0)
-    assert [event.perceived_severity for event in consumer] == ["MAJOR"]
-    assert consumer.envelope is not None
-    assert (consumer.envelope.body.topic, consumer.envelope.header.destination_uri) == ("FAULT", "jms/Consumer")  # type: ignore[union-attr]
+    ((event, envelope, message),) = consumer
+    assert isinstance(event, Alarm)
+    assert event.perceived_severity == "MAJOR"
+    assert (envelope.body.topic, message.properties["MTOSI_destinationURI"]) == ("FAULT", "jms/Consumer")
     remote.unsubscribe(subscription_id=told.subscription_id)
     assert (producer.publish(alarm(severity="MAJOR")), producer.subscriptions) == ([], {})
     with pytest.raises(MtosiFault) as fault:
@@ -220,10 +219,10 @@ def test_topics_of_a_subscription(
     remote: NotificationProducer, producer: ProducerService, connection: Any, alarm: MakeAlarm
 ) -> None:
     told = remote.subscribe(consumer_epr="jms/Consumer")
-    events = [alarm(), ResourceObjectCreation(object_type="ME"), Heartbeat()]
-    assert [len(producer.publish(event)) for event in events] == [1, 1, 1], "what concerns all topics comes once"
+    given = [alarm(), ResourceObjectCreation(object_type="ME"), Heartbeat()]
+    assert [len(producer.publish(event)) for event in given] == [1, 1, 1], "what concerns all topics comes once"
     remote.unsubscribe(subscription_id=told.subscription_id, topic="FAULT")
-    assert [len(producer.publish(event)) for event in events] == [0, 1, 1]
+    assert [len(producer.publish(event)) for event in given] == [0, 1, 1]
     assert len(producer.publish(alarm(), category="Inventory")) == 1
     with pytest.raises(MtosiFault) as fault:
         remote.unsubscribe(subscription_id=told.subscription_id, topic="Fault")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from mtosi_jms.jms.profile import FILTER_ATTRIBUTES
 from mtosi_jms.jms.selector import P, parse
 from mtosi_jms.notifications import Heartbeats, Loss, LossCause, Publisher, Subscriber
 from mtosi_jms.soap import Envelope, Header
+from mtosi_jms.spool import Inbox, InboxEntry
 from mtosi_jms.stubs.fmw.elc import EventLossCleared
 from mtosi_jms.stubs.fmw.elo import EventLossOccured
 from mtosi_jms.stubs.fmw.hbt import Heartbeat
@@ -37,6 +40,10 @@ def subscribe(connection: Any, destination: Any = "jms/FaultTopic", **options: A
     return Subscriber(connection, destination, **{"timeout": 0, **options})
 
 
+def events(subscriber: Subscriber) -> list[Any]:
+    return [received.event for received in subscriber]
+
+
 @pytest.mark.obligation("R10", "P39")
 @pytest.mark.parametrize(
     "selector",
@@ -50,7 +57,7 @@ def test_a_selector_in_any_form(selector: Any, connection: Any, publisher: Publi
     subscriber = subscribe(connection, selector=selector)
     for severity in ("MINOR", "MAJOR", "CLEARED"):
         publisher.publish(alarm(severity=severity))
-    assert [event.perceived_severity for event in subscriber] == ["MAJOR"]
+    assert [event.perceived_severity for event in events(subscriber)] == ["MAJOR"]
 
 
 @pytest.mark.obligation("R10", "P16")
@@ -61,7 +68,7 @@ def test_the_selector_of_the_specification(connection: Any, publisher: Publisher
     told, shouted = (subscribe(connection, "jms/InventoryTopic", selector=selector) for selector in selectors)
     for event in (ResourceObjectCreation(), ResourceStateChange(), ResourceObjectDeletion()):
         publisher.publish(event)
-    assert [type(event) for event in told] == [ResourceObjectCreation, ResourceObjectDeletion]
+    assert [type(event) for event in events(told)] == [ResourceObjectCreation, ResourceObjectDeletion]
     assert list(shouted) == []
 
 
@@ -93,7 +100,7 @@ def test_a_durable_subscription_keeps_what_nobody_receives(
     publisher.publish(alarm(severity="MINOR"))
     with connect() as second:
         subscriber = subscribe(second, durable="faults", selector=MAJOR)
-        assert [event.perceived_severity for event in subscriber] == ["MAJOR"]
+        assert [event.perceived_severity for event in events(subscriber)] == ["MAJOR"]
         publisher.publish(alarm(severity="MAJOR"))
         subscriber.unsubscribe()
         assert list(subscribe(second, durable="faults", selector=MAJOR)) == []
@@ -125,13 +132,12 @@ SWITCH = '<v:protectionSwitch xmlns:v="urn:vendor"/>'
 def test_unknown_events_keep_their_places(given: tuple[str, ...], kinds: list[str], connection: Any) -> None:
     subscriber = subscribe(connection)
     connection.session().send(Topic("FAULT"), JmsMessage(body=body_of(*given)))
-    found = [
-        event.tag.rpartition("}")[2] if isinstance(event, RawXml) else type(event).__name__ for event in subscriber
-    ]
+    found = []
+    for event, _, message in subscriber:
+        found.append(event.tag.rpartition("}")[2] if isinstance(event, RawXml) else type(event).__name__)
+        assert message.body == body_of(*given)
     assert found[: len(kinds)] == kinds
     assert len(found) == len(given)
-    assert subscriber.message is not None
-    assert subscriber.message.body == body_of(*given)
 
 
 def test_a_strict_subscriber_takes_no_unknown_event(connection: Any) -> None:
@@ -141,6 +147,35 @@ def test_a_strict_subscriber_takes_no_unknown_event(connection: Any) -> None:
     connection.session().send(Topic("FAULT"), JmsMessage(body=body_of(TCA)))
     assert list(subscriber) == []
     assert [type(error) for error in errors] == [DecodeError]
+
+
+def test_what_it_is(connection: Any) -> None:
+    with subscribe(connection) as subscriber:
+        assert repr(subscriber) == "<Subscriber topic:FAULT, open>"
+    assert repr(subscriber) == "<Subscriber topic:FAULT, closed>"
+    with MemoryConnection(connection.provider, connection.names, client_id="noc") as durable:
+        subscriber = subscribe(durable, durable="faults")
+        assert repr(subscriber) == "<Subscriber topic:FAULT, durable faults, open>"
+        subscriber.unsubscribe()
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"timeout": "3"}, "timeout: give seconds as a number, not '3'"),
+    ({"timeout": -1}, "timeout: seconds must be 0 or more, not -1"),
+    ({"heartbeat": "30"}, "heartbeat: give seconds as a number, not '30'"),
+    ({"heartbeat": 0}, "heartbeat: seconds must be more than 0, not 0"),
+    ({"on_error": "log"}, "on_error: give a function, not str"),
+    ({"on_loss": []}, "on_loss: give a function, not list"),
+]
+
+
+@pytest.mark.parametrize(("options", "told"), WRONG)
+def test_wrong_arguments_are_refused(options: dict[str, Any], told: str, connection: Any) -> None:
+    with pytest.raises(ConfigError, match=re.escape(told)):
+        subscribe(connection, **options)
+    with pytest.raises(ConfigError, match="Subscriber: 'memory:' is a URL"):
+        subscribe("memory:", **options)
+    assert connection.consumers(Topic("FAULT")) == 0
 
 
 # What may have been missed.
@@ -163,7 +198,7 @@ def test_heartbeats_come_by_the_timer(publisher: Publisher, connection: Any, clo
         clock.advance(29)
         assert list(subscriber) == []
         clock.advance(61)
-        found = list(subscriber)
+        found = events(subscriber)
         assert [(str(event.object_name), event.object_type) for event in found] == [("OS=EMS1", "OS")] * 3
     clock.advance(60)
     assert (beats.published, list(subscriber), clock.waiting) == (4, [], 0)
@@ -180,7 +215,7 @@ def test_a_heartbeat_that_fails_does_not_end_them(connection: Any, topics: Any, 
         clock.advance(60)
     assert (beats.published, [type(error) for error in errors]) == (1, [IllegalStateError] * 2)
     for wrong in (0, -1, float("nan")):
-        with pytest.raises(ConfigError, match="more than 0"):
+        with pytest.raises(ConfigError, match="interval: seconds must be"):
             Heartbeats(publisher, wrong)
 
 
@@ -188,10 +223,10 @@ def test_the_thread_timer_beats(publisher: Publisher, connection: Any, patience:
     """The default timer: what comes is waited for, and stopping stops."""
     subscriber = Subscriber(connection, "jms/FaultTopic", timeout=patience)
     beats = Heartbeats(publisher, 0.001).start()
-    assert [type(next(subscriber)) for _ in range(3)] == [Heartbeat] * 3
+    assert [type(next(subscriber).event) for _ in range(3)] == [Heartbeat] * 3
     beats.stop()
-    assert [type(next(subscriber)) for _ in range(beats.published - 3)] == [Heartbeat] * (beats.published - 3)
-    assert subscriber._consumer.receive(0) is None
+    assert [type(next(subscriber).event) for _ in range(beats.published - 3)] == [Heartbeat] * (beats.published - 3)
+    assert connection.provider.held() == 0
 
 
 def test_a_heartbeat_that_is_overdue(publisher: Publisher, connection: Any, clock: ManualClock) -> None:
@@ -250,10 +285,10 @@ def test_who_waits_is_told_when_a_heartbeat_is_overdue(
     """It waits in real time; the loss is told while no message comes, and it goes on waiting."""
     losses: Future[Loss] = Future()
     with Subscriber(connection, "jms/FaultTopic", heartbeat=0.01, on_loss=losses.set_result) as subscriber:
-        events = background(lambda: list(subscriber))
+        received = background(lambda: list(subscriber))
         loss = losses.result(patience)
-        assert not events.done()
-    assert events.result(patience) == []
+        assert not received.done()
+    assert received.result(patience) == []
     assert told([loss]) == [("HEARTBEAT", "", False)]
 
 
@@ -267,8 +302,8 @@ def test_a_coroutine_is_told_too(publisher: Publisher, connection: Any) -> None:
 
     async def receive() -> Any:
         subscriber = Subscriber(connection, "jms/FaultTopic", heartbeat=0.01, on_loss=tell)
-        async with subscriber.aio as events:
-            return await anext(events)
+        async with subscriber.aio as coming:
+            return (await anext(coming)).event
 
     assert type(asyncio.run(receive())) is Heartbeat
     assert told(losses)[:2] == [("HEARTBEAT", "", False), ("HEARTBEAT", "", True)]
@@ -286,18 +321,18 @@ def test_a_subscriber_ends_in_time_whatever_the_heartbeat(connection: Any) -> No
 def test_what_the_sender_says_of_losses(publisher: Publisher, connection: Any, clock: ManualClock) -> None:
     losses: list[Loss] = []
     subscriber = subscribe(connection, clock=clock, on_loss=losses.append)
-    about = {"object_name": name("MD=EMS1")}
-    publisher.event_loss_occurred(**about)
-    publisher.event_loss_occurred(**about)
+    about = name("MD=EMS1")
+    publisher.event_loss_occurred(object_name=about)
+    publisher.event_loss_occurred(object_name=about)
     publisher.event_loss_occurred(object_name=name("MD=EMS2"))
-    assert [type(event) for event in subscriber] == [EventLossOccured] * 3
+    assert [type(event) for event in events(subscriber)] == [EventLossOccured] * 3
     assert [(loss.object_name, loss.sender, loss.since) for loss in subscriber.losses] == [
         ("MD=EMS1", "jms/EmsOS", 100),
         ("MD=EMS2", "jms/EmsOS", 100),
     ]
     clock.advance(5)
-    publisher.event_loss_cleared(**about)
-    assert [type(event) for event in subscriber] == [EventLossCleared]
+    publisher.event_loss_cleared(object_name=about)
+    assert [type(event) for event in events(subscriber)] == [EventLossCleared]
     assert [loss.object_name for loss in subscriber.losses] == ["MD=EMS2"]
     assert (losses[-1].over, losses[-1].since, losses[-1].object_name) == (True, 100, "MD=EMS1")
     assert len(losses) == 3
@@ -313,19 +348,25 @@ def test_the_end_of_a_loss_that_nobody_saw_begin(publisher: Publisher, connectio
 
 
 def test_a_provider_that_fails_in_between(
-    publisher: Publisher, connection: Any, alarm: MakeAlarm, monkeypatch: pytest.MonkeyPatch
+    publisher: Publisher, connection: Any, alarm: MakeAlarm, tmp_path: Path
 ) -> None:
+    class Failing(Inbox):
+        """Looked at before the provider."""
+
+        failures = 2
+
+        def take(self) -> InboxEntry | None:
+            self.failures -= 1
+            if self.failures >= 0:
+                raise TransportError("the broker is gone")
+            return super().take()
+
     losses: list[Loss] = []
-    subscriber = subscribe(connection, on_loss=losses.append)
-
-    def fail(timeout: float | None = None) -> None:
-        raise TransportError("the broker is gone")
-
-    with monkeypatch.context() as broken:
-        broken.setattr(subscriber._consumer, "receive", fail)
-        for _ in range(2):
-            with pytest.raises(TransportError):
-                next(subscriber)
+    inbox = Failing(tmp_path)
+    subscriber = subscribe(connection, on_loss=losses.append, inbox=inbox)
+    for _ in range(2):
+        with pytest.raises(TransportError):
+            next(subscriber)
     assert [(loss.cause, loss.reason) for loss in losses] == [(LossCause.TRANSPORT, "the broker is gone")]
     publisher.publish(alarm())
     assert len(list(subscriber)) == 1
@@ -333,6 +374,7 @@ def test_a_provider_that_fails_in_between(
     subscriber.interrupted("connected anew")
     assert losses[-1].reason == "connected anew"
     assert len(subscriber.losses) == 1
+    inbox.close()
 
 
 def test_being_closed_is_no_loss(connection: Any) -> None:
@@ -354,9 +396,3 @@ def test_a_hook_that_fails_stops_nothing(
     publisher.event_loss_occurred()
     assert len(list(subscriber)) == 1
     assert "on_loss failed" in caplog.text
-
-
-def test_a_heartbeat_interval_is_positive(connection: Any) -> None:
-    with pytest.raises(ConfigError, match="more than 0"):
-        subscribe(connection, heartbeat=0)
-    assert connection._sessions == {}

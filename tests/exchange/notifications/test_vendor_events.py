@@ -51,5 +51,5 @@ def test_events_that_a_generated_package_adds(root: Path, tmp_path: Path) -> Non
         "acme ResourceObjectCreation created True",
         "acme ThresholdCrossingAlert Refusal.UNKNOWN_EVENT True",
         "{'MD=1/ME=2': 'acme.nrf.me'}",
-        "one message carries one event or more, all of one generated package",
+        "the events of a message must be of one generated package, and at least one",
     ]

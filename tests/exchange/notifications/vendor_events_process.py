@@ -42,7 +42,7 @@ def main(folder: str) -> None:
             )
         snapshot = Snapshot()
         for subscriber in subscribers:
-            for event in subscriber:
+            for event, _, _ in subscriber:
                 applied = apply_notification(snapshot, event)
                 told = [one.effect.value for one in applied.changes] or [str(applied.refused)]
                 print(type(event).__module__.partition(".")[0], type(event).__name__, *told, event in (alert, made))

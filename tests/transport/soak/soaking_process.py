@@ -38,8 +38,8 @@ BATCH = 5
 ATTEMPTS = 30
 OURS = (
     "mtosi_jms.transport.",
-    "mtosi_jms.exchange.requestor",
-    "mtosi_jms.exchange.supplier",
+    "mtosi_jms.exchange._requestor",
+    "mtosi_jms.exchange._supplier",
     "mtosi_jms.exchange._receiver",
     "mtosi_jms.exchange._pending",
 )
@@ -153,8 +153,9 @@ def notify(url: str, pace: float, stopped: threading.Event) -> Figures:
     def listen(subscriber: Subscriber, heard: Heard) -> None:
         while not ended.is_set():
             try:
-                for event in subscriber:
-                    heard.take(int(event.object_name.rdn[0].value))
+                for event, _, _ in subscriber:
+                    if isinstance(event, Alarm):
+                        heard.take(int(str(event.object_name).removeprefix("ME=")))
             except TransportError:
                 heard.counts["interrupted"] += 1
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.broker._process import BrokerProcess
+from mtosi_jms.broker import BrokerProcess
 
 pytestmark = [
     pytest.mark.broker,

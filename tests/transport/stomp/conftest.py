@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.broker._process import BrokerProcess, Endpoints
+from mtosi_jms.broker import BrokerProcess, Endpoints
 from mtosi_jms.jms._destinations import Queue
 from mtosi_jms.transport.stomp import StompConnection, connect
 

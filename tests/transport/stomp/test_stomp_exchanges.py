@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import mtosi_jms as mtosi
-from mtosi_jms.broker._process import BrokerProcess
+from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.simulator import ManagedElementEms, Network
 from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
 from mtosi_jms.stubs.fmw.nam import name

@@ -189,11 +189,11 @@ class TestSubscriber:
         connection = by_proxy()
         subscriber = Subscriber(connection, topic, timeout=LONG, on_loss=on_loss)
         publisher = Publisher(connection, {"Fault": topic}, sender_uri="jms/EmsOS")
-        event = background(lambda: next(subscriber))
+        received = background(lambda: next(subscriber))
         proxy.cut()
         assert begun.wait(LONG)
         self.publish(publisher, topic)
-        assert isinstance(event.result(LONG), Alarm)
+        assert isinstance(received.result(LONG).event, Alarm)
         assert over.is_set()
         assert [(loss.cause, loss.over) for loss in losses] == [
             (LossCause.TRANSPORT, False),
@@ -212,10 +212,10 @@ class TestSubscriber:
         durable = "kept" if kept_by == "durable" else None
         subscriber = Subscriber(connection, target, durable=durable, timeout=LONG, on_loss=losses.append)
         publisher = Publisher(connection, {"Fault": target}, sender_uri="jms/EmsOS")
-        event = background(lambda: next(subscriber))
+        received = background(lambda: next(subscriber))
         whole_again(connection)
         self.publish(publisher, target)
-        assert isinstance(event.result(LONG), Alarm)
+        assert isinstance(received.result(LONG).event, Alarm)
         assert losses == []
 
     @staticmethod

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.broker._process import BrokerProcess
+from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.jms import DeliveryMode, JmsMessage, MessageType, Queue, TemporaryQueue
 
 pytestmark = pytest.mark.broker

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.broker._artemis import KeyStores
-from mtosi_jms.broker._process import BrokerProcess
+from mtosi_jms.broker import BrokerProcess, KeyStores
 from mtosi_jms.errors import TransportError
 from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.transport import AckMode

@@ -26,8 +26,7 @@ from typing import Any
 from mtosi_jms.errors import TransportError, UnknownOutcomeError
 from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.runtime import Backoff, ConsumerRuntime, RuntimeRules
-from mtosi_jms.spool import Inbox, InboxEntry, Outbox
-from mtosi_jms.spool.journal import InboxReceiver, handed_out
+from mtosi_jms.spool import Inbox, InboxEntry, InboxReceiver, Outbox, handed_out
 from mtosi_jms.transport import Connection, connect, stomp
 
 ID = "MTOSIX_messageId"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.broker._process import BrokerProcess
+from mtosi_jms.broker import BrokerProcess
 
 from .counting import Traffic
 

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mtosi_jms.service import aio as _a
 from mtosi_jms import service as _s
+from mtosi_jms.service import aio as _a
 
 if TYPE_CHECKING:
     import datetime as _dt
@@ -88,6 +88,25 @@ class _ListOrders(
             request, batch_size, _s.CallOptions.of(options, timeout), customer_id=customer_id, from_=from_, list=list
         )
 
+    def objects(
+        self,
+        request: _com_example_shop_messages.ListOrdersRequest | None = None,
+        /,
+        *,
+        batch_size: int = 500,
+        customer_id: str | None = None,
+        from_: _dt.date | None = None,
+        list: list[str] | None = None,
+        options: _s.CallOptions | None = None,
+        timeout: float | None = None,
+    ) -> _s.Objects[_com_example_shop_goods.OrderType]:
+        """The objects of all responses, one by one; complete, or an error at the end. The supplier sends them in
+        batches of `batch_size` at most.
+        """
+        return self.invoke_objects(
+            request, batch_size, _s.CallOptions.of(options, timeout), customer_id=customer_id, from_=from_, list=list
+        )
+
 
 class _Notify(_s.BoundOperation["_com_example_shop_messages.Notify", "None"]):
     """Operation notify."""
@@ -109,7 +128,7 @@ class _Aio(_a.AsyncView):
     """The same operations, to be awaited."""
 
     __service__ = _INFO
-    list_orders = _a.operation(_ListOrders.__call__, _ListOrders.batches)
+    list_orders = _a.operation(_ListOrders.__call__, _ListOrders.batches, _ListOrders.objects)
     notify = _a.operation(_Notify.__call__)
 
 
@@ -123,7 +142,7 @@ class Shop(_s.Service):
 
     __service__ = _INFO
 
-    def __init__(self, caller: _s.Caller, destination: Any) -> None:
+    def __init__(self, caller: _s.Caller, destination: _s.Address) -> None:
         super().__init__(caller, destination)
         self.list_orders = _ListOrders(self, 0)
         self.notify = _Notify(self, 1)

@@ -1,0 +1,182 @@
+"""A broker for development that outlives the command that started it: its folder remembers it for the next command."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from mtosi_jms.broker import _activemq as activemq
+from mtosi_jms.broker import _artemis as artemis
+from mtosi_jms.broker._process import INSTANCE, BrokerProcess, Endpoints, listening, start_on_free_ports, write_private
+from mtosi_jms.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A broker that can be started here.
+
+    Attributes:
+        title: its name.
+        version: which version is fetched.
+        protocols: what it offers.
+        start: starts it in a folder, without waiting until it listens; takes `settings`, `tls` and `memory_mb` too.
+        jars: the jars that it is made of, a Java client among them.
+    """
+
+    title: str
+    version: str
+    protocols: tuple[str, ...]
+    start: Callable[..., BrokerProcess]
+    jars: Callable[[], list[Path]]
+
+
+KINDS: Final = {
+    "artemis": Kind(
+        "Apache ActiveMQ Artemis", artemis.VERSION, ("stomp", "amqp", "openwire"), artemis.start, artemis.jars
+    ),
+    "activemq": Kind("Apache ActiveMQ Classic", activemq.VERSION, ("stomp", "openwire"), activemq.start, activemq.jars),
+}
+_USER: Final = "mtosi"
+_STATE: Final = "service.json"
+_PATIENCE: Final = 20.0
+_LOOK: Final = 0.05
+
+
+def default_folder() -> Path:
+    """The folder of the broker by default: `mtosi-jms/broker` below the user's state folder."""
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "mtosi-jms" / "broker"
+
+
+@dataclass(frozen=True, slots=True)
+class DevelopmentBroker:
+    """A broker that was started in a folder, and may still run.
+
+    Attributes:
+        folder: of its instance.
+        pid: its process id.
+        endpoints: where it listens.
+        kind: which broker it is, one of `KINDS`.
+    """
+
+    folder: Path
+    pid: int
+    endpoints: Endpoints
+    kind: str
+
+    def is_running(self) -> bool:
+        """Whether the process is there, is ours, and listens."""
+        return _is_ours(self.pid, self.folder) and listening(self.endpoints.ports.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """What `mtosi-jms broker` prints: broker, process, and URLs with the credentials."""
+        return {
+            "running": self.is_running(),
+            "broker": KINDS[self.kind].title,
+            "kind": self.kind,
+            "pid": self.pid,
+            "dir": str(self.folder),
+            "urls": {protocol: self.endpoints.url(protocol) for protocol in self.endpoints.ports},
+            "for_other_programs": [one for one in self.endpoints.ports if not one.startswith("stomp")],
+        }
+
+
+def find_broker(folder: Path) -> DevelopmentBroker | None:
+    """The broker of a folder; None if none was started there.
+
+    Raises:
+        ConfigError: its file cannot be read.
+    """
+    folder = folder.resolve()
+    try:
+        state = json.loads((folder / _STATE).read_text(encoding="utf-8"))
+        endpoints = Endpoints(state["ports"], state["user"], state["password"])
+        kind = state["kind"]
+        if kind not in KINDS:
+            raise ValueError(kind)
+        return DevelopmentBroker(folder, int(state["pid"]), endpoints, kind)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{folder / _STATE} cannot be read ({type(error).__name__}): remove it") from error
+
+
+def start_broker(folder: Path, kind: str | None = None) -> DevelopmentBroker:
+    """Start the broker of a folder unless it runs; returns when it answers.
+
+    A restarted broker has its messages, its password and, if they are still free, its ports.
+
+    Args:
+        folder: of the broker.
+        kind: one of `KINDS`; else that of the folder, else Artemis.
+
+    Raises:
+        ConfigError: Java or the broker cannot be had, or the folder is another kind's; what to do is in the text.
+        TransportError: it does not start; the end of its log is in the text.
+    """
+    folder = folder.resolve()
+    there = find_broker(folder)
+    if there is not None and kind not in (None, there.kind):
+        raise ConfigError(f"{folder} belongs to {KINDS[there.kind].title}: choose another folder with --dir")
+    if there is not None and there.is_running():
+        return there
+    kind = there.kind if there is not None else kind or "artemis"
+    process = _started(folder, KINDS[kind], there)
+    process.leave_running()
+    endpoints = process.endpoints
+    state = {
+        "kind": kind,
+        "pid": process.pid,
+        "user": endpoints.user,
+        "password": endpoints.password,
+        "ports": dict(endpoints.ports),
+    }
+    write_private({folder / _STATE: json.dumps(state)})
+    return DevelopmentBroker(folder, process.pid, endpoints, kind)
+
+
+def _started(folder: Path, kind: Kind, there: DevelopmentBroker | None) -> BrokerProcess:
+    if there is not None and not any(listening([port]) for port in there.endpoints.ports.values()):
+        process = kind.start(folder, there.endpoints)
+        process.wait_until_ready()
+        return process
+    password = there.endpoints.password if there is not None else secrets.token_urlsafe(18)
+    return start_on_free_ports(lambda endpoints: kind.start(folder, endpoints), kind.protocols, _USER, password)
+
+
+def stop_broker(folder: Path) -> bool:
+    """Stop the broker of a folder in good order; False if none ran. Its messages stay.
+
+    Raises:
+        ConfigError: it does not end.
+    """
+    there = find_broker(folder)
+    if there is None or not _is_ours(there.pid, there.folder):
+        return False
+    os.kill(there.pid, signal.SIGTERM)
+    deadline = time.monotonic() + _PATIENCE
+    while _is_ours(there.pid, there.folder):
+        if time.monotonic() > deadline:
+            raise ConfigError(f"the broker, process {there.pid}, did not end within {_PATIENCE:.0f} s")
+        time.sleep(_LOOK)
+    return True
+
+
+def _is_ours(pid: int, folder: Path) -> bool:
+    """Whether the process runs the instance of the folder: its number may be another's by now."""
+    try:
+        answer = subprocess.run(
+            ["ps", "-ww", "-o", "stat=,args=", "-p", str(pid)], capture_output=True, text=True, check=False
+        )
+    except OSError as error:
+        raise ConfigError("the program ps is missing: install procps") from error
+    state = answer.stdout.strip()
+    return f"-D{INSTANCE}={folder} " in state and not state.startswith("Z")

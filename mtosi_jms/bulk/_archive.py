@@ -1,0 +1,441 @@
+"""Reading packed files: plain, GZIP, ZIP, TAR, and the latter two inside GZIP. What a file is, its bytes say.
+
+An archive is refused as a whole if any member has an unsafe name, is a link or a device, is encrypted, differs from the
+directory of a ZIP archive, or would become too large. Nothing is extracted under a name that the archive gives. Members
+are read one at a time as streams. A gzip archive can only be read from its beginning, so it is unpacked once into an
+anonymous temporary file.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import stat
+import struct
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Final, Self, cast
+
+from mtosi_jms.bulk._zipheaders import check_headers
+from mtosi_jms.errors import ArchiveError, MtosiError, SpoolError
+
+SEPARATOR: Final = "!/"
+"""Between the path of an archive and the name of a member: `/landing/a.zip!/1.xml`."""
+
+GZIP_MAGIC: Final = b"\x1f\x8b"
+_ZIP_MAGIC: Final = (b"PK\x03\x04", b"PK\x05\x06")
+_TAR_MAGIC: Final = b"ustar"
+_TAR_MAGIC_AT: Final = 257
+_HEAD: Final = 512
+_ENCRYPTED: Final = 0x1
+_READS_A_MEMBER: Final = 10
+_METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_CHUNK: Final = 64 * 1024
+_AT_ONCE: Final = 64 * 1024 * 1024
+
+_DAMAGE: Final = (
+    EOFError,
+    LookupError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RuntimeError,  # RecursionError among them
+    TypeError,
+    ValueError,
+    lzma.LZMAError,
+    struct.error,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What the standard library raises at a damaged archive, wherever it notices."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnpackBounds:
+    """Bounds on what a packed file may become.
+
+    Attributes:
+        max_bytes: maximum of bytes that a file may unpack to.
+        max_ratio: maximum of bytes for each packed byte, beyond `free_bytes`. XML inventory is packed to a twentieth
+            or a fiftieth; deflate can pack zeros to a thousandth.
+        free_bytes: what any file may unpack to, whatever its ratio.
+        max_members: maximum of members of an archive.
+    """
+
+    max_bytes: int = 64 * 1024**3
+    max_ratio: int = 200
+    free_bytes: int = 64 * 1024**2
+    max_members: int = 100_000
+
+    def allowed(self, packed: int) -> int:
+        """How many bytes so many packed ones may unpack to."""
+        return min(self.max_bytes, max(self.free_bytes, self.max_ratio * packed))
+
+
+DEFAULT_BOUNDS: Final = UnpackBounds()
+
+
+@contextmanager
+def damage(path: str) -> Iterator[None]:
+    """Turns what the standard library raises for a damaged archive into an `ArchiveError` that names it."""
+    try:
+        yield
+    except MtosiError:
+        raise
+    except _DAMAGE as error:
+        text = str(error) or type(error).__name__
+        raise ArchiveError(path, f"damaged archive: {text}") from None
+
+
+class _Readable(io.RawIOBase):
+    def readable(self) -> bool:
+        return True
+
+
+class BoundedStream(_Readable):
+    """What comes out of a packed file, up to a bound.
+
+    Args:
+        stream: gives the unpacked bytes.
+        name: for errors, and what parsers are told.
+        most: bytes that may come.
+    """
+
+    def __init__(self, stream: IO[bytes], name: str, most: int) -> None:
+        self._stream = stream
+        self._left = most
+        self._most = most
+        self.name = name
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """The next bytes, `size` at most; all that are left where that is negative or None.
+
+        Raises:
+            ArchiveError: more comes than is allowed.
+        """
+        wanted = self._left + 1 if size is None or size < 0 else min(size, self._left + 1)
+        data = self._stream.read(wanted)
+        self._left -= len(data)
+        if self._left < 0:
+            raise ArchiveError(self.name, f"unpacks to more than {self._most} bytes, too many for its size")
+        return data
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stream.close()
+        super().close()
+
+
+class CarefulFile(_Readable):
+    """A file for zipfile and tarfile, which believe any length and any place that a header names.
+
+    Args:
+        stream: the file.
+        name: for errors.
+        most_reads: how often it may be read, None for any number: headers that point back would never end.
+    """
+
+    def __init__(self, stream: IO[bytes], name: str, most_reads: int | None = None) -> None:
+        self._stream = stream
+        self._name = name
+        self._most_reads = most_reads
+        self._reads = 0
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        return self._stream.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._stream.tell()
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """As any file; ArchiveError where more than 64 MiB are read at once, or too often."""
+        self._reads += 1
+        if self._most_reads is not None and self._reads > self._most_reads:
+            raise ArchiveError(self._name, "damaged archive: headers without end")
+        wanted = _AT_ONCE + 1 if size is None or size < 0 else min(size, _AT_ONCE + 1)
+        parts: list[bytes] = []
+        while wanted > 0 and (part := self._stream.read(min(wanted, _CHUNK))):  # no large buffer for nothing
+            parts.append(part)
+            wanted -= len(part)
+        data = b"".join(parts)
+        if len(data) > _AT_ONCE:
+            raise ArchiveError(self._name, "damaged archive: a header or table of contents of more than 64 MiB")
+        return data
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document of a packed file.
+
+    Attributes:
+        name: path of the file, for a member `ARCHIVE!/MEMBER`.
+        stream: its bytes, unpacked; open until the next document is asked for.
+    """
+
+    name: str
+    stream: IO[bytes]
+
+
+class Archive:
+    """One file that may be packed, open for reading; a context manager.
+
+    Args:
+        path: the file.
+        bounds: how much it may unpack to.
+
+    Attributes:
+        path: the file.
+        members: size in bytes of each document by its name in the archive, in the archive's order; empty where the
+            file is not an archive. Only members called `*.xml` or `*.xml.gz` are documents, as in a folder.
+
+    Raises:
+        ArchiveError: damaged, unsafe or too large.
+        SpoolError: the file cannot be read.
+    """
+
+    def __init__(self, path: str | Path, bounds: UnpackBounds = DEFAULT_BOUNDS) -> None:
+        self.path = str(path)
+        self.members: dict[str, int] = {}
+        self._bounds = bounds
+        self._zip: zipfile.ZipFile | None = None
+        self._offsets: dict[str, int] = {}
+        with ExitStack() as stack:
+            try:
+                self._file: IO[bytes] = stack.enter_context(Path(path).open("rb"))
+                self._packed = self._file.seek(0, io.SEEK_END)
+                self._file.seek(0)
+            except OSError as error:
+                raise SpoolError(self.path, error.strerror or str(error)) from error
+            with damage(self.path):
+                self._look(stack)
+            self._closing = stack.pop_all()
+
+    @property
+    def is_archive(self) -> bool:
+        """Whether it has members, or could have."""
+        return self._zip is not None or bool(self._offsets)
+
+    def documents(self) -> Iterator[Document]:
+        """All documents, one open at a time, in the order of the archive.
+
+        Raises:
+            ArchiveError: damaged, or too large.
+        """
+        for name in self.members if self.is_archive else ("",):
+            with self.open(name) as stream:
+                shown = f"{self.path}{SEPARATOR}{name}" if name else self.path
+                yield Document(shown, stream)
+
+    def open(self, member: str = "") -> IO[bytes]:
+        """The bytes of one document, unpacked where it is gzip itself.
+
+        Args:
+            member: its name; empty for a file that is not an archive.
+
+        Raises:
+            ArchiveError: no such member; or, while it is read, it is damaged or too large.
+        """
+        if not member and not self.is_archive:
+            return self._unpacked(cast("IO[bytes]", _Window(self._file, 0, self._packed)), self.path, self._packed)
+        name = f"{self.path}{SEPARATOR}{member}"
+        if member not in self.members:
+            raise ArchiveError(name, "no such member")
+        size = self.members[member]
+        with damage(name):
+            if self._zip is not None:
+                stream = self._zip.open(member)
+            else:
+                stream = cast("IO[bytes]", _Window(self._file, self._offsets[member], size))
+            return self._unpacked(stream, name, size)
+
+    def _unpacked(self, stream: IO[bytes], name: str, size: int) -> IO[bytes]:
+        magic = stream.read(len(GZIP_MAGIC))
+        stream.seek(0)
+        if magic != GZIP_MAGIC:
+            return cast("IO[bytes]", _Reading(name, stream))
+        unpacked = cast("IO[bytes]", gzip.GzipFile(fileobj=stream))
+        most = min(self._bounds.allowed(size), self._bounds.allowed(self._packed))
+        return cast("IO[bytes]", _Reading(name, stream, cast("IO[bytes]", BoundedStream(unpacked, name, most))))
+
+    def _look(self, stack: ExitStack) -> None:
+        head = self._file.read(_HEAD)
+        if head.startswith(GZIP_MAGIC):
+            self._file.seek(0)
+            with gzip.GzipFile(fileobj=self._file) as unpacked:
+                head = unpacked.read(_HEAD)
+                if not _is_archive(head):
+                    return
+                self._file = stack.enter_context(self._spooled(head, cast("IO[bytes]", unpacked)))
+        if head.startswith(_ZIP_MAGIC):
+            careful = cast("IO[bytes]", CarefulFile(self._file, self.path))
+            self._zip = stack.enter_context(zipfile.ZipFile(careful))
+            self._list_zip(self._zip)
+        elif _is_archive(head):
+            self._file.seek(0)
+            reads = _READS_A_MEMBER * (self._bounds.max_members + _READS_A_MEMBER)
+            careful = cast("IO[bytes]", CarefulFile(self._file, self.path, reads))
+            with tarfile.open(fileobj=careful, mode="r:", errors="strict") as tar:
+                self._list_tar(tar)
+        else:
+            return
+        if not self.members:
+            raise ArchiveError(self.path, "an archive without any *.xml or *.xml.gz")
+
+    def _spooled(self, head: bytes, unpacked: IO[bytes]) -> IO[bytes]:
+        """A gzip archive unpacked into a temporary file."""
+        stream = BoundedStream(unpacked, self.path, self._bounds.allowed(self._packed))
+        with ExitStack() as stack:
+            spool = stack.enter_context(tempfile.TemporaryFile(prefix="mtosi-bulk-"))
+            data = head
+            while data:
+                try:
+                    spool.write(data)
+                except OSError as error:
+                    raise SpoolError(self.path, f"no room to unpack it: {error.strerror}") from error
+                data = stream.read(_CHUNK)
+            spool.seek(0)
+            stack.pop_all()
+        return cast("IO[bytes]", spool)
+
+    def _list_zip(self, archive: zipfile.ZipFile) -> None:
+        listing = _Listing(self.path, self._bounds, self._packed)
+        for info in archive.infolist():
+            if info.flag_bits & _ENCRYPTED or info.compress_type not in _METHODS:
+                raise ArchiveError(self.path, f"member {info.filename!r} is encrypted or packed in an unusual way")
+            if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
+                raise ArchiveError(self.path, f"member {info.filename!r} is a link or a device")
+            listing.add(info.orig_filename, info.file_size)
+            if not info.is_dir() and is_document_name(info.filename):
+                self.members[info.filename] = info.file_size
+        check_headers(archive, self._file, self.path)
+
+    def _list_tar(self, archive: tarfile.TarFile) -> None:
+        listing = _Listing(self.path, self._bounds, self._packed)
+        while (info := archive.next()) is not None:
+            archive.members = []  # type: ignore[attr-defined]  # it would keep all of them
+            if not (info.isdir() or info.isreg()) or info.issparse():
+                raise ArchiveError(self.path, f"member {info.name!r} is a link, a device or sparse")
+            listing.add(info.name, info.size)
+            if info.isreg() and is_document_name(info.name):
+                self.members[info.name] = info.size
+                self._offsets[info.name] = info.offset_data
+        self._file.seek(archive.offset)
+        if self._file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):  # else a bad header looks like the end
+            raise ArchiveError(self.path, "damaged archive: it ends early, or a header is damaged")
+
+    def close(self) -> None:
+        """Close the file, and remove what was unpacked of it."""
+        self._closing.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _Listing:
+    """Looks at each member of an archive, documents and others, before any is read."""
+
+    def __init__(self, path: str, bounds: UnpackBounds, packed: int) -> None:
+        self._path = path
+        self._bounds = bounds
+        self._most = bounds.allowed(packed)
+        self._names: set[str] = set()
+        self._total = 0
+
+    def add(self, name: str, size: int) -> None:
+        """Note a member.
+
+        Raises:
+            ArchiveError: its name is unsafe or was there before, or there are too many, or too much in them.
+        """
+        if _is_unsafe(name):
+            raise ArchiveError(self._path, f"member {name!r} has an unsafe name")
+        if size < 0:
+            raise ArchiveError(self._path, f"member {name!r} has a negative size")
+        if name in self._names:
+            raise ArchiveError(self._path, f"several members are called {name!r}")
+        self._names.add(name)
+        self._total += size
+        if self._total > self._most:
+            raise ArchiveError(self._path, f"unpacks to more than {self._most} bytes, too many for its size")
+        if len(self._names) > self._bounds.max_members:
+            raise ArchiveError(self._path, f"more than {self._bounds.max_members} members")
+
+
+class _Window(_Readable):
+    """A part of an open file, with a position of its own."""
+
+    def __init__(self, file: IO[bytes], start: int, size: int) -> None:
+        self._file = file
+        self._start = start
+        self._size = size
+        self._position = 0
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = max(0, base + offset)
+        return self._position
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        left = max(0, self._size - self._position)
+        wanted = left if size is None or size < 0 else min(size, left)
+        self._file.seek(self._start + self._position)
+        data = self._file.read(wanted)
+        self._position += len(data)
+        if wanted and not data:
+            raise EOFError("it ends early")
+        return data
+
+
+class _Reading(_Readable):
+    """The document that is being read: reads the last of several streams, and closes all."""
+
+    def __init__(self, name: str, *streams: IO[bytes]) -> None:
+        self.name = name
+        self._streams = streams
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        with damage(self.name):
+            return self._streams[-1].read(-1 if size is None else size)
+
+    def close(self) -> None:
+        if not self.closed:
+            for stream in reversed(self._streams):
+                stream.close()
+        super().close()
+
+
+def is_document_name(path: str) -> bool:
+    """Whether a file of this name is input when it is found in a folder or an archive."""
+    name = path.rpartition("/")[2]
+    return name.lower().endswith((".xml", ".xml.gz")) and not name.startswith(".")
+
+
+def _is_archive(head: bytes) -> bool:
+    return head.startswith(_ZIP_MAGIC) or head.startswith(_TAR_MAGIC, _TAR_MAGIC_AT)
+
+
+def _is_unsafe(name: str) -> bool:
+    """Whether a name would lead out of a folder on some system, or cannot be shown."""
+    parts = name.removesuffix("/").split("/")
+    odd = not name.isprintable() or "\\" in name or ":" in parts[0]
+    return odd or any(part in ("", "..") for part in parts)

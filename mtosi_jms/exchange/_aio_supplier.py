@@ -1,0 +1,208 @@
+"""The supplier on an event loop: handlers may be coroutines and asynchronous generators (R3, R4, R5, P33).
+
+The blocking supplier does the work, in as many threads as requests may be answered at the same time, each with a
+session of its own: it receives, reads, cuts batches, sends, and acknowledges after the last reply. Where a handler
+gives something to be awaited, the thread waits and the loop runs it. So replies are made by one copy of the logic, and
+encoding and sending never hold up the loop. Handlers that are plain functions run in the thread.
+
+A task of the loop holds it all: when that is cancelled, as `asyncio.run` does at its end, handlers are cancelled and
+their requests are handed back to the provider.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from functools import partial
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
+
+from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiError
+from mtosi_jms.exchange._aio_handlers import LoopHandlers
+from mtosi_jms.exchange.signals import on_signals
+from mtosi_jms.exchange.worker import Worker
+from mtosi_jms.service import SupplierBase
+
+_PATIENCE: Final = 10.0
+"""Seconds that a handler has to end once it is cancelled."""
+
+
+class _Supplier(Protocol):
+    """What is needed of the blocking supplier."""
+
+    def start(self, threads: int) -> Any: ...
+
+    def drain(self, wait: float | None) -> bool: ...
+
+    def stop(self, wait: float | None) -> None: ...
+
+
+_WithServices = Callable[[Callable[[SupplierBase], SupplierBase], Callable[[MtosiError | None], object]], _Supplier]
+
+
+class AsyncSupplier:
+    """A supplier as coroutines see it; made by `Supplier.aio`.
+
+    Args:
+        with_services: the supplier with its services changed, and what to call when a thread ends.
+        eager: as the supplier is.
+    """
+
+    def __init__(self, with_services: _WithServices, *, eager: bool) -> None:
+        self._with_services = with_services
+        self._eager = eager
+        self._serving: _Serving | None = None
+
+    async def serve(self, limit: int = 8) -> None:
+        """Answer requests until `stop`. When it is cancelled, requests that are being answered are handed back.
+
+        On a loop in the main thread it also ends, as by `stop`, at SIGTERM and SIGINT; at a second SIGINT it hands back
+        at once. Until it has ended no other handler gets these signals.
+
+        Args:
+            limit: how many requests are answered at the same time; as many threads and sessions there are.
+
+        Raises:
+            ConfigError: a limit below 1.
+            IllegalStateError: it serves already, or was stopped.
+            TransportError: the provider failed; all has ended.
+        """
+        loop = asyncio.get_running_loop()
+        with on_signals(lambda again: loop.call_soon_threadsafe(self._signalled, again)):
+            serving = await self._begin(limit)
+            failure = await serving.task
+        if failure is not None:
+            raise failure
+
+    def _signalled(self, again: bool) -> None:
+        if self._serving is not None:
+            self._serving.end_soon(0.0 if again else _PATIENCE)
+
+    async def start(self, limit: int = 8) -> Self:
+        """Answer requests in the background, until `stop`, the end of the `async with` block, or that of the loop.
+
+        The consumers exist when this returns: a request that is sent from now on is received, on a topic too.
+
+        Raises:
+            As `serve`.
+        """
+        await self._begin(limit)
+        return self
+
+    async def _begin(self, limit: int) -> _Serving:
+        if limit < 1:
+            raise ConfigError(f"a supplier that answers {limit} requests at a time answers none")
+        if self._serving is not None:
+            raise IllegalStateError("the supplier serves already, or was stopped")
+        self._serving = serving = _Serving(self._with_services, limit, eager=self._eager)
+        try:
+            await serving.begin()
+        except BaseException:
+            self._serving = None
+            raise
+        return serving
+
+    async def stop(self, wait: float | None = 10.0) -> None:
+        """Take no more requests; answer those that were begun, and hand back what is not answered in time.
+
+        Args:
+            wait: seconds for that; 0: hand back at once; None: as long as they need. Then handlers are cancelled.
+        """
+        if self._serving is not None:
+            await self._serving.end(wait)
+
+    async def close(self) -> None:
+        """The same as `stop`, as other roles have it."""
+        await self.stop()
+
+    async def __aenter__(self) -> Self:
+        return self if self._serving is not None else await self.start()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+
+class _Serving:
+    """One run of a supplier on one loop.
+
+    Attributes:
+        task: ends when all threads have, with what ended the first that failed.
+    """
+
+    task: asyncio.Task[MtosiError | None]
+
+    def __init__(self, with_services: _WithServices, limit: int, *, eager: bool) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._handlers = LoopHandlers(self._loop, eager=eager, ending=self._ending)
+        self._supplier = with_services(self._handlers.over, self._thread_ended)
+        self._limit = limit
+        self._running = limit
+        self._failure: MtosiError | None = None
+        self._over = asyncio.Event()
+        self._endings: set[asyncio.Task[None]] = set()
+        self._controller = Worker("mtosi-supplier", "the supplier")
+
+    async def begin(self) -> None:
+        """Start the threads."""
+        started: asyncio.Future[None] = self._loop.create_future()
+        self.task = self._loop.create_task(self._serve(started))
+        either: list[asyncio.Future[Any]] = [self.task, started]
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self.task.cancel()
+            await asyncio.wait([self.task])
+            raise
+        if not started.done():
+            await self.task
+
+    def _ending(self) -> bool:
+        return self.task.cancelling() > 0
+
+    async def _serve(self, started: asyncio.Future[None]) -> MtosiError | None:
+        try:
+            await self._controller.run(partial(self._supplier.start, self._limit))
+            started.set_result(None)
+            await self._over.wait()
+        finally:
+            await self._hand_back()
+        return self._failure
+
+    async def _hand_back(self) -> None:
+        try:
+            await self._controller.run(partial(self._supplier.drain, 0.0))
+            self._handlers.cancel()
+            await self._controller.run(partial(self._supplier.stop, _PATIENCE))
+        finally:
+            self._controller.close()
+
+    async def end(self, wait: float | None) -> None:
+        """Drain, then hand back."""
+        if not self._over.is_set():
+            await self._controller.run(partial(self._supplier.drain, 0.0))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._over.wait()
+            self._over.set()
+        await asyncio.wait([self.task])
+
+    def end_soon(self, wait: float) -> None:
+        """The same, for who cannot wait."""
+        ending = self._loop.create_task(self.end(wait))
+        self._endings.add(ending)
+        ending.add_done_callback(self._endings.discard)
+
+    def _thread_ended(self, failure: MtosiError | None) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._ended, failure)
+        except RuntimeError:  # the loop is closed, and nobody waits
+            pass
+
+    def _ended(self, failure: MtosiError | None) -> None:
+        self._running -= 1
+        self._failure = self._failure or failure
+        if not self._running or failure is not None:
+            self._over.set()

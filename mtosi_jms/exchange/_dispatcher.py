@@ -1,0 +1,484 @@
+"""The dispatcher: one request envelope in, its reply envelopes out (R3, R4, R5, P31, P33, C16).
+
+It finds the operation by the request's element, calls the handler, and makes of what that gives the replies of the
+pattern that the request asks for: one response, numbered batches, a file, or a fault. It knows neither session nor JMS
+message: the JMS supplier sends what it makes, and so can an HTTP endpoint or a test.
+
+    for reply in Dispatcher([Inventory()]).dispatch(mtosi_jms.soap.parse(request)):
+        print(reply.to_bytes())
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+import logging
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from mtosi_jms.bulk import Folders
+from mtosi_jms.errors import ConfigError, MtosiFault, ProtocolError
+from mtosi_jms.exchange._bulk_supplier import BulkSupplier
+from mtosi_jms.exchange._response import ResponseMaker
+from mtosi_jms.exchange.messages import in_package, moment, whole_number
+from mtosi_jms.jms import BindingProfile, JmsMessage
+from mtosi_jms.jms.binding import DEFAULT_PROFILE
+from mtosi_jms.jms.table2 import MAX_INTEGER
+from mtosi_jms.patterns import Batch, BatchPosition, CommunicationPattern, cut_batches, parse_pattern
+from mtosi_jms.service import OperationInfo, RequestContext, ServiceInfo, SupplierBase
+from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
+from mtosi_jms.stubs.fmw.hdr import (
+    ActivityStatusEnumType,
+    ActivityStatusType,
+    CommunicationPatternType,
+    CommunicationStyleType,
+    MessageTypeType,
+)
+from mtosi_jms.xmlbind import RawXml, XmlObject
+
+__all__ = ["NO_REQUEST", "Abandoned", "Dispatcher", "FailureHook", "Failures", "ReplyAddress", "send_all"]
+
+log = logging.getLogger(__name__)
+
+FailureHook = Callable[[BaseException], object]
+"""Called with each failure that no requestor hears of."""
+
+NO_REQUEST: Final = ("RESPONSE", "ERROR")
+_PATTERNS: Final = {pattern: CommunicationPatternType(pattern.value) for pattern in CommunicationPattern}
+
+
+class ReplyAddress(Protocol):
+    """Where the replies to one request go."""
+
+    def admit(self) -> None:
+        """Called before a handler runs whose operation has a response.
+
+        Raises:
+            Abandoned: nobody would get the response.
+        """
+        ...
+
+    def complete(self, header: Header) -> None:
+        """Called with the header of each reply before anything is made of it; may fill in what it knows."""
+        ...
+
+
+class Abandoned(Exception):
+    """Ends a request without an answer. Handlers and senders may raise it; the dispatcher lets it pass."""
+
+
+class Failures:
+    """Tells failures that no requestor hears of: the log, and a hook.
+
+    Args:
+        hook: called with each failure; what it raises is logged.
+    """
+
+    def __init__(self, hook: FailureHook | None) -> None:
+        self._hook = hook
+
+    def tell(self, what: str, error: BaseException, *, trace: bool = False) -> None:
+        """Tell one failure.
+
+        Args:
+            what: the circumstances, for the log.
+            error: the failure.
+            trace: whether the log gets the traceback too.
+        """
+        log.error("%s: %s", what, error, exc_info=error if trace else None)
+        if self._hook is None:
+            return
+        try:
+            self._hook(error)
+        except Exception:
+            log.exception("on_error failed")
+
+
+class Dispatcher:
+    """Answers request envelopes with the services that it is given; threads may share it.
+
+    Args:
+        services: instances of generated supplier classes, any number for one destination (O9). With several threads
+            their methods run at the same time.
+        profile: the switches of the binding.
+        sender_uri: the header's senderURI of replies.
+        eager: yield each batch as soon as it is full. Otherwise it waits for the next object, which shows that it is
+            not the last; with it, a number of objects that is a multiple of the size makes an empty last batch.
+        bulk_folders: folders below which files of BulkResponse requests may be written; none: such a request is
+            answered by a fault (C18). Experimental.
+        on_error: called with each failure that no requestor hears of.
+
+    Raises:
+        ConfigError: two services with the same request element; something else than an instance of a service.
+    """
+
+    def __init__(
+        self,
+        services: Sequence[SupplierBase],
+        profile: BindingProfile = DEFAULT_PROFILE,
+        *,
+        sender_uri: str = "",
+        eager: bool = False,
+        bulk_folders: Folders = (),
+        on_error: FailureHook | None = None,
+    ) -> None:
+        self.profile = profile
+        self.eager = eager
+        self._sender_uri = sender_uri
+        self._bulk_folders = (bulk_folders,) if isinstance(bulk_folders, str | Path) else tuple(bulk_folders)
+        self._operations = _operations_by_tag(services)
+        self.package = services[0].__service__.root if services else None
+        self.failures = Failures(on_error)
+
+    def over(self, change: Callable[[SupplierBase], SupplierBase]) -> Dispatcher:
+        """The same dispatcher with changed services."""
+        other = copy.copy(self)
+        other._operations = {tag: (change(one), operation) for tag, (one, operation) in self._operations.items()}
+        return other
+
+    def refuse_asynchronous(self) -> None:
+        """See that no handler needs an event loop.
+
+        Raises:
+            ConfigError: one does.
+        """
+        for supplier, operation in self._operations.values():
+            handler = supplier.handler(operation)
+            if inspect.iscoroutinefunction(handler) or inspect.isasyncgenfunction(handler):
+                raise ConfigError(f"the handler of {operation.name} is asynchronous: serve it by `supplier.aio`")
+
+    def dispatch(
+        self, envelope: Envelope, *, message: JmsMessage | None = None, address: ReplyAddress | None = None
+    ) -> Generator[Envelope, None, None]:
+        """Answer one request. Handlers run while the replies are iterated; closing the iterator ends them.
+
+        A reply that cannot be sent may be thrown back into the iterator: a fault takes its place (`send_all`).
+
+        Args:
+            envelope: the request.
+            message: the JMS message that it came in, for handlers; None where it came another way.
+            address: where the replies go, as far as their headers and handlers are concerned.
+
+        Yields:
+            The replies in their order: responses, or a fault at the end (C59). Nothing for a one-way operation and for
+            what is no request.
+
+        Raises:
+            Abandoned: a handler raised it; there is no answer.
+        """
+        request = envelope.header or Header()
+        if _is_reply(envelope):  # answering an answer might never end
+            what = f"a message of type {header_text(request, 'msgType') or 'ERROR'} came where requests are expected"
+            self.failures.tell("a message that is no request", ProtocolError(what, correlation_id(request) or ""))
+            return
+        if envelope.warnings:
+            log.warning("a request with %d warnings, the first: %s", len(envelope.warnings), envelope.warnings[0])
+        found = self._operations.get(_tag_of(envelope.body))
+        if found is None:
+            what = f"no operation here takes {_tag_of(envelope.body).rpartition('}')[2] or 'an empty body'}"
+            self.failures.tell("a request is refused", ProtocolError(what, correlation_id(request) or ""))
+            if header_text(request, "msgType") != "NOTIFICATION":
+                yield from self.refuse(what, request, envelope.version, address)
+            return
+        supplier, operation = found
+        call = _Call(self, supplier, operation, request, envelope.version, address)
+        if address is not None and operation.mep != "one-way":
+            address.admit()
+        yield from call.replies(in_package(envelope, supplier.__service__.root).body, message)
+
+    def refuse(
+        self, why: str, request: Header | None = None, version: str = "1.1", address: ReplyAddress | None = None
+    ) -> Generator[Envelope, None, None]:
+        """The answer to a request that is not carried out: a bare SOAP fault that blames the requestor.
+
+        Args:
+            why: the faultstring.
+            request: the request's header, as far as it is known.
+            version: SOAP version of the request (C52).
+            address: as for `dispatch`.
+        """
+        try:
+            header = self._header(request or Header(), None, "", address, failed=True)
+            yield _in_version(Envelope.bare_fault(MtosiFault(why, fault_code="Client"), header), version)
+        except Abandoned:
+            raise
+        except Exception as error:  # noqa: BLE001 - a request that cannot be refused must not end a thread
+            self.failures.tell("a refusal cannot be sent", error)
+
+    def _header(
+        self,
+        request: Header,
+        operation: OperationInfo | None,
+        msg_name: str,
+        address: ReplyAddress | None,
+        *,
+        failed: bool,
+    ) -> Header:
+        """The header of a reply (R3c, R5, C16, C17)."""
+        pattern, _ = parse_pattern(header_text(request, "communicationPattern"))
+        style = CommunicationStyleType
+        status = ActivityStatusEnumType.FAILURE if failed else ActivityStatusEnumType.SUCCESS
+        wanted = header_text(request, "failureReplytoURI") if failed else None
+        header = Header(
+            activity_name=operation.name if operation else header_text(request, "activityName"),
+            msg_name=msg_name or None,
+            msg_type=MessageTypeType.ERROR if failed else MessageTypeType.RESPONSE,
+            activity_status=ActivityStatusType(value=status),
+            sender_uri=self._sender_uri or None,
+            destination_uri=wanted or header_text(request, "replyToURI") or header_text(request, "senderURI"),
+            correlation_id=correlation_id(request),
+            communication_pattern=_PATTERNS[pattern],
+            communication_style=style.RPC if header_text(request, "communicationStyle") == "RPC" else style.MSG,
+            timestamp=moment(),
+        )
+        if address is not None:
+            address.complete(header)
+        return header
+
+    def _bulk_of(self, supplier: SupplierBase, operation: OperationInfo, request: Header) -> BulkSupplier:
+        """The file of a BulkResponse request.
+
+        Raises:
+            MtosiFault: it must not be made.
+        """
+        return BulkSupplier(supplier.__service__, operation, request, self._bulk_folders)
+
+
+class _Call:
+    """One request for one operation.
+
+    Args:
+        dispatcher: that answers it.
+        supplier, operation: what it asks for.
+        request: its header.
+        version: its SOAP version.
+        address: where its replies go.
+    """
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        supplier: SupplierBase,
+        operation: OperationInfo,
+        request: Header,
+        version: str,
+        address: ReplyAddress | None,
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._supplier = supplier
+        self._service: ServiceInfo = supplier.__service__
+        self._operation = operation
+        self._request = request
+        self._version = version
+        self._address = address
+        self._closed = False
+
+    def replies(self, body: Any, message: JmsMessage | None) -> Generator[Envelope, None, None]:
+        """Call the handler, and yield the replies; whatever goes wrong becomes a fault."""
+        operation, failures = self._operation, self._dispatcher.failures
+        try:
+            yield from self._answer(body, message)
+            return
+        except Abandoned:
+            raise
+        except MtosiFault as error:
+            fault = error
+            if operation.mep == "one-way":
+                failures.tell(f"{operation.name} is refused", error)
+        except BaseException as error:
+            signalled = not isinstance(error, Exception) and threading.current_thread() is threading.main_thread()
+            if self._closed or signalled:
+                raise
+            failures.tell(f"the handler of {operation.name} failed", error, trace=True)
+            fault = self._internal_error(error)
+        if operation.mep != "one-way":
+            yield from self._faults(fault)
+
+    def _answer(self, body: Any, message: JmsMessage | None) -> Generator[Envelope, None, None]:
+        operation, request = self._operation, self._request
+        pattern, flag = parse_pattern(header_text(request, "communicationPattern"))
+        if flag is not None:
+            log.warning("%s: %s", flag.rule, flag.reason)
+        batches = pattern is CommunicationPattern.MULTIPLE_BATCH_RESPONSE
+        size = max(whole_number(request.requested_batch_size) or 0, 0) if batches else 0
+        bulk = None
+        if pattern is CommunicationPattern.BULK_RESPONSE and operation.mep != "one-way":
+            bulk = self._dispatcher._bulk_of(self._supplier, operation, request)
+            size = bulk.terms.batch_size or 0
+        context = RequestContext(
+            operation=operation, header=request, message=message, batch_size=size, bulk=bulk.terms if bulk else None
+        )
+        result = self._supplier.handler(operation)(body, context)
+        if operation.mep == "one-way":
+            for _ in result if isinstance(result, Iterator) else ():
+                pass
+            return
+        maker = ResponseMaker(self._service, operation)
+        if maker.is_response(result) and not batches and bulk is None:
+            yield from self._given(self._response(result, None, context.reply_fields))
+            return
+        objects = [result] if maker.is_response(result) else result
+        if not isinstance(objects, Iterable):
+            raise ConfigError(f"the handler of {operation.name} returned {type(result).__name__}, no response")
+        first = self._dispatcher.profile.first_batch_sent
+        try:
+            if bulk is not None:
+                answer = maker.response(Batch([], BatchPosition(first, True)))
+                bulk.write(cut_batches(objects, size, first=first, whole=maker.is_response), maker, self._document)
+                yield from self._given(self._response(answer, None, {**bulk.header_fields, **context.reply_fields}))
+                return
+            eager = self._dispatcher.eager
+            for batch in cut_batches(objects, size, first=first, eager=eager, whole=maker.is_response):
+                position = batch.position if batches else None
+                yield from self._given(self._response(maker.response(batch), position, context.reply_fields))
+        finally:
+            close = getattr(objects, "close", None)
+            if close is not None:  # a handler that is not run to its end has its own `finally` run now
+                close()
+
+    def _given(self, reply: Envelope) -> Generator[Envelope, None, None]:
+        """Yields a reply, and notes when the iterator is closed meanwhile: handlers may raise GeneratorExit, too."""
+        try:
+            yield reply
+        except GeneratorExit:
+            self._closed = True
+            raise
+
+    def _response_header(self) -> Header:
+        operation = self._operation
+        name = operation.response_message or f"{operation.name}Response"
+        return self._dispatcher._header(self._request, operation, name, self._address, failed=False)
+
+    def _response(self, body: Any, position: BatchPosition | None, fields: Mapping[str, Any]) -> Envelope:
+        """One response.
+
+        Args:
+            body: the response object.
+            position: its place among several, None for the one response of SimpleResponse.
+            fields: header fields that the handler adds, by Python name.
+        """
+        header = self._response_header()
+        if position is not None:
+            header.communication_pattern = CommunicationPatternType.MultipleBatchResponse
+            self._number(header, position)
+        if fields:
+            header = dataclasses.replace(header, **fields)
+        return Envelope(header=header, body=body, version=self._version)
+
+    def _document(self, body: Any, position: BatchPosition) -> bytes:
+        """One response as a document of the file of a BulkResponse: an envelope that says which batch it is (C18)."""
+        header = self._response_header()
+        self._number(header, position)
+        return Envelope(header=header, body=body, version=self._version).to_bytes()
+
+    def _number(self, header: Header, position: BatchPosition) -> None:
+        size = whole_number(self._request.requested_batch_size)
+        # Echoing it is a courtesy: what cannot become a property (C25) must not cost the requestor the answer.
+        header.requested_batch_size = size if size is None or 0 <= size <= MAX_INTEGER else None
+        header.batch_sequence_number = position.number
+        header.batch_sequence_end_of_reply = position.end_of_reply
+
+    def _faults(self, fault: MtosiFault) -> Generator[Envelope, None, None]:
+        """The fault; where that cannot be sent, another one that says less."""
+        problem: Exception = fault
+        attempts = ((fault, True), (None, True), (None, False))
+        for one, known in attempts:
+            try:
+                yield self._fault(one or self._internal_error(problem), known=known)
+            except Abandoned:
+                raise
+            except Exception as error:  # noqa: BLE001 - the requestor must not be left without any answer
+                self._dispatcher.failures.tell(f"a fault of {self._operation.name} cannot be sent", error)
+                problem = error
+            else:
+                return
+
+    def _fault(self, fault: MtosiFault, *, known: bool) -> Envelope:
+        """A fault: with the operation's exception where there is one and it is `known`, else a bare SOAP fault."""
+        operation = self._operation if known else None
+        name = operation.fault_message if operation else ""
+        header = self._dispatcher._header(self._request, operation, name, self._address, failed=True)
+        if operation is None or not operation.fault:
+            return _in_version(Envelope.bare_fault(fault, header), self._version)
+        in_header = self._dispatcher.profile.fault_in_header
+        exception = self._service.load(operation.fault)
+        return _in_version(Envelope.for_fault(fault, exception, header, in_soap_header=in_header), self._version)
+
+    def _internal_error(self, error: BaseException) -> MtosiFault:
+        """The fault of a handler that failed: what kind of failure, but not what it says."""
+        return MtosiFault(f"{self._operation.name} failed with {type(error).__name__}", kind="internalError")
+
+
+def send_all(replies: Generator[Envelope, None, None], send: Callable[[Envelope], object]) -> None:
+    """Send the replies of `Dispatcher.dispatch`; one that cannot be sent is replaced by a fault.
+
+    Args:
+        replies: the replies; closed at the end.
+        send: sends one reply. It may raise `Abandoned` to end the request.
+
+    Raises:
+        Abandoned: `send` or a handler raised it.
+    """
+    try:
+        reply = next(replies, None)
+        while reply is not None:
+            try:
+                send(reply)
+            except Abandoned:
+                raise
+            except Exception as error:  # noqa: BLE001 - the dispatcher answers with a fault
+                reply = _thrown(replies, error)
+            else:
+                reply = next(replies, None)
+    finally:
+        replies.close()
+
+
+def _thrown(replies: Generator[Envelope, None, None], error: Exception) -> Envelope | None:
+    try:
+        return replies.throw(error)
+    except StopIteration:
+        return None
+
+
+def _is_reply(envelope: Envelope) -> bool:
+    return envelope.fault is not None or (
+        envelope.header is not None and header_text(envelope.header, "msgType") in NO_REQUEST
+    )
+
+
+def _in_version(envelope: Envelope, version: str) -> Envelope:
+    envelope.version = version
+    return envelope
+
+
+def _tag_of(body: Any) -> str:
+    """The Clark name of a body's element, empty where there is none."""
+    if isinstance(body, RawXml):
+        return body.tag
+    return str(body.__xml__.tag) if isinstance(body, XmlObject) else ""
+
+
+def _operations_by_tag(services: Sequence[SupplierBase]) -> dict[str, tuple[SupplierBase, OperationInfo]]:
+    """What each request element asks for, by its Clark name."""
+    found: dict[str, tuple[SupplierBase, OperationInfo]] = {}
+    if not isinstance(services, Sequence):
+        raise ConfigError(f"services: give a list of them, not {type(services).__name__}")
+    for supplier in services:
+        if not isinstance(supplier, SupplierBase):
+            raise ConfigError(_not_a_service(supplier))
+        for tag, operation in supplier.__service__.by_request_tag.items():
+            if tag in found:
+                raise ConfigError(f"two services on one destination take {tag}")
+            found[tag] = supplier, operation
+    return found
+
+
+def _not_a_service(given: object) -> str:
+    if isinstance(given, type) and issubclass(given, SupplierBase):
+        return f"services: {given.__name__} is a class; give an instance, {given.__name__}()"
+    kind = given if isinstance(given, type) else type(given)
+    return f"services: {kind.__name__} is no supplier class; derive it from the stub's Supplier"

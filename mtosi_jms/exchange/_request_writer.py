@@ -1,0 +1,269 @@
+"""The request writer: makes requests and sends them, for threads and for event loops (R3, R6, R16, C13, C15)."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from mtosi_jms.errors import ConfigError, HeaderError, TransportError, UnknownOutcomeError
+from mtosi_jms.exchange._pattern_header import has_batches
+from mtosi_jms.exchange._pending import PendingExchange, PreparedRequest, RequestInfo
+from mtosi_jms.exchange._receiver import Receiver
+from mtosi_jms.exchange.messages import Target, moment, stamped, target_of
+from mtosi_jms.exchange.sending import TimedSender
+from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
+from mtosi_jms.jms.binding import HeaderTemplates, to_jms
+from mtosi_jms.jms.ids import random_id
+from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, Limits, SimpleExchange
+from mtosi_jms.service import Call, CallOptions, OperationInfo
+from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
+from mtosi_jms.spool import OutgoingJournal
+from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
+from mtosi_jms.transport import Capability, Connection, Session
+
+log = logging.getLogger(__name__)
+
+_MANY: Final = 32
+"""Exchanges in flight from which on a request need not have a write of its own."""
+
+
+class RequestWriter:
+    """Makes the requests of one requestor and sends them, one at a time.
+
+    Args:
+        connection: of the requestor.
+        session: sends.
+        receiver: gets an exchange before its request is sent.
+        replies: destinations where replies come in.
+        temporary: the one of them that is temporary.
+        sender_uri: the header's senderURI.
+        reply_to_uri, failure_reply_to_uri: the header's replyToURI and failureReplytoURI.
+        profile: the switches of the binding.
+        limits: how long exchanges wait, where a call sets nothing.
+        rules: of batches, where a call sets nothing.
+        persistent: whether the provider must store requests, where neither the call nor its address says.
+        outbox: stores one-way requests before they are sent.
+        new_id: makes correlation ids.
+        clock: seconds, not running backwards.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        session: Session,
+        receiver: Receiver,
+        *,
+        replies: list[Destination],
+        temporary: Destination | None,
+        sender_uri: str,
+        reply_to_uri: str | None,
+        failure_reply_to_uri: str | None,
+        profile: BindingProfile,
+        limits: Limits,
+        rules: BatchRules,
+        persistent: bool | None,
+        outbox: OutgoingJournal | None,
+        new_id: Callable[[], str],
+        clock: Callable[[], float],
+    ) -> None:
+        self.session = session
+        self._receiver = receiver
+        self._names = connection.names
+        self._replies = replies
+        self._temporary = temporary
+        self._sender_uri = sender_uri
+        self._reply_to_uri = reply_to_uri
+        self._failure_reply_to_uri = failure_reply_to_uri
+        self._profile = profile
+        self._templates = HeaderTemplates(profile)
+        self._limits = limits
+        self._rules = rules
+        self._persistent = persistent
+        self._outbox = outbox
+        self._new_id = new_id
+        self._clock = clock
+        self._has_message_ids = Capability.MESSAGE_IDS in connection.capabilities
+        tells = connection.consumers(replies[0]) is not None
+        self._consumers = connection.consumers if tells else None
+        self._sending = threading.Lock()
+
+    def prepare(self, call: Call, pattern: Mapping[str, object]) -> PreparedRequest:
+        """Make a request and open its exchange, without waiting for anything.
+
+        Args:
+            call: the call.
+            pattern: what the request's header says of the communication pattern.
+        """
+        now = self._clock()
+        target = self._target(call)
+        # Where the provider's id will never be known, a peer that sends back this one instead is understood.
+        own_id = None if self._has_message_ids else random_id()
+        options = target.options
+        identifier = self._new_id() if options.correlation_id is None else options.correlation_id
+        header = self._header(call.operation, target, pattern, identifier)
+        message = self._message(header, call, options, own_id=own_id)
+        exchange = self._exchange(correlation_id(header) or "", now, options, simple=not has_batches(pattern))
+        asked = RequestInfo(call.operation.name, target.destination, self._replies, self._consumers)
+        pending = self._receiver.open(exchange, asked, call.service.root, now, own_id=own_id)
+        return PreparedRequest(pending, target.destination, message)
+
+    def send(self, prepared: PreparedRequest) -> PendingExchange:
+        """Send a request in its time; where that fails, the exchange is closed.
+
+        Raises:
+            ReplyTimeoutError: its time is over.
+            TransportError: the provider failed.
+        """
+        pending = prepared.pending
+        sender = TimedSender(self.session, self._sending, pending.time_left(self._clock()))
+        try:
+            if sender.seconds == 0:
+                raise pending.late("the request was not sent: others were before it")
+            with sender:
+                sent = self._send(sender, prepared.destination, prepared.message)
+        except BaseException as error:
+            late = None
+            if isinstance(error, TransportError) and sender.is_over():
+                doubtful = isinstance(error, UnknownOutcomeError)
+                became = "whether the request was sent is unknown" if doubtful else "the request was not sent"
+                late = pending.late(f"{became}: {error}")
+            self._receiver.close_exchange(pending)
+            if late is not None:
+                raise late from error
+            raise
+        self._receiver.sent(pending, sent.message_id)
+        return pending
+
+    def send_soon(self, prepared: PreparedRequest) -> bool:
+        """The same without waiting for anything; False: that is not possible, and nothing was sent."""
+        if not self._sending.acquire(blocking=False):
+            return False
+        try:
+            sent = self.session.send_soon(prepared.destination, prepared.message, can_wait=self._has_company())
+        except BaseException:
+            self._receiver.close_exchange(prepared.pending)
+            raise
+        finally:
+            self._sending.release()
+        if sent is not None:
+            self._receiver.sent(prepared.pending, sent.message_id)
+        return sent is not None
+
+    def time_left(self, prepared: PreparedRequest) -> float | None:
+        """Seconds that sending a request may take; None: any number."""
+        return prepared.pending.time_left(self._clock())
+
+    def send_one_way(self, call: Call) -> None:
+        """Send a request that nobody answers.
+
+        Raises:
+            TransportError: the provider failed, or the time of the call is over.
+        """
+        operation, target = call.operation, self._target(call)
+        options = target.options
+        header = self._header(operation, target, {}, options.correlation_id)
+        message = self._message(header, call, options, one_way=True)
+        sender = TimedSender(self.session, self._sending, self.seconds_of(options))
+        with sender.in_time(f"{operation.name} to {target.destination}"):
+            if self._outbox is None or target.destination.is_temporary:
+                self._send(sender, target.destination, message)
+            else:
+                self._outbox.send(sender, target.destination, message)
+
+    def seconds_of(self, options: CallOptions) -> float | None:
+        """Seconds that a whole call may take; None: any number."""
+        return self._limits_of(options).total
+
+    def _limits_of(self, options: CallOptions) -> Limits:
+        changes: dict[str, Any] = {}
+        if options.timeout is not None:
+            changes |= {"total": options.timeout, "first_reply": options.timeout}
+        if options.gap_timeout is not None:
+            changes["gap"] = options.gap_timeout
+        return dataclasses.replace(self._limits, **changes) if changes else self._limits
+
+    def _target(self, call: Call) -> Target:
+        target = target_of(self._names, call.destination, call.options)
+        if self._persistent is None or target.options.persistent is not None:
+            return target
+        return target._replace(options=dataclasses.replace(target.options, persistent=self._persistent))
+
+    def _exchange(self, identifier: str, now: float, options: CallOptions, *, simple: bool) -> Exchange[Any]:
+        limits = self._limits_of(options)
+        if simple:
+            return SimpleExchange(identifier, started=now, limits=limits, expect_ack=self._rules.expect_ack)
+        rules = dataclasses.replace(
+            self._rules,
+            first=self._profile.first_batch,
+            strict=self._profile.validation == "strict",
+            on_conflict=options.on_conflict or self._rules.on_conflict,
+        )
+        return BatchAssembler(identifier, started=now, limits=limits, rules=rules)
+
+    def _reply_name(self, target: Target) -> str | None:
+        """The header's replyToURI: what the call's address says, if replies come in there, else the requestor's own."""
+        name = target.reply_to
+        if name is not None and self._names.lookup(name) not in self._replies:
+            raise ConfigError(f"the address has replies sent to {name}, where this requestor does not receive")
+        return name or self._reply_to_uri
+
+    def _header(
+        self, operation: OperationInfo, target: Target, pattern: Mapping[str, object], identifier: str | None
+    ) -> Header:
+        options = target.options
+        fields: dict[str, Any] = {
+            "activity_name": operation.name,
+            "msg_name": operation.request_message or f"{operation.name}Request",
+            "sender_uri": self._sender_uri,
+            "destination_uri": target.uri,
+            "priority": None if options.priority is None else str(options.priority),
+            "communication_style": CommunicationStyleType.MSG,
+            "correlation_id": identifier,
+            "timestamp": moment(),
+        }
+        if operation.mep == "one-way":  # nobody answers: no reply address, and no id to answer with (C13)
+            fields |= {
+                "msg_type": MessageTypeType.NOTIFICATION,
+                "communication_pattern": CommunicationPatternType.Notification,
+            }
+        else:
+            fields |= {
+                "msg_type": MessageTypeType.REQUEST,
+                "reply_to_uri": self._reply_name(target),
+                "failure_replyto_uri": self._failure_reply_to_uri,
+                **pattern,
+            }
+        fields.update(options.header)
+        try:
+            header = Header(**fields)
+        except TypeError as error:
+            raise ConfigError(f"header: {error}") from None
+        if (said := header.destination_uri) != target.uri:
+            log.warning("C53: the header's destinationURI is %s, the request goes to %s", said, target.uri)
+        return header
+
+    def _message(
+        self, header: Header, call: Call, options: CallOptions, *, own_id: str | None = None, one_way: bool = False
+    ) -> JmsMessage:
+        names = self._names
+        if one_way:
+            envelope = Envelope(header=header, body=call.request)
+            message = to_jms(header, envelope, self._profile, names=names, correlation_id=own_id, one_way=True)
+        else:
+            message = self._templates.to_jms(
+                header, call.request, names=names, reply_to=self._temporary, correlation_id=own_id
+            )
+        if not one_way and header_text(header, "correlationId") is None:
+            raise HeaderError("correlationId", "required: replies could not be told apart (R3b)")
+        return stamped(message, options.persistent, options.time_to_live)
+
+    def _has_company(self) -> bool:
+        """Whether so many exchanges are in flight that more is about to be sent, and one write does for several."""
+        return self._receiver.in_flight >= _MANY
+
+    def _send(self, sender: TimedSender, target: Destination, message: JmsMessage) -> JmsMessage:
+        soon = self.session.send_soon(target, message, can_wait=True) if self._has_company() else None
+        return sender.send(target, message) if soon is None else soon

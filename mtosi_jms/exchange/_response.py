@@ -1,0 +1,49 @@
+"""The responses of an operation, with the objects of a batch in them (P33)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.patterns import Batch
+from mtosi_jms.service import OperationInfo, ServiceInfo
+from mtosi_jms.xmlbind import XmlObject
+
+
+class ResponseMaker:
+    """Puts the objects of a batch into an operation's response.
+
+    Args:
+        service: the interface of the operation.
+        operation: the operation.
+    """
+
+    def __init__(self, service: ServiceInfo, operation: OperationInfo) -> None:
+        self._operation = operation
+        self._cls = service.load(operation.response)
+
+    def is_response(self, item: object) -> bool:
+        """Whether a handler's object is a whole response."""
+        return isinstance(item, self._cls)
+
+    def response(self, batch: Batch[Any]) -> Any:
+        """The response with the objects of a batch.
+
+        Raises:
+            ConfigError: the response has no list of objects to put them into.
+        """
+        if len(batch.objects) == 1 and self.is_response(batch.objects[0]):
+            return batch.objects[0]
+        path = self._operation.batch_path
+        if not path and not batch.objects:
+            return self._cls()
+        if not path:
+            raise ConfigError(f"{self._operation.name}: the handler must yield {self._cls.__name__}")
+        return _nested(self._cls, path, batch.objects)
+
+
+def _nested(cls: type[XmlObject], path: Sequence[str], objects: list[Any]) -> XmlObject:
+    name, *rest = path
+    value = _nested(cls.__xml__.field(name).table().cls, rest, objects) if rest else objects
+    return cls(**{name: value})  # type: ignore[arg-type]

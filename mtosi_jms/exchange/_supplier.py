@@ -1,0 +1,439 @@
+"""The supplier: answers requests from one destination with the services it is given (R3, R4, R5, P31, P33).
+
+A handler gets the request object and yields objects, or returns a response; batches are cut and sent while it runs,
+and nothing of a request is kept after its last reply (P33). Partial responses are not waited for one by one: a window
+of them may be unconfirmed. A request is acknowledged after the provider has confirmed its last reply.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import threading
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from mtosi_jms.bulk import Folders
+from mtosi_jms.errors import (
+    ConfigError,
+    IllegalStateError,
+    MtosiError,
+    ProtocolError,
+    SpoolError,
+    TransportError,
+)
+from mtosi_jms.exchange._dispatcher import NO_REQUEST, Dispatcher, FailureHook, send_all
+from mtosi_jms.exchange._reply_writer import (
+    ProviderError,
+    ReplyPolicy,
+    ReplyRules,
+    ReplyWriter,
+    Sender,
+    WithheldError,
+)
+from mtosi_jms.exchange.arguments import check_connection
+from mtosi_jms.exchange.signals import aside, on_signals
+from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
+from mtosi_jms.jms.binding import DEFAULT_PROFILE, from_jms
+from mtosi_jms.service import SupplierBase, check_count, check_seconds
+from mtosi_jms.soap import Header, correlation_id, header_text
+from mtosi_jms.spool import InboxReceiver, IncomingJournal, give_back, handed_out
+from mtosi_jms.transport import Connection, Consumer, Delivery, Session, dropped, is_open, redeliver
+
+if TYPE_CHECKING:
+    from mtosi_jms.exchange._aio_supplier import AsyncSupplier
+
+log = logging.getLogger(__name__)
+
+_LAST_PAUSE: Final = 10.0
+"""Seconds that a request waits at most which the provider failed with."""
+_REMEMBERED: Final = 1_000
+"""Requests that the provider failed with, whose number is kept."""
+
+
+class Supplier:
+    """A supplier OS on one destination of one connection.
+
+    Args:
+        connection: an open connection; the supplier starts it and does not close it.
+        destination: name of an administered destination, or the destination (R2a).
+        services: instances of generated supplier classes; one destination may serve any number (O9). With several
+            threads their methods run at the same time.
+        sender_uri: the header's senderURI of replies; the destination's name unless given.
+        profile: the switches of the binding.
+        reply_policy: says where replies may be sent. Unless given: with a naming context, to the destinations that
+            it knows and to temporary ones; without one, to any queue of the connection.
+        eager: send each batch as soon as it is full. Otherwise it waits for the next object, which shows that it is not
+            the last; with it, a number of objects that is a multiple of the size makes an empty last batch.
+        on_error: called with each failure that no requestor hears of.
+        bulk_folders: folders below which files of BulkResponse requests may be written, since the requestor names the
+            file; none: such a request is answered by a fault (C18). Experimental.
+        send_window: how many partial responses to a request may be on their way without the provider's confirmation;
+            1: each is waited for.
+        inbox: stores each request before it is acknowledged, hands it to its handler once, and tells which ones were
+            in hand when the process ended; without one such a request is answered again.
+        retry_pause: seconds that a request waits after the provider failed with it; after each further failure twice
+            as long, up to 10 s.
+
+    Raises:
+        ConfigError: a temporary destination, two services with the same request element, or a window below 1.
+        NamingError: the destination cannot be resolved.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        destination: str | Destination,
+        services: Sequence[SupplierBase],
+        *,
+        sender_uri: str | None = None,
+        profile: BindingProfile = DEFAULT_PROFILE,
+        reply_policy: ReplyPolicy | None = None,
+        eager: bool = False,
+        on_error: FailureHook | None = None,
+        bulk_folders: Folders = (),
+        send_window: int = 16,
+        inbox: IncomingJournal | None = None,
+        retry_pause: float = 0.1,
+    ) -> None:
+        check_connection("Supplier", connection)
+        check_seconds("retry_pause", retry_pause, zero=True)
+        names = connection.names
+        self.connection = connection
+        self.destination = names.lookup(destination)
+        if self.destination.is_temporary:
+            raise ConfigError("a supplier is served from an administered destination (R2a)")
+        self.sender_uri = sender_uri or names.uri_of(destination)
+        if profile.reply_to_on == "all":
+            names.lookup(self.sender_uri)  # every reply will need it: better now than then
+        self.profile = profile
+        self._rules = ReplyRules(
+            profile=profile,
+            names=names,
+            policy=reply_policy,
+            send_window=send_window,
+            together=inbox is None,  # with one, a request is done with as soon as its replies are out
+        )
+        self._inbox = inbox
+        self._retry_pause = retry_pause
+        self._dispatcher = Dispatcher(
+            services,
+            profile,
+            sender_uri=self.sender_uri,
+            eager=eager,
+            bulk_folders=bulk_folders,
+            on_error=on_error,
+        )
+        self._tell = self._dispatcher.failures.tell
+        self._sessions: set[Session] = set()
+        self._threads: list[threading.Thread] = []
+        self._lock = threading.Lock()
+        self._busy: dict[Session, threading.Thread] = {}
+        self._returned = threading.Condition(self._lock)
+        self._failures: dict[str, int] = {}
+        self._stopped = threading.Event()
+        self._ended: Callable[[MtosiError | None], object] | None = None
+        self._aio: AsyncSupplier | None = None
+
+    def __repr__(self) -> str:
+        state = "stopped" if self._stopped.is_set() else f"{len(self._sessions)} running"
+        return f"<Supplier at {self.destination}, {state}>"
+
+    @property
+    def aio(self) -> AsyncSupplier:
+        """The same supplier on an event loop, for handlers that are coroutines or asynchronous generators too."""
+        from mtosi_jms.exchange._aio_supplier import AsyncSupplier
+
+        with self._lock:
+            if self._aio is None:
+                self._aio = AsyncSupplier(self._with_services, eager=self._dispatcher.eager)
+            return self._aio
+
+    def _with_services(
+        self, change: Callable[[SupplierBase], SupplierBase], ended: Callable[[MtosiError | None], object]
+    ) -> Supplier:
+        """The same supplier, its sessions and its end, with changed services; `ended` hears of each thread's end."""
+        other = copy.copy(self)
+        other._dispatcher = self._dispatcher.over(change)
+        other._ended = ended
+        return other
+
+    def run(self) -> None:
+        """Answer requests until `stop`; several threads may run one supplier.
+
+        In the main thread SIGTERM and SIGINT end all runs: requests in hand are answered, others are not taken. A
+        second SIGINT interrupts the handler that runs here, and its request is delivered again.
+
+        Raises:
+            ConfigError: a handler is asynchronous.
+            TransportError: the provider failed for good.
+        """
+        signalled = False
+
+        def tell(again: bool) -> None:
+            nonlocal signalled
+            signalled = True
+            if again:
+                raise KeyboardInterrupt
+            drain(again)
+
+        try:
+            with aside(lambda again: self.drain()) as drain, on_signals(tell):
+                _answer_all(weakref.ref(self), *self._open())
+        except (KeyboardInterrupt, IllegalStateError) as error:
+            if not signalled:
+                raise
+            log.warning("%s: ended by a signal: %s", self.destination, type(error).__name__)
+
+    def start(self, threads: int = 1) -> Self:
+        """Answer requests in background threads, until `stop` or the end of the `with` block.
+
+        The consumers exist when this returns: a request that is sent from now on is received, on a topic too. The
+        threads do not keep the supplier: one that nobody refers to any more ends, with a ResourceWarning.
+
+        Raises:
+            ConfigError: a handler is asynchronous, or fewer than 1 thread.
+            TransportError: the provider failed.
+        """
+        check_count("threads", threads)
+        if threads < 1:
+            raise ConfigError(f"threads must be at least 1, not {threads}")
+        for session, consumer in [self._open() for _ in range(threads)]:
+            with self._lock:
+                number = len(self._threads) + 1
+                name = f"supplier-{self.destination.name}-{number}"
+                work = (weakref.ref(self), session, consumer)
+                thread = threading.Thread(target=_answer_in_background, args=work, name=name, daemon=True)
+                self._threads.append(thread)
+                thread.start()
+        return self
+
+    def _open(self) -> tuple[Session, Consumer | InboxReceiver]:
+        self._dispatcher.refuse_asynchronous()
+        session = self.connection.session()
+        with self._lock:
+            if self._stopped.is_set():
+                session.close()
+                raise IllegalStateError("the supplier was stopped")
+            self._sessions.add(session)
+        try:
+            consumer = session.consumer(self.destination)
+            self.connection.start()
+        except BaseException:
+            self._end(session)
+            raise
+        return session, consumer if self._inbox is None else InboxReceiver(session, consumer, self._inbox)
+
+    def _serve(self, delivery: Delivery, session: Session) -> bool:
+        """Answer what was received; whether more is to be received."""
+        with self._lock:
+            if self._stopped.is_set():  # it is delivered again
+                give_back(delivery)
+                return False
+            self._busy[session] = threading.current_thread()
+        try:
+            self._handle(delivery, session)
+        finally:
+            with self._lock:
+                del self._busy[session]
+                self._returned.notify_all()
+        return not self._stopped.is_set()
+
+    def _handle(self, delivery: Delivery, session: Session) -> None:
+        """Answer a request. Where the provider fails meanwhile it is delivered again, and waits before it is answered
+        again: what makes the provider fail must not do so all the time."""
+        identifier = delivery.message.message_id or ""
+        failures = self._failures.get(identifier, 0)
+        if failures and self._stopped.wait(self._pause(failures)):
+            give_back(delivery)
+            return
+        try:
+            with handed_out(delivery):
+                self.answer(delivery.message, session)
+        except IllegalStateError:
+            raise
+        except TransportError as error:
+            self._failures[identifier] = failures + 1
+            for oldest in list(self._failures)[:-_REMEMBERED]:
+                self._failures.pop(oldest, None)
+            self._tell("the provider failed while a request was answered; it is delivered again", error)
+            redeliver(session)
+        else:
+            self._failures.pop(identifier, None)
+
+    def _pause(self, failures: int) -> float:
+        """Seconds to wait after so many failures in a row, 1 or more."""
+        return float(min(self._retry_pause * 2 ** min(failures - 1, 16), _LAST_PAUSE))
+
+    def _end(self, session: Session) -> None:
+        with self._lock:
+            self._sessions.discard(session)
+        session.close()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a background thread still answers requests; before `stop` they end when the provider is gone for
+        good."""
+        return any(thread.is_alive() for thread in tuple(self._threads))
+
+    def drain(self, wait: float | None = None) -> bool:
+        """Take no more requests, and let those that are being answered come to their end.
+
+        Args:
+            wait: seconds that handlers have for it; None: no limit.
+
+        Returns:
+            Whether no handler runs any more; False also where a handler asks: nothing is waited for then.
+        """
+        deadline = None if wait is None else time.monotonic() + wait
+        self._stopped.set()
+        with self._lock:
+            idle, threads = self._sessions.difference(self._busy), list(self._threads)
+        for session in idle:
+            session.close()
+        with self._lock:
+            if threading.current_thread() in self._busy.values():
+                return False
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            if not self._returned.wait_for(lambda: not self._busy, left):
+                return False
+        _alive(threads, None if deadline is None else max(0.0, deadline - time.monotonic()))
+        return True
+
+    def stop(self, wait: float | None = 10.0) -> None:
+        """End all runs; a request that is being answered is delivered again to whoever comes next.
+
+        Args:
+            wait: seconds that background threads have to end: a handler in the middle of its work is not interrupted,
+                its next reply is. None: as long as they need.
+        """
+        self._close()
+        for thread in _alive(list(self._threads), wait):
+            log.warning("%s still runs a handler", thread.name)
+
+    def close(self) -> None:
+        """The same as `stop`, as other roles have it."""
+        self.stop()
+
+    def _close(self) -> None:
+        self._stopped.set()
+        with self._lock:
+            sessions = list(self._sessions)
+        for session in sessions:
+            session.close()
+
+    def __del__(self) -> None:
+        if any(map(is_open, getattr(self, "_sessions", ()))) and not self._stopped.is_set():
+            dropped(f"Supplier({self.destination})", self._close)
+
+    def _has_ended(self, failure: MtosiError | None) -> None:
+        if failure is not None:
+            self._tell("the supplier ends", failure)
+        if self._ended is not None:
+            self._ended(failure)
+
+    def __enter__(self) -> Self:
+        return self if self._threads else self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def answer(self, message: JmsMessage, session: Sender) -> None:
+        """Answer one request through a session; whatever is wrong with the request is answered too, or reported.
+
+        When it returns, every reply is confirmed by the provider, or what became of them is reported.
+
+        Raises:
+            TransportError: the provider failed; whether it has all replies is unknown.
+        """
+        writer = ReplyWriter(self._rules, session, message)
+        try:
+            try:
+                self._answer(message, writer)
+            finally:
+                writer.settle()
+        except WithheldError as withheld:
+            self._tell(withheld.what, withheld.error)
+        except ProviderError as failure:
+            raise failure.error from None
+
+    def _answer(self, message: JmsMessage, writer: ReplyWriter) -> None:
+        dispatcher = self._dispatcher
+        kind = message.properties.get("MTOSI_msgType")
+        try:
+            envelope = from_jms(message, strict=self.profile.validation == "strict", package=dispatcher.package)
+        except MtosiError as error:
+            self._tell("a request that cannot be read", error)
+            if kind not in (*NO_REQUEST, "NOTIFICATION"):
+                why = f"the request cannot be read: {getattr(error, 'message', error)}"
+                send_all(dispatcher.refuse(why, address=writer), writer.send)
+            return
+        writer.request = request = envelope.header or Header()
+        if kind in NO_REQUEST and header_text(request, "msgType") is None:
+            what = f"a message of type {kind} came where requests are expected"
+            self._tell("a message that is no request", ProtocolError(what, correlation_id(request) or ""))
+            return
+        send_all(dispatcher.dispatch(envelope, message=message, address=writer), writer.send)
+
+
+def _answer_all(weak: weakref.ref[Supplier], session: Session, consumer: Consumer | InboxReceiver) -> None:
+    """Answer what a consumer receives. While it waits, nothing here keeps the supplier.
+
+    Raises:
+        TransportError: the provider failed for good.
+    """
+    failures = 0
+    try:
+        while True:
+            delivery: Delivery | None = None
+            failure: SpoolError | None = None
+            try:
+                delivery = consumer.receive()
+            except SpoolError as error:  # the provider still has the message, and there may be room again
+                failure, failures = error, failures + 1
+            supplier = weak()
+            if supplier is None:
+                return
+            if failure is not None:
+                supplier._tell("a request cannot be stored; it is delivered again", failure)
+                if supplier._stopped.wait(supplier._pause(failures)):
+                    return
+            elif delivery is None or not supplier._serve(delivery, session):
+                return
+            else:
+                failures = 0
+            del supplier
+    except IllegalStateError:
+        supplier = weak()
+        if supplier is not None and not supplier._stopped.is_set():
+            raise
+    finally:
+        supplier = weak()
+        if supplier is not None:
+            supplier._end(session)
+
+
+def _answer_in_background(weak: weakref.ref[Supplier], session: Session, consumer: Consumer | InboxReceiver) -> None:
+    failure: MtosiError | None = None
+    try:
+        _answer_all(weak, session, consumer)
+    except MtosiError as error:
+        failure = error
+    finally:
+        supplier = weak()
+        if supplier is not None:
+            supplier._has_ended(failure)
+
+
+def _alive(threads: Sequence[threading.Thread], wait: float | None) -> list[threading.Thread]:
+    """The threads, the calling one excepted, that have not ended after so many seconds in all."""
+    deadline = None if wait is None else time.monotonic() + wait
+    for thread in threads:
+        if thread is not threading.current_thread():
+            thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
+    return [thread for thread in threads if thread.is_alive() and thread is not threading.current_thread()]

@@ -1,0 +1,77 @@
+"""Sending by a session that threads share: one message at a time, and each call in its own time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from mtosi_jms.errors import ResourceLimitError, TransportError, UnknownOutcomeError
+from mtosi_jms.jms import Destination, JmsMessage
+from mtosi_jms.patterns import rounded
+from mtosi_jms.transport import Session
+
+__all__ = ["TimedSender"]
+
+_TICK: Final = 0.001
+"""Seconds by which clocks may differ."""
+
+
+class TimedSender:
+    """Sends by a session, within so many seconds from now in all; an outbox takes it in place of the session.
+
+        with sender.in_time("getInventory to queue:EMS"):
+            sender.send(destination, message)
+
+    Args:
+        session: sends.
+        lock: held by the thread that sends.
+        seconds: None: any number.
+    """
+
+    def __init__(self, session: Session, lock: threading.Lock, seconds: float | None) -> None:
+        self._session = session
+        self._lock = lock
+        self._end = None if seconds is None else time.monotonic() + seconds
+        self.seconds = seconds
+
+    def _left(self) -> float | None:
+        return None if self._end is None else max(0.0, self._end - time.monotonic())
+
+    def is_over(self) -> bool:
+        """Whether the time is over."""
+        return self._end is not None and time.monotonic() >= self._end - _TICK
+
+    def send(self, destination: Destination, message: JmsMessage) -> JmsMessage:
+        """See `Session.send`; within `with`."""
+        left = self._left()
+        send = self._session.send
+        return send(destination, message) if left is None else send(destination, message, timeout=left)
+
+    def __enter__(self) -> None:
+        left = self._left()
+        if not self._lock.acquire(timeout=-1 if left is None else min(left, threading.TIMEOUT_MAX)):
+            raise TransportError("another message, which came before it, is still being sent")
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    @contextmanager
+    def in_time(self, what: str) -> Iterator[None]:
+        """The same as `with`; if the call fails because its time is over, the error says so.
+
+        Args:
+            what: is sent, for the error.
+        """
+        try:
+            with self:
+                yield
+        except TransportError as error:
+            if not self.is_over():
+                raise
+            text = f"{what}: not sent within {rounded(self.seconds or 0)} s: {error}"
+            if isinstance(error, UnknownOutcomeError):
+                raise UnknownOutcomeError(text, error.messages) from error
+            raise (ResourceLimitError if isinstance(error, ResourceLimitError) else TransportError)(text) from error

@@ -1,0 +1,106 @@
+"""What a consumer runtime has at one connection, and the message that it sends to the dead-letter destination."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Final
+
+from mtosi_jms.errors import ConfigError, MtosiError
+from mtosi_jms.jms import DeliveryMode, Destination, JmsMessage
+from mtosi_jms.spool import InboxReceiver, IncomingJournal
+from mtosi_jms.transport import Connection, InterruptionHook
+
+log = logging.getLogger(__name__)
+
+ORIGINAL_DESTINATION: Final = "MTOSIX_originalDestination"
+"""Of a parked message: where it was received from, with its kind: `queue:EMS.OS`."""
+ORIGINAL_MESSAGE_ID: Final = "MTOSIX_originalMessageId"
+"""Its JMSMessageID as received, if it had one; the parked message has another."""
+REASON: Final = "MTOSIX_parkedReason"
+"""The type of the last error: its text might quote the message."""
+ATTEMPTS: Final = "MTOSIX_attempts"
+"""How many attempts there were, an Integer."""
+
+
+class Link:
+    """A connection, and the session that receives, acknowledges and parks.
+
+    Args:
+        connection: an open connection; it is started.
+        owned: whether closing the link closes the connection.
+        generation: the number of the connection.
+        destination: where messages come from, or its name.
+        selector, durable: of the consumer.
+        parking: where messages are parked, or its name; None: the provider's dead-letter queue.
+        inbox: stores messages before they are acknowledged; None: they are acknowledged when they are done with.
+        on_interrupted: of the consumer.
+
+    Raises:
+        ConfigError: there is nowhere to park.
+        TransportError: the provider failed.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        owned: bool,
+        generation: int,
+        destination: str | Destination,
+        selector: str | None,
+        durable: str | None,
+        parking: str | Destination | None,
+        inbox: IncomingJournal | None,
+        on_interrupted: InterruptionHook | None,
+    ) -> None:
+        self.connection = connection
+        self.generation = generation
+        self.on_interrupted = on_interrupted
+        self._owned = owned
+        try:
+            self.session = connection.session()
+            target = connection.names.lookup(destination)
+            where = connection.dead_letter if parking is None else connection.names.lookup(parking)
+            if where is None:
+                raise ConfigError("the provider's dead-letter queue is not known: say where to park messages")
+            if where == target:
+                raise ConfigError(f"{target}: messages cannot be parked where they come from")
+            self.parking: Destination = where
+            self.consumer = self.session.consumer(target, selector=selector, durable=durable)
+            self.source = (
+                self.consumer if inbox is None else InboxReceiver(self.session, self.consumer, inbox, conflicts=True)
+            )
+            self.consumer.on_interrupted = on_interrupted
+            connection.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def park(self, message: JmsMessage, error: BaseException, attempts: int) -> None:
+        """Sends a message to the dead-letter destination: persistent, without expiration, else unchanged.
+
+        Args:
+            message: as it was received.
+            error: what the last attempt failed with.
+            attempts: how many there were.
+        """
+        properties = {
+            **message.properties,
+            ORIGINAL_DESTINATION: str(self.consumer.destination),
+            REASON: type(error).__name__,
+            ATTEMPTS: attempts,
+        }
+        if message.message_id is not None:
+            properties[ORIGINAL_MESSAGE_ID] = message.message_id
+        parked = replace(message, properties=properties, delivery_mode=DeliveryMode.PERSISTENT, time_to_live_ms=0)
+        self.session.send(self.parking, parked)
+
+    def close(self) -> None:
+        """Ends the session, and the connection if it belongs to the runtime."""
+        for one in (getattr(self, "session", None), self.connection if self._owned else None):
+            try:
+                if one is not None:
+                    one.close()
+            except MtosiError as error:
+                log.debug("closing failed: %s", type(error).__name__)

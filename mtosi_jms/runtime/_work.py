@@ -1,0 +1,333 @@
+"""What a consumer runtime does. One thread, that of `run`, receives, acknowledges, retries and parks.
+
+A message goes one way: `_receive` takes it from the provider or inbox, `_arrived` puts it into the lanes, a worker runs
+the handler, and `_settle` acknowledges it, has it tried again, or parks it. docs/design/runtime.md tells the rest.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from typing import Final, TypeAlias, TypeVar
+
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, sleep_using_event, stop_when_event_set
+
+from mtosi_jms.errors import (
+    HandlerTimeoutError,
+    IllegalStateError,
+    MtosiError,
+    ProtocolError,
+    SpoolFullError,
+    TransportError,
+)
+from mtosi_jms.exchange.signals import aside, on_signals
+from mtosi_jms.jms import JmsMessage
+from mtosi_jms.runtime._handlers import Handler
+from mtosi_jms.runtime._health import Health, Record, State
+from mtosi_jms.runtime._lanes import Task
+from mtosi_jms.runtime._link import Link
+from mtosi_jms.runtime._rules import RuntimeRules
+from mtosi_jms.runtime._workers import Workers
+from mtosi_jms.spool import CONFLICT, InboxDelivery, give_back, mark_in_doubt, park, retry
+from mtosi_jms.transport import Connection, Delivery, Interruption, Session, is_open
+
+T = TypeVar("T")
+KeyFunction: TypeAlias = Callable[[JmsMessage], Hashable]
+
+_LOOK: Final = 0.02
+"""Seconds between looks at finished handlers, while messages are waited for at the same time."""
+
+
+class Work:
+    """See above. `ConsumerRuntime` has the arguments and the methods without underscore, with their errors."""
+
+    def __init__(
+        self,
+        connect: Connection | Callable[[], Connection],
+        link: Callable[..., Link],
+        handler: Handler,
+        key: KeyFunction | None,
+        rules: RuntimeRules,
+        record: Record,
+        clock: Callable[[], float],
+    ) -> None:
+        self._connect = connect
+        self._make_link = link
+        self._key = key
+        self._rules = rules
+        self._record = record
+        self._clock = clock
+        self._workers = Workers(
+            handler, rules, clock=clock, opener=self._open_session, generation=lambda: self._generation
+        )
+        self._lock = threading.Lock()
+        self._state = State.NEW
+        self._link: Link | None = None
+        self._generation = 0
+        self._thread: threading.Thread | None = None
+        self._ready, self._draining, self._over = threading.Event(), threading.Event(), threading.Event()
+        self._drain_by: float | None = None
+        self._abandoned = 0
+        self._failure: BaseException | None = None
+
+    # For any thread.
+
+    @property
+    def health(self) -> Health:
+        state = self._state
+        is_stuck = state is State.RUNNING and self._workers.is_stuck
+        return self._record.health(State.STUCK if is_stuck else state, self._workers.counts())
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it runs, and its connection, if it is not its own, is open."""
+        link, state = self._link, self._state
+        return state not in (State.NEW, State.ENDED) and (link is None or is_open(link.session))
+
+    def run(self) -> None:
+        with self._lock:
+            if self._state is not State.NEW:
+                raise IllegalStateError("a consumer runtime runs once")
+            self._state = State.CONNECTING
+            self._thread = threading.current_thread()
+            self._workers.start()
+        with aside(lambda again: self.begin_drain(0.0 if again else None)) as drain, on_signals(drain):
+            try:
+                self._run()
+            finally:
+                self._end()
+
+    def start(self) -> None:
+        threading.Thread(target=self._run_in_background, name="consumer-runtime", daemon=True).start()
+        self._ready.wait()
+        if self._failure is not None:
+            raise self._failure
+
+    def drain(self, seconds: float | None) -> bool:
+        self.begin_drain(seconds)
+        if self._over.is_set():
+            return not self._workers.running
+        if self._workers.is_mine() or threading.current_thread() is self._thread:
+            return False
+        self._over.wait()
+        return not self._abandoned
+
+    def begin_drain(self, seconds: float | None) -> None:
+        """Tells it to end, and does not wait."""
+        with self._lock:
+            self._drain_by = self._clock() + (self._rules.drain if seconds is None else seconds)
+            self._draining.set()
+            link = self._link
+            if self._state is State.RUNNING:
+                self._state = State.DRAINING
+            elif self._state is State.NEW:
+                self._state = State.ENDED
+                self._over.set()
+        if link is not None:
+            link.consumer.close()
+        self._workers.pause()
+
+    def _open_session(self) -> tuple[Session, int]:
+        """A session for a worker, at the current connection, and the number of that connection."""
+        link = self._link
+        if link is None:
+            raise TransportError("the provider is not reached at the moment")
+        return link.connection.session(), link.generation
+
+    # For the thread of `run`: connecting and ending.
+
+    def _run_in_background(self) -> None:
+        try:
+            self.run()
+        except BaseException as error:  # noqa: BLE001 - start raises it while it waits, then the hook gets it
+            if self._ready.is_set():
+                self._record.tell(error, None)
+            self._failure = error
+        finally:
+            self._ready.set()
+
+    def _run(self) -> None:
+        losses, progress = 0, 0
+        while not self._draining.is_set():
+            try:
+                self._serve(self._open())
+            except (TransportError, IllegalStateError) as error:
+                was_open = self._lost(error)
+                # A connection that somebody closed is opened again, but not one that must not be opened.
+                if isinstance(self._connect, Connection) or not (was_open or isinstance(error, TransportError)):
+                    raise
+                losses = losses + 1 if progress == self._record.settled else 1
+                progress = self._record.settled
+                self._draining.wait(self._rules.reconnect.seconds(losses))
+
+    def _open(self) -> Link:
+        """Reaches the provider, however long that takes.
+
+        Raises:
+            TransportError: it was told to drain meanwhile, or the connection is not its own.
+        """
+        if isinstance(self._connect, Connection):
+            link = self._make_link(self._connect, owned=False, generation=self._generation)
+        else:
+            connect = self._connect
+            link = Retrying(
+                retry=retry_if_exception_type(TransportError),
+                wait=self._rules.reconnect.strategy(),
+                stop=stop_when_event_set(self._draining),
+                sleep=sleep_using_event(self._draining),
+                before_sleep=self._not_reached,
+                reraise=True,
+            )(lambda: self._make_link(connect(), owned=True, generation=self._generation))
+        with self._lock:
+            self._link = link
+            draining = self._draining.is_set()
+            self._state = State.DRAINING if draining else State.RUNNING
+        if draining:
+            link.consumer.close()
+        self._record.connected(link.connection.metadata.provider)
+        self._ready.set()
+        return link
+
+    def _not_reached(self, state: RetryCallState) -> None:
+        self._record.not_reached(state.outcome.exception() if state.outcome is not None else None)
+
+    def _lost(self, error: MtosiError) -> bool:
+        """The connection is lost: the provider delivers again what waited. Whether there was a connection."""
+        with self._lock:
+            link, self._link = self._link, None
+            self._generation += 1
+            self._state = State.CONNECTING
+        for task in self._workers.clear():
+            self._record.went_back(task)
+            give_back(task.delivery)
+        if link is not None:
+            self._record.lost(error)
+            link.close()
+            Interruption(str(error)).tell(link.on_interrupted)
+        return link is not None
+
+    def _end(self) -> None:
+        with self._lock:
+            link, self._link = self._link, None
+            self._state = State.ENDED
+        self._abandoned = self._workers.end()
+        if link is not None:
+            link.close()
+        self._record.ended(self._abandoned)
+        self._over.set()
+
+    # For the thread of `run`: a message's way.
+
+    def _serve(self, link: Link) -> None:
+        """Receives and settles; returns when all handlers have finished after `drain`, or the time for that is over.
+
+        Raises:
+            TransportError: the provider failed; what was received on this link will be delivered again.
+        """
+        while True:
+            while (outcome := self._workers.outcome()) is not None:
+                self._settle(link, *outcome)
+            if self._draining.is_set():
+                for task in self._workers.clear():  # unacknowledged, so the provider has them again
+                    give_back(task.delivery)
+                is_late = self._drain_by is not None and self._clock() >= self._drain_by
+                if is_late or not (self._workers.held() or self._workers.running):
+                    return
+                self._workers.await_outcome(_LOOK)
+            elif self._workers.held() >= self._rules.most or self._workers.is_stuck:
+                self._workers.await_outcome(_LOOK)
+            else:
+                self._receive(link)
+
+    def _receive(self, link: Link) -> None:
+        wait = _LOOK if self._workers.held() else None
+        try:
+            delivery = self._roomy(lambda: link.source.receive(wait))
+        except IllegalStateError:
+            if self._draining.is_set():  # which closed the consumer
+                return
+            raise
+        if delivery is None:
+            return
+        if self._draining.is_set():
+            give_back(delivery)
+        else:
+            self._arrived(link, delivery)
+
+    def _roomy(self, work: Callable[[], T]) -> T | None:
+        """Does what needs room on the disk of the inbox, and waits for room where there is none; None: draining."""
+        failures = 0
+        while True:
+            try:
+                return work()
+            except SpoolFullError as error:
+                failures += 1
+                self._record.no_room(error)
+                if self._draining.is_set() and failures > 1:
+                    return None
+                self._draining.wait(self._rules.reconnect.seconds(failures))
+
+    def _arrived(self, link: Link, delivery: Delivery) -> None:
+        failures, error = self._record.came_again(delivery.message)
+        task = Task(delivery, None, link.generation, failures, error)
+        refused: BaseException | None = None
+        if isinstance(delivery, InboxDelivery) and delivery.conflict:
+            refused = ProtocolError(CONFLICT, delivery.message.correlation_id or "")
+        elif failures >= self._rules.attempts and error is not None:
+            self._park(link, task, error)
+            return
+        else:
+            try:
+                task.key = self._key(delivery.message) if self._key is not None else None
+                hash(task.key)
+            except Exception as raised:  # noqa: BLE001 - a message whose order is unknown cannot be handled
+                refused = raised
+        if refused is None:
+            self._workers.add(task)
+        else:
+            self._record.failed(task, refused)
+            self._park(link, task, refused)
+
+    def _settle(self, link: Link, task: Task, error: BaseException | None) -> None:
+        """Acknowledges, parks, or retries a message whose attempt is over."""
+        if isinstance(error, SpoolFullError) and isinstance(task.delivery, InboxDelivery) and not task.delivery.begun:
+            self._record.no_room(error)  # the inbox could not note that it is handed out, so it was not
+            self._workers.retry(task, self._clock() + self._rules.reconnect.seconds(1))
+            return
+        is_stale = self._is_stale(link, task)
+        if error is not None:
+            self._record.failed(task, error)
+            if isinstance(error, HandlerTimeoutError) and mark_in_doubt(task.delivery):  # it may do its work yet
+                self._workers.finish(task)
+                return
+            if task.failures < self._rules.attempts and not self._draining.is_set() and not is_stale:
+                self._roomy(lambda: retry(task.delivery))
+                self._workers.retry(task, self._clock() + self._rules.retry.seconds(task.failures))
+                return
+        try:
+            if is_stale:
+                self._record.went_back(task)
+            elif error is None:
+                self._roomy(task.delivery.acknowledge)
+                self._record.handled(task)
+            elif task.failures >= self._rules.attempts:
+                self._park(link, task, error)
+            else:
+                give_back(task.delivery)
+        finally:
+            self._workers.finish(task)
+
+    @staticmethod
+    def _is_stale(link: Link, task: Task) -> bool:
+        """Whether a message came by a session that is lost, so that it comes again in any case; not from an inbox."""
+        return task.generation != link.generation and not isinstance(task.delivery, InboxDelivery)
+
+    def _park(self, link: Link, task: Task, error: BaseException) -> None:
+        try:
+            link.park(task.delivery.message, error, task.failures)
+            self._roomy(lambda: park(task.delivery))
+        except (TransportError, IllegalStateError):
+            self._record.went_back(task)
+            give_back(task.delivery)
+            raise
+        self._record.parked(task, error, str(link.parking))

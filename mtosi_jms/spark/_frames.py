@@ -1,0 +1,182 @@
+"""DataFrames of envelopes from anywhere: their objects as rows, and their ledger.
+
+    parse_messages(kafka_df, "ME", column="value", keep=("topic", "partition", "offset"))
+
+gives the columns that the source gives, for envelopes from anywhere. What only the planning of a landing can know is
+null there: `source_file` and `complete`. Duplicates stay in: `ledger` counts them, and `body_digest` of MESSAGE rows
+tells them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from mtosi_jms.errors import ConfigError, XmlError
+from mtosi_jms.inventory import load_stubs
+from mtosi_jms.spark._columns import LEDGER, full_schema, schema_of, values_of
+from mtosi_jms.spark._envelope import FAULT, RESPONSE, reject_of
+from mtosi_jms.spark._options import SourceOptions
+from mtosi_jms.spark._reader import Reader, reader_for
+from mtosi_jms.spark._sequences import NO_FILE, Receipt, reckon, time_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_FACTS: Final = (
+    "kind",
+    "correlation_id",
+    "batch_number",
+    "end_of_reply",
+    "body_digest",
+    "source_file",
+    "duplicate_files",
+    "header_timestamp",
+)
+"""The columns of messages that the ledger is made from."""
+
+
+def parse_messages(
+    df: DataFrame,
+    object_type: str,
+    column: str = "body",
+    *,
+    mode: str = "PERMISSIVE",
+    corrupt_column: str | None = None,
+    message_types: str = "RESPONSE",
+    stubs: str = "",
+    columns: Sequence[str] = (),
+    keep: Sequence[str] = (),
+) -> DataFrame:
+    """Rows out of a DataFrame whose column holds whole envelopes, from Kafka, a table, or `binaryFile`.
+
+    Args:
+        df: the messages.
+        object_type: as the source's option `objectType`.
+        column: string or binary column with the envelopes.
+        mode: as the source's option; a rejected message gives a row only with `corrupt_column`.
+        corrupt_column: name of a column for the reasons of rejected messages.
+        message_types: which messages objects are taken from.
+        stubs: generated packages, joined by commas, asked before the shipped stubs.
+        columns: names of the columns to give, all by default; the others are not decoded.
+        keep: columns of `df` to repeat beside each row, in front of it.
+
+    Returns:
+        The columns of the source for `object_type`, or `columns` out of them; `source_file` and `complete` are null.
+
+    Raises:
+        ConfigError: a column that `df` or the rows have not, an option that does not fit, a name that is taken.
+    """
+    given = {"objectType": object_type, "mode": mode, "messageTypes": message_types, "stubs": stubs, "path": "-"}
+    if corrupt_column is not None:
+        given["columnNameOfCorruptRecord"] = corrupt_column
+    if columns:
+        given["columns"] = columns if isinstance(columns, str) else ",".join(columns)
+    options = SourceOptions.parse(given)
+    schema = full_schema(options)
+    for name in (column, *keep):
+        if name not in df.columns:
+            raise ConfigError(f"no column {name!r}; there are {', '.join(df.columns)}")
+    taken = sorted(set(keep) & set(schema.names))
+    if taken:
+        raise ConfigError(f"the rows have a column {taken[0]!r} of their own: rename the one to keep")
+    kept = [df.schema[name] for name in keep]
+    result = StructType([*kept, *from_arrow_schema(schema).fields])
+    return df.select(column, *keep).mapInArrow(_Parser(options, schema, len(keep)), result)
+
+
+class _Parser:
+    """What the workers run: batches of envelopes in, batches of rows out."""
+
+    def __init__(self, options: SourceOptions, schema: pa.Schema, kept: int) -> None:
+        self._options = options
+        self._schema = schema
+        self._kept = kept
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        load_stubs(self._options.stubs)
+        reader = reader_for(self._options, self._schema)
+        for batch in batches:
+            yield from self._batch(batch, reader)
+
+    def _batch(self, batch: pa.RecordBatch, reader: Reader) -> Iterator[pa.RecordBatch]:
+        origins: list[int] = []
+        for number, value in enumerate(batch.column(0)):
+            self._message(value.as_py(), reader)
+            origins.extend([number] * (reader.rows - len(origins)))
+            if reader.full:
+                yield self._joined(batch, origins, reader.flush())
+                origins = []
+        if reader.rows:
+            yield self._joined(batch, origins, reader.flush())
+
+    def _message(self, value: str | bytes | bytearray | None, reader: Reader) -> None:
+        data = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else bytes(value or b"")
+        try:
+            reader.message(data)
+        except XmlError as error:
+            reader.reject(reject_of(error, "", data), error)
+
+    def _joined(self, batch: pa.RecordBatch, origins: list[int], rows: pa.RecordBatch) -> pa.RecordBatch:
+        if not self._kept:
+            return rows
+        indices = pa.array(origins, type=pa.int64())
+        columns = [batch.column(position).take(indices) for position in range(1, self._kept + 1)]
+        names = batch.schema.names[1 : self._kept + 1]
+        return pa.RecordBatch.from_arrays([*columns, *rows.columns], names=[*names, *rows.schema.names])
+
+
+def ledger(df: DataFrame, column: str = "body") -> DataFrame:
+    """The ledger of sequences over messages, one row a sequence.
+
+    Args:
+        df: messages, never object rows: what the source gives for objectType MESSAGE, or any DataFrame with a
+            column of whole envelopes (each row without a correlationId is then a sequence of its own).
+        column: the column of envelopes where `df` does not come from objectType MESSAGE.
+
+    Returns:
+        The fields of `ReplySequence` as columns (`source` is `source_file`; in `conflicts`, -1 stands for a message
+        without a number). Envelopes that are rejected make no sequence: read them with `parse_messages`.
+
+    Raises:
+        ConfigError: `df` has neither the columns of objectType MESSAGE nor `column`.
+    """
+    if "body_digest" not in df.columns:
+        if column not in df.columns:
+            raise ConfigError(
+                f"no column {column!r}: ledger() needs rows of objectType MESSAGE, or a column of envelopes"
+            )
+        df = parse_messages(df, "MESSAGE", column, columns=_FACTS)
+    made_up = f.concat(f.lit(NO_FILE), f.monotonically_increasing_id().cast("string"))
+    timestamp = f.col("header_timestamp") if "header_timestamp" in df.columns else f.lit(None).cast("string")
+    messages = df.where(f.col("kind").isin(RESPONSE, FAULT)).select(
+        "correlation_id",
+        "batch_number",
+        f.col("end_of_reply").alias("end"),
+        f.coalesce("body_digest", f.lit("")).alias("digest"),
+        f.coalesce(f.col("source_file"), made_up).alias("source"),
+        (f.size(f.coalesce("duplicate_files", f.array())) + 1).alias("copies"),
+        (f.col("kind") == FAULT).alias("fault"),
+        timestamp.alias("time"),
+    )
+    fact = f.struct(*(name for name in messages.columns if name != "correlation_id"))
+    alone = f.when(f.col("correlation_id").isNull(), f.col("source"))
+    groups = messages.groupBy("correlation_id", alone.alias("own")).agg(f.collect_list(fact).alias("facts"))
+    return groups.select("correlation_id", "facts").mapInArrow(_reckon_batches, from_arrow_schema(schema_of(LEDGER)))
+
+
+def _reckon_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What the workers run: grouped facts in, sequences out."""
+    for batch in batches:
+        found = [sequence for group in batch.to_pylist() for sequence in reckon(_receipts(group))]
+        yield pa.RecordBatch.from_pylist([values_of(LEDGER, one) for one in found], schema=schema_of(LEDGER))
+
+
+def _receipts(group: dict[str, Any]) -> Iterator[Receipt]:
+    for fact in group["facts"]:
+        yield Receipt(group["correlation_id"], **{**fact, "time": time_of(fact["time"])})

@@ -1,0 +1,257 @@
+"""The options of the source `mtosi`: strings from Spark into one frozen value, validated once.
+
+Names are compared without case, as Spark does. An option that does not exist is an error.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from typing import Any, Final, TypeVar
+
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.inventory import ALL, MESSAGE, OBJECT_TYPES
+
+
+class Mode(Enum):
+    """What becomes of a rejected file (Spark's names)."""
+
+    PERMISSIVE = "PERMISSIVE"
+    DROPMALFORMED = "DROPMALFORMED"
+    FAILFAST = "FAILFAST"
+
+
+class OnIncomplete(Enum):
+    """What becomes of the rows of an incomplete sequence."""
+
+    WARN = "warn"
+    FILTER = "filter"
+    FAIL = "fail"
+
+
+class Verify(Enum):
+    """How much of each file planning looks at."""
+
+    ENDS = "ends"
+    FULL = "full"
+
+
+Choice = TypeVar("Choice", bound=Enum)
+
+
+def _choice(kind: type[Choice]) -> Callable[[str, str], Choice]:
+    def read(name: str, text: str) -> Choice:
+        for member in kind:
+            if str(member.value).lower() == text.lower():
+                return member
+        raise ConfigError(f"{name} is {text!r}; there are {', '.join(str(member.value) for member in kind)}")
+
+    return read
+
+
+def _words(name: str, text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _columns(name: str, text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(_words(name, text)))
+    if not names:
+        raise ConfigError("columns is empty: name one at least, or leave the option out")
+    return names
+
+
+def _text(name: str, text: str) -> str | None:
+    return text or None
+
+
+def _correlation_id(name: str, text: str) -> str:
+    if not text:
+        raise ConfigError("correlationId is empty: no message has an empty one; leave the option out")
+    return text
+
+
+def _object_types(name: str, text: str) -> tuple[str, ...]:
+    """Object types joined by commas, each once; short names in capitals whatever their case."""
+    shorts = {*OBJECT_TYPES, MESSAGE, ALL}
+    names = tuple(dict.fromkeys(word.upper() if word.upper() in shorts else word for word in _words(name, text)))
+    if not names:
+        raise ConfigError(f"objectType is empty; there are {', '.join(OBJECT_TYPES)}, MESSAGE, ALL and class names")
+    if len(names) > 1 and {MESSAGE, ALL} & set(names):
+        raise ConfigError("objectType MESSAGE and ALL stand alone")
+    return names
+
+
+def _message_types(name: str, text: str) -> frozenset[str]:
+    kinds = frozenset(word.lower() for word in _words(name, text))
+    if not kinds or not kinds <= {"response", "notification", "request"}:
+        raise ConfigError(f"messageTypes is {text!r}; there are RESPONSE, NOTIFICATION and REQUEST")
+    return kinds
+
+
+def _count(name: str, text: str) -> int | None:
+    if not text:
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise ConfigError(f"{name} is {text!r}; it must be a whole number of at least 1")
+    return int(text)
+
+
+def _json_list(name: str, text: str) -> tuple[str, ...]:
+    try:
+        return tuple(str(path) for path in json.loads(text))
+    except (ValueError, TypeError):
+        raise ConfigError(f"{name} is no JSON list: {text!r}") from None
+
+
+def _folders(name: str, text: str) -> tuple[str, ...]:
+    """One path, or a JSON list of paths."""
+    text = text.strip()
+    if text.startswith("["):
+        return _json_list(name, text)
+    return (text,) if text else ()
+
+
+def _option(name: str, read: Callable[[str, str], object]) -> Mapping[str, Any]:
+    """That an option sets a field: `read` takes its name and its text; None stands for the default."""
+    return {"option": name, "read": read}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """The options of one load."""
+
+    # `path`: a spool, a folder (read recursively), a file or a glob; several as a JSON list in `paths`. Required.
+    paths: tuple[str, ...]
+    # ME, EQ, EH, PTP, CTP, FTP, TL, OS, MD, TMD, a class of the stubs by name, several joined by commas, MESSAGE (a row
+    # an envelope), or ALL (long form).
+    object_types: tuple[str, ...] = field(default=("ME",), metadata=_option("objectType", _object_types))
+    # Names of the columns to give, joined by commas, in this order; the others are not decoded. The column of corrupt
+    # records, which has an option of its own, needs no mention.
+    columns: tuple[str, ...] = field(default=(), metadata=_option("columns", _columns))
+    # Only messages with this one, compared as it came, blanks included; what cannot be read at all is rejected as ever,
+    # since nobody knows whose it is.
+    correlation_id: str | None = field(default=None, metadata=_option("correlationId", _correlation_id))
+    # DROPMALFORMED: no row for a rejected file; FAILFAST: the first one ends the job.
+    mode: Mode = field(default=Mode.PERMISSIVE, metadata=_option("mode", _choice(Mode)))
+    # Adds this column; PERMISSIVE then gives a row for each rejected file, with its reason.
+    corrupt_column: str | None = field(default=None, metadata=_option("columnNameOfCorruptRecord", _text))
+    # warn: rows of incomplete sequences are marked; filter: they are left out; fail.
+    on_incomplete: OnIncomplete = field(
+        default=OnIncomplete.WARN, metadata=_option("onIncomplete", _choice(OnIncomplete))
+    )
+    # Which messages objects are taken from: RESPONSE, NOTIFICATION, REQUEST, joined by commas.
+    message_types: frozenset[str] = field(
+        default=frozenset({"response"}), metadata=_option("messageTypes", _message_types)
+    )
+    # Generated packages to import, joined by commas; they are asked before the shipped stubs.
+    stubs: tuple[str, ...] = field(default=(), metadata=_option("stubs", _words))
+    # Most partitions to make; by default their number follows the size of the landing.
+    partitions: int | None = field(default=None, metadata=_option("numPartitions", _count))
+    # Rows in an Arrow batch.
+    batch_rows: int = field(default=10_000, metadata=_option("batchRows", _count))
+    # full: parse every file while planning, so that the marks of complete sequences also know of files that break off
+    # in the middle; ends: look at their heads and ends only. By default full where `onIncomplete` is filter or fail.
+    verify: Verify = field(default=Verify.ENDS, metadata=_option("verify", _choice(Verify)))
+    # Larger files are streamed instead of being held in memory.
+    whole_file_bytes: int = field(default=8 * 1024 * 1024, metadata=_option("wholeFileBytes", _count))
+    # Folder, or several as a JSON list, below which files are read that replies of BulkResponse in the landing name
+    # (C18, experimental); by default none is.
+    bulk_files: tuple[str, ...] = field(default=(), metadata=_option("bulkFiles", _folders))
+    # A plan made before (`Plan.save`), read in place of the folder.
+    plan_file: str | None = field(default=None, metadata=_option("planFile", _text))
+
+    @property
+    def object_type(self) -> str:
+        """The one object type; several are joined by commas."""
+        return ",".join(self.object_types)
+
+    def reads(self, kind: str) -> bool:
+        """Whether messages of a kind (`EnvelopeFacts.kind`) are read for rows."""
+        return self.object_types == (MESSAGE,) or kind in self.message_types
+
+    def asks_for(self, correlation_id: str | None) -> bool:
+        """Whether messages of a correlationId, None for those without one, are asked for at all."""
+        return self.correlation_id is None or self.correlation_id == correlation_id
+
+    @classmethod
+    def names(cls) -> frozenset[str]:
+        """The names of all options."""
+        return frozenset(_NAMES.values())
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> SourceOptions:
+        """The options that Spark hands over.
+
+        Raises:
+            ConfigError: an unknown option, a value that does not fit, or no path.
+        """
+        given = own_options(options)
+        unknown = sorted(set(given) - set(_NAMES))
+        if unknown:
+            raise ConfigError(f"the source mtosi has no option {unknown[0]!r}{hint(unknown[0], _NAMES.values())}")
+        values: dict[str, Any] = {"paths": _paths(given)}
+        for each in fields(cls):
+            name = each.metadata.get("option", "")
+            text = given.get(name.lower())
+            value = None if text is None else each.metadata["read"](name, text)
+            if value is not None:
+                values[each.name] = value
+        if values.get("on_incomplete", OnIncomplete.WARN) is not OnIncomplete.WARN:
+            values.setdefault("verify", Verify.FULL)
+        return cls(**values)
+
+
+_NAMES: Final = {
+    name.lower(): name
+    for name in ("path", "paths", *(each.metadata["option"] for each in fields(SourceOptions) if each.metadata))
+}
+
+_PROVIDER: Final = "provider"
+_GIVEN: Final = "option."
+_SPARKS: Final = frozenset({_PROVIDER, "location", "owner", "external", "is_managed_location", "comment", "collation"})
+
+
+def own_options(options: Mapping[str, str]) -> dict[str, str]:
+    """The options that are meant for the source, their names in small letters.
+
+    Of a table in a catalog Spark hands over the table's properties too, its own and the user's; what was given as an
+    option stands there a second time, behind `option.`. Names with a dot are never ours.
+    """
+    given = {name.lower(): value for name, value in options.items()}
+    if not is_of_catalog(options):
+        return {name: value for name, value in given.items() if "." not in name and name not in _SPARKS}
+    meant = {name.removeprefix(_GIVEN): value for name, value in given.items() if name.startswith(_GIVEN)}
+    return {**{name: value for name, value in given.items() if name in _NAMES}, **meant}
+
+
+def names_landing(own: Mapping[str, str]) -> bool:
+    """Whether options, as `own_options` gives them, say what to read."""
+    return any(own.get(name) for name in ("path", "paths", "planfile"))
+
+
+def is_of_catalog(options: Mapping[str, str]) -> bool:
+    """Whether options are those of a table in a catalog."""
+    return any(name.lower() == _PROVIDER for name in options)
+
+
+def hint(unknown: str, known: Iterable[str]) -> str:
+    """What to say of a name that is not known: the nearest one, or all."""
+    folded = {name.casefold(): name for name in known}
+    near = difflib.get_close_matches(unknown.casefold(), folded, n=1)
+    return f"; did you mean {folded[near[0]]}?" if near else f"; there are {', '.join(folded.values())}"
+
+
+def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
+    if given.get("paths"):
+        paths = _json_list("paths", given["paths"])
+    else:
+        paths = (given["path"],) if given.get("path") else ()
+    if not paths and not given.get("planfile"):
+        raise ConfigError(
+            "no path: load(LANDING) or option('path', LANDING); of a table in a catalog, create it without columns: "
+            "where they are declared Spark tells the source no options"
+        )
+    return paths

@@ -1,0 +1,232 @@
+"""A Spark session on this machine, and the checks of PySpark and Java.
+
+The session runs on this machine only: loopback addresses, no web UI, no output but errors. All its files are in one
+folder, which is removed when the session stops. An application that has a session does not need this; it registers the
+source with its own: `spark.dataSource.register(InventorySource)`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from mtosi_jms.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark import SparkConf
+    from pyspark.sql import SparkSession
+
+JAVA_MINIMUM: Final = 17
+SPARK_MINIMUM: Final = (4, 0)
+"""The first PySpark that has what is used here: a Python data source API whose readers give Arrow batches."""
+
+_LOGGING: Final = """\
+rootLogger.level = warn
+rootLogger.appenderRef.err.ref = err
+appender.err.type = Console
+appender.err.name = err
+appender.err.target = SYSTEM_ERR
+appender.err.filter.errors.type = ThresholdFilter
+appender.err.filter.errors.level = error
+appender.err.layout.type = PatternLayout
+appender.err.layout.pattern = spark %p %c{1}: %m%n%ex{short}
+"""
+
+
+@contextmanager
+def local_session(
+    name: str = "mtosi-jms", *, cores: int | None = None, settings: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """A Spark session on this machine with the source `mtosi` registered.
+
+    At the end it is stopped, its Java process ended and its files removed. What Spark and its workers write to standard
+    error goes to one of these files; where Java does not start, the end of it is in the error.
+
+    Args:
+        name: of the application.
+        cores: processors to use, by default all.
+        settings: further settings of Spark.
+
+    Raises:
+        MissingExtraError: PySpark is not installed.
+        ConfigError: no Java that runs Spark, it does not start, PySpark too old, or Spark is active in this process.
+    """
+    import pyspark
+    from pyspark import SparkContext
+
+    check_version(pyspark.__version__)
+    check_java()
+    if SparkContext._active_spark_context is not None:
+        raise ConfigError("Spark is active in this process: hand its session over instead of asking for another")
+    folder = Path(tempfile.mkdtemp(prefix="mtosi-spark-"))
+    try:
+        with warnings.catch_warnings(), _java(name, cores, folder, settings or {}) as (conf, gateway):
+            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+            from pyspark.sql import SparkSession
+
+            from mtosi_jms.spark._source import InventorySource
+
+            spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
+            spark.dataSource.register(InventorySource)
+            try:
+                yield spark
+            finally:
+                spark.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _java(name: str, cores: int | None, folder: Path, settings: Mapping[str, str]) -> Iterator[tuple[SparkConf, Any]]:
+    """A Java process of our own, told where to put its files; ended with the block."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+
+    # Left alone, Spark's workers run whatever `python3` is on PATH.
+    os.environ |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    log_file = folder / "log4j2.properties"
+    log_file.write_text(_LOGGING, encoding="utf-8")
+    conf = SparkConf(loadDefaults=False).setMaster(f"local[{cores or '*'}]").setAppName(name)
+    conf.setAll(list({**_settings(folder, log_file), **settings}.items()))
+    conf.set("spark.sql.shuffle.partitions", str(cores or os.cpu_count() or 1))
+    errors = folder / "stderr.log"
+    with errors.open("wb") as stream, _environment(PYTHONPATH=_python_path(), **_utf8_locale()):
+        try:
+            gateway = launch_gateway(conf=conf, popen_kwargs={"stderr": stream})  # type: ignore[no-untyped-call]
+        except PySparkRuntimeError as error:
+            raise ConfigError(f"Java does not start: {_last_words(errors) or error}") from error
+    try:
+        yield conf, gateway
+    finally:
+        SparkContext._gateway = SparkContext._jvm = None
+        _end(gateway)
+
+
+def _last_words(errors: Path) -> str:
+    """The last line that a process wrote, other than the places of a Java trace, which are set in."""
+    lines = errors.read_text(errors="replace").splitlines()
+    return next((line for line in reversed(lines) if line.strip() and not line[0].isspace()), "")
+
+
+def _python_path() -> str:
+    """What lets another process import what this one can: a checkout, or a generated package beside it."""
+    installed = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    own = [entry or str(Path.cwd()) for entry in sys.path if entry not in installed and Path(entry).is_dir()]
+    return os.pathsep.join(dict.fromkeys(own))
+
+
+def _utf8_locale() -> dict[str, str]:
+    """What has Java read and write file names in UTF-8, as Python does."""
+    spoken = next(filter(None, (os.environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))), "")
+    return {} if "utf" in spoken.lower() else {"LC_ALL": "C.UTF-8"}
+
+
+@contextmanager
+def _environment(**variables: str) -> Iterator[None]:
+    """Sets environment variables for processes that the block starts."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _end(gateway: Any) -> None:
+    """End the Java process: it ends by itself when its standard input does."""
+    gateway.shutdown()
+    process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
+    if process is None:
+        return
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        process.wait(timeout=30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _settings(folder: Path, log_file: Path) -> dict[str, str]:
+    java = f"-Dlog4j2.configurationFile={log_file.as_uri()} -Djava.io.tmpdir={folder} -Dderby.system.home={folder}"
+    return {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": java,
+        "spark.local.dir": str(folder),
+        "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # An object with its nested fields has more than the 100 that Spark compiles code for by default.
+        "spark.sql.codegen.maxFields": "2000",
+        "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+        "spark.pyspark.python": sys.executable,
+        "spark.pyspark.driver.python": sys.executable,
+    }
+
+
+def pyspark_version() -> str:
+    """The version of the PySpark that an import would give, without importing it; empty where it cannot be told.
+
+    It is read from PySpark's own file, since not every PySpark was installed as a distribution: a cluster's lies in its
+    `SPARK_HOME`, as a folder or as an archive.
+    """
+    spec = importlib.util.find_spec("pyspark")
+    read = getattr(spec.loader, "get_data", None) if spec is not None else None
+    if spec is None or spec.origin is None or read is None:
+        return ""
+    try:
+        text = read(str(Path(spec.origin).with_name("version.py"))).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    found = re.search(r"""^__version__[^=]*=\s*["']([^"']+)["']""", text, re.MULTILINE)
+    return found.group(1) if found else ""
+
+
+def check_version(version: str) -> None:
+    """See that a PySpark is new enough; a version that does not begin with numbers is let through.
+
+    Raises:
+        ConfigError: it is too old.
+    """
+    found = re.match(r"(\d+)\.(\d+)", version)
+    if found and (int(found.group(1)), int(found.group(2))) < SPARK_MINIMUM:
+        least = ".".join(map(str, SPARK_MINIMUM))
+        needed = f"mtosi_jms.spark requires PySpark {least} or later"
+        raise ConfigError(f"PySpark {version} is too old: {needed}, pip install 'pyspark>={least}'")
+
+
+def check_java() -> None:
+    """See that there is a Java that runs Spark.
+
+    Raises:
+        ConfigError: there is none; the text says how to get it.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    get = f"install Java {JAVA_MINIMUM} or later (Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME"
+    if java is None or not Path(java).exists():
+        raise ConfigError(f"Spark requires Java {JAVA_MINIMUM} or later, and none was found: {get}")
+    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    if found and int(found.group(1)) < JAVA_MINIMUM:
+        raise ConfigError(f"Spark requires Java {JAVA_MINIMUM} or later, and {java} is {found.group(1)}: {get}")

@@ -1,0 +1,342 @@
+"""Builder builders: an element of a known class goes straight into Python lists, one a column, and from there to Arrow.
+
+Each builder is made once from the table that the stub class carries. Rows are numbered; a builder whose list is
+shorter than the row number has nulls there, so that fields which a document leaves out cost nothing.
+
+The fast path (`take`) takes only what the schema foresees. Whatever else it meets raises `Odd`; the row is then taken
+back (`truncate`), decoded the general way (`xmlbind`), and put in from the object (`put`). So both ways give the rows
+that `xmlbind.decode` gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import accumulate, islice
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+from lxml import etree
+
+from mtosi_jms.namespaces import split_clark
+from mtosi_jms.spark._leaves import (
+    NIL,
+    NILS,
+    SKIP,
+    Builder,
+    Elements,
+    Extensions,
+    Leaf,
+    Odd,
+    Present,
+    Xml,
+    list_type,
+)
+from mtosi_jms.xmlbind import BLANKS, ClassTable, Field, SimpleType, XmlObject
+from mtosi_jms.xmlbind.columns import OBJECT, Slot, plan_of
+
+_OTHER: Final = 0
+_STRUCT: Final = 1
+_LEAF: Final = 2
+_CODE: Final = 3
+
+
+class Many:
+    """A field that may occur several times: a list, empty where the element does not occur."""
+
+    def __init__(self, inner: Builder) -> None:
+        self.inner = inner
+        self.type = list_type(inner.type)
+        self.rows: list[int] = []
+        self.starts: list[int] = []
+        self.items = 0
+
+    def next(self, row: int) -> int:
+        """The number of a new item of a row."""
+        rows = self.rows
+        if not rows or rows[-1] != row:
+            rows.append(row)
+            self.starts.append(self.items)
+        self.items += 1
+        return self.items - 1
+
+    def take(self, element: etree._Element, row: int, inside: Elements) -> None:
+        self.inner.take(element, self.next(row), inside)
+
+    def put(self, value: Any, row: int, element: etree._Element | None, notes: list[str]) -> None:
+        for item in value or ():
+            self.inner.put(item, self.next(row), None, notes)
+
+    def truncate(self, row: int) -> None:
+        while self.rows and self.rows[-1] >= row:
+            self.rows.pop()
+            self.items = self.starts.pop()
+        self.inner.truncate(self.items)
+
+    def finish(self, rows: int) -> pa.Array:
+        counts = [0] * rows
+        ends = [*self.starts[1:], self.items]
+        for row, start, end in zip(self.rows, self.starts, ends, strict=False):
+            counts[row] = end - start
+        offsets = pa.array(accumulate(counts, initial=0), type=pa.int32(), size=rows + 1)
+        values = self.inner.finish(self.items)
+        self.rows, self.starts, self.items = [], [], 0
+        return pa.ListArray.from_arrays(offsets, values, type=self.type)
+
+
+class _Step(NamedTuple):
+    """What the fast path does with a child element: order, repeats, whether required, how, and where to."""
+
+    order: int
+    many: bool
+    required: int
+    how: int
+    column: Any
+
+
+class Struct:
+    """An object: one builder for each of its fields.
+
+    Attributes:
+        table: the table of its class.
+        fields: builders by column name, in schema order, open content with its `..._raw` beside it.
+        present: the rows in which the object is there.
+        text: the builder of simple content, None where the class has none.
+        type: the struct type.
+    """
+
+    def __init__(self, table: ClassTable, *, nillable: bool = False, trail: tuple[ClassTable, ...] = ()) -> None:
+        plan = plan_of(table)
+        self.table = table
+        self.fields: dict[str, Builder] = {}
+        self.present: list[int] = []
+        self._plan = plan
+        self._nillable = nillable
+        self._ordered = plan.ordered and not table.abstract
+        self._places: dict[str, Builder] = {}
+        self._hidden: list[Builder] = []
+        self._single: dict[str, str] = {}
+        self._steps: dict[str, _Step] = {}
+        self._attributes: dict[str, Leaf] = {}
+        self._must = [field.tag for field in table.fields if field.kind == "attribute" and field.min]
+        self.text: Leaf | None = None
+        self._wild: Many | None = None
+        self._required = 0
+        for field in table.fields:
+            self._add(field, (*trail, table))
+        self.type = self._type()
+
+    def _type(self) -> pa.DataType:
+        return pa.struct([pa.field(name, column.type) for name, column in self.fields.items()])
+
+    def _add(self, field: Field, trail: tuple[ClassTable, ...]) -> None:
+        if field.kind == "attribute":
+            self._attributes[field.tag] = self._place(field.name, Leaf(self._plan.attributes[field.tag].target))
+        elif field.kind == "text" and self._plan.text is not None:
+            self.text = self._place(field.name, Leaf(self._plan.text.target))
+        elif field.kind in ("any", "mixed"):
+            self._wild = self._place(field.name, Many(Xml()))
+        elif field.kind == "element":
+            self._add_element(field.name, self._plan.slots[field.tag], trail)
+
+    def _place(self, name: str, column: Any) -> Any:
+        self._places[name] = self.fields[name] = column
+        if isinstance(column, Extensions):
+            self.fields[f"{name}_raw"] = column.raw  # type: ignore[assignment]
+        return column
+
+    def _add_element(self, name: str, slot: Slot, trail: tuple[ClassTable, ...]) -> None:
+        column = _element_column(slot, trail)
+        self._place(name, Many(column) if slot.many else column)
+        if not slot.many:
+            self._single[name] = slot.field.tag
+        required = int(bool(slot.field.min) and not slot.many)
+        self._required += required
+        step = _Step(slot.order, slot.many, required, _how(column, slot), self._places[name])
+        for tag, other in self._plan.slots.items():
+            if other.name == name:
+                self._steps[tag] = step
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether an element without attributes goes straight to the hot loop."""
+        return self._ordered and self.text is None and not self._must
+
+    def take(self, element: etree._Element, row: int, inside: Elements) -> None:
+        if (element.keys() or self._must) and not self._take_attributes(element, row):
+            return
+        self.present.append(row)
+        if self.text is not None:
+            if len(element):
+                raise Odd
+            self.text.add_text(element.text or "", row)
+        elif self._ordered:
+            self._take_children(element, row, inside)
+        else:
+            raise Odd
+
+    def take_all(self, element: etree._Element, row: int) -> None:
+        """Put a whole object at a row.
+
+        Raises:
+            Odd: there is more to say about it than the columns can.
+        """
+        inside = element.iter()
+        next(inside)
+        self.take(element, row, inside)
+        if next(inside, None) is not None:
+            raise Odd
+
+    def _take_attributes(self, element: etree._Element, row: int) -> bool:
+        """Take the attributes; false if the element is nil and so has no content.
+
+        Raises:
+            Odd: an attribute that the schema does not know, xsi:type, a value with a warning, one that is missing.
+        """
+        if self._nillable and element.get(NIL) in NILS:
+            if len(element.keys()) == 1 and not len(element) and not element.text:
+                return False
+            raise Odd
+        for name, text in element.items():
+            leaf = self._attributes.get(str(name))
+            if leaf is None:
+                raise Odd
+            leaf.add(leaf.read_text(str(text)), row)
+        if self._must and any(element.get(name) is None for name in self._must):
+            raise Odd
+        return True
+
+    # One loop on purpose: every call in it would be paid for each element of an inventory.
+    def _take_children(self, element: etree._Element, row: int, inside: Elements) -> None:  # noqa: C901
+        """The hot loop: each child is touched once.
+
+        A leaf that has children is not noticed here; something then is left over in `inside`, which `take_all` sees.
+        """
+        text = element.text
+        if text is not None and text.strip(BLANKS):
+            raise Odd
+        get = self._steps.get
+        last = -1
+        found = 0
+        for child in islice(inside, len(element)):
+            text = child.tail
+            if text is not None and text.strip(BLANKS):
+                raise Odd
+            step = get(child.tag)
+            if step is None:
+                self._take_wild(child, row, inside)
+                continue
+            order, many, required, how, column = step
+            if order > last:
+                last = order
+                found += required
+            elif not many or order != last:
+                raise Odd
+            if how < _LEAF:
+                if how == _OTHER or child.keys():
+                    column.take(child, row, inside)
+                else:
+                    column.present.append(row)
+                    column._take_children(child, row, inside)
+                continue
+            value = text = child.text
+            if text is None or child.keys():
+                value = column.read(child)
+            elif how == _CODE and (value := column.codes.get(text)) is None:
+                value = column.read_text(text)
+            values = column.values
+            gap = row - len(values)
+            if gap:
+                values.extend([None] * gap)
+            values.append(value)
+        if found != self._required:
+            raise Odd
+
+    def _take_wild(self, child: etree._Element, row: int, inside: Elements) -> None:
+        """A child for a wildcard.
+
+        Raises:
+            Odd: there is none, it does not admit the child or is full, or the child is of a known class.
+        """
+        wildcards = self._plan.wildcards
+        if self._wild is None or len(wildcards) != 1 or self._plan.heads:
+            raise Odd
+        full = wildcards[0].limit is not None and bool(self._wild.rows) and self._wild.rows[-1] == row
+        if full or not wildcards[0].admits(split_clark(str(child.tag))[0], self.table.module.namespace):
+            raise Odd
+        self._wild.take(child, row, inside)
+
+    def put(self, value: Any, row: int, element: etree._Element | None, notes: list[str]) -> None:
+        if not isinstance(value, XmlObject):
+            return
+        self.present.append(row)
+        for name, column in self._places.items():
+            held = getattr(value, name)
+            if held is not None:
+                tag = self._single.get(name)
+                column.put(held, row, None if element is None or tag is None else element.find(tag), notes)
+
+    def truncate(self, row: int) -> None:
+        while self.present and self.present[-1] >= row:
+            self.present.pop()
+        for column in self._places.values():
+            column.truncate(row)
+
+    def arrays(self, rows: int) -> dict[str, pa.Array]:
+        """The columns by name, and the builders empty again."""
+        self.present = []
+        for column in self._hidden:
+            column.finish(rows)
+        return {name: column.finish(rows) for name, column in self.fields.items()}
+
+    def finish(self, rows: int) -> pa.Array:
+        mask = None
+        if len(self.present) != rows:
+            absent = [True] * rows
+            for row in self.present:
+                absent[row] = False
+            mask = pa.array(absent, type=pa.bool_())
+        return pa.StructArray.from_arrays(list(self.arrays(rows).values()), fields=list(self.type), mask=mask)
+
+    def narrow(self, names: Collection[str], hidden: Collection[str] = ()) -> None:
+        """Leave out the columns that nobody asked for, `hidden` ones apart; their elements are passed over."""
+        for name, column in list(self._places.items()):
+            raw = f"{name}_raw" if isinstance(column, Extensions) else name
+            if name in names or raw in names or name in hidden:
+                self._hidden.extend(self.fields[own] for own in dict.fromkeys((name, raw)) if own not in names)
+                continue
+            del self._places[name]
+            for tag, step in self._steps.items():
+                if step.column is column:
+                    self._steps[tag] = step._replace(how=_OTHER, column=SKIP)
+        self.fields = {name: column for name, column in self.fields.items() if name in names}
+        self.type = self._type()
+
+    def field(self, name: str) -> Builder | None:
+        """The builder of one field, None if there is none."""
+        return self._places.get(name)
+
+
+def _how(column: Builder, slot: Slot) -> int:
+    """How the hot loop may treat an element: what it does not treat itself is left to the builder's `take`."""
+    if slot.many:
+        return _OTHER
+    if isinstance(column, Leaf):
+        return _CODE if column.codes else _LEAF if slot.target.plain else _OTHER
+    return _STRUCT if isinstance(column, Struct) and column.is_plain else _OTHER
+
+
+def _element_column(slot: Slot, trail: tuple[ClassTable, ...]) -> Builder:
+    """The builder of one occurrence of a child element."""
+    if isinstance(slot.target, SimpleType):
+        return Leaf(slot.target, nillable=slot.field.nillable)
+    if slot.kind != OBJECT or slot.field.head or slot.target in trail:
+        return Xml()
+    plan = plan_of(slot.target)
+    kinds = {field.kind for field in slot.target.fields}
+    if plan.mixed is not None:
+        return Xml()
+    if kinds == {"any"}:
+        return Extensions()
+    if not kinds:
+        return Present()
+    return Struct(slot.target, nillable=slot.field.nillable, trail=trail)

@@ -1,0 +1,289 @@
+"""What changed between two snapshots: objects created and deleted, and the attributes that changed.
+
+    changes = diff_tables(old, new, "ME")
+
+has one row for each object that differs:
+
+| column | what |
+|---|---|
+| `object_type`, `name_text` | which object |
+| `change` | created, deleted, changed, duplicate, unnamed |
+| `attributes` | of a changed object: `attribute`, `old`, `new`; text, or JSON of what is nested; null where absent |
+| `old_copies`, `new_copies` | how many rows of each snapshot have the name; 0 where it has none |
+
+Objects are the same when their full names are. A name that one snapshot has several times is a `duplicate`, whatever
+its rows hold: it is reported and not compared. Objects without a name are told by their number alone. The columns of
+provenance do not count, nor does what the source derives from the name. A column that one snapshot lacks is not
+compared, and `column_notes` names it.
+
+Each table is shuffled once, by name; rows travel to the join and nowhere else, and the driver holds counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as f
+
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.spark._columns import PROVENANCE, own_columns
+from mtosi_jms.spark.jobs._expressions import comparable, content_fields, names_type, text_of
+from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, Progress, write_parquet
+from mtosi_jms.spark.jobs._snapshots import Snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+KINDS: Final = ("created", "deleted", "changed", "duplicate", "unnamed")
+_TABLES: Final = ("changes",)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnNote:
+    """A column that the two snapshots do not have alike.
+
+    Attributes:
+        object_type: of the table.
+        column: its name.
+        old: its type in the old snapshot, None where it is not there.
+        new: the same of the new one. With two types the values are compared as text.
+    """
+
+    object_type: str
+    column: str
+    old: str | None
+    new: str | None
+
+    def __str__(self) -> str:
+        if self.old and self.new:
+            return f"{self.object_type}.{self.column}: its type differs; compared as text"
+        return f"{self.object_type}.{self.column}: only in the {'old' if self.old else 'new'} snapshot; not compared"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiffOptions(JobOptions):
+    """Which snapshots to compare.
+
+    Attributes:
+        old: folder of the snapshot before, as `ingest` writes it.
+        new: folder of the snapshot after.
+        object_types: the tables to compare, by default all that either snapshot has.
+        ignore: further columns that do not count.
+    """
+
+    old: str | Path
+    new: str | Path
+    object_types: Sequence[str] = ()
+    ignore: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiffResult(JobResult):
+    """What differs, in numbers.
+
+    Attributes:
+        types: by object type: rows of `old` and `new`, and the objects by kind of change.
+        attributes: by object type: how many objects changed in each attribute.
+        columns: columns that the snapshots do not have alike.
+        old_complete: whether the old snapshot's landing was complete, None where unknown.
+        new_complete: the same of the new one.
+    """
+
+    types: dict[str, dict[str, int]]
+    attributes: dict[str, dict[str, int]]
+    columns: tuple[ColumnNote, ...]
+    old_complete: bool | None
+    new_complete: bool | None
+
+    def count(self, kind: str) -> int:
+        """How many objects of all types have a kind of change."""
+        return sum(counts[kind] for counts in self.types.values())
+
+    def summary(self) -> dict[str, Any]:
+        """The JSON document of the command."""
+        return {**{kind: self.count(kind) for kind in KINDS}, **super().summary()}
+
+
+def diff_tables(old: DataFrame, new: DataFrame, object_type: str, *, ignore: Collection[str] = ()) -> DataFrame:
+    """What differs between two tables of one object type; see the table of the module.
+
+    Args:
+        old: the rows before, with the columns that the source gives.
+        new: the rows after.
+        object_type: told in the rows of the result.
+        ignore: further columns that do not count, such as those that `parse_messages` kept.
+
+    Raises:
+        ConfigError: a table has no column of names.
+    """
+    both = _shared(old, new, ignore)
+    left, right = _side(old, "old", both), _side(new, "new", both)
+    joined = left.join(right, "name_text", "full_outer")
+    single = (f.col("old_copies") == 1) & (f.col("new_copies") == 1)
+    same = [_same(old, new, name) for name in both]
+    equal = reduce(lambda one, other: one & other, same, f.lit(True))
+    differing = joined.where(~f.coalesce(f.col("name_text").isNotNull() & single & equal, f.lit(False)))
+    none = f.lit(None).cast("array<struct<attribute:string,old:string,new:string>>")
+    attributes = f.array_compact(f.array(*(_change(old, new, name) for name in both))) if both else none
+    old_copies, new_copies = (f.coalesce(f.col(name), f.lit(0)) for name in ("old_copies", "new_copies"))
+    kind = (
+        f.when(f.col("name_text").isNull(), "unnamed")
+        .when((old_copies > 1) | (new_copies > 1), "duplicate")
+        .when(old_copies == 0, "created")
+        .when(new_copies == 0, "deleted")
+        .otherwise("changed")
+    )
+    return differing.select(
+        f.lit(object_type).alias("object_type"),
+        "name_text",
+        kind.alias("change"),
+        f.when(kind == "changed", attributes).otherwise(none).alias("attributes"),
+        old_copies.cast("long").alias("old_copies"),
+        new_copies.cast("long").alias("new_copies"),
+    )
+
+
+def column_notes(
+    old: DataFrame, new: DataFrame, object_type: str, *, ignore: Collection[str] = ()
+) -> tuple[ColumnNote, ...]:
+    """The columns that count and that two tables of one object type do not have alike."""
+    before, after = (_counting(table, ignore) for table in (old, new))
+    return tuple(
+        ColumnNote(object_type, name, before.get(name), after.get(name))
+        for name in dict.fromkeys((*before, *after))
+        if before.get(name) != after.get(name)
+    )
+
+
+def diff_snapshots(
+    spark: SparkSession,
+    old: str | Path,
+    new: str | Path,
+    *,
+    object_types: Sequence[str] = (),
+    ignore: Collection[str] = (),
+) -> DataFrame:
+    """What differs between two snapshots, all object types in one DataFrame; see the table of the module.
+
+    Raises:
+        SpoolError: a folder that does not exist.
+        ConfigError: a folder without tables, or an object type that neither of them has.
+    """
+    before, after = Snapshot(old), Snapshot(new)
+    tables = [
+        diff_tables(*_pair(spark, before, after, name), name, ignore=ignore)
+        for name in _types(before, after, object_types)
+    ]
+    return reduce(lambda one, other: one.unionByName(other), tables)
+
+
+def run_diff(
+    options: DiffOptions, *, spark: SparkSession | None = None, progress: Progress | None = None
+) -> DiffResult:
+    """Compare two snapshots and write `OUT/changes/objectType=X/*.parquet` and `OUT/_report/diff.json`."""
+    before, after = (Snapshot(path, allow_empty=options.allow_empty) for path in (options.old, options.new))
+    names = _types(before, after, options.object_types)
+    job = Job("diff", options.out, _TABLES, progress)
+    types: dict[str, dict[str, int]] = {}
+    attributes: dict[str, dict[str, int]] = {}
+    notes: list[ColumnNote] = []
+    with job.working(spark, options.cores) as (staged, active):
+        (staged.folder / "changes").mkdir()
+        with before.unchanged(), after.unchanged():
+            for name in names:
+                with job.stage(name):
+                    old, new = _pair(active, before, after, name)
+                    notes.extend(column_notes(old, new, name, ignore=options.ignore))
+                    place = staged.folder / "changes" / f"objectType={name}"
+                    write_parquet(diff_tables(old, new, name, ignore=options.ignore), place)
+                    changes = active.read.parquet(str(place))
+                    types[name] = {"old": old.count(), "new": new.count(), **_kinds(changes)}
+                    attributes[name] = _attributes(changes)
+            complete = before.complete, after.complete
+        result = DiffResult(
+            types=types,
+            attributes={name: counts for name, counts in attributes.items() if counts},
+            columns=tuple(notes),
+            old_complete=complete[0],
+            new_complete=complete[1],
+            **job.facts,
+        )
+        job.finish(staged, result)
+    return result
+
+
+def _types(before: Snapshot, after: Snapshot, asked: Sequence[str]) -> list[str]:
+    """The object types to compare."""
+    there = list(dict.fromkeys((*before.tables, *after.tables)))
+    missing = [name for name in asked if name not in there]
+    if missing:
+        raise ConfigError(f"neither snapshot has a table of {', '.join(missing)}; there are {', '.join(there)}")
+    return list(asked) or there
+
+
+def _pair(spark: SparkSession, before: Snapshot, after: Snapshot, name: str) -> tuple[DataFrame, DataFrame]:
+    """The two tables of an object type, an empty one where a snapshot has none."""
+    old = before.read(spark, name) if name in before.tables else None
+    new = after.read(spark, name) if name in after.tables else None
+    if old is None:
+        assert new is not None  # noqa: S101 - one of them has it
+        return new.limit(0), new
+    return old, old.limit(0) if new is None else new
+
+
+def _counting(table: DataFrame, ignore: Collection[str]) -> dict[str, str]:
+    """Types of the columns that count, by name."""
+    own = own_columns(table.columns)
+    if own["name_text"] not in table.columns:
+        raise ConfigError("a table of objects has a column name_text; this one has none")
+    left_out = {own[name] for name in (*PROVENANCE, "name_text")} | set(ignore)
+    return {
+        column.name: column.dataType.simpleString()
+        for column in content_fields(table.schema)
+        if column.name not in left_out and not (column.name == "name" and names_type(column.dataType) == 1)
+    }
+
+
+def _shared(old: DataFrame, new: DataFrame, ignore: Collection[str]) -> list[str]:
+    after = _counting(new, ignore)
+    return [name for name in _counting(old, ignore) if name in after]
+
+
+def _side(table: DataFrame, side: str, columns: Sequence[str]) -> DataFrame:
+    """One row a name: how many rows have it, and the content of one of them."""
+    name = table[own_columns(table.columns)["name_text"]]
+    content = f.struct(*(table[column] for column in columns)) if columns else f.struct(name)
+    held = table.select(name.alias("name_text"), content.alias(side))
+    return held.groupBy("name_text").agg(f.count("*").alias(f"{side}_copies"), f.first(side).alias(side))
+
+
+def _same(old: DataFrame, new: DataFrame, name: str) -> Column:
+    """Whether a column holds the same on both sides."""
+    before, after = old.schema[name].dataType, new.schema[name].dataType
+    make = comparable if before.simpleString() == after.simpleString() else text_of
+    return make(f.col("old").getField(name), before).eqNullSafe(make(f.col("new").getField(name), after))
+
+
+def _change(old: DataFrame, new: DataFrame, name: str) -> Column:
+    """A column's name, old and new value, where they differ, else null."""
+    before = text_of(f.col("old").getField(name), old.schema[name].dataType)
+    after = text_of(f.col("new").getField(name), new.schema[name].dataType)
+    made = f.struct(f.lit(name).alias("attribute"), before.alias("old"), after.alias("new"))
+    return f.when(~_same(old, new, name), made)
+
+
+def _kinds(changes: DataFrame) -> dict[str, int]:
+    """How many objects have each kind of change; of those without a name, how many rows."""
+    number = f.when(f.col("change") == "unnamed", f.col("old_copies") + f.col("new_copies")).otherwise(1)
+    found = {row["change"]: row["n"] for row in changes.groupBy("change").agg(f.sum(number).alias("n")).collect()}
+    return {kind: found.get(kind, 0) for kind in KINDS}
+
+
+def _attributes(changes: DataFrame) -> dict[str, int]:
+    """How many objects changed in each attribute, the most frequent ones first."""
+    each = changes.select(f.explode("attributes").alias("a")).groupBy("a.attribute").count()
+    return {row["attribute"]: row["count"] for row in each.orderBy(f.desc("count"), "attribute").collect()}

@@ -1,0 +1,288 @@
+"""The job behind `mtosi-jms ingest`: a landing into Parquet by object type, with ledger, rejects and report.
+
+    OUT/objectType=ME/*.parquet      typed columns of ME, and so on: one folder for each object type
+    OUT/_report/summary.json         what `--json` prints
+    OUT/_report/ledger.jsonl         one line a sequence
+    OUT/_report/rejects.jsonl        one line a rejected file
+    OUT/_report/report.html
+
+With ALL, each object type that occurs gets a folder. Types that are named get one even if they have no rows.
+
+Each file is parsed once. One object type is written as it is read; several are read together, each into a struct
+column of its own, and parted afterwards by Spark. All is made in a folder of its own and moved into place at the end,
+so that a job that fails leaves an earlier result as it was. Planning looks at heads and ends only; when reading then
+finds a file that breaks off in the middle, the landing is planned again with every file parsed, and the tables are made
+again, so that the marks of complete sequences are right.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from mtosi_jms.errors import ConfigError, MtosiError
+from mtosi_jms.inventory import ALL, MESSAGE, class_for, load_stubs
+from mtosi_jms.report import Fact, RejectLine, Report, SequenceLine, duration, number, render
+from mtosi_jms.spark._columns import LEDGER, values_of
+from mtosi_jms.spark._files import Reject
+from mtosi_jms.spark._landing import Plan, plan_landing
+from mtosi_jms.spark._options import Mode, OnIncomplete, SourceOptions, Verify
+from mtosi_jms.spark._sequences import ReplySequence, check_complete, time_text
+from mtosi_jms.spark._session import check_java
+from mtosi_jms.spark.jobs._delta import DELTA, check_format, commit, delta_settings
+from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, Progress, check_readable
+from mtosi_jms.spark.jobs._swap import Staging
+from mtosi_jms.spark.jobs._tables import TableWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_TABLES: Final = ("objectType=*",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IngestOptions(JobOptions):
+    """What to ingest, and how.
+
+    Attributes:
+        landing: a spool, a folder of envelopes, a file or a glob.
+        object_type: as the source's option `objectType`, ALL for every type that occurs; not MESSAGE.
+        mode: as the source's option; FAILFAST raises before anything is written.
+        on_incomplete: as the source's option; fail raises before anything is written.
+        stubs: generated packages, joined by commas.
+        bulk_files: folders below which files are read that replies of BulkResponse name (C18, experimental).
+        format: of the tables, parquet or delta; the latter needs `delta-spark`, and a session that knows Delta.
+    """
+
+    landing: str | Path
+    object_type: str = "ME"
+    mode: str = "PERMISSIVE"
+    on_incomplete: str = "warn"
+    stubs: str = ""
+    bulk_files: tuple[str, ...] = ()
+    format: str = "parquet"
+
+
+@dataclass(frozen=True, kw_only=True)
+class IngestResult(JobResult):
+    """What an ingest brought.
+
+    Attributes:
+        rows: number of rows by object type.
+        sequences: the ledger.
+        rejected: what was rejected.
+        unfollowed: replies of BulkResponse whose files were not read.
+        messages: number of messages by kind, duplicates included.
+        vendors: number of objects by manufacturer, the most frequent ones.
+    """
+
+    rows: dict[str, int]
+    sequences: tuple[ReplySequence, ...]
+    rejected: tuple[Reject, ...]
+    unfollowed: tuple[Reject, ...] = ()
+    messages: dict[str, int]
+    vendors: dict[str, int]
+
+    @property
+    def complete(self) -> bool:
+        """Whether all sequences are complete."""
+        return all(found.complete for found in self.sequences)
+
+    def summary(self) -> dict[str, Any]:
+        """The JSON document of the command."""
+        document = super().summary()
+        del document["vendors"]
+        return {**document, "sequences": [_sequence_json(found) for found in self.sequences]}
+
+
+def _sequence_json(found: ReplySequence) -> dict[str, Any]:
+    line = _ledger_line(found)
+    del line["received"]
+    line |= {"source_file": found.source, "conflicts": list(found.conflicts)}
+    return {"file" if name == "source_file" else name: value for name, value in line.items()}
+
+
+def _ledger_line(found: ReplySequence) -> dict[str, Any]:
+    times = {"first_time": time_text(found.first_time), "last_time": time_text(found.last_time)}
+    return {**values_of(LEDGER, found), **times}
+
+
+def run_ingest(
+    options: IngestOptions, *, spark: SparkSession | None = None, progress: Progress | None = None
+) -> IngestResult:
+    """Write `OUT/objectType=X/*.parquet` and `OUT/_report/`; see the module.
+
+    Raises:
+        ExchangeError: `on_incomplete` is fail and some sequence is incomplete.
+        MtosiError: `mode` is FAILFAST and something is rejected; one line each. Else as all jobs.
+    """
+    source = _source_options(options)
+    delta = options.format == DELTA
+    job = Job("ingest", options.out, _TABLES, progress, delta=delta)
+    check_format(options.format, job.out)
+    ingest = _Ingest(job, options, source)
+    plan = ingest.plan(source)
+    if not options.allow_empty:
+        check_readable(plan, source, ingest.shown)
+    if spark is None:
+        check_java()
+    settings = delta_settings() if delta else {}
+    with job.working(spark, options.cores, settings=settings, stage="start Spark") as (staged, active):
+        result = ingest.write(plan, TableWriter(active, source, staged.folder))
+        if delta:
+            with job.stage("commit"):
+                staged.begin_commits(_TABLES)
+                commit(active, staged.folder, job.out)
+        _report(result, staged, str(options.landing))
+        job.finish(staged, result)
+    return result
+
+
+def _source_options(options: IngestOptions) -> SourceOptions:
+    source = SourceOptions.parse(
+        {
+            "path": str(options.landing),
+            "objectType": options.object_type,
+            "mode": options.mode,
+            "onIncomplete": options.on_incomplete,
+            "stubs": options.stubs,
+            "bulkFiles": json.dumps([str(folder) for folder in options.bulk_files]),
+        }
+    )
+    if source.object_types == (MESSAGE,):
+        raise ConfigError("ingest makes tables of objects; read messages with the source's objectType MESSAGE")
+    load_stubs(source.stubs)
+    for name in source.object_types:
+        if name != ALL:
+            class_for(name)
+    return source
+
+
+class _Ingest:
+    """Plans a landing and makes its tables, and tells paths as the user would write them."""
+
+    def __init__(self, job: Job, options: IngestOptions, source: SourceOptions) -> None:
+        self._job = job
+        self._landing = str(options.landing)
+        self._source = source
+
+    def plan(self, source: SourceOptions) -> Plan:
+        """Look at the landing; where a single reject decides, at every file from end to end."""
+        with self._job.stage("plan"):
+            plan = plan_landing(replace(source, verify=Verify.FULL) if source.mode is Mode.FAILFAST else source)
+        if plan.rejects and source.mode is Mode.FAILFAST:
+            raise MtosiError("\n".join(str(self.shown(reject)) for reject in plan.rejects))
+        if source.on_incomplete is OnIncomplete.FAIL:
+            check_complete(self._sequences(plan))
+        return plan
+
+    def write(self, plan: Plan, writer: TableWriter) -> IngestResult:
+        """Make the tables; of a plan that turns out to be wrong, a second time with every file verified."""
+        with self._job.stage("read and write"):
+            written = writer.write(plan)
+        if written is None:
+            plan = self.plan(replace(self._source, verify=Verify.FULL))
+            with self._job.stage("read and write"):
+                written = writer.write(plan)
+        if written is None:
+            raise MtosiError(f"{self._landing}: files change while they are read")
+        with self._job.stage("count"):
+            vendors = writer.vendors(written.rows)
+        rejects = sorted((*plan.rejects, *written.rejects), key=lambda reject: reject.file)
+        return IngestResult(
+            rows=written.rows,
+            sequences=self._sequences(plan),
+            rejected=tuple(map(self.shown, rejects)),
+            unfollowed=tuple(map(self.shown, plan.unfollowed)),
+            messages=plan.counts,
+            vendors=vendors,
+            **self._job.facts,
+        )
+
+    def shown(self, reject: Reject) -> Reject:
+        """A reject with its path as the user would write it."""
+        return replace(reject, file=self._path(reject.file))
+
+    def _sequences(self, plan: Plan) -> tuple[ReplySequence, ...]:
+        return tuple(
+            found if found.source is None else replace(found, source=self._path(found.source))
+            for found in plan.sequences
+        )
+
+    def _path(self, path: str) -> str:
+        """Relative where the landing was given so."""
+        absolute = Path(self._landing).is_absolute() or self._landing.startswith("file:")
+        return path if absolute else os.path.relpath(path)
+
+
+def _report(result: IngestResult, staged: Staging, landing: str) -> None:
+    staged.report("ledger.jsonl", _lines(_ledger_line(found) for found in result.sequences))
+    staged.report("rejects.jsonl", _lines(asdict(reject) for reject in result.rejected))
+    staged.report("report.html", render(report_of(result, landing, dt.datetime.now(dt.UTC))))
+
+
+def _lines(rows: Iterable[Mapping[str, Any]]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def report_of(result: IngestResult, landing: str, made: dt.datetime | None = None) -> Report:
+    """The page of an ingest; `landing` and `made`, in UTC, are told in its heading."""
+    return Report(
+        title="MTOSI inventory",
+        subtitle=f"{landing} to {result.out}",
+        made=made,
+        facts=_facts(result),
+        objects=result.rows,
+        vendors=result.vendors,
+        sequences=[_sequence_line(found) for found in result.sequences],
+        rejects=[RejectLine(reject.file, reject.line, reject.reason) for reject in result.rejected],
+        seconds=result.stages,
+        notes=_notes(result),
+    )
+
+
+def _facts(result: IngestResult) -> list[Fact]:
+    """The numbers at the top of the page."""
+    whole = sum(found.complete for found in result.sequences)
+    return [
+        Fact("rows", number(sum(result.rows.values()))),
+        Fact("messages", number(sum(result.messages.values()))),
+        Fact("sequences complete", f"{whole} of {len(result.sequences)}", "good" if result.complete else "bad"),
+        Fact("duplicates left out", number(sum(found.duplicates for found in result.sequences))),
+        Fact("rejected", number(len(result.rejected)), "bad" if result.rejected else "plain"),
+        Fact("time", duration(result.seconds)),
+    ]
+
+
+def _sequence_line(found: ReplySequence) -> SequenceLine:
+    """A sequence as a line of the page's ledger."""
+    return SequenceLine(
+        name=found.correlation_id if found.correlation_id is not None else found.source or "",
+        batches=found.batches,
+        expected=found.expected,
+        missing=found.missing,
+        missing_count=found.missing_count,
+        duplicates=found.duplicates,
+        conflicts=len(found.conflicts),
+        complete=found.complete,
+        first_time=time_text(found.first_time) or "",
+        last_time=time_text(found.last_time) or "",
+    )
+
+
+def _notes(result: IngestResult) -> list[str]:
+    notes: list[str] = []
+    others = {kind: count for kind, count in result.messages.items() if kind != "response"}
+    if others:
+        listed = ", ".join(f"{number(count)} {kind}s" for kind, count in sorted(others.items()))
+        notes.append(f"Besides responses there were {listed}; they hold no rows.")
+    if result.unfollowed:
+        notes.append(f"{number(len(result.unfollowed))} replies name files that were not read: see summary.json.")
+    if any(found.conflicts for found in result.sequences):
+        notes.append("Some batch numbers arrived with different contents; all of them are kept.")
+    return notes

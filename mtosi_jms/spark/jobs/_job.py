@@ -1,0 +1,230 @@
+"""What the jobs have in common: whose folder it is, their stages, a session, Spark's errors as ours, the result.
+
+Each job owns some folders of tables below its `out`, and a summary in `out/_report/`. A folder that has such tables
+but not the summary was made by something else, and is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from mtosi_jms.errors import ConfigError, MtosiError, SpoolError, XmlError
+from mtosi_jms.inventory import ALL, MESSAGE, Routes, is_object
+from mtosi_jms.namespaces import split_clark
+from mtosi_jms.spark._columns import row_schema
+from mtosi_jms.spark._envelope import reject_of, verify
+from mtosi_jms.spark._files import Reject
+from mtosi_jms.spark._landing import Plan, PlannedFile
+from mtosi_jms.spark._options import Mode, SourceOptions
+from mtosi_jms.spark._reader import MessageReader
+from mtosi_jms.spark.jobs._swap import REPORT, Staging, recover, staging
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Progress = Callable[[str], None]
+
+_SHOWN: Final = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobOptions:
+    """What all jobs are told; each job adds what is its own.
+
+    Attributes:
+        out: folder for the result; made if need be. An earlier result of the same job there is replaced.
+        cores: processors for a session of the job's own, by default all.
+        allow_empty: whether an input with nothing in it makes empty tables; by default it is an error.
+    """
+
+    out: str | Path
+    cores: int | None = None
+    allow_empty: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobResult:
+    """What a job brought; each job adds its own numbers.
+
+    Attributes:
+        stages: seconds by stage.
+        seconds: in all.
+        out: where the result lies.
+    """
+
+    stages: dict[str, float]
+    seconds: float
+    out: Path
+
+    def summary(self) -> dict[str, Any]:
+        """The JSON document of the command."""
+        shared = {field.name for field in fields(JobResult)}
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in shared}
+        own = {
+            name: [asdict(item) for item in value] if isinstance(value, tuple) else value
+            for name, value in values.items()
+        }
+        stages = {name: round(value, 3) for name, value in self.stages.items()}
+        return {**own, "seconds": round(self.seconds, 3), "stages": stages, "out": str(self.out)}
+
+
+class Job:
+    """One run of a job.
+
+    Attributes:
+        out: folder for the result.
+    """
+
+    def __init__(
+        self, name: str, out: str | Path, tables: Sequence[str], progress: Progress | None, *, delta: bool = False
+    ) -> None:
+        """See that `out` is a place for the result of a job.
+
+        Args:
+            name: of the job; its summary is `_report/NAME.json`, that of an ingest `_report/summary.json`.
+            out: the folder; it need not exist.
+            tables: glob patterns of the folders of tables that the job makes.
+            progress: called with the name of each stage as it begins.
+            delta: whether the job replaces Delta tables.
+        """
+        self.out = Path(out)
+        self._summary = "summary.json" if name == "ingest" else f"{name}.json"
+        self._tables = tables
+        self._delta = delta
+        self._progress = progress or (lambda stage: None)
+        self._started = time.perf_counter()
+        self._stages: dict[str, float] = {}
+        recover(self.out, delta=delta)
+        foreign = [pattern for pattern in tables if list(self.out.glob(pattern))]
+        if foreign and not (self.out / REPORT / self._summary).is_file():
+            shown = foreign[0].replace("*", "...")
+            raise ConfigError(f"{out} holds {shown} folders that no {name} of ours made: choose another folder")
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Count the block as a stage."""
+        self._progress(name)
+        started = time.perf_counter()
+        yield
+        self._stages[name] = self._stages.get(name, 0.0) + time.perf_counter() - started
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The fields of `JobResult` as they are now."""
+        return {"stages": self._stages, "seconds": time.perf_counter() - self._started, "out": self.out}
+
+    @contextmanager
+    def working(
+        self,
+        spark: SparkSession | None,
+        cores: int | None,
+        *,
+        settings: Mapping[str, str] | None = None,
+        stage: str | None = None,
+    ) -> Iterator[tuple[Staging, SparkSession]]:
+        """A place to make the tables, and a session: the caller's, or one of the job's own that ends with the block.
+
+        Args:
+            spark: a session of the caller's.
+            cores, settings: of a session of the job's own.
+            stage: the stage that its start is counted as.
+        """
+        from mtosi_jms.spark import local_session
+
+        with staging(self.out, delta=self._delta) as staged, ExitStack() as stack:
+            with self.stage(stage) if stage else nullcontext():
+                active = spark or stack.enter_context(local_session(cores=cores, settings=settings))
+            with _spark_errors():
+                yield staged, active
+
+    def finish(self, staged: Staging, result: JobResult) -> None:
+        """Write the summary and put all that was made in the place of what was there."""
+        staged.report_json(self._summary, result.summary())
+        staged.swap(() if self._delta else self._tables)
+
+
+@contextmanager
+def _spark_errors() -> Iterator[None]:
+    """Turns an error of Spark's into an MtosiError of one line, while the session can still describe it."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        text = str(error)
+        ours = re.findall(r"^(?:mtosi_jms\.errors\.\w+|pyarrow\.lib\.\w+|\w*Error): (.+)$", text, re.MULTILINE)
+        first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
+        raise MtosiError(f"Spark: {ours[-1] if ours else first}") from error
+
+
+def load(spark: SparkSession, **options: str) -> DataFrame:
+    """What the source `mtosi` gives for some options."""
+    from mtosi_jms.spark._source import InventorySource
+
+    spark.dataSource.register(InventorySource)
+    return spark.read.format(InventorySource.name()).options(**options).load()
+
+
+def write_parquet(rows: DataFrame, folder: Path) -> None:
+    """Write a table, without the check sums that Hadoop leaves beside its files."""
+    rows.write.mode("overwrite").parquet(str(folder))
+    for checksum in folder.glob(".*.crc"):
+        checksum.unlink()
+
+
+def check_readable(
+    plan: Plan, options: SourceOptions, shown: Callable[[Reject], Reject] = lambda reject: reject
+) -> None:
+    """Check that a landing holds a message that can be read to its end, so that tables are not replaced by nothing.
+
+    Raises:
+        SpoolError: there is none; the text names what was rejected, as `shown` tells it, one file a line.
+    """
+    rejects = list(plan.rejects)
+    for file in plan.files:
+        reject = _reject(file, options)
+        if reject is None:
+            return
+        rejects.append(reject)
+    lines = ["no message in it can be read; tables stay as they are: see that the landing is there and mounted"]
+    lines[0] += ", or say allow_empty (--allow-empty)"
+    lines += [str(shown(reject)) for reject in rejects[:_SHOWN]]
+    if len(rejects) > _SHOWN:
+        lines.append(f"and {len(rejects) - _SHOWN} more")
+    raise SpoolError(", ".join(options.paths), "\n".join(lines))
+
+
+def _reject(file: PlannedFile, options: SourceOptions) -> Reject | None:
+    """Why nothing can be read from a file, None where something can."""
+    try:
+        verify(file.path, options.whole_file_bytes)
+    except (XmlError, SpoolError) as error:
+        return reject_of(error, file.path)
+    if options.object_types != (ALL,) or not options.reads(file.kind) or _has_objects(file, options):
+        return None
+    return unknown_body(file)
+
+
+def _has_objects(file: PlannedFile, options: SourceOptions) -> bool:
+    """Whether a message is of a kind that the stubs know, or holds objects all the same."""
+    if Routes(is_object).reachable(file.body_tag) is not None:
+        return True
+    asked = replace(options, object_types=(MESSAGE,), mode=Mode.DROPMALFORMED)
+    reader = MessageReader(asked, pa.schema([row_schema((MESSAGE,)).field("objects")]))
+    return any(row for batch in reader.read((file,)) for row in batch.column(0).to_pylist())
+
+
+def unknown_body(file: PlannedFile) -> Reject:
+    """The reject of a message in which no stub finds anything."""
+    namespace, local = split_clark(file.body_tag)
+    reason = f"wrong kind: no stub knows its body element {local} ({namespace or 'no namespace'})"
+    return Reject(file.path, None, f"{reason}, nor any object in it")

@@ -1,0 +1,107 @@
+"""Snapshots as `ingest` writes them: a folder with one table for each object type, Parquet or Delta."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
+
+from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
+from mtosi_jms.inventory import OBJECT_TYPES
+from mtosi_jms.spark.jobs._swap import REPORT, recover
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_PREFIX: Final = "objectType="
+_SUMMARY: Final = "summary.json"
+
+
+class Snapshot:
+    """The tables of one ingest.
+
+    Attributes:
+        path: the folder.
+        tables: folders of the tables by object type, those of MTOSI's own types first.
+    """
+
+    def __init__(self, path: str | Path, *, allow_empty: bool = False) -> None:
+        """Find the tables; an ingest that was killed while it replaced them is finished first.
+
+        Raises:
+            SpoolError: no such folder, or one whose tables were replaced in part.
+            ConfigError: it holds no table, and may not be empty.
+        """
+        self.path = _local(path)
+        if not self.path.is_dir():
+            raise SpoolError(str(path), "no such folder; a snapshot is what `mtosi-jms ingest --out` writes")
+        recover(self.path)
+        self._inodes = self._found()
+        if not self._inodes and not allow_empty:
+            raise ConfigError(
+                f"{path}: no {_PREFIX}... tables in it; a snapshot is what `mtosi-jms ingest` writes; "
+                "allow_empty (--allow-empty) takes the folder as a snapshot without objects"
+            )
+        found = {table.name.removeprefix(_PREFIX): table for table in self._inodes}
+        self.tables: Mapping[str, Path] = dict(sorted(found.items(), key=lambda item: type_order(item[0])))
+
+    def _found(self) -> dict[Path, int]:
+        """The tables as they are now: one that was replaced has another inode."""
+        # Java has a working folder of its own, so that Spark is given whole paths only.
+        tables = self.path.absolute().glob(f"{_PREFIX}*")
+        return {table: table.stat().st_ino for table in tables if _is_table(table)}
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """What reads the tables.
+
+        Raises:
+            MtosiError: they were replaced since they were found, so that what was read is of two states.
+        """
+        try:
+            yield
+        except Exception as error:
+            self._check(error)
+            raise
+        self._check(None)
+
+    def _check(self, cause: Exception | None) -> None:
+        if self._found() != self._inodes:
+            raise MtosiError(f"{self.path}: the tables were replaced while they were read: try again") from cause
+
+    def read(self, spark: SparkSession, object_type: str) -> DataFrame:
+        """The table of an object type that is there."""
+        folder = self.tables[object_type]
+        kind = "delta" if (folder / "_delta_log").is_dir() else "parquet"
+        return spark.read.format(kind).load(str(folder))
+
+    @property
+    def complete(self) -> bool | None:
+        """Whether all sequences of its landing were complete and nothing was rejected; None where no report says it.
+
+        Objects of a snapshot that is not complete may be missing, and then look deleted.
+        """
+        try:
+            document = json.loads((self.path / REPORT / _SUMMARY).read_text(encoding="utf-8"))
+            return not document["rejected"] and all(found["complete"] for found in document["sequences"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+
+def _local(path: str | Path) -> Path:
+    text = str(path)
+    if "://" in text and not text.startswith("file:"):
+        raise ConfigError(f"{text}: a snapshot is a folder of this machine; read tables elsewhere as DataFrames")
+    return Path(unquote(urlsplit(text).path)) if text.startswith("file:") else Path(text)
+
+
+def _is_table(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.glob("*.parquet"))
+
+
+def type_order(label: str) -> tuple[int, str]:
+    """Where an object type stands among others: MTOSI's own types first, the others by name."""
+    return (OBJECT_TYPES.index(label), "") if label in OBJECT_TYPES else (len(OBJECT_TYPES), label)

@@ -1,0 +1,253 @@
+"""The network of a snapshot as nodes and edges: what contains what, what is linked, what refers to what.
+
+Nodes, one row a full name:
+
+| column | what |
+|---|---|
+| `id` | the full name, `MD=EMS1/ME=NE-7` |
+| `type` | the object type; of an unknown object, the type in the last step of its name |
+| `label` | the value of the last step of the name |
+| `known` | whether the snapshot has the object; false where it is only referred to |
+| `copies` | how many rows of the snapshot have the name |
+
+Edges:
+
+| column | what |
+|---|---|
+| `src`, `dst` | full names |
+| `relationship` | `contains`, `link`, `open_link`, or the list or field that refers: `supported_ptp`, `asap` |
+| `kind` | `containment`, `link` or `reference` |
+| `via` | of a link: full name of the topological link |
+| `direction` | of a link: as the topological link says, `CD_BI` or `CD_UNI` |
+| `src_known`, `dst_known` | whether the snapshot has the object at that end |
+
+An object is contained in the innermost object around it, which the nested layout tells, or else the name. A link goes
+from each A end to each Z end; one without ends on one side goes between its other ends and itself, as `open_link`. No
+end is dropped: an object that the snapshot has not is a node that is not `known`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as f
+
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.spark._columns import own_columns
+from mtosi_jms.spark.jobs._expressions import last_step, names_in, names_type
+from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, Progress, write_parquet
+from mtosi_jms.spark.jobs._snapshots import Snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_TABLES: Final = ("nodes", "edges")
+_SIDES: Final = ("a_end", "z_end")
+_SUFFIXES: Final = re.compile("(_ref_list|_ref|_list)$")
+_NONE: Final = "array<string>"
+_EDGE: Final = ("src", "dst", "relationship", "kind", "via", "direction")
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """A network as GraphFrames takes it: `GraphFrame(topology.nodes, topology.edges)`; see the module."""
+
+    nodes: DataFrame
+    edges: DataFrame
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopologyOptions(JobOptions):
+    """Which snapshot to draw.
+
+    Attributes:
+        snapshot: folder that `ingest` made.
+    """
+
+    snapshot: str | Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopologyResult(JobResult):
+    """A network in numbers.
+
+    Attributes:
+        nodes: known nodes by type.
+        unknown: nodes that are only referred to, by type.
+        edges: edges by relationship.
+        dangling: edges with an end that is not known, by relationship.
+        duplicates: names that several rows of the snapshot have.
+        unnamed: objects without a name, which are no nodes.
+    """
+
+    nodes: dict[str, int]
+    unknown: dict[str, int]
+    edges: dict[str, int]
+    dangling: dict[str, int]
+    duplicates: int
+    unnamed: int
+
+
+def topology_tables(tables: Mapping[str, DataFrame]) -> Topology:
+    """Nodes and edges of the objects in some tables.
+
+    Args:
+        tables: by object type, with the columns that the source gives.
+
+    Raises:
+        ConfigError: no table at all, or one without a column of names.
+    """
+    if not tables:
+        raise ConfigError("no table to take nodes and edges from")
+    named = [_named(table, name) for name, table in tables.items()]
+    known = _all(named).groupBy("id").agg(f.min("type").alias("type"), f.count("*").alias("copies"))
+    found = _all([_edges_of(table, name) for name, table in tables.items()]).distinct()
+    ids = known.select("id")
+    edges = found
+    for end in ("src", "dst"):
+        held = ids.select(f.col("id").alias(end), f.lit(True).alias(f"{end}_known"))
+        edges = edges.join(held, end, "left").withColumn(f"{end}_known", f.coalesce(f"{end}_known", f.lit(False)))
+    ends = [edges.where(~f.col(f"{end}_known")).select(f.col(end).alias("id")) for end in ("src", "dst")]
+    unknown = (
+        _all(ends)
+        .distinct()
+        .select("id", last_step(f.col("id"))[0].alias("type"), f.lit(0).cast("long").alias("copies"))
+    )
+    nodes = known.unionByName(unknown).select(
+        "id", "type", last_step(f.col("id"))[1].alias("label"), (f.col("copies") > 0).alias("known"), "copies"
+    )
+    return Topology(nodes, edges.select(*_EDGE, "src_known", "dst_known"))
+
+
+def snapshot_topology(spark: SparkSession, snapshot: str | Path) -> Topology:
+    """Nodes and edges of a snapshot that `ingest` made.
+
+    Raises:
+        SpoolError: no such folder.
+        ConfigError: a folder without tables.
+    """
+    held = Snapshot(snapshot)
+    return topology_tables({name: held.read(spark, name) for name in held.tables})
+
+
+def run_topology(
+    options: TopologyOptions, *, spark: SparkSession | None = None, progress: Progress | None = None
+) -> TopologyResult:
+    """Write `OUT/nodes/*.parquet`, `OUT/edges/*.parquet` and `OUT/_report/topology.json`."""
+    held = Snapshot(options.snapshot, allow_empty=options.allow_empty)
+    job = Job("topology", options.out, _TABLES, progress)
+    with job.working(spark, options.cores) as (staged, active):
+        with held.unchanged():
+            tables = {name: held.read(active, name) for name in held.tables}
+            topology = topology_tables(tables or {"": active.createDataFrame([], "name_text string")})
+            for name, table in (("edges", topology.edges), ("nodes", topology.nodes)):
+                with job.stage(name):
+                    write_parquet(table, staged.folder / name)
+            with job.stage("count"):
+                counts = _counts(active, staged.folder)
+                unnamed = sum(table.count() for table in map(_unnamed, tables.values()))
+        result = TopologyResult(**counts, unnamed=unnamed, **job.facts)
+        job.finish(staged, result)
+    return result
+
+
+def _counts(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    nodes, edges = (spark.read.parquet(str(folder / name)) for name in ("nodes", "edges"))
+    dangling = edges.where(~(f.col("src_known") & f.col("dst_known")))
+    return {
+        "nodes": _by(nodes.where("known"), "type"),
+        "unknown": _by(nodes.where("not known"), "type"),
+        "edges": _by(edges, "relationship"),
+        "dangling": _by(dangling, "relationship"),
+        "duplicates": nodes.where("copies > 1").count(),
+    }
+
+
+def _by(table: DataFrame, column: str) -> dict[str, int]:
+    return {row[column]: row["count"] for row in table.groupBy(column).count().orderBy(column).collect()}
+
+
+def _all(tables: Sequence[DataFrame]) -> DataFrame:
+    return reduce(lambda one, other: one.unionByName(other), tables)
+
+
+def _name_column(table: DataFrame) -> Column:
+    name = own_columns(table.columns)["name_text"]
+    if name not in table.columns:
+        raise ConfigError("a table of objects has a column name_text; this one has none")
+    return table[name]
+
+
+def _named(table: DataFrame, object_type: str) -> DataFrame:
+    name = _name_column(table)
+    return table.where(name.isNotNull()).select(name.alias("id"), f.lit(object_type).alias("type"))
+
+
+def _unnamed(table: DataFrame) -> DataFrame:
+    return table.where(_name_column(table).isNull())
+
+
+def _edges_of(table: DataFrame, object_type: str) -> DataFrame:
+    """The edges that the objects of one table tell, in one pass over it."""
+    name = _name_column(table)
+    own = own_columns(table.columns)
+    names = [column.name for column in table.schema if names_type(column.dataType) and column.name != "name"]
+    a_end, z_end = ([column for column in names if column.startswith(side)] for side in _SIDES)
+    parts = [_containment(table, name, own)]
+    if object_type == "TL" or (a_end and z_end):
+        parts.append(_links(table, name, names_in(table, *a_end), names_in(table, *z_end)))
+        names = [column for column in names if column not in (*a_end, *z_end)]
+    parts += [_references(name, names_in(table, column), f.lit(_SUFFIXES.sub("", column))) for column in names]
+    if own["related"] in table.columns:
+        parts.append(_related(name, table[own["related"]]))
+    edges = table.where(name.isNotNull()).select(f.explode(f.concat(*parts)).alias("edge"))
+    return edges.select("edge.*").where("src is not null and dst is not null and src != '' and dst != ''")
+
+
+def _edge(src: Column, dst: Column, relationship: Column, kind: str, *more: Column) -> Column:
+    """One edge; `more` are via and direction."""
+    none = f.lit(None).cast("string")
+    values = (src, dst, relationship, f.lit(kind), *(more or (none, none)))
+    return f.struct(*(value.cast("string").alias(field) for field, value in zip(_EDGE, values, strict=True)))
+
+
+def _containment(table: DataFrame, name: Column, own: Mapping[str, str]) -> Column:
+    """The edge from the innermost object around an object."""
+    above = f.when(f.contains(name, f.lit("/")), f.regexp_replace(name, "/[^/]*$", ""))
+    if own["parent_names"] in table.columns:
+        told = f.filter(table[own["parent_names"]], lambda parent: (parent != "") & (parent != name))
+        above = f.coalesce(f.when(f.size(told) > 0, f.element_at(told, -1)), above)
+    return f.array(_edge(above, name, f.lit("contains"), "containment"))
+
+
+def _links(table: DataFrame, name: Column, a_end: Column, z_end: Column) -> Column:
+    """An edge from each A end to each Z end of a link, or between the ends of one side and the link itself."""
+    more = (name, table["direction"] if "direction" in table.columns else f.lit(None))
+
+    def link(src: Column, dst: Column, relationship: str = "link") -> Column:
+        return _edge(src, dst, f.lit(relationship), "link", *more)
+
+    outward = f.transform(a_end, lambda src: link(src, name, "open_link"))
+    inward = f.transform(z_end, lambda dst: link(name, dst, "open_link"))
+    through = f.flatten(f.transform(a_end, lambda src: f.transform(z_end, lambda dst: link(src, dst))))
+    return f.when(f.size(z_end) == 0, outward).when(f.size(a_end) == 0, inward).otherwise(through)
+
+
+def _related(name: Column, related: Column) -> Column:
+    """The references of the nested layout: each list of names by its own name."""
+    lists = f.map_entries(f.coalesce(related, f.create_map().cast("map<string,array<string>>")))
+
+    def edges(entry: Column) -> Column:
+        others = f.coalesce(entry["value"], f.array().cast(_NONE))
+        return _references(name, others, f.regexp_replace(entry["key"], _SUFFIXES.pattern, ""))
+
+    return f.flatten(f.transform(lists, edges))
+
+
+def _references(name: Column, names: Column, relationship: Column) -> Column:
+    return f.transform(names, lambda other: _edge(name, other, relationship, "reference"))

@@ -1,0 +1,195 @@
+"""What the decoder runs on: the table of a class, compiled once into tag-to-slot dictionaries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from mtosi_jms.namespaces import clark
+from mtosi_jms.xmlbind._grammar import Group, is_group, names_of
+from mtosi_jms.xmlbind._table import RAW, ClassTable, Field, XmlObject
+
+STRING: Final = 0
+LEAF: Final = 1
+OBJECT: Final = 2
+KEEP: Final = 3
+
+
+class Slot(NamedTuple):
+    """Where a child element or attribute goes.
+
+    Attributes:
+        name: Python name of the field.
+        kind: STRING (text as it is), LEAF (simple type), OBJECT (class), KEEP (raw XML).
+        many: whether the field is a list.
+        order: position in the schema.
+        target: SimpleType or ClassTable.
+        field: the field.
+    """
+
+    name: str
+    kind: int
+    many: bool
+    order: int
+    target: Any
+    field: Field
+
+
+@dataclass(frozen=True, slots=True)
+class Wildcard:
+    """An xsd:any of a class: which namespaces it admits, how many elements, and how they are treated."""
+
+    name: str
+    namespaces: str
+    process: str
+    limit: int | None
+    order: int = 0
+    target: str = ""
+
+    def admits(self, namespace: str, target: str | None = None) -> bool:
+        """Whether an element of a namespace may stand here.
+
+        Args:
+            namespace: the element's.
+            target: the target namespace of the schema that has the wildcard, if not the one known.
+        """
+        if self.namespaces == "##any":
+            return True
+        own = self.target if target is None else target
+        if self.namespaces == "##other":
+            return namespace not in (own, "")
+        named = self.namespaces.split()
+        return (
+            namespace in named
+            or (not namespace and "##local" in named)
+            or (namespace == own and "##targetNamespace" in named)
+        )
+
+
+class Plan:
+    """The compiled table of one class.
+
+    Attributes:
+        cls: the class; called with everything at once.
+        slots: child elements by Clark name, members of substitution groups included.
+        attributes: attributes by Clark name.
+        text: simple content, None where there is none.
+        mixed: name of the field of mixed content, None where there is none.
+        wildcards: where elements of other schemas may stand.
+        content: names of the fields that stand between the tags.
+        required: names of fields that a document must have.
+        lists: those of them that are lists.
+        bounded: lists whose length counts besides: name, least, most.
+        grammar: the content model, None where the content is one sequence.
+        ordered: whether the content is one sequence, so that order can be checked by number.
+        interleaved: whether a repeated group holds several fields, so that document order must be kept.
+    """
+
+    def __init__(self, table: ClassTable) -> None:
+        self.table = table
+        self.cls: type[XmlObject] = table.cls
+        self.slots: dict[str, Slot] = {}
+        self.attributes: dict[str, Slot] = {}
+        self.text: Slot | None = None
+        self.mixed: str | None = None
+        self.wildcards: list[Wildcard] = []
+        self.heads: list[Slot] = []
+        self.ordered = table.model is None
+        self.interleaved = table.model is not None and _interleaves(table.model)
+        for order, field in enumerate(table.fields):
+            self._add(field, order if self.ordered else 0)
+        self.content = tuple(field.name for field in table.fields if field.kind in ("element", "any"))
+        self.required = tuple(field.name for field in table.fields if field.min)
+        lists = [field for field in table.fields if field.many and field.kind in ("element", "any")]
+        self.lists = frozenset(field.name for field in lists)
+        bounds = [(field.name, field.min, field.max) for field in lists]
+        self.bounded = tuple(bound for bound in bounds if bound[1] > 1 or bound[2] is not None)
+        self.grammar = table.grammar
+        self._free_attributes = tuple(
+            tuple(Wildcard("", admitted, "lax", None, target=target) for admitted in constraints)
+            for target, constraints in table.attribute_wildcards
+        )
+
+    def admits_attribute(self, namespace: str) -> bool:
+        """Whether an attribute of a namespace may stand at the element though its class does not name it."""
+        return any(all(wild.admits(namespace) for wild in wildcards) for wildcards in self._free_attributes)
+
+    def _add(self, field: Field, order: int) -> None:
+        if field.kind == "any":
+            limit = field.max
+            target = field.owner.namespace if field.owner else ""
+            self.wildcards.append(Wildcard(field.name, field.ns or "##any", field.process, limit, order, target))
+        elif field.kind == "mixed":
+            self.mixed = field.name
+        elif field.kind == "attribute":
+            self.attributes[field.tag] = _slot(field, order)
+        elif field.kind == "text":
+            self.text = _slot(field, order)
+        else:
+            self._add_element(field, order)
+
+    def _add_element(self, field: Field, order: int) -> None:
+        slot = _slot(field, order)
+        self.slots.setdefault(field.tag, slot)
+        if field.head:
+            self.heads.append(slot)
+        for member in field.member_tables():
+            tag = clark(member.module.namespace, member.element or "")
+            self.slots.setdefault(tag, slot._replace(kind=OBJECT, target=member))
+
+    def counts(self, values: Mapping[str, Any]) -> dict[str, int]:
+        """How many values each field of the content has.
+
+        Args:
+            values: what is bound, by field; None and nothing are the same.
+        """
+        held = ((name, values.get(name)) for name in self.content)
+        counts = {name: len(value) if name in self.lists else 1 for name, value in held if value is not None}
+        return {name: count for name, count in counts.items() if count}
+
+    def head_for(self, cls: type[XmlObject]) -> Slot | None:
+        """The slot of a substitution head that a class unknown to the generator may stand for."""
+        for slot in self.heads:
+            if slot.kind == OBJECT and substitutes(cls.__xml__, slot.field.tag):
+                return slot
+        return None
+
+
+def _slot(field: Field, order: int) -> Slot:
+    if field.type is RAW:
+        return Slot(field.name, KEEP, field.many, order, None, field)
+    simple = field.simple()
+    if simple is not None:
+        return Slot(field.name, STRING if simple.plain else LEAF, field.many, order, simple, field)
+    return Slot(field.name, OBJECT, field.many, order, field.table(), field)
+
+
+def substitutes(table: ClassTable, head: str) -> bool:
+    """Whether a chain of substitution groups leads from an element to a head, by name."""
+    seen: set[str] = set()
+    current: ClassTable | None = table
+    while current is not None and current.substitutes and current.substitutes not in seen:
+        seen.add(current.substitutes)
+        current = Field("", "", current.substitutes, owner=current.module).table()
+        if current.tag == head:
+            return True
+    return False
+
+
+def _interleaves(group: Group, repeated: bool = False) -> bool:
+    """Whether a repeated group of the model holds more than one item, or a field occurs twice in it."""
+    kind, _, most, items = group
+    repeated = repeated or kind == "all" or most is None or most > 1
+    names = list(names_of(group))
+    if len(names) != len(set(names)) or (repeated and len(names) > 1):
+        return True
+    return any(_interleaves(item, repeated) for item in items if is_group(item))
+
+
+def plan_of(table: ClassTable) -> Plan:
+    """The compiled plan of a table, made at first use."""
+    if table.plan is None:
+        table.plan = Plan(table)
+    made: Plan = table.plan
+    return made

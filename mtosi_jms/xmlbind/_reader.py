@@ -1,0 +1,601 @@
+"""From an lxml element to an object: by the fast reader where nothing is odd, leniently otherwise.
+
+The lenient reader keeps whatever does not fit the schema (as a value where one can be made, as XML otherwise) and
+reports it as a warning with path and line.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from typing import Any, Final
+
+from lxml import etree
+
+from mtosi_jms.errors import DecodeError, ForbiddenXmlError
+from mtosi_jms.masking import MASK
+from mtosi_jms.namespaces import XSI, split_clark
+from mtosi_jms.xmlbind._fast import NOT_PLAIN, FastPlan, fast_plan, read_fast
+from mtosi_jms.xmlbind._issues import Issues, shown
+from mtosi_jms.xmlbind._plan import KEEP, OBJECT, STRING, Plan, Slot, Wildcard, plan_of
+from mtosi_jms.xmlbind._registry import XSI_NIL, XSI_TYPE
+from mtosi_jms.xmlbind._scopes import Scopes, attributes_of
+from mtosi_jms.xmlbind._simpletypes import QNameType, SimpleType
+from mtosi_jms.xmlbind._table import ClassTable, XmlObject, find_element, find_type
+from mtosi_jms.xmlbind._values import BLANKS, NIL, Anchor, Extras, Kept, Leaf, Nil, RawXml
+
+_HAS_ATTRIBUTES: Final = etree.XPath("boolean(descendant-or-self::*/@*)")
+_PATIENCE: Final = 3
+_RETRY: Final = 32
+_YES: Final = ("true", "1")
+_NO: Final = ("false", "0")
+
+
+def decode_root(
+    element: etree._Element,
+    cls: type[XmlObject] | None,
+    issues: Issues,
+    package: str | None = None,
+    scopes: Scopes | None = None,
+) -> Any:
+    """The object of an element that stands for itself.
+
+    Args:
+        element: the root.
+        cls: its class; None to find it by the element's name, `RawXml` if no registered package knows it.
+        issues: takes the warnings.
+        package: package to look in before all others.
+        scopes: of the document, where more than one element of it is read.
+
+    Raises:
+        DecodeError: in strict mode, at the first warning; always where the nesting is too deep to follow.
+    """
+    try:
+        return Reader(issues, bool(_HAS_ATTRIBUTES(element)), scopes).root(element, cls, package)
+    except RecursionError:
+        raise DecodeError("nested too deep", source=issues.source, line=element.sourceline) from None
+
+
+def without_comments(element: etree._Element) -> etree._Element:
+    """An element as our own parser gives it: comments and processing instructions left out.
+
+    Args:
+        element: an element of any lxml parser; not changed.
+
+    Returns:
+        The element itself, or a copy without them.
+
+    Raises:
+        ForbiddenXmlError: it holds entity references.
+    """
+    if next(element.iter(etree.Entity, etree.Comment, etree.PI), None) is None:
+        return element
+    if next(element.iter(etree.Entity), None) is not None:
+        raise ForbiddenXmlError("entity references are not allowed", line=element.sourceline)
+    steps = [
+        node.getparent().index(node) for node in (element, *element.iterancestors()) if node.getparent() is not None
+    ]
+    twin = copy.deepcopy(element.getroottree()).getroot()  # all of it: what stands outside declares prefixes
+    for step in reversed(steps):
+        twin = twin[step]
+    etree.strip_tags(twin, etree.Comment, etree.PI)
+    return twin
+
+
+class Reader:
+    """Reads the objects of one document.
+
+    Attributes:
+        issues: takes the warnings.
+        attributed: whether any element that is read may have attributes.
+        scopes: the namespaces in scope.
+    """
+
+    __slots__ = ("_failures", "attributed", "issues", "scopes")
+
+    def __init__(self, issues: Issues, attributed: bool = True, scopes: Scopes | None = None) -> None:
+        self.issues = issues
+        self.attributed = attributed
+        self.scopes = Scopes() if scopes is None else scopes
+        self._failures: dict[FastPlan, int] = {}
+
+    def root(self, element: etree._Element, cls: type[XmlObject] | None, package: str | None = None) -> Any:
+        """The object of an element that stands for itself."""
+        if cls is None:
+            cls = find_element(str(element.tag), package)
+            if cls is None:
+                return self.kept(element)
+        table: ClassTable = cls.__xml__
+        value = self.object(element, table, nillable=False)
+        return self._named(value, element) if table.element is not None else value
+
+    def kept(self, element: etree._Element) -> RawXml:
+        """An element that stays XML."""
+        return RawXml.from_element(element, self.scopes)
+
+    def _named(self, value: Any, element: etree._Element) -> Any:
+        """The object with its element's name beside it, where the class that an xsi:type named does not say it."""
+        if isinstance(value, XmlObject) and value.__xml__.element is None:
+            value.extras = value.extras or Extras()
+            value.extras.element = str(element.tag)
+        return value
+
+    def free(self, element: etree._Element, root: str, *, skip: bool = False) -> XmlObject | RawXml:
+        """What stands where any element may: an object if its name is known, XML otherwise.
+
+        Args:
+            element: the element.
+            root: package to look in before all others.
+            skip: leave it as XML in any case.
+        """
+        cls = None if skip else find_element(str(element.tag), root)
+        if cls is None:
+            return self.kept(element)
+        value = self.root(element, cls)
+        return self.kept(element) if isinstance(value, Nil) else value
+
+    def child(self, child: etree._Element, slot: Slot) -> Any:
+        """The value of a child that is an object or stays XML; None if it can only be kept as XML."""
+        if slot.kind == KEEP:
+            return self.kept(child)
+        member = slot.field.head and child.tag != slot.field.tag
+        value = self.object(child, slot.target, nillable=slot.field.nillable and not member)
+        if isinstance(value, RawXml) or (member and isinstance(value, Nil)):
+            return None
+        return self._named(value, child) if member else value
+
+    def object(self, element: etree._Element, table: ClassTable, *, nillable: bool) -> Any:
+        """The object of an element whose declared class is known; NIL or RawXml where it is nil."""
+        if element.keys() or table.abstract:
+            return self._with_attributes(element, table, nillable=nillable)
+        return self._plain(element, table)
+
+    def _plain(self, element: etree._Element, table: ClassTable) -> Any:
+        plan = fast_plan(table)
+        failures = self._failures.get(plan, 0)
+        # Peers that are odd are odd in every object: after some failures only every so often one is tried again.
+        if not plan.able or (failures >= _PATIENCE and failures % _RETRY):
+            self._failures[plan] = failures + 1
+            return self._simple(element, plan) or self.slowly(element, table)
+        before = len(self.issues.found)
+        elements = element.iter()
+        next(elements)
+        try:
+            value = read_fast(element, elements, plan, self)
+            if next(elements, None) is None:
+                self._failures[plan] = 0
+                return value
+        except NOT_PLAIN:
+            pass
+        self._failures[plan] = failures + 1
+        del self.issues.found[before:]
+        return self.slowly(element, table)
+
+    def _simple(self, element: etree._Element, plan: FastPlan) -> Any:
+        """The object of an element of simple content, where its text is known; None otherwise."""
+        slot = plan.plan.text
+        if slot is None or len(element) or len(plan.required) > 1:
+            return None
+        value: Any = (element.text or "") if slot.kind == STRING else slot.target.known.get(element.text)
+        return plan.cls(**{slot.name: value}) if value is not None else None
+
+    def slowly(self, element: etree._Element, table: ClassTable, attributes: Iterable[tuple[str, str]] = ()) -> Any:
+        """The object of an element by the slow path.
+
+        Args:
+            element: the element.
+            table: the table of its class.
+            attributes: its attributes, without xsi:nil and without an xsi:type that was obeyed.
+        """
+        return Keeper(element, plan_of(table), self).read(attributes)
+
+    def _with_attributes(self, element: etree._Element, table: ClassTable, *, nillable: bool) -> Any:
+        """The object of an element with attributes: nil, a type of its own, or plain attributes."""
+        attributes = dict(attributes_of(element))
+        if XSI_NIL in attributes:
+            if attributes[XSI_NIL].strip() in _YES:
+                return self.nil(element, nillable=nillable)
+            self.not_nil(element, attributes[XSI_NIL], nillable=nillable)
+        if XSI_TYPE in attributes:
+            text = attributes[XSI_TYPE]
+            derived = self.derived(element, text, table)
+            if derived is not None:
+                table = derived
+                attributes.pop(XSI_TYPE)
+            else:
+                attributes[XSI_TYPE] = self.qname(text, element) or text
+        if not table.abstract:
+            return self.slowly(element, table, attributes.items()) if attributes else self._plain(element, table)
+        self.issues.add("abstract", f"{table.type_name or table.element} is abstract", element)
+        value = self.slowly(element, table, attributes.items())
+        value.extras = value.extras or Extras()
+        value.extras.excused |= {"abstract"}
+        return value
+
+    def nil(self, element: etree._Element, *, nillable: bool) -> Nil | RawXml:
+        """The value of an element with xsi:nil; XML where it has content all the same."""
+        if not nillable:
+            self.issues.add("nil", "xsi:nil on an element that is not nillable", element)
+        if len(element) or (element.text or "").strip(BLANKS):
+            self.issues.add("nil", "a nil element with content: kept as XML", element)
+            return self.kept(element)
+        others = dict(self.attributes_of(element, but=XSI_NIL))
+        text = str(element.get(XSI_NIL))
+        return Nil(others, text) if others or text != "true" else NIL
+
+    def not_nil(self, element: etree._Element, text: str, *, nillable: bool) -> None:
+        """Report an xsi:nil that is not true, where it should not be or is no boolean; it is kept as an attribute."""
+        if text.strip() not in _NO:
+            self.issues.add("bad-value", f"xsi:nil {shown(text, element)}: not a boolean", element)
+        elif not nillable:
+            self.issues.add("nil", "xsi:nil on an element that is not nillable", element)
+
+    def attributes_of(self, element: etree._Element, but: str = "") -> Iterable[tuple[str, str]]:
+        """The attributes of an element, an xsi:type as a Clark name."""
+        for name, text in attributes_of(element):
+            if name == XSI_TYPE:
+                yield name, self.qname(text, element) or text
+            elif name != but:
+                yield name, text
+
+    def derived(self, element: etree._Element, text: str, table: ClassTable) -> ClassTable | None:
+        """The table that an xsi:type names; None where it cannot be obeyed, or says what is known.
+
+        Args:
+            element: the element that has it.
+            text: its value.
+            table: the declared one.
+        """
+        name = self.qname(text, element)
+        if name is None:
+            self.issues.add("xsi-type", f"xsi:type {shown(text, element)} has an undeclared prefix", element)
+            return None
+        found = find_type(name, table.module.root)
+        declared = table.declared
+        if name == declared.type_qname and declared.type_name:
+            return None
+        if found is None or not hasattr(found, "__xml__"):
+            self.issues.add("xsi-type", f"xsi:type {shown(text, element)} names no known type", element)
+            return None
+        derived: ClassTable = found.__xml__
+        if not derived.is_a(declared):
+            self.issues.add(
+                "xsi-type", f"xsi:type {shown(text, element)} is not derived from {declared.type_qname}", element
+            )
+            return None
+        return derived
+
+    def qname(self, text: str, element: etree._Element) -> str | None:
+        """The Clark name that a qualified name means in the scope of an element; None if its prefix is not declared."""
+        return self.scopes.qname(text, element)
+
+
+_XSI_PREFIX: Final = f"{{{XSI}}}"
+_MISSING: Final = object()
+
+
+class Keeper:
+    """Reads one element whose class is settled.
+
+    Attributes:
+        values: what was bound, by field.
+        kept: what else there was, None where there was nothing.
+    """
+
+    __slots__ = ("_before", "_last", "_order", "element", "kept", "plan", "reader", "values")
+
+    def __init__(self, element: etree._Element, plan: Plan, reader: Reader) -> None:
+        self.element = element
+        self.plan = plan
+        self.reader = reader
+        self.values: dict[str, Any] = {}
+        self.kept: Extras | None = None
+        self._before = ""
+        self._last = -1
+        self._order: list[str] = []
+
+    @property
+    def extras(self) -> Extras:
+        """What is kept, made at first need."""
+        if self.kept is None:
+            self.kept = Extras()
+        return self.kept
+
+    def read(self, attributes: Iterable[tuple[str, str]]) -> Any:
+        """The object.
+
+        Args:
+            attributes: those of the element that have to be bound or kept.
+        """
+        self._attributes(attributes)
+        if self.plan.text is not None:
+            self._simple_content(self.plan.text)
+        elif self.plan.mixed is not None:
+            self._mixed_content(self.plan.mixed)
+        else:
+            self._children()
+            self._check_content()
+        for name in self.plan.required:
+            if name not in self.values:
+                self._absent(name)
+        return self.plan.cls(extras=self.kept, **self.values)
+
+    def begin(self, attributes: Iterable[tuple[str, str]]) -> None:
+        """Read the attributes of an element whose children come one by one, by `take` and `give`."""
+        self._attributes(attributes)
+
+    def take(self, child: etree._Element) -> None:
+        """Read one child that the class has a field for."""
+        slot = self.plan.slots[str(child.tag)]
+        if self._in_place(child, slot):
+            self._bind(child, slot)
+
+    def give(self, child: etree._Element, value: Any) -> None:
+        """Take the value of a child that was read already."""
+        slot = self.plan.slots[str(child.tag)]
+        if self._in_place(child, slot):
+            self._put(slot.name, value, many=slot.many)
+
+    def so_far(self) -> Any:
+        """The object with what was read of it until now: what is missing is None and not reported."""
+        lacking = {name: None for name in self.plan.required if name not in self.values and name not in self.plan.lists}
+        return self.plan.cls(extras=copy.deepcopy(self.kept), **self.values, **lacking)
+
+    def _add(self, rule: str, message: str, element: etree._Element | None = None) -> None:
+        self.reader.issues.add(rule, message, self.element if element is None else element)
+
+    def _attributes(self, attributes: Iterable[tuple[str, str]]) -> None:
+        for tag, text in attributes:
+            known = self.plan.attributes.get(tag)
+            if known is None:
+                namespace, local = split_clark(tag)
+                if namespace != XSI and not self.plan.admits_attribute(namespace):
+                    self._add("unknown-attribute", f"unknown attribute {local} is kept")
+                self.extras.attributes[tag] = text
+                continue
+            value, exact = self._convert(known.target, text, self.element, f"attribute {known.field.local}")
+            if value is _MISSING:
+                self.extras.attributes[tag] = text
+                continue
+            self.values[known.name] = value
+            if not exact:
+                self.extras.leaves[known.name, 0] = Leaf(value, text)
+
+    def _simple_content(self, slot: Slot) -> None:
+        first = text = self.element.text or ""
+        for child in self.element:
+            self._add("unknown-element", f"unknown element {split_clark(str(child.tag))[1]} is kept as XML", child)
+            self.extras.elements.append(Kept(self.reader.kept(child), None, child.tail or ""))
+            text += child.tail or ""
+        value, exact = self._convert(slot.target, text, self.element, "content")
+        if value is _MISSING:
+            self.extras.texts[None] = first
+            return
+        self.values[slot.name] = value
+        if not exact or first != text:
+            self.extras.leaves[slot.name, 0] = Leaf(value, first)
+
+    def _mixed_content(self, name: str) -> None:
+        content: list[Any] = [self.element.text] if self.element.text else []
+        for child in self.element:
+            content.append(self.reader.free(child, self.plan.table.module.root))
+            if child.tail:
+                content.append(child.tail)
+        self.values[name] = content
+
+    def _children(self) -> None:
+        slots = self.plan.slots
+        previous: etree._Element | None = None
+        tail = self.element.text
+        for child in self.element:
+            if tail is not None and tail.strip(BLANKS):
+                self._stray_text(tail, previous)
+            tail = child.tail
+            previous = child
+            slot = slots.get(child.tag)
+            if slot is None:
+                self._foreign(child)
+            elif self._in_place(child, slot):
+                self._bind(child, slot)
+        if tail is not None and tail.strip(BLANKS):
+            self._stray_text(tail, previous)
+
+    def _bind(self, child: etree._Element, slot: Slot) -> None:
+        name, kind, many, _, target, _ = slot
+        value: Any = None
+        if kind < OBJECT and not child.keys() and not len(child):
+            value = (child.text or "") if kind == STRING else target.known.get(child.text)
+        if value is None:
+            value = self.reader.child(child, slot) if kind >= OBJECT else self._leaf(child, slot)
+            if value is None:
+                self._keep(child)
+                return
+            if isinstance(value, Nil) and not slot.field.nillable:
+                self._excuse(name)
+        self._put(name, value, many=many)
+
+    def _put(self, name: str, value: Any, *, many: bool) -> None:
+        if many:
+            self.values.setdefault(name, []).append(value)
+        else:
+            self.values[name] = value
+        self._before = name
+        self._order.append(name)
+
+    def _in_place(self, child: etree._Element, slot: Slot) -> bool:
+        """Whether a child may be bound where it stands; if not it was kept as XML."""
+        if not slot.many and slot.name in self.values:
+            self._add("repeated", "more than one where one is allowed: kept as XML", child)
+            self._keep(child)
+            return False
+        in_order = slot.order > self._last or (slot.many and slot.order == self._last)
+        if self.plan.ordered and not in_order:
+            self._add("order", "out of the schema's order: written in its place", child)
+        self._last = slot.order
+        return True
+
+    def _leaf(self, child: etree._Element, slot: Slot) -> Any:
+        """The value of a simple element: converted, nil, empty, oddly written; None if it can only be kept as XML."""
+        nil = child.get(XSI_NIL)
+        if nil is not None and nil.strip() in ("true", "1"):
+            value = self.reader.nil(child, nillable=slot.field.nillable)
+            return value if isinstance(value, Nil) else None
+        if nil is not None:
+            self.reader.not_nil(child, nil, nillable=slot.field.nillable)
+        if len(child):
+            self._add("bad-value", "elements where a simple value is expected: kept as XML", child)
+            return None
+        text = child.text or ""
+        value, exact = self._convert(slot.target, text, child, "value")
+        if value is _MISSING:
+            return None
+        attributes = tuple(self.reader.attributes_of(child))
+        unknown = [split_clark(tag)[1] for tag, _ in attributes if not tag.startswith(_XSI_PREFIX)]
+        if unknown:
+            self._add("unknown-attribute", f"unknown attribute {', '.join(unknown)} is kept", child)
+        if not exact or attributes:
+            done = self.values.get(slot.name)
+            self.extras.leaves[slot.name, len(done) if isinstance(done, list) else 0] = Leaf(value, text, attributes)
+        return value
+
+    def _convert(self, kind: SimpleType, text: str, element: etree._Element, what: str) -> tuple[Any, bool]:
+        """The value of a text, and whether we would write it the same way; _MISSING where none can be made."""
+        if isinstance(kind, QNameType):
+            return self._qname(kind, text, element, what)
+        try:
+            return kind.exact(text), True
+        except ValueError:
+            pass
+        try:
+            value, problem = kind.lenient(text)
+        except ValueError as error:
+            self._bad_value(what, text, f"{error}: kept as it came", element)
+            return _MISSING, False
+        if problem:
+            self._bad_value(what, text, problem, element)
+        return value, False
+
+    def _bad_value(self, what: str, text: str, problem: str, element: etree._Element) -> None:
+        told = shown(text, element, what)
+        self._add("bad-value", f"{what} {told}: {'it does not fit its type' if told == MASK else problem}", element)
+
+    def _qname(self, kind: QNameType, text: str, element: etree._Element, what: str) -> tuple[Any, bool]:
+        name = self.reader.qname(text, element)
+        if name is None:
+            self._bad_value(what, text, "its prefix is not declared: kept as it came", element)
+            return _MISSING, False
+        problem = kind.lenient(text)[1]
+        if problem:
+            self._bad_value(what, text, problem, element)
+        return name, problem is None
+
+    def _stray_text(self, text: str, previous: etree._Element | None) -> None:
+        """Character data between elements."""
+        self._add("stray-text", f"text {shown(text.strip(BLANKS), self.element)} between elements is kept")
+        text = text.strip(BLANKS)
+        kept = self.extras.elements
+        anchor = self._anchor()
+        if kept and kept[-1].after == anchor and previous is not None and previous.tag == kept[-1].xml.tag:
+            kept[-1] = Kept(kept[-1].xml, anchor, text)
+        else:
+            self.extras.texts[anchor] = self.extras.texts.get(anchor, "") + text
+
+    def _foreign(self, child: etree._Element) -> None:
+        """A child without a slot: a wildcard's, a late member of a substitution group, or unknown."""
+        tag = str(child.tag)
+        namespace, local = split_clark(tag)
+        wildcards = [wild for wild in self.plan.wildcards if wild.admits(namespace)]
+        if wildcards:
+            self._wild(child, wildcards)
+            return
+        cls = find_element(tag, self.plan.table.module.root)
+        head = self.plan.head_for(cls) if cls is not None else None
+        if cls is not None and head is not None:
+            late = head._replace(target=cls.__xml__)
+            if self._in_place(child, late):
+                self._bind(child, late)
+            return
+        self._add("unknown-element", f"unknown element {local} is kept as XML", child)
+        self._keep(child)
+
+    def _wild(self, child: etree._Element, wildcards: list[Wildcard]) -> None:
+        free = [wild for wild in wildcards if wild.limit is None or len(self.values.get(wild.name, ())) < wild.limit]
+        if not free:
+            self._add("repeated", "more elements than the wildcard takes: kept as XML", child)
+            self._keep(child)
+            return
+        wild = next((wild for wild in free if wild.order >= self._last), free[0])
+        if self.plan.ordered and wild.order < self._last:
+            self._add("order", "out of the schema's order: written in its place", child)
+        self._last = wild.order
+        value = self.reader.free(child, self.plan.table.module.root, skip=wild.process == "skip")
+        self._put(wild.name, value, many=True)
+
+    def _keep(self, child: etree._Element) -> None:
+        """Keep a child as XML, after the value that was bound before it."""
+        self.extras.elements.append(Kept(self.reader.kept(child), self._anchor()))
+
+    def _anchor(self) -> Anchor:
+        if not self._before:
+            return None
+        held = self.values[self._before]
+        many = isinstance(held, list) and self._before in self.plan.lists
+        return self._before, len(held) - 1 if many else 0
+
+    def _excuse(self, *reasons: str) -> None:
+        self.extras.excused |= set(reasons)
+
+    def _kept_as(self, name: str) -> int:
+        """How many elements of a field were kept as XML."""
+        slots = self.plan.slots
+        kept = self.kept.elements if self.kept else ()
+        return sum(1 for item in kept if (slot := slots.get(item.xml.tag)) is not None and slot.name == name)
+
+    def _absent(self, name: str) -> None:
+        """A required field that the document does not have, or not in a form that can be read."""
+        field = self.plan.table.field(name)
+        if not field.many:
+            self.values[name] = None
+        self._excuse(name)
+        unreadable = field.kind == "attribute" and self.kept and field.tag in self.kept.attributes
+        maybe = field.head and self.kept and self.kept.elements  # an unknown element may substitute for this one
+        if field.kind == "text" or unreadable or maybe or self._kept_as(name):
+            return  # present: what is wrong with it was reported
+        if field.kind == "any":
+            self._add("missing-element", "an element that the wildcard requires is missing")
+            return
+        what = "attribute" if field.kind == "attribute" else "element"
+        self._add(f"missing-{what}", f"required {what} {field.local} is missing")
+
+    def _check_content(self) -> None:
+        """Occurrence of lists, and the content model where it is more than a sequence."""
+        for name, least, most in self.plan.bounded:
+            held = len(self.values.get(name, ()))
+            count = held + self._kept_as(name)
+            if held and (held < least or (most is not None and held > most)):
+                self._excuse(name)
+            if most is not None and count > most:
+                self._add("repeated", f"{count} of {self.plan.table.field(name).local or 'any'}, {most} are allowed")
+            elif 0 < count < least:
+                message = f"{count} of {self.plan.table.field(name).local or 'any'}, {least} are required"
+                self._add("missing-element", message)
+        if self.plan.grammar is not None:
+            self._check_model()
+
+    def _check_model(self) -> None:
+        grammar = self.plan.grammar
+        if grammar is None:
+            return
+        counts = self.plan.counts(self.values)
+        problem = grammar.problem(counts)
+        if problem is not None:
+            self._excuse(problem)
+            self.extras.order = tuple(self._order)
+            whole = {name: count for name in self.plan.content if (count := counts.get(name, 0) + self._kept_as(name))}
+            missing = any(name not in whole for name in self.plan.required if name in self.plan.content)
+            if not missing and grammar.problem(whole) is not None:
+                self._add("content", problem)
+        elif not grammar.allows(self._order):
+            self._add("order", "the elements are not in the schema's order: written in it")
+        elif self.plan.interleaved and self._order != grammar.order(counts):
+            self.extras.order = tuple(self._order)

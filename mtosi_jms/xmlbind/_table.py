@@ -1,0 +1,453 @@
+"""The tables that generated classes carry: fields, content model, names. The decoder and encoder run on them.
+
+A table holds what its class adds; `fields` joins it with the tables of the base classes. What the decoder needs
+(tag to field) and what the encoder needs (field to tag) is compiled once, at first use, and never changes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from mtosi_jms.errors import EncodeError
+from mtosi_jms.namespaces import clark
+from mtosi_jms.xmlbind._grammar import Grammar, Group
+from mtosi_jms.xmlbind._registry import find_class, prefix_for, resolve_class
+from mtosi_jms.xmlbind._simpletypes import EnumType, Facets, ListType, SimpleType, UnionType
+from mtosi_jms.xmlbind._values import Extras, RawXml
+
+Process = Literal["strict", "lax", "skip"]
+
+
+class RawType:
+    """Marker for content that stays XML: xsd:anyType and types that the generator could not resolve."""
+
+    def __repr__(self) -> str:
+        return "RAW"
+
+
+RAW = RawType()
+
+
+TypeRef: TypeAlias = str | SimpleType | RawType
+
+
+@dataclass(slots=True, eq=False)
+class Field:
+    """One field of a generated class and its place in the XML.
+
+    Attributes:
+        name: Python name.
+        local: XML local name; empty for wildcards, text and mixed content.
+        type: simple type, path of a class, or RAW.
+        kind: element, attribute, text (simple content), any (wildcard) or mixed.
+        min, max: occurrence; max None is unbounded.
+        ns: namespace, None for that of the owning module; the wildcard's constraint for `any`.
+        nillable: whether xsi:nil is allowed.
+        head: whether elements of a substitution group may stand here.
+        members: paths of the element classes that may.
+        process: how a wildcard treats what it finds.
+    """
+
+    name: str
+    local: str
+    type: TypeRef
+    kind: str = "element"
+    min: int = 0
+    max: int | None = 1
+    ns: str | None = None
+    nillable: bool = False
+    head: bool = False
+    members: tuple[str, ...] = ()
+    process: Process = "lax"
+    owner: Module | None = None
+
+    @property
+    def many(self) -> bool:
+        """Whether the field is a list."""
+        return self.kind in ("any", "mixed") or self.max is None or self.max > 1
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the element or attribute."""
+        if self.ns is not None:
+            return self.ns
+        return self.owner.namespace if self.owner and self.kind == "element" else ""
+
+    @property
+    def tag(self) -> str:
+        """Clark name."""
+        return clark(self.namespace, self.local)
+
+    def simple(self) -> SimpleType | None:
+        """The simple type of the field, None where it is complex or raw."""
+        if not isinstance(self.type, SimpleType):
+            return None
+        self.type.bind(self._root)
+        return self.type
+
+    def table(self) -> ClassTable:
+        """The table of the complex type of the field."""
+        table: ClassTable = resolve_class(str(self.type), self._root).__xml__
+        return table
+
+    def member_tables(self) -> list[ClassTable]:
+        """The tables of the elements that may substitute for this one."""
+        return [resolve_class(path, self._root).__xml__ for path in self.members]
+
+    @property
+    def _root(self) -> str:
+        return self.owner.root if self.owner else ""
+
+
+def E(  # noqa: N802 - short names keep the tables readable
+    name: str,
+    local: str,
+    type_: TypeRef,
+    *,
+    min: int = 0,
+    max: int | None = 1,
+    ns: str | None = None,
+    nillable: bool = False,
+    head: bool = False,
+    members: tuple[str, ...] = (),
+) -> Field:
+    """A child element."""
+    return Field(name, local, type_, "element", min, max, ns, nillable, head, members)
+
+
+def A(name: str, local: str, type_: TypeRef, *, required: bool = False, ns: str = "") -> Field:  # noqa: N802
+    """An attribute."""
+    return Field(name, local, type_, "attribute", int(required), 1, ns)
+
+
+def TEXT(name: str, type_: TypeRef) -> Field:  # noqa: N802
+    """Simple content."""
+    return Field(name, "", type_, "text", 1)
+
+
+def ANY(  # noqa: N802
+    name: str, *, namespace: str = "##any", min: int = 0, max: int | None = None, process: Process = "lax"
+) -> Field:
+    """A wildcard for elements."""
+    return Field(name, "", RAW, "any", min, max, namespace, process=process)
+
+
+def MIXED(name: str) -> Field:  # noqa: N802
+    """Mixed content: strings and elements in document order."""
+    return Field(name, "", RAW, "mixed", 0, None)
+
+
+def enum(path: str) -> EnumType:
+    """The simple type of a generated enumeration."""
+    return EnumType(path)
+
+
+def union(*members: SimpleType) -> UnionType:
+    """A union of simple types."""
+    return UnionType(members)
+
+
+def list_of(item: SimpleType, facets: Facets | None = None) -> ListType:
+    """A list of a simple type."""
+    return ListType(item, facets)
+
+
+class ClassTable:
+    """What one generated class knows of its XML.
+
+    Attributes:
+        module: the module the class stands in.
+        type_name: local name of the XSD type, empty for anonymous ones.
+        element: local name of the global element, None for types.
+        own: fields that the class adds.
+        cls: the class.
+        abstract: whether no instance may be written as this very type or element.
+        substitutes: path of the element class whose place this element may take.
+        mixed: whether character data may stand between the elements.
+        restricts: whether the type restricts its base instead of extending it; its model then replaces the base's.
+        any_attribute: what each xsd:anyAttribute admits, as `ANY` takes it; an attribute must suit all of them.
+        plan, fast, writing: the compiled forms for reading, for its fast path and for writing; None until `plan_of`,
+            `fast_plan` and `write_plan` make them.
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        own: Sequence[Field],
+        *,
+        type_name: str = "",
+        element: str | None = None,
+        model: Group | None = None,
+        mixed: bool = False,
+        abstract: bool = False,
+        substitutes: str | None = None,
+        restricts: bool = False,
+        any_attribute: tuple[str, ...] = (),
+    ) -> None:
+        self.module = module
+        self.any_attribute = any_attribute
+        self.own = tuple(own)
+        self.type_name = type_name
+        self.element = element
+        self.own_model = model
+        self.mixed = mixed
+        self.abstract = abstract
+        self.substitutes = substitutes
+        self.restricts = restricts
+        self.cls: type[XmlObject]
+        self.plan: Any = None
+        self.fast: Any = None
+        self.writing: Any = None
+        for item in self.own:
+            item.owner = module
+
+    def __repr__(self) -> str:
+        return f"<table of {self.cls.__name__}>"
+
+    @cached_property
+    def base(self) -> ClassTable | None:
+        """The table of the class that this one extends, None at the root."""
+        for parent in self.cls.__mro__[1:]:
+            if "__xml__" in parent.__dict__:
+                table: ClassTable = parent.__dict__["__xml__"]
+                return table
+        return None
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        """All fields in schema order, those of the bases first; a field that was narrowed keeps its place."""
+        inherited = list(self.base.fields) if self.base else []
+        own = {item.name: item for item in self.own}
+        merged = [own.pop(item.name, item) for item in inherited]
+        return (*merged, *own.values())
+
+    @cached_property
+    def model(self) -> Group | None:
+        """The content model where it is more than one sequence of different elements, None otherwise."""
+        inherited = self.base.model if self.base and not self.restricts else None
+        if inherited is None and self.own_model is None:
+            return None
+        if self.restricts and self.own_model:
+            return self.own_model
+        before = [inherited] if inherited else _content(self.base.fields if self.base else ())
+        known = {item.name for item in self.base.fields} if self.base else set()
+        own = [self.own_model] if self.own_model else [name for name in _content(self.own) if name not in known]
+        return ("seq", 1, 1, (*before, *own))
+
+    @cached_property
+    def attribute_wildcards(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Where attributes may stand that the class does not name: target namespace and constraints of each type, any
+        of which may let an attribute in."""
+        inherited = self.base.attribute_wildcards if self.base and not self.restricts else ()
+        own = ((self.module.namespace, self.any_attribute),) if self.any_attribute else ()
+        return (*inherited, *own)
+
+    @cached_property
+    def grammar(self) -> Grammar | None:
+        """The content model ready to be asked, None where there is none."""
+        return Grammar(self.model) if self.model is not None else None
+
+    @cached_property
+    def declared(self) -> ClassTable:
+        """The table of the type: for an element of a named type that type's, else its own."""
+        of_named_type = self.element is not None and not self.own and self.own_model is None and not self.mixed
+        return self.base if of_named_type and self.base is not None else self
+
+    @property
+    def tag(self) -> str | None:
+        """Clark name of the global element, None for types."""
+        return clark(self.module.namespace, self.element) if self.element is not None else None
+
+    @property
+    def type_qname(self) -> str | None:
+        """Clark name of the nearest named type, None where all are anonymous."""
+        table: ClassTable | None = self
+        while table is not None and not table.type_name:
+            table = table.base
+        return clark(table.module.namespace, table.type_name) if table is not None else None
+
+    def is_a(self, other: ClassTable) -> bool:
+        """Whether this class is, or extends, the other's class."""
+        return issubclass(self.cls, other.cls)
+
+    def field(self, name: str) -> Field:
+        """The field of a Python name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        for item in self.fields:
+            if item.name == name:
+                return item
+        raise KeyError(name)
+
+
+def _content(fields: Sequence[Field]) -> list[str]:
+    """The names of the fields that stand between the tags."""
+    return [item.name for item in fields if item.kind in ("element", "any")]
+
+
+class Module:
+    """One generated module of types.
+
+    Attributes:
+        name: dotted name.
+        namespace: target namespace.
+        prefix: the prefix that is written for the namespace in this process.
+        root: the package that paths are relative to.
+    """
+
+    def __init__(self, name: str, namespace: str, *, prefix: str, root: str) -> None:
+        self.name = name
+        self.namespace = namespace
+        self.prefix = prefix_for(namespace, prefix) if namespace else ""
+        self.root = root
+
+    def complex_type(
+        self,
+        name: str | None,
+        fields: Sequence[Field] = (),
+        *,
+        model: Group | None = None,
+        mixed: bool = False,
+        abstract: bool = False,
+        restricts: bool = False,
+        any_attribute: tuple[str, ...] = (),
+    ) -> ClassTable:
+        """The table of a complex type; no name for anonymous ones."""
+        return ClassTable(
+            self,
+            fields,
+            type_name=name or "",
+            model=model,
+            mixed=mixed,
+            abstract=abstract,
+            restricts=restricts,
+            any_attribute=any_attribute,
+        )
+
+    def element(
+        self,
+        name: str,
+        fields: Sequence[Field] = (),
+        *,
+        model: Group | None = None,
+        mixed: bool = False,
+        abstract: bool = False,
+        substitutes: str | None = None,
+        restricts: bool = False,
+        any_attribute: tuple[str, ...] = (),
+    ) -> ClassTable:
+        """The table of a global element: with its fields, or derived from its named type."""
+        return ClassTable(
+            self,
+            fields,
+            element=name,
+            model=model,
+            mixed=mixed,
+            abstract=abstract,
+            substitutes=substitutes,
+            restricts=restricts,
+            any_attribute=any_attribute,
+        )
+
+
+def find_element(tag: str, root: str | None = None) -> type[XmlObject] | None:
+    """The class of a global element, None if no registered package has it.
+
+    Args:
+        tag: Clark name of the element.
+        root: a package to ask before all others.
+    """
+    found: type[XmlObject] | None = find_class(tag, "__elements__", root)
+    return found
+
+
+def find_type(tag: str, root: str | None = None) -> type[Any] | None:
+    """The class of a named type, None if no registered package has it; arguments as `find_element`."""
+    found: type[Any] | None = find_class(tag, "__types__", root)
+    return found
+
+
+def simple(base: SimpleType, **facets: Any) -> SimpleType:
+    """A restricted simple type; `name` and the attributes of `Facets` as keywords, patterns as strings."""
+    name = facets.pop("name", base.name)
+    if "patterns" in facets:
+        facets["patterns"] = tuple(re.compile(pattern) for pattern in facets["patterns"])
+    if "pattern" in facets:
+        facets["patterns"] = (re.compile(facets.pop("pattern")),)
+    if "values" in facets:
+        facets["values"] = frozenset(facets["values"])
+    return base.restrict(name, Facets(**facets))
+
+
+@dataclass(slots=True, kw_only=True)
+class XmlObject:
+    """Base of every generated class: a value with typed fields and, out of band, what the schema does not know.
+
+    Attributes:
+        extras: kept unknown content and original lexical forms; None where there is none.
+    """
+
+    __xml__: ClassVar[ClassTable]
+
+    extras: Extras | None = field(default=None, repr=False)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        # Not super(): a slotted dataclass is made twice and the cell of __class__ still names the first one.
+        table = cls.__dict__.get("__xml__")
+        if table is not None:
+            table.cls = cls
+
+    def unknown_elements(self) -> list[RawXml]:
+        """The child elements that the schema does not know or whose content does not fit, in document order."""
+        return [kept.xml for kept in self.extras.elements] if self.extras else []
+
+
+class DistinguishedNameMixin:
+    """Text form of an MTOSI name: `MD=EMS1/ME=NE-7`, with `/`, `=` and `%` in a part written `%2F`, `%3D`, `%25`."""
+
+    __slots__ = ()
+
+    __xml__: ClassVar[ClassTable]
+    rdn: list[Any]
+
+    @classmethod
+    def parse(cls, text: str) -> Any:
+        """The name that a text form stands for.
+
+        Args:
+            text: `TYPE=value` parts joined by `/`.
+
+        Raises:
+            EncodeError: a part without type or `=`, or a `%` that starts no escape.
+        """
+        rdn_class = cls.__xml__.field("rdn").table().cls
+        parts = [part.partition("=") for part in text.split("/")]
+        if any(not kind or not equals for kind, equals, _ in parts):
+            raise EncodeError(f"{text!r} is no name of the form TYPE=value/TYPE=value")
+        return cls(rdn=[rdn_class(type=_unescape(kind), value=_unescape(value)) for kind, _, value in parts])  # type: ignore[call-arg]
+
+    def __str__(self) -> str:
+        return "/".join(f"{escape_name_part(part.type)}={escape_name_part(part.value)}" for part in self.rdn)
+
+
+_ESCAPES = {"%": "%25", "/": "%2F", "=": "%3D"}
+_UNESCAPES = {code.lower(): char for char, code in _ESCAPES.items()}
+
+
+def escape_name_part(text: str | None) -> str:
+    """One part of a name's text form, its `/`, `=` and `%` escaped."""
+    return "".join(_ESCAPES.get(char, char) for char in text or "")
+
+
+def _unescape(text: str) -> str:
+    pieces = re.split(r"(%.{0,2})", text, flags=re.DOTALL)
+    try:
+        return "".join(_UNESCAPES[piece.lower()] if piece.startswith("%") else piece for piece in pieces)
+    except KeyError as error:
+        raise EncodeError(f"{text!r}: {error.args[0]!r} is no escape of a name; there are %25, %2F and %3D") from None

@@ -1,0 +1,231 @@
+"""What bound objects hold besides Python's own values: nil, kept XML, enumerations, and what is kept out of band."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from functools import total_ordering
+from math import isnan
+from typing import Any, Final
+
+from lxml import etree
+
+from mtosi_jms.errors import ConfigError, MalformedXmlError
+from mtosi_jms.masking import MASK, is_secret
+from mtosi_jms.xmlbind._canonical import canonical
+from mtosi_jms.xmlbind._parser import Limits, make_parser, parse_xml
+from mtosi_jms.xmlbind._scopes import Scopes
+
+BLANKS: Final = " \t\r\n"
+"""What XML calls white space; Python knows more of it, which in XML is text."""
+
+_NO_BOUNDS: Final = Limits(huge=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Nil:
+    """The value of an element with `xsi:nil="true"`: present, yet without content. It is false in a condition.
+
+    Attributes:
+        attributes: other attributes of the nil element, Clark name to text.
+        text: how xsi:nil was written, `true` or `1`.
+    """
+
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    text: str = field(default="true", compare=False)
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        if not self.attributes:
+            return "NIL"
+        shown = (f"{name!r}: {MASK if is_secret(name) else repr(text)}" for name, text in self.attributes.items())
+        return f"Nil({{{', '.join(shown)}}})"
+
+
+NIL: Final = Nil()
+
+
+@total_ordering
+class RawXml:
+    """An element kept as XML because no class is known for it; it goes out as it came in.
+
+    Equality is that of the exclusive canonical form. Instances are immutable and can be pickled.
+
+    Attributes:
+        xml: the element as self-contained UTF-8 XML.
+        tag: its Clark name.
+    """
+
+    __slots__ = ("tag", "xml")
+
+    def __init__(self, xml: bytes) -> None:
+        """Keep XML that stands for itself.
+
+        Raises:
+            MalformedXmlError: it is no well-formed element.
+        """
+        element = parse_xml(xml)
+        self.xml: bytes = canonical(element, Scopes())
+        self.tag: str = str(element.tag)
+
+    @classmethod
+    def from_element(cls, element: etree._Element, scopes: Scopes | None = None) -> RawXml:
+        """Keep an element of a parsed document, with every namespace that it needs.
+
+        Args:
+            element: an element of any lxml parser; comments and processing instructions in it are left out.
+            scopes: of its document, where more than one element of it is kept.
+
+        Raises:
+            ConfigError: it is nothing that lxml parsed.
+            MalformedXmlError: it is no element but a comment or the like.
+            ForbiddenXmlError: it holds entity references.
+        """
+        if not isinstance(element, etree._Element):
+            raise ConfigError(f"an element that lxml parsed is needed, not {type(element).__name__}")
+        if not isinstance(element.tag, str):
+            raise MalformedXmlError("not an element", line=element.sourceline)
+        raw = cls.__new__(cls)
+        raw.tag = str(element.tag)
+        raw.xml = canonical(element, Scopes() if scopes is None else scopes)
+        return raw
+
+    def element(self) -> etree._Element:
+        """A fresh lxml element of this XML."""
+        return etree.fromstring(self.xml, make_parser(_NO_BOUNDS))  # it was bounded when it was parsed first
+
+    @property
+    def text(self) -> str:
+        """All character data of the element, joined."""
+        return "".join(str(part) for part in self.element().itertext())
+
+    def __eq__(self, other: object) -> bool:
+        return self.xml == other.xml if isinstance(other, RawXml) else NotImplemented
+
+    def __lt__(self, other: object) -> bool:
+        return self.xml < other.xml if isinstance(other, RawXml) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.xml)
+
+    def __repr__(self) -> str:
+        return f"<RawXml {self.tag}, {len(self.xml)} bytes>"  # not the content: it may be a credential
+
+    def __getstate__(self) -> tuple[str, bytes]:
+        return self.tag, self.xml
+
+    def __setstate__(self, state: tuple[str, bytes]) -> None:
+        self.tag, self.xml = state
+
+
+class XmlEnum(StrEnum):
+    """Base of generated enumerations.
+
+    A value that the schema does not list becomes a member that is not registered: `cls("new-value")` is an instance
+    of the class, equal by value, with `is_known` false.
+    """
+
+    @classmethod
+    def _missing_(cls, value: object) -> XmlEnum | None:
+        if not isinstance(value, str):
+            return None
+        member = str.__new__(cls, value)
+        member._name_ = value
+        member._value_ = value
+        return member
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the schema lists this value."""
+        return self._value_ in type(self)._value2member_map_
+
+    def __str__(self) -> str:
+        return str(self._value_)
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self._value_), spec)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._value_!r})"
+
+    def __hash__(self) -> int:
+        return hash(self._value_)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """How a simple value was written, where that differs from how we would write it.
+
+    Attributes:
+        value: the value that was read; the record counts only while the field still holds it.
+        text: its text in the document.
+        attributes: attributes that the schema does not know, Clark name to text; xsi:type as a Clark name.
+    """
+
+    value: Any = field(repr=False)  # it may be a credential
+    text: str = field(repr=False)
+    attributes: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    def holds(self, value: Any) -> bool:
+        """Whether the record still speaks of a value; of NaN, which equals nothing, too."""
+        if type(self.value) is not type(value):
+            return False
+        return bool(self.value == value) or (type(value) is float and isnan(value) and isnan(self.value))
+
+
+Anchor = tuple[str, int] | None
+"""Where something stands: after a field's occurrence (from 0); None at the start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An element that could not be bound, and where it stood.
+
+    Attributes:
+        xml: the element.
+        after: the field and occurrence (from 0) that it followed, None at the start.
+        tail: character data that followed it where the schema allows none.
+    """
+
+    xml: RawXml
+    after: Anchor = None
+    tail: str = field(default="", repr=False)
+
+
+@dataclass(slots=True, repr=False)
+class Extras:
+    """What an object carries besides its typed fields, so that nothing read is lost. Its `repr` shows names alone: the
+    values may be those of a credential.
+
+    Attributes:
+        elements: unknown or unreadable child elements, in document order.
+        attributes: unknown or unreadable attributes and those that an xsd:anyAttribute admits, Clark name to text;
+            schema locations stand here too, and an xsi:type that was not obeyed, as a Clark name.
+        leaves: original lexical forms, by (field, occurrence).
+        order: field names in document order, for content models in which a repeated group interleaves fields.
+        texts: character data where the schema allows none, by what it followed.
+        excused: what the document broke and may break again when it is written: names of fields that were missing,
+            nil or too often there, and what the content model objected to.
+        element: Clark name of the element that the object stood for, where its class is that of an xsi:type.
+    """
+
+    elements: list[Kept] = field(default_factory=list)
+    attributes: dict[str, str] = field(default_factory=dict)
+    leaves: dict[tuple[str, int], Leaf] = field(default_factory=dict)
+    order: tuple[str, ...] = ()
+    texts: dict[Anchor, str] = field(default_factory=dict)
+    excused: frozenset[str] = frozenset()
+    element: str = ""
+
+    def __repr__(self) -> str:
+        held = ((part.name, getattr(self, part.name)) for part in fields(self))
+        shown = (f"{name}={list(value) if isinstance(value, Mapping) else value!r}" for name, value in held if value)
+        return f"Extras({', '.join(shown)})"
+
+    @property
+    def text(self) -> str:
+        """All character data where the schema allows none."""
+        return "".join([*self.texts.values(), *(kept.tail for kept in self.elements)])

@@ -1,0 +1,353 @@
+"""What the encoder runs on: the names that a text needs, and the table of a class compiled into ready tags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, Protocol
+
+from lxml import etree
+
+from mtosi_jms.errors import EncodeError
+from mtosi_jms.namespaces import XML, XMLNS, split_clark
+from mtosi_jms.xmlbind._canonical import declaration
+from mtosi_jms.xmlbind._plan import Plan, Wildcard, plan_of
+from mtosi_jms.xmlbind._registry import known_prefix, qualified
+from mtosi_jms.xmlbind._table import RAW, ClassTable, Field, XmlObject
+from mtosi_jms.xmlbind._values import Anchor, Extras, Kept, Leaf, RawXml
+
+_MOST_TOLD: Final = 256
+_told: dict[tuple[frozenset[WritePlan], frozenset[str], frozenset[str]], str] = {}
+"""What was declared before, by the classes and the namespaces that needed it."""
+
+
+class Names:
+    """The namespaces that a text needs.
+
+    Attributes:
+        namespaces: those of single names.
+        plans: the plans of the classes that were written; the namespaces of all their names are needed.
+    """
+
+    def __init__(self) -> None:
+        self.namespaces: set[str] = set()
+        self.plans: set[WritePlan] = set()
+        self._prefixes: dict[str, str] = {}
+
+    def declarations(self, but: frozenset[str] = frozenset()) -> str:
+        """`xmlns:` attributes for the namespaces, in the order of their prefixes.
+
+        Args:
+            but: namespaces that the caller declares.
+        """
+        key = (frozenset(self.plans), frozenset(self.namespaces), but)
+        told = _told.get(key)
+        if told is None:
+            needed = self.namespaces.union(*(plan.namespaces for plan in self.plans)) - but - {XML, ""}
+            pairs = sorted((self._prefix(namespace), namespace) for namespace in needed)
+            told = "".join(declaration(prefix, namespace) for prefix, namespace in pairs)
+            if not self._prefixes:
+                if len(_told) >= _MOST_TOLD:
+                    _told.clear()
+                _told[key] = told
+        return told
+
+    def _prefix(self, namespace: str) -> str:
+        """The prefix of a namespace: that of the process, else one of this text's own.
+
+        Namespaces that no schema names come from peers; to remember them all would let peers fill the memory.
+        """
+        prefix = known_prefix(namespace) or self._prefixes.get(namespace)
+        if prefix is None:
+            prefix = self._prefixes[namespace] = f"_{len(self._prefixes) + 1}"
+        return prefix
+
+    def qualified(self, tag: str) -> str:
+        """A Clark name as it is written, its namespace noted.
+
+        Raises:
+            EncodeError: it is no name that a parser would take.
+        """
+        namespace, local = _checked(tag)
+        if not namespace:
+            return local
+        self.namespaces.add(namespace)
+        return f"{self._prefix(namespace)}:{local}"
+
+
+@lru_cache(1024)
+def _checked(tag: Any) -> tuple[str, str]:
+    """Namespace and local name of a Clark name."""
+    if not isinstance(tag, str):
+        raise EncodeError(f"a name is text, not {type(tag).__name__}")
+    try:
+        etree.Element(tag)
+    except ValueError:
+        raise EncodeError(f"{tag[:60]!r} is no name of XML, or its namespace is no URI") from None
+    namespace, local = split_clark(tag)
+    if namespace == XMLNS:
+        raise EncodeError("namespaces are declared by the encoder alone")
+    return namespace, local
+
+
+PLAIN: Final = 0
+SIMPLE: Final = 1
+OBJECT: Final = 2
+RAW_XML: Final = 3
+ANY: Final = 4
+
+_CONTROLS: Final = bytes(code for code in range(32) if code not in b"\t\n\r")
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+class Out(NamedTuple):
+    """How one field is written: tags ready made.
+
+    Attributes:
+        name: Python name of the field.
+        kind: PLAIN (text as it is), SIMPLE (simple type), OBJECT (class), RAW_XML (xsd:anyType), ANY (wildcard).
+        many: whether the field is a list.
+        required: whether it must not be None.
+        tag: name as it is written; empty for wildcards.
+        start, end: the tags.
+        target: SimpleType, ClassTable or Wildcard.
+        field: the field.
+    """
+
+    name: str
+    kind: int
+    many: bool
+    required: bool
+    tag: str
+    start: str
+    end: str
+    target: Any
+    field: Field
+
+
+class ObjectWriter(Protocol):
+    """What the functions of the fast path need of the encoder.
+
+    Attributes:
+        names: the namespaces that the text needs.
+    """
+
+    names: Names
+
+    def piece(self, out: Out, value: Any) -> str:
+        """The element of an object in the place of a field, as wire text.
+
+        Raises:
+            Odd: it cannot be written there.
+        """
+
+
+class WritePlan:
+    """The compiled table of one class, for writing.
+
+    Attributes:
+        outs: the fields of the content, in schema order.
+        by_name: the same by name.
+        attributes, text, mixed: as the names say.
+        get: takes the values of `outs` from an object.
+        namespaces: those of the names.
+        reading: the plan for reading, which knows the content model.
+        written: how many objects were written before there was a function.
+        code: writes what stands inside an element, None until it is worth making.
+    """
+
+    def __init__(self, table: ClassTable) -> None:
+        self.table = table
+        self.reading: Plan = plan_of(table)
+        wildcards = {wild.name: wild for wild in self.reading.wildcards}
+        self.outs = tuple(_out(item, wildcards) for item in table.fields if item.kind in ("element", "any"))
+        self.by_name = {out.name: out for out in self.outs}
+        self.attributes = tuple(_out(item) for item in table.fields if item.kind == "attribute")
+        self.text = next((_out(item) for item in table.fields if item.kind == "text"), None)
+        self.mixed = next((item.name for item in table.fields if item.kind == "mixed"), None)
+        self.get = _getter([out.name for out in self.outs])
+        spaces = {item.namespace for item in table.fields if item.kind in ("element", "attribute") and item.namespace}
+        self.namespaces = frozenset(spaces)
+        self.written = 0
+        self.code: Callable[[ObjectWriter, Any], str] | None = None
+
+
+def _getter(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    if not names:
+        return lambda _: ()
+    get = attrgetter(*names)
+    return get if len(names) > 1 else lambda obj: (get(obj),)
+
+
+def _out(field: Field, wildcards: dict[str, Wildcard] | None = None) -> Out:
+    tag = qualified(field.namespace, field.local) if field.kind in ("element", "attribute") else ""
+    kind, target = (ANY, (wildcards or {}).get(field.name)) if field.kind == "any" else _kind(field)
+    return Out(field.name, kind, field.many, field.min > 0, tag, f"<{tag}>", f"</{tag}>", target, field)
+
+
+def _kind(field: Field) -> tuple[int, Any]:
+    if field.type is RAW:
+        return RAW_XML, None
+    simple = field.simple()
+    if simple is not None:
+        return (PLAIN if simple.plain else SIMPLE), simple
+    return OBJECT, field.table()
+
+
+def write_plan(table: ClassTable) -> WritePlan:
+    """The compiled plan of a table, made at first use."""
+    if table.writing is None:
+        table.writing = WritePlan(table)
+    made: WritePlan = table.writing
+    return made
+
+
+def escape_text(text: str) -> str:
+    """Character data, escaped."""
+    if "&" in text:
+        text = text.replace("&", "&amp;")
+    if "<" in text:
+        text = text.replace("<", "&lt;")
+    if ">" in text:
+        text = text.replace(">", "&gt;")
+    if "\r" in text:
+        text = text.replace("\r", "&#13;")
+    return text
+
+
+def escape_attribute(text: str) -> str:
+    """An attribute value, escaped for double quotes."""
+    text = escape_text(text)
+    return text.replace('"', "&quot;").replace("\n", "&#10;").replace("\t", "&#9;")
+
+
+def has_forbidden(data: bytes) -> bool:
+    """Whether a text in UTF-8 holds a character that XML does not allow."""
+    if len(data.translate(None, _CONTROLS)) != len(data):
+        return True
+    return 0xEF in data and (b"\xef\xbf\xbe" in data or b"\xef\xbf\xbf" in data)
+
+
+def forbidden_character(text: str) -> str | None:
+    """The first character that XML does not allow, as `U+0000`; None if there is none."""
+    match = _FORBIDDEN.search(text)
+    return f"U+{ord(match.group()):04X}" if match else None
+
+
+def forbidden_place(value: Any, path: str = "") -> str | None:
+    """Where in an object a text holds a character that XML does not allow; None if none does.
+
+    Args:
+        value: an object, a list or a text.
+        path: what stands before the place.
+    """
+    if isinstance(value, str):
+        return path if _FORBIDDEN.search(value) else None
+    if isinstance(value, (list, tuple)):
+        places = (forbidden_place(item, f"{path}[{index}]") for index, item in enumerate(value))
+    elif isinstance(value, XmlObject):
+        names = [field.name for field in value.__xml__.fields]
+        places = (forbidden_place(getattr(value, name), f"{path}.{name}" if path else name) for name in names)
+    else:
+        return None
+    return next((place for place in places if place is not None), None)
+
+
+class Between:
+    """What was kept between the values of one object, by what it followed."""
+
+    def __init__(self, extras: Extras) -> None:
+        self._texts = dict(extras.texts)
+        self._kept: dict[Anchor, list[Kept]] = {}
+        for item in extras.elements:
+            self._kept.setdefault(item.after, []).append(item)
+
+    def after(self, anchor: Anchor) -> Iterator[str]:
+        """The pieces that followed something; each is given once."""
+        if text := self._texts.pop(anchor, ""):
+            yield escape_text(text)
+        for item in self._kept.pop(anchor, ()):
+            yield item.xml.xml.decode("utf-8") + escape_text(item.tail)
+
+    def rest(self) -> Iterator[str]:
+        """The pieces whose neighbours are gone."""
+        for anchor in [*self._texts, *self._kept]:
+            yield from self.after(anchor)
+
+
+def is_text(value: Any) -> bool:
+    """Whether a value is text of characters that XML allows."""
+    return isinstance(value, str) and _FORBIDDEN.search(value) is None
+
+
+def extras_of(obj: XmlObject) -> Extras | None:
+    """What an object carries besides its fields, looked over: anybody may have filled it.
+
+    Raises:
+        EncodeError: it cannot be written.
+    """
+    extras = obj.extras
+    if extras is None:
+        return None
+    if not isinstance(extras, Extras):
+        raise EncodeError(f"Extras are needed, not {type(extras).__name__}", "extras")
+    for name, fits in _FITTING.items():
+        if not fits(getattr(extras, name)):
+            raise EncodeError(f"not what {name} of Extras may hold, or a character that XML does not allow", "extras")
+    return extras
+
+
+def _is_kept(item: Any) -> bool:
+    if not isinstance(item, Kept):
+        return False
+    xml: Any = item.xml
+    return isinstance(xml, RawXml) and is_text(item.tail) and _is_anchor(item.after)
+
+
+def _is_anchor(anchor: Any) -> bool:
+    return anchor is None or (isinstance(anchor, tuple) and list(map(type, anchor)) == [str, int])
+
+
+def _is_leaf(leaf: Any) -> bool:
+    if not isinstance(leaf, Leaf) or not is_text(leaf.text):
+        return False
+    pairs: Any = leaf.attributes
+    return isinstance(pairs, (list, tuple)) and all(map(_is_pair, pairs))
+
+
+def _is_pair(pair: Any) -> bool:
+    return isinstance(pair, (list, tuple)) and len(pair) == 2 and is_text(pair[0])
+
+
+_FITTING: Final[dict[str, Callable[[Any], bool]]] = {
+    "elements": lambda value: isinstance(value, (list, tuple)) and all(map(_is_kept, value)),
+    "attributes": lambda value: isinstance(value, Mapping),
+    "leaves": lambda value: isinstance(value, Mapping) and all(map(_is_leaf, value.values())),
+    "order": lambda value: isinstance(value, (list, tuple)) and all(map(is_text, value)),
+    "texts": lambda value: isinstance(value, Mapping) and all(map(is_text, value.values())),
+    "excused": lambda value: isinstance(value, AbstractSet),
+    "element": lambda value: isinstance(value, str),
+}
+"""What each part of `Extras` may hold; names and values of attributes are looked at as they are written."""
+
+
+def is_excused(obj: XmlObject, reason: str) -> bool:
+    """Whether an object was read with a breach, and so may be written with it."""
+    extras = extras_of(obj)
+    return extras is not None and reason in extras.excused
+
+
+def check_list(out: Out, value: Any, *, excused: bool = False) -> None:
+    """See that a value is a list with as many items as its field takes.
+
+    Raises:
+        EncodeError: it is not.
+    """
+    if not isinstance(value, (list, tuple)):
+        raise EncodeError(f"a list is needed, not {type(value).__name__}", out.name)
+    least, most = out.field.min, out.field.max
+    if (len(value) < least or (most is not None and len(value) > most)) and not excused:
+        raise EncodeError(f"{len(value)} where {least} to {'many' if most is None else most} are needed", out.name)

@@ -1,0 +1,370 @@
+"""The dispatcher by itself: request envelopes in, reply envelopes out, without JMS (R3, R4, R5, P31, C16, C18, C52)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mtosi_jms.errors import ConfigError, EncodeError, MtosiError, MtosiFault, ProtocolError
+from mtosi_jms.exchange import Abandoned, Dispatcher, send_all
+from mtosi_jms.service import RequestContext
+from mtosi_jms.soap import Envelope, Header, parse
+from mtosi_jms.stubs.fmw.hdr import (
+    CommunicationPatternType,
+    CommunicationStyleType,
+    CompressionEnumType,
+    CompressionTypeType,
+    MessageTypeType,
+    PackingEnumType,
+    PackingTypeType,
+)
+from mtosi_jms.stubs.fmw.msg import CommLossFault
+from mtosi_jms.stubs.fmw.nam import name
+from mtosi_jms.stubs.fmw.notification_consumer import NotificationConsumer
+from mtosi_jms.stubs.fmw.notmsg import Notify, NotifyMessage
+from mtosi_jms.stubs.mri import eir, mer, rir
+from mtosi_jms.stubs.mri.equipment_inventory_retrieval import EquipmentInventoryRetrieval
+from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
+from mtosi_jms.stubs.nra.alm import Alarm
+from mtosi_jms.stubs.nrf.me import ManagedElementType
+
+ALL = mer.GetAllManagedElementsRequest()
+EVENT = Notify(topic="Fault", message=NotifyMessage(common_event_information=[Alarm(object_type="ME")]))
+
+
+class Equipment(EquipmentInventoryRetrieval.Supplier):
+    def get_equipment(self, request: Any, context: RequestContext) -> eir.GetEquipmentResponse:
+        return eir.GetEquipmentResponse()
+
+
+def request(body: Any, pattern: str = "SimpleResponse", *, version: str = "1.1", **fields: Any) -> bytes:
+    """A request as it comes over any wire."""
+    given: dict[str, Any] = {
+        "activity_name": "activity",
+        "msg_type": MessageTypeType.REQUEST,
+        "sender_uri": "http://os.example/replies",
+        "destination_uri": "http://ems.example/mtosi",
+        "correlation_id": "case-1",
+        "communication_pattern": CommunicationPatternType(pattern),
+        "communication_style": CommunicationStyleType.MSG,
+    }
+    return Envelope(header=Header(**given | fields), body=body, version=version).to_bytes()
+
+
+def answer(dispatcher: Dispatcher, wire: bytes) -> list[Envelope]:
+    """What an endpoint does: parse, dispatch, write; and what its peer reads."""
+    return [parse(reply.to_bytes()) for reply in dispatcher.dispatch(parse(wire))]
+
+
+def one(dispatcher: Dispatcher, wire: bytes) -> Any:
+    (reply,) = answer(dispatcher, wire)
+    return reply
+
+
+def test_one_response(small_ems: Any, numbers: Any) -> None:
+    reply = one(Dispatcher([small_ems(3)], sender_uri="http://ems.example/mtosi"), request(ALL))
+    assert numbers(reply.body) == [1, 2, 3]
+    header = reply.header
+    assert (header.msg_type, header.msg_name, header.activity_name) == (
+        "RESPONSE",
+        "getAllManagedElementsResponse",
+        "getAllManagedElements",
+    )
+    assert (header.correlation_id, header.activity_status.value) == ("case-1", "SUCCESS")
+    assert (header.sender_uri, header.destination_uri) == ("http://ems.example/mtosi", "http://os.example/replies")
+    assert (header.batch_sequence_number, header.communication_pattern) == (None, "SimpleResponse")
+
+
+@pytest.mark.parametrize("eager", [False, True])
+def test_numbered_batches(small_ems: Any, numbers: Any, eager: bool) -> None:
+    wire = request(ALL, "MultipleBatchResponse", requested_batch_size=2)
+    replies = answer(Dispatcher([small_ems(4)], eager=eager), wire)
+    expected = [[1, 2], [3, 4], []] if eager else [[1, 2], [3, 4]]
+    assert [numbers(reply.body) for reply in replies] == expected
+    headers: list[Any] = [reply.header for reply in replies]
+    assert [header.batch_sequence_number for header in headers] == [*range(1, len(expected) + 1)]
+    assert [header.batch_sequence_end_of_reply for header in headers] == [False] * (len(expected) - 1) + [True]
+    assert {(header.requested_batch_size, header.correlation_id) for header in headers} == {(2, "case-1")}
+
+
+class Noting(ManagedElementRetrieval.Supplier):
+    """Notes how far its handler has come."""
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+
+    def get_all_managed_elements(self, request: Any, context: RequestContext) -> Iterator[ManagedElementType]:
+        assert context.message is None
+        try:
+            for number in range(1, 7):
+                self.steps.append(f"NE-{number}")
+                yield ManagedElementType(name=name(f"ME=NE-{number}"))
+        finally:
+            self.steps.append("closed")
+
+
+def test_a_handler_runs_no_further_than_the_reply_at_hand_needs() -> None:
+    ems = Noting()
+    replies = Dispatcher([ems]).dispatch(parse(request(ALL, "MultipleBatchResponse", requested_batch_size=2)))
+    assert ems.steps == []
+    next(replies)
+    assert ems.steps == ["NE-1", "NE-2", "NE-3"], "the third object shows that the batch is not the last"
+    next(replies)
+    assert ems.steps[-1] == "NE-5"
+    replies.close()
+    assert ems.steps == ["NE-1", "NE-2", "NE-3", "NE-4", "NE-5", "closed"]
+
+
+def test_several_services(small_ems: Any) -> None:
+    dispatcher = Dispatcher([small_ems(1), Equipment()])
+    assert type(one(dispatcher, request(ALL)).body) is mer.GetAllManagedElementsResponse
+    assert type(one(dispatcher, request(eir.GetEquipmentRequest())).body) is eir.GetEquipmentResponse
+    with pytest.raises(ConfigError, match=r"two services on one destination take {.*}getAllManagedElementsRequest"):
+        Dispatcher([small_ems(), small_ems()])
+
+
+@pytest.mark.parametrize("version", ["1.1", "1.2"])
+@pytest.mark.parametrize(
+    ("body", "named"), [(rir.GetInventoryRequest(), "getInventoryRequest"), (None, "an empty body")]
+)
+def test_an_unknown_operation_is_a_fault_that_blames_the_requestor(
+    small_ems: Any, version: str, body: Any, named: str
+) -> None:
+    errors: list[BaseException] = []
+    reply = one(Dispatcher([small_ems()], on_error=errors.append), request(body, version=version))
+    assert reply.version == version
+    assert (reply.fault.fault_code, reply.fault.reason) == (
+        {"1.1": "Client", "1.2": "Sender"}[version],
+        f"no operation here takes {named}",
+    )
+    assert (reply.header.msg_type, reply.header.activity_name, reply.header.correlation_id) == (
+        "ERROR",
+        "activity",
+        "case-1",
+    )
+    assert [type(error) for error in errors] == [ProtocolError]
+
+
+@pytest.mark.parametrize("kind", ["RESPONSE", "ERROR", "fault"])
+def test_what_is_no_request_gets_no_answer_and_is_reported(small_ems: Any, kind: str) -> None:
+    """Two ends that answer each other's answers would never stop."""
+    ems, errors = small_ems(), list[BaseException]()
+    dispatcher = Dispatcher([ems], on_error=errors.append)
+    if kind == "fault":
+        wire = Envelope.bare_fault(MtosiFault("no"), None).to_bytes()
+    else:
+        wire = request(ALL, msg_type=MessageTypeType(kind))
+    assert answer(dispatcher, wire) == []
+    assert (ems.contexts, [type(error) for error in errors]) == ([], [ProtocolError])
+
+
+def test_an_unknown_notification_gets_no_answer_and_is_reported(small_ems: Any) -> None:
+    errors: list[BaseException] = []
+    dispatcher = Dispatcher([small_ems()], on_error=errors.append)
+    assert answer(dispatcher, request(EVENT, msg_type=MessageTypeType.NOTIFICATION)) == []
+    assert "no operation here takes notify" in str(errors[0])
+
+
+def test_one_way() -> None:
+    heard: list[str] = []
+
+    class Consumer(NotificationConsumer.Supplier):
+        def notify(self, request: Notify, context: RequestContext) -> None:
+            heard.append(str(request.topic))
+            if len(heard) == 2:
+                raise CommLossFault("no")
+            if len(heard) == 3:
+                raise ZeroDivisionError
+
+    errors: list[BaseException] = []
+    dispatcher = Dispatcher([Consumer()], on_error=errors.append)
+    for _ in range(3):
+        assert answer(dispatcher, request(EVENT, msg_type=MessageTypeType.NOTIFICATION)) == []
+    assert heard == ["Fault"] * 3
+    assert [type(error) for error in errors] == [CommLossFault, ZeroDivisionError]
+
+
+def test_a_fault_of_a_handler_has_the_exception_of_its_operation(small_ems: Any, ne7: Any) -> None:
+    errors: list[BaseException] = []
+    reply = one(Dispatcher([small_ems()], on_error=errors.append), request(mer.GetManagedElementRequest(me_ref=ne7)))
+    assert (reply.fault.kind, reply.fault.reason) == ("entityNotFound", "there is no MD=EMS1/ME=NE-7")
+    assert type(reply.body) is mer.GetManagedElementException
+    assert (reply.header.msg_type, reply.header.msg_name, reply.header.correlation_id) == (
+        "ERROR",
+        "getManagedElementException",
+        "case-1",
+    )
+    assert errors == [], "the requestor is told"
+
+
+@pytest.mark.parametrize("version", ["1.1", "1.2"])
+def test_a_handler_that_fails_is_an_internal_error_without_its_text(faulty_ems: Any, version: str) -> None:
+    errors: list[BaseException] = []
+
+    def fail() -> Any:
+        raise ConnectionResetError("password=hunter2")
+
+    wire = request(ALL, version=version)
+    (reply,) = Dispatcher([faulty_ems(fail)], on_error=errors.append).dispatch(parse(wire))
+    assert reply.fault is not None
+    assert reply.fault.reason == "getAllManagedElements failed with ConnectionResetError"
+    assert b"hunter2" not in reply.to_bytes()
+    assert parse(reply.to_bytes()).version == version
+    assert [type(error) for error in errors] == [ConnectionResetError]
+
+
+def test_a_fault_between_batches_is_the_last_reply(faulty_ems: Any, numbers: Any) -> None:
+    def some() -> Iterator[ManagedElementType]:
+        for number in range(1, 4):
+            yield ManagedElementType(name=name(f"ME=NE-{number}"))
+        raise CommLossFault("NE-4 does not answer")
+
+    wire = request(ALL, "MultipleBatchResponse", requested_batch_size=1)
+    *batches, fault = answer(Dispatcher([faulty_ems(some)]), wire)
+    assert [numbers(batch.body) for batch in batches] == [[1], [2]]
+    assert isinstance(fault.fault, CommLossFault)
+
+
+def test_a_reply_that_cannot_be_encoded_is_replaced_by_a_fault(faulty_ems: Any, numbers: Any) -> None:
+    """`send_all` throws what the sender raised back to the dispatcher."""
+
+    def some() -> Iterator[Any]:
+        yield ManagedElementType(name=name("ME=NE-1"))
+        yield ManagedElementType(location="no \x00 in XML")
+        yield ManagedElementType()
+
+    errors: list[BaseException] = []
+    dispatcher = Dispatcher([faulty_ems(some)], on_error=errors.append)
+    wire = request(ALL, "MultipleBatchResponse", requested_batch_size=1)
+    sent: list[bytes] = []
+    send_all(dispatcher.dispatch(parse(wire)), lambda reply: sent.append(reply.to_bytes()))
+    batch, fault = map(parse, sent)
+    assert numbers(batch.body) == [1]
+    assert fault.fault is not None
+    assert fault.fault.reason == "getAllManagedElements failed with EncodeError"
+    assert [type(error) for error in errors] == [EncodeError]
+
+
+def test_where_no_exception_can_be_sent_at_all_a_bare_fault_is(faulty_ems: Any) -> None:
+    """The requestor is not left without an answer."""
+
+    def fail() -> Any:
+        raise CommLossFault("gone")
+
+    sent: list[Envelope] = []
+
+    def send(reply: Envelope) -> None:
+        if reply.body is not None:
+            raise EncodeError("not today")
+        sent.append(parse(reply.to_bytes()))
+
+    send_all(Dispatcher([faulty_ems(fail)]).dispatch(parse(request(ALL))), send)
+    [bare] = sent
+    assert type(bare.fault) is MtosiFault
+    assert bare.fault.reason == "getAllManagedElements failed with EncodeError"
+
+
+def test_a_sender_that_never_succeeds_is_given_up_and_reported(small_ems: Any) -> None:
+    errors: list[BaseException] = []
+    tried: list[Envelope] = []
+
+    def send(reply: Envelope) -> None:
+        tried.append(reply)
+        raise OSError("no way out")
+
+    send_all(Dispatcher([small_ems(1)], on_error=errors.append).dispatch(parse(request(ALL))), send)
+    assert [reply.fault is not None for reply in tried] == [False, True, True, True]
+    assert [type(error) for error in errors] == [OSError] * 4
+
+
+@pytest.mark.parametrize("who", ["sender", "handler"])
+def test_an_abandoned_request_gets_no_answer(faulty_ems: Any, who: str) -> None:
+    sent: list[Envelope] = []
+    ems = Noting()
+
+    def give_up(*reply: Envelope) -> Any:
+        raise Abandoned("nobody is there")
+
+    services = [ems] if who == "sender" else [faulty_ems(give_up)]
+    wire = request(ALL, "MultipleBatchResponse", requested_batch_size=1)
+    with pytest.raises(Abandoned):
+        send_all(Dispatcher(services).dispatch(parse(wire)), give_up if who == "sender" else sent.append)
+    assert sent == []
+    assert ems.steps == (["NE-1", "NE-2", "closed"] if who == "sender" else [])
+
+
+@pytest.mark.obligation("C18")
+def test_a_bulk_response_is_a_file_and_one_reply(small_ems: Any, tmp_path: Path, numbers: Any) -> None:
+    target = tmp_path / "all.xml"
+    wire = request(
+        ALL,
+        "BulkResponse",
+        file_location_uri=target.as_uri(),
+        compression_type=CompressionTypeType(value=CompressionEnumType.NO_COMPRESSION),
+        packing_type=PackingTypeType(value=PackingEnumType.NO_PACKING),
+    )
+    reply = one(Dispatcher([small_ems(4)], bulk_folders=tmp_path), wire)
+    assert (reply.header.file_location_uri, reply.header.communication_pattern) == (target.as_uri(), "BulkResponse")
+    assert numbers(reply.body) == []
+    assert numbers(parse(target.read_bytes()).body) == [1, 2, 3, 4]
+    refused = one(Dispatcher([small_ems(4)]), wire)
+    assert "BulkResponse is not done by this supplier" in refused.fault.reason
+
+
+@pytest.mark.obligation("C52")
+@pytest.mark.parametrize("version", ["1.1", "1.2"])
+def test_replies_have_the_soap_version_of_the_request(small_ems: Any, version: str, ne7: Any) -> None:
+    dispatcher = Dispatcher([small_ems(3)])
+    wires = [
+        request(ALL, version=version),
+        request(ALL, "MultipleBatchResponse", requested_batch_size=1, version=version),
+        request(mer.GetManagedElementRequest(me_ref=ne7), version=version),
+    ]
+    assert [reply.version for wire in wires for reply in answer(dispatcher, wire)] == [version] * 5
+
+
+def test_many_threads_share_a_dispatcher(numbers: Any) -> None:
+    """As an HTTP endpoint would use it: bytes in, bytes out."""
+
+    class Echo(ManagedElementRetrieval.Supplier):
+        def get_all_managed_elements(self, request: Any, context: RequestContext) -> Iterator[ManagedElementType]:
+            for number in range(1, int(str(request.md_or_mlsn_ref).removeprefix("MD=")) + 1):
+                yield ManagedElementType(name=name(f"ME=NE-{number}"))
+
+    dispatcher = Dispatcher([Echo()])
+
+    def post(number: int) -> list[list[int]]:
+        body = mer.GetAllManagedElementsRequest(md_or_mlsn_ref=name(f"MD={number}"))
+        wire = request(body, "MultipleBatchResponse", requested_batch_size=3, correlation_id=f"case-{number}")
+        replies = answer(dispatcher, wire)
+        assert {reply.header.correlation_id for reply in replies if reply.header} == {f"case-{number}"}
+        return [numbers(reply.body) for reply in replies]
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(post, range(1, 60)))
+    assert [[*itertools.chain(*batches)] for batches in found] == [
+        list(range(1, number + 1)) for number in range(1, 60)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (Equipment, "services: Equipment is a class; give an instance, Equipment()"),
+        (ALL, "services: GetAllManagedElementsRequest is no supplier class; derive it from the stub's Supplier"),
+    ],
+)
+def test_something_else_among_the_services(given: Any, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Dispatcher([given])
+    assert str(caught.value) == said
+    assert isinstance(caught.value, MtosiError)
+
+
+def test_without_services_everything_is_refused() -> None:
+    assert one(Dispatcher([]), request(ALL)).fault.fault_code == "Client"
