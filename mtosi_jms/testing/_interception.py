@@ -112,6 +112,7 @@ class InterceptedConnection(Connection):
 
 class _Session(Session):
     def __init__(self, session: Session, interceptor: Interceptor) -> None:
+        self.connection = session.connection
         self.ack_mode = session.ack_mode
         self.transacted = session.transacted
         self.completions = session.completions
@@ -133,7 +134,7 @@ class _Session(Session):
         def proceed() -> JmsMessage:
             return self._session.send(destination, message, listener, timeout=timeout)
 
-        sent: JmsMessage = self._interceptor(Step("send", destination, message, timeout, proceed))
+        sent: JmsMessage = self._interceptor(Step("send", self._named(destination), message, timeout, proceed))
         return sent
 
     def send_soon(
@@ -142,14 +143,16 @@ class _Session(Session):
         def proceed() -> JmsMessage | None:
             return self._session.send_soon(destination, message, can_wait=can_wait)
 
-        sent: JmsMessage | None = self._interceptor(Step("send_soon", destination, message, None, proceed))
+        sent: JmsMessage | None = self._interceptor(Step("send_soon", self._named(destination), message, None, proceed))
         return sent
 
     def send_async(self, destination: Destination | str, message: JmsMessage) -> Future[JmsMessage]:
         def proceed() -> Future[JmsMessage]:
             return self._session.send_async(destination, message)
 
-        future: Future[JmsMessage] = self._interceptor(Step("send_async", destination, message, None, proceed))
+        future: Future[JmsMessage] = self._interceptor(
+            Step("send_async", self._named(destination), message, None, proceed)
+        )
         return future
 
     def consumer(
@@ -162,6 +165,9 @@ class _Session(Session):
     ) -> Consumer:
         consumer = self._session.consumer(destination, selector, durable=durable, no_local=no_local)
         return _Consumer(consumer, self._interceptor)
+
+    def _named(self, destination: Destination | str) -> Destination:
+        return self.connection.names.lookup(destination)
 
     def unsubscribe(self, durable: str) -> None:
         self._session.unsubscribe(durable)
