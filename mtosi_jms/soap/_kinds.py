@@ -7,8 +7,7 @@ from typing import Any
 
 from mtosi_jms.errors import MtosiFault
 from mtosi_jms.stubs.fmw.hdr import Header
-from mtosi_jms.xmlbind import RAW, Issues, XmlObject, decode_root, module_of, to_element
-from mtosi_jms.xmlbind._grammar import names_of
+from mtosi_jms.xmlbind import RAW, Issues, XmlObject, decode_root, module_of, names_of, to_element
 
 
 def generated_class(owner: Any, kind: str | None) -> type[MtosiFault] | None:

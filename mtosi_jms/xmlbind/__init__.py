@@ -14,6 +14,7 @@ from lxml import etree
 from mtosi_jms.errors import ConfigError, MtosiFault
 from mtosi_jms.xmlbind import _simpletypes as _builtins
 from mtosi_jms.xmlbind._encoder import DECLARATION, Writer, encode_object
+from mtosi_jms.xmlbind._grammar import names_of
 from mtosi_jms.xmlbind._issues import ElementPaths, Issues, XmlWarning
 from mtosi_jms.xmlbind._lexical import Duration, format_date_time, parse_date_time, parse_loose_date_time
 from mtosi_jms.xmlbind._objects import (
@@ -131,6 +132,7 @@ __all__ = [
     "make_parser",
     "module_of",
     "modules_of",
+    "names_of",
     "parse_date_time",
     "parse_loose_date_time",
     "parse_xml",

@@ -245,16 +245,20 @@ Drawn by `make map` from the imports of the code: change that, or `tests/house/s
 """
 
 WALK = (
-    ("a frame arrives at the connection's socket", "mtosi_jms.transport.stomp", ""),
+    (
+        "frames arrive at the socket, and go to the consumer that they are for",
+        "mtosi_jms.transport.stomp._link",
+        "Link._frames",
+    ),
     ("one waiting caller receives for all", "mtosi_jms.exchange._receiver", "Receiver._receive"),
     ("the message is landed, then acknowledged, then read", "mtosi_jms.exchange._receiver", "Receiver._handle"),
     ("landing: body and headers on disk, synced", "mtosi_jms.spool._landing", "DurableLanding.land"),
     ("the message becomes an envelope with typed header and body", "mtosi_jms.jms.binding", "from_jms"),
-    ("its header says to which exchange it belongs", "mtosi_jms.exchange.messages", "read_reply"),
     ("the assembler puts batches in order and finds gaps", "mtosi_jms.patterns._batches", "BatchAssembler.receive"),
     ("the caller gets the response, and its objects", "mtosi_jms.service", "Objects"),
-    ("the ingest job reads the landing", "mtosi_jms.spark.jobs.ingest", "ingest"),
-    ("its rows become Parquet, an old table is swapped for the new one", "mtosi_jms.spark._swap", ""),
+    ("the ingest job begins: Spark cuts the landing into partitions", "mtosi_jms.spark.jobs._ingest", "run_ingest"),
+    ("a worker reads the files of one, and fills the columns", "mtosi_jms.spark._reader", "ObjectReader"),
+    ("Parquet files are written aside, then the tables are swapped", "mtosi_jms.spark.jobs._swap", "Staging.swap"),
 )
 
 

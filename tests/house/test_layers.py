@@ -68,9 +68,29 @@ def test_layers_import_only_to_the_left(structure: ModuleType) -> None:
     assert not wrong, listed(wrong)
 
 
+def test_no_files_import_each_other_in_a_circle(structure: ModuleType) -> None:
+    assert structure.circles(structure.MODULES) == []
+
+
+def test_layers_import_each_other_by_public_names(structure: ModuleType) -> None:
+    wrong = structure.trespasses()
+    assert not wrong, listed(wrong)
+
+
+def test_every_public_module_says_what_is_public(structure: ModuleType) -> None:
+    silent = [module for module in structure.public_modules() if structure.exported(module) is None]
+    assert not silent, f"no __all__ in {silent}"
+
+
 def test_the_root_has_six_modules_at_most(structure: ModuleType) -> None:
     found = sorted(path.name for path in (structure.ROOT / "mtosi_jms").glob("*.py"))
     assert len(found) <= 6, f"{found}: put the next one into a package"
+
+
+def test_the_map_is_fresh(structure: ModuleType) -> None:
+    """After a change: make map."""
+    assert structure.PAGE.read_text(encoding="utf-8") == structure.page()
+    assert structure.CONTRIBUTING.read_text(encoding="utf-8") == structure.contributing()
 
 
 @pytest.mark.parametrize("narrow", ONLY)

@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 MAKE = shutil.which("make") or ""
-TARGETS = ("demo", "test", "check", "bench", "brokers", "endurance", "lock", "stubs", "clean", "help")
+TARGETS = ("demo", "test", "check", "bench", "brokers", "endurance", "lock", "stubs", "map", "clean", "help")
 NEED_JAVA = ("demo", "test", "bench", "brokers", "endurance")
 
 pytestmark = pytest.mark.skipif(not MAKE, reason="make is not installed")

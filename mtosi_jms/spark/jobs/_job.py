@@ -137,7 +137,7 @@ class Job:
             cores, settings: of a session of the job's own.
             stage: the stage that its start is counted as.
         """
-        from mtosi_jms.spark import local_session
+        from mtosi_jms.spark._session import local_session
 
         with staging(self.out, delta=self._delta) as staged, ExitStack() as stack:
             with self.stage(stage) if stage else nullcontext():
