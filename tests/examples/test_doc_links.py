@@ -32,9 +32,7 @@ def test_links_lead_somewhere(page: Path) -> None:
             continue
         path, _, anchor = link.partition("#")
         target = (page.parent / path).resolve() if path else page
-        if not target.exists():
-            dead.append(link)
-        elif anchor and anchor not in anchors(target):
+        if not target.exists() or (anchor and anchor not in anchors(target)):
             dead.append(link)
         elif target.name == "conformance.md" and RULE.fullmatch(label) and anchor != label.lower():
             dead.append(f"{label}: {link}")
