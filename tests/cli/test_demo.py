@@ -43,7 +43,7 @@ def acknowledged(log: Path) -> set[tuple[str, int | None, str]]:
 @pytest.fixture
 def in_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands use the session that is there."""
-    monkeypatch.setattr("mtosi_jms.spark.local_session", lambda *args, **options: nullcontext(spark))
+    monkeypatch.setattr("mtosi_jms.spark._session.local_session", lambda *args, **options: nullcontext(spark))
 
 
 @pytest.mark.spark

@@ -157,4 +157,5 @@ def test_what_cannot_be_served(tmp_path: Path, capsys: Capture) -> None:
     assert main([*base, "--destination", "queue:X", "--inventory", str(tmp_path)]) == 1
     assert capsys.readouterr().err.count("\n") == 2
     assert main([*base, "--destination", "jms/EmsOS"]) == 1
-    assert capsys.readouterr().err == "error: 'jms/EmsOS': no destination is known by this name\n"
+    told = "no destination is known by this name; without a naming context, write queue:jms/EmsOS or topic:jms/EmsOS"
+    assert capsys.readouterr().err == f"error: 'jms/EmsOS': {told}\n"

@@ -99,7 +99,7 @@ def test_integers_at_the_edge_fit(value: int) -> None:
 
 @pytest.mark.parametrize("value", [None, b"x", [], 1j, Queue("q")])
 def test_other_types_are_no_properties(value: object) -> None:
-    with pytest.raises(ConfigError, match="no property type"):
+    with pytest.raises(ConfigError, match="not a property type"):
         Properties({"n": value})
 
 

@@ -263,7 +263,7 @@ def test_a_malformed_name_is_an_error_and_nothing_is_sent(pair: Pair, text: str)
     ]
     for call in calls:
         said = refusal(call, EncodeError)
-        assert "TYPE=value/TYPE=value" in said or "there are %25, %2F and %3D" in said
+        assert "TYPE=value/TYPE=value" in said or "use %25, %2F and %3D" in said
     assert (pair.provider.held(), pair.requestor.pending) == (0, 0)
 
 

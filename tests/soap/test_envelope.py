@@ -174,7 +174,7 @@ def test_untouched_it_goes_out_as_it_came(dress: str, envelope: Make, get_me: st
 
 def test_what_equals_nothing_is_not_touched_either(envelope: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     data = envelope(HEADER, "<x>NaN</x>")
-    monkeypatch.setattr(Envelope, "_state", lambda self: float("nan"))
+    monkeypatch.setattr(Envelope, "content", lambda self: float("nan"))
     found = parse(data)
     assert found.to_bytes() == data
     found.version = "1.2"

@@ -121,7 +121,7 @@ def test_alarms_of_envelopes_in_a_frame(spark: Any, envelopes: Any) -> None:
 def test_the_command(
     spark: Any, landed: Path, put: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("mtosi_jms.spark.local_session", lambda *args, **options: nullcontext(spark))
+    monkeypatch.setattr("mtosi_jms.spark._session.local_session", lambda *args, **options: nullcontext(spark))
     monkeypatch.chdir(landed.parent)
     put("9.xml", "<x/>")
     assert main(["alarms", "landing", "--out", "out", "--latest", "--json"]) == 0

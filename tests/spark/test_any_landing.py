@@ -19,7 +19,7 @@ from mtosi_jms.spark import SourceOptions
 from mtosi_jms.spark._columns import row_schema
 from mtosi_jms.spark._landing import partition, plan_landing, readable
 from mtosi_jms.spark._reader import ObjectReader
-from mtosi_jms.spool import scan
+from mtosi_jms.xmlbind import _scan as scan
 
 TROUBLES = ("copy", "copy in other prefixes", "packed copy", "gap", "truncated", "missing end", "fault", "conflict")
 

@@ -188,7 +188,7 @@ def test_what_cannot_be_compared(spark: Any, tmp_path: Path) -> None:
 def test_the_command(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("mtosi_jms.spark.local_session", lambda *args, **options: nullcontext(spark))
+    monkeypatch.setattr("mtosi_jms.spark._session.local_session", lambda *args, **options: nullcontext(spark))
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "old", {"ME": [me("a", location="x"), me("b", owner="x")]})
     write(tmp_path / "new", {"ME": [me("a", location="y"), me("b", owner="y")]}, colour=pa.string())

@@ -245,7 +245,7 @@ def use(monkeypatch: pytest.MonkeyPatch, spark: Any) -> None:
     """Let the command use the session of the tests in place of a new one."""
     from contextlib import nullcontext
 
-    monkeypatch.setattr("mtosi_jms.spark.local_session", lambda *args, **options: nullcontext(spark))
+    monkeypatch.setattr("mtosi_jms.spark._session.local_session", lambda *args, **options: nullcontext(spark))
 
 
 def test_command_prints_json_and_nothing_else(

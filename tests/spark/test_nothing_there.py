@@ -98,7 +98,7 @@ def refused(out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         assert all(line.startswith("error: ") for line in lines)
         return [line.removeprefix("error: ") for line in lines]
 
-    monkeypatch.setattr("mtosi_jms.spark.local_session", no_spark)
+    monkeypatch.setattr("mtosi_jms.spark._session.local_session", no_spark)
     return call
 
 
@@ -203,7 +203,7 @@ def test_calls_refuse_a_folder_without_tables_too(spark: Any, tmp_path: Path) ->
 def test_who_means_it_gets_empty_tables(
     spark: Any, landing: Path, put: Put, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, envelopes: Any
 ) -> None:
-    monkeypatch.setattr("mtosi_jms.spark.local_session", lambda *args, **options: nullcontext(spark))
+    monkeypatch.setattr("mtosi_jms.spark._session.local_session", lambda *args, **options: nullcontext(spark))
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from mtosi_jms.spark import SourceOptions
 from mtosi_jms.spark._columns import row_schema
 from mtosi_jms.spark._landing import plan_landing
 from mtosi_jms.spark._reader import ObjectReader
-from mtosi_jms.spool import scan
+from mtosi_jms.xmlbind import _scan as scan
 
 Put = Callable[..., Path]
 Both = Callable[..., tuple[pa.Table, int]]

@@ -169,7 +169,7 @@ def test_the_command(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("mtosi_jms.spark.local_session", lambda *args, **options: nullcontext(spark))
+    monkeypatch.setattr("mtosi_jms.spark._session.local_session", lambda *args, **options: nullcontext(spark))
     monkeypatch.chdir(landing.parent)
     put("1.xml", envelopes.batch("c", 1, True, envelopes.me("a") + envelopes.me("b")))
     run_ingest(IngestOptions(landing=landing, out="in"), spark=spark)

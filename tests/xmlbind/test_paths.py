@@ -11,7 +11,7 @@ import pytest
 from lxml import etree
 
 from mtosi_jms import xmlbind
-from mtosi_jms.xmlbind import NIL, Issues
+from mtosi_jms.xmlbind import NIL, Issues, Scopes
 from mtosi_jms.xmlbind import _reader as decoder
 from mtosi_jms.xmlbind._fast import FastPlan, Known
 from mtosi_jms.xmlbind._reader import Reader
@@ -169,6 +169,6 @@ def test_a_reader_may_be_asked_for_one_element() -> None:
         '<h:header xmlns:h="http://www.tmforum.org/mtop/fmw/xsd/hdr/v1"><h:priority>5</h:priority></h:header>'
     )
     assert Reader(Issues()).root(element, None).priority == "5"
-    assert Reader(Issues()).qname("h:x", element) == "{http://www.tmforum.org/mtop/fmw/xsd/hdr/v1}x"
-    assert Reader(Issues()).qname("none:x", element) is None
-    assert Reader(Issues()).qname("x", element) == "x"
+    assert Scopes().qname("h:x", element) == "{http://www.tmforum.org/mtop/fmw/xsd/hdr/v1}x"
+    assert Scopes().qname("none:x", element) is None
+    assert Scopes().qname("x", element) == "x"
