@@ -45,7 +45,7 @@ _NEVER: Final = frozenset({"name", "extras"})
 class AlarmKey(NamedTuple):
     """The identity of an alarm: the same object, layer and probable cause make the same alarm.
 
-    All are text, empty if the alarm does not say. `mtosi_jms.spark.jobs.alarms` goes by the same identity.
+    All are text, empty if the alarm does not say. `mtosi_jms.spark.jobs` goes by the same identity.
 
     Attributes:
         object_name: the object in trouble, `MD=EMS1/ME=NE-7`.

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 SCRIPT = """
 import json, sys
 from mtosi_jms.spark._landing import plan_landing
-from mtosi_jms.inventory.objects import class_for, load_stubs
+from mtosi_jms.inventory import class_for, load_stubs
 from mtosi_jms.spark import SourceOptions
 from mtosi_jms.spark._reader import ObjectReader
 from mtosi_jms.spark._columns import row_schema
