@@ -24,6 +24,7 @@ from mtosi_jms.broker import KINDS, BrokerProcess, Endpoints, free_ports
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue
 from mtosi_jms.stubs.mri.mer import GetManagedElementRequest, GetManagedElementResponse
+from mtosi_jms.transport._session_core import ConsumerSpec
 from mtosi_jms.transport.stomp._dialect import ActiveMQ, Artemis, Dialect
 from mtosi_jms.transport.stomp._messages import outgoing
 
@@ -145,7 +146,7 @@ class _Plan:
             "port": broker.endpoints.ports["stomp"],
             "user": broker.endpoints.user,
             "password": broker.endpoints.password,
-            "subscribing": dialect.subscribing(Queue("ANY"), None, None, False, 500),
+            "subscribing": dialect.subscribing(ConsumerSpec(Queue("ANY")), 500),
             "transacted_receive": isinstance(dialect, ActiveMQ),
             "answers": [],
             "batch": 0,
