@@ -105,7 +105,7 @@ class RequestWriter:
         identifier = self._new_id() if options.correlation_id is None else options.correlation_id
         header = self._header(call.operation, target, pattern, identifier)
         message = self._message(header, call, options, own_id=own_id)
-        exchange = self._exchange(correlation_id(header) or "", now, options, simple=not has_batches(pattern))
+        exchange = self._exchange(str(header.correlation_id), now, options, simple=not has_batches(pattern))
         asked = RequestInfo(call.operation.name, target.destination, self._replies, self._consumers)
         pending = self._receiver.open(exchange, asked, call.service.root, now, own_id=own_id)
         return PreparedRequest(pending, target.destination, message)

@@ -489,11 +489,11 @@ class HeaderTemplates:
         values = [value if value.__class__ in _PLAIN else _key_part(value) for value in _distinguishing(header)]
         key = (version, has_reply_to, *values)
         try:
-            known = key in self._made
+            template = self._made.get(key)
         except TypeError:  # a value that cannot be compared by value, such as Nil with attributes
             return None
-        if known:
-            return self._made[key]
+        if template is not None or key in self._made:
+            return template
         if sum(len(part) for part in key if isinstance(part, str)) > _LONGEST_KEY:
             return None
         if len(self._seen) >= _MOST_TEMPLATES:
@@ -503,7 +503,7 @@ class HeaderTemplates:
             self._seen.add(key)
             return None
         try:
-            template: _Template | None = _Template(header, self.profile, version, has_reply_to=has_reply_to)
+            template = _Template(header, self.profile, version, has_reply_to=has_reply_to)
         except (HeaderError, EncodeError, ValueError):  # what is wrong with it is said when it is written by itself
             template = None
         self._made[key] = template
