@@ -19,7 +19,7 @@ from mtosi_jms.jms.binding import HeaderTemplates, to_jms
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, Limits, SimpleExchange
 from mtosi_jms.service import Call, CallOptions, OperationInfo
-from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
+from mtosi_jms.soap import Envelope, Header, header_text
 from mtosi_jms.spool import OutgoingJournal
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.transport import Capability, Connection, Session

@@ -1,8 +1,10 @@
-"""The MTOSI header as the binding sees it: which value a field has, in which spelling.
+"""Read the fields of an MTOSI SOAP header as text.
 
-The header itself is the generated class of the header schema. Here stand the rules that go beyond the schema: an empty
-element counts as absent, values count without the white space around them, except correlationId, which is stored and
-compared as it came (R3c).
+The class `Header` is generated from the header schema. This module adds two rules that the schema does not have:
+
+- An empty field counts as absent.
+- Leading and trailing white space does not count. The exception is correlationId, which the SDK stores and compares
+  exactly as received (R3c).
 """
 
 from __future__ import annotations
@@ -14,20 +16,21 @@ from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import Nil, XmlEnum, XmlObject
 
 FIELD_NAMES: Final[dict[str, str]] = {field.local: field.name for field in Header.__xml__.fields if field.local}
-"""Python names of the header fields by XML name, in the order of the schema."""
+"""Maps the XML name of each header field to its Python name, in schema order."""
 
 VERBATIM: Final = frozenset({"correlationId"})
 
 
 def header_text(header: XmlObject, field: str) -> str | None:
-    """The text of a simple header field as the document has it, without white space around it.
+    """The text of a header field of a simple type, spelled as in the document, for example `1` or `true`.
 
     Args:
         header: the header object.
         field: XML name of the field.
 
     Returns:
-        None where the field is absent, empty, nil or not simple. For correlationId the text as it came, with blanks.
+        The text without leading and trailing white space; for correlationId with it. None if the field is absent,
+        empty, blank, nil or of a complex type without a text value.
     """
     name = FIELD_NAMES[field]
     value = getattr(header, name)
@@ -55,11 +58,11 @@ def header_text(header: XmlObject, field: str) -> str | None:
 
 
 def header_texts(header: XmlObject, fields: Iterable[str] = FIELD_NAMES) -> dict[str, str]:
-    """The texts of those simple header fields that have one, by XML name; each as `header_text` tells it.
+    """Maps XML names of header fields to their texts, as `header_text` returns them. Omits fields without a text.
 
     Args:
         header: the header object.
-        fields: XML names of those that will be asked for.
+        fields: XML names of the fields to read; default: all.
     """
     plain = header.extras is None
     texts: dict[str, str] = {}
@@ -77,16 +80,19 @@ def header_texts(header: XmlObject, fields: Iterable[str] = FIELD_NAMES) -> dict
 
 
 def _formatted(header: XmlObject, name: str, value: object) -> str | None:
-    """The text of a value that was set; one that its type cannot have as it is, for the binding to refuse."""
+    """The text of a value that Python code has set; None if the field is of a complex type.
+
+    If the value does not fit the type, returns it as plain text; the binding refuses it later.
+    """
     simple = header.__xml__.field(name).simple()
     try:
         return simple.format(value) if simple is not None else None
     except (TypeError, ValueError):
-        return f"{value:#x}" if isinstance(value, int) else str(value)  # Python writes no decimals past 4300 digits
+        return f"{value:#x}" if isinstance(value, int) else str(value)  # str() fails past 4300 digits
 
 
 def _unreadable(header: XmlObject, field: str) -> str | None:
-    """The text of a field whose content does not fit its type; it was kept as XML."""
+    """The text of a field whose content does not fit its type. The binding keeps such a field as an XML element."""
     for raw in header.unknown_elements():
         if raw.tag.rpartition("}")[2] == field:
             return raw.text
@@ -94,5 +100,5 @@ def _unreadable(header: XmlObject, field: str) -> str | None:
 
 
 def correlation_id(header: XmlObject | None) -> str | None:
-    """The correlationId as it came; None where it is absent or empty (R3b)."""
+    """The correlationId exactly as received; None if it is absent, empty or blank (R3b)."""
     return header_text(header, "correlationId") if header is not None else None

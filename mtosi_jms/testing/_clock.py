@@ -1,4 +1,4 @@
-"""A clock that a test moves by hand."""
+"""A clock for tests, which moves only when the test advances it."""
 
 from __future__ import annotations
 
@@ -17,22 +17,25 @@ _Due: TypeAlias = tuple[float, int, Callable[[], object]]
 
 
 class ManualClock:
-    """A clock that stands until a test moves it. Goes wherever the SDK takes a `clock`; threads may share it.
+    """A clock that stands still until a test advances it.
+
+    Pass it to any `clock` parameter of the SDK. It is thread-safe.
 
         clock = ManualClock()
         with exchange([Ems()], clock=clock, limits=Limits(gap=30)) as pair: ...
         clock.advance(31)
 
-    Whoever waits for a message waits in real time: a limit runs out by this clock only if it was moved on before it is
-    looked at next.
+    Code that waits for a message blocks in real time. A time limit on this clock expires only if the test has advanced
+    the clock before the SDK next checks the limit.
 
     Args:
-        start: what it shows first, in seconds; for clocks that show the time of day, seconds since 1970.
+        start: initial time in seconds. Where the SDK needs the time of day, seconds since 1970.
     """
 
     def __init__(self, start: float = 0.0) -> None:
         self._now = float(start)
-        # Neither is held while the time is read: an action sends messages, and providers look at the clock meanwhile.
+        # `_moving` lets one thread at a time advance the clock; `_lock` guards the queue of actions. Reading the time
+        # takes neither lock: while `advance` runs an action that sends messages, provider threads read the clock.
         self._moving = threading.RLock()
         self._lock = threading.Lock()
         self._order = itertools.count()
@@ -43,23 +46,24 @@ class ManualClock:
 
     @property
     def now(self) -> float:
-        """What it shows, in seconds."""
+        """The current time of this clock, in seconds."""
         return self._now
 
     @property
     def waiting(self) -> int:
-        """How many actions are still to come."""
+        """Number of scheduled actions that have not started yet."""
         with self._lock:
             return len(self._due)
 
     def advance(self, seconds: float) -> None:
-        """Move it on. What becomes due runs before this returns, in this thread, in the order in which it is due.
+        """Advance the clock and run all actions that become due, in the order of their due times.
 
-        An action sees the time that it was due at, and may ask for further ones.
+        The actions run in the calling thread, before `advance` returns. While an action runs, the clock shows its due
+        time. An action may schedule further actions.
 
         Raises:
-            ConfigError: `seconds` is negative; a test of a clock that was set back makes another clock.
-            Exception: what an action raised; the clock then stands at that action's time.
+            ConfigError: `seconds` is negative. To test a clock that was set back, create a second clock.
+            Exception: any exception from an action; the clock then stays at the due time of that action.
         """
         if not seconds >= 0:
             raise ConfigError(f"seconds must be at least 0, not {seconds}")
@@ -71,12 +75,14 @@ class ManualClock:
             self._now = max(self._now, target)
 
     def _next(self, target: float) -> _Due | None:
-        """The next action that is due by a time."""
+        """Remove the next action from the queue and return it; None if no action is due at `target` or earlier."""
         with self._lock:
             return heapq.heappop(self._due) if self._due and self._due[0][0] <= target else None
 
     def call_later(self, seconds: float, action: Callable[[], object]) -> None:
-        """Have an action run by the call of `advance` that moves the clock so far; 0 seconds: by the next one.
+        """Schedule an action. The call of `advance` that reaches its due time runs it.
+
+        An action with 0 seconds waits for `advance` too: it never runs inside `call_later`.
 
         Raises:
             ConfigError: `seconds` is negative.

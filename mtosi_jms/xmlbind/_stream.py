@@ -1,4 +1,4 @@
-"""Objects of some classes out of a document of any size, in constant memory."""
+"""Decode the objects of chosen classes from an XML document of any size, one at a time, without loading it whole."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T", bound=XmlObject)
 Source = str | Path | IO[bytes] | bytes
 
 _CHUNK: Final = 1 << 16
-_ENOUGH_TO_TELL: Final = 64  # bytes from which the parser can tell the encoding
+_ENOUGH_TO_TELL: Final = 64  # bytes that are enough to detect the encoding
 
 
 def iter_decode(
@@ -34,30 +34,33 @@ def iter_decode(
     strict: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Iterator[T]:
-    """Decode the objects of one class or several, wherever they stand in a document, one at a time.
+    """Decode all objects of one or more classes from a document, at any depth, one at a time.
 
         for port in iter_decode("inventory.xml.gz", PhysicalTerminationPointType):
             print(port.name, port.direction)
 
-    Of several classes each gives what it would give by itself, an object of two of them once. Objects come in the order
-    in which they end, so one that holds others comes after them, and whole. An object inside another one of the same
-    class is a part of it and does not come by itself.
+    A tuple of classes yields the objects that each class alone would yield. An object that is an instance of two of the
+    classes comes once. Objects come in the order of their end tags: an inner object comes first, then the outer object,
+    which contains the inner one too. An object inside an object of the same class does not come separately.
 
-    Memory is that of the largest object; what is not asked for is not kept, and nothing is reported of it.
+    Memory use depends on the largest object, not on the document. Elements outside the chosen objects are dropped and
+    cause no warnings.
+
+    The iterator skips nil objects (`xsi:nil`).
 
     Args:
-        source: a file name (gzip is unpacked, whatever the name), an open binary file, or the document itself.
-        cls: class of the objects, or a tuple of classes; objects of derived classes count.
-        warnings: takes what did not fit the schema, each thing once.
-        strict: raise the first warning instead.
-        limits: bounds on depth and text length; the size of the document is not bounded.
-
-    Objects that are nil are passed over: they have no value of their class.
+        source: a file name, an open binary file, or the document as bytes. A file name may refer to a gzip file, with
+            or without the suffix `.gz`.
+        cls: class of the objects, or a tuple of classes; includes derived classes.
+        warnings: list that receives the deviations from the schema, each one once.
+        strict: raise the first warning as an error instead.
+        limits: maximum depth and text length; the size of the document has no limit.
 
     Raises:
-        MalformedXmlError, ForbiddenXmlError: when the parser meets the fault; objects before it were yielded.
-        DecodeError: in strict mode.
-        ConfigError: the file was opened as text, `source` can be no file, or no class is given.
+        MalformedXmlError, ForbiddenXmlError: the parser found an error; the objects before it were already yielded.
+        DecodeError: in strict mode, the document deviates from the schema.
+        ConfigError: the file was opened in text mode, `source` has the wrong type or is not a valid file name, or
+            `cls` contains no generated class.
         OSError: the file cannot be read.
     """
     return _read_objects(source, cls, warnings, strict, limits, placed=False)
@@ -71,23 +74,28 @@ def iter_placed(
     strict: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Iterator[Placed[T]]:
-    """As `iter_decode`, each object together with the elements around it.
+    """Like `iter_decode`, but yield each object together with the elements that enclose it.
 
         for found in iter_placed("inventory.xml.gz", ConnectionTerminationPointType):
             port = found.around(PhysicalTerminationPointInventoryType)
             element = found.around(ManagedElementInventoryType)
             print(element.me_nm, port.ptp_nm, found.value.direction)
 
-    Of an element around an object its attributes and those children are kept that stand before the object, may stand
-    there once, are no lists, and are asked for themselves or cannot hold what is asked for: in the inventory layout the
-    short name and the attributes. A part of more than 10,000 elements is left out. So memory does not grow with the
-    number of objects, however many stand in one list.
+    An enclosing element has its XML attributes and some of its children. It has a child if all of this is true:
 
-    Warnings about the elements around an object come with the first object inside them: unknown attributes, unknown
-    or repeated children (once for each name), and what does not fit in the parts that are kept. The order of children,
-    missing ones and stray text are looked at in whole objects only.
+    - The child comes before the object.
+    - The schema allows the child at most once.
+    - The child has one of the classes in `cls`, or it is no list and cannot contain objects of these classes.
+    - The child has at most 10,000 elements.
 
-    Args, errors: as for `iter_decode`. Strict mode raises at the warnings above too.
+    In the inventory layout, these children are the short name (`me_nm`) and the attributes (`me_attrs`). Memory use
+    therefore does not grow with the number of objects, even if one list contains all of them.
+
+    Enclosing elements cause warnings too: for unknown XML attributes, for unknown or repeated children (once per child
+    name), and for deviations inside the children above. They come with the next object inside the element. Only the
+    decoded objects are checked for the order of children, missing children and stray text.
+
+    Arguments and errors: see `iter_decode`. Strict mode also raises the warnings about enclosing elements.
     """
     return _read_objects(source, cls, warnings, strict, limits, placed=True)
 
@@ -149,7 +157,7 @@ def _walk(source: Source, walker: Walker) -> Iterator[Any]:
                 yield from walker.found()
             parser.close()
         except etree.XMLSyntaxError as error:
-            yield from walker.found()  # what the parser had seen before it
+            yield from walker.found()  # objects that ended before the syntax error
             raise syntax_error(error, name) from None
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise MalformedXmlError(f"damaged gzip file: {error}", source=name, line=walker.line) from None
@@ -157,7 +165,7 @@ def _walk(source: Source, walker: Walker) -> Iterator[Any]:
 
 
 def _chunks(stream: IO[bytes], source: str | None) -> Iterator[bytes]:
-    """The document in pieces, the first of which tells the encoding."""
+    """Read the document in chunks. The first chunk is long enough to detect the encoding, and has no DOCTYPE."""
     first = b""
     while len(first) < _ENOUGH_TO_TELL and (more := _read(stream)):
         first += more

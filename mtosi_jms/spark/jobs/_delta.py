@@ -1,7 +1,7 @@
-"""Delta tables beside Parquet ones, where the package `delta-spark` is installed.
+"""Delta Lake as an output format of the ingest job, as an alternative to Parquet. Needs the package `delta-spark`.
 
-An ingest makes its tables as Parquet first; each then becomes a commit of the Delta table of its object type, so that
-what was there before stays in the table's history.
+The job first writes one Parquet table per object type into a staging folder. It then commits each of them to the Delta
+table of the same object type. The Delta table keeps its earlier versions in its history.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ _CATALOG: Final = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
 
 def check_format(name: str, out: Path) -> None:
-    """See that tables of a format can be written into a folder.
+    """Check that the job can write tables in the format `name` into the folder `out`.
 
     Raises:
-        ConfigError: no such format, the package of Delta is not installed, or the folder holds tables of the other one.
+        ConfigError: the format is unknown, the package `delta-spark` is not installed, or the folder already has tables
+            in the other format.
     """
     if name not in FORMATS:
         raise ConfigError(f"format is {name!r}; there are {', '.join(FORMATS)}")
@@ -40,10 +41,12 @@ def check_format(name: str, out: Path) -> None:
 
 
 def delta_settings() -> dict[str, str]:
-    """Settings of a session that knows Delta; Spark fetches its Java part from Maven's repository, as Delta says.
+    """Settings for a Spark session with Delta Lake.
+
+    `delta-spark` names the Maven packages that match its version. Spark downloads them when the session starts.
 
     Raises:
-        ConfigError: the package of Delta cannot be used.
+        ConfigError: `delta-spark` is installed but does not work.
     """
     from pyspark.sql import SparkSession
 
@@ -52,7 +55,7 @@ def delta_settings() -> dict[str, str]:
         from delta import configure_spark_with_delta_pip
 
         configure_spark_with_delta_pip(builder)
-    except Exception as error:  # delta raises bare Exception
+    except Exception as error:  # delta-spark raises plain Exception
         raise ConfigError(f"Delta Lake is installed but cannot be used: {error}: pip install delta-spark") from error
     packages = str(builder._options["spark.jars.packages"])
     return {
@@ -63,9 +66,10 @@ def delta_settings() -> dict[str, str]:
 
 
 def commit(spark: SparkSession, staged: Path, out: Path) -> None:
-    """Make Parquet tables in the folder `staged` the newest state of the Delta tables of the same names in `out`.
+    """Overwrite each Delta table in `out` with the Parquet table of the same name in `staged`.
 
-    Tables of object types that no longer occur become empty and keep their history.
+    Creates Delta tables that do not exist yet. Empties a Delta table that has no Parquet table in `staged`, because no
+    object of its type occurs any more. Every table keeps its history.
     """
     new = {table.name: table for table in staged.glob("objectType=*")}
     old = {table.name: table for table in out.glob("objectType=*") if _is_delta(table)}

@@ -1,12 +1,13 @@
 """JMS messages as STOMP frames, and back.
 
-A STOMP header is text, so a property's type is lost on the way: those that MTOSI knows are restored by their names
-(C62). Headers of STOMP and of the broker stand among the properties, so that no property may have the name of one.
+STOMP headers are text, so JMS properties lose their types. We restore the types of the properties that MTOSI defines
+by property name (C62). A STOMP frame mixes JMS properties with the headers of STOMP and of the broker, so a property
+must not have the name of such a header.
 
-ActiveMQ Classic keeps the bytes of a text as they come and has Java read them as CESU-8, in which a character beyond
-the Basic Multilingual Plane is two surrogates of three bytes each: its four bytes of UTF-8 make `getText()` throw. What
-Java sends comes out as CESU-8. So such characters go out as character references, which every reader of XML resolves,
-and both forms are turned back on the way in.
+ActiveMQ Classic stores the bytes of a TextMessage unchanged, and Java clients decode them as CESU-8. CESU-8 encodes a
+character beyond the Basic Multilingual Plane (BMP) as two surrogates of three bytes each. UTF-8 uses four bytes, which
+make `getText()` throw. Text from Java clients arrives as CESU-8. We therefore send such characters as XML character
+references, which every XML parser resolves, and convert both forms back to UTF-8 when we receive them.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ RESERVED: Final = frozenset(
         *("amqMessageId", "breadcrumbId"),
     }
 )
-"""Headers of frames that could be names of properties."""
+"""STOMP and broker headers whose names are also valid JMS property names."""
 
 _INTERNAL: Final = ("_AMQ_", "__AMQ_", "__HDR_")
-"""How Artemis' own notes on a message begin."""
+"""Prefixes of the headers that Artemis adds to a message for its own use."""
 _SURROGATES: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
 _BEYOND: Final = re.compile(rb"[\xf0-\xf4][\x80-\xbf]{3}")
 _REFERENCE: Final = re.compile(rb"&#x(10[0-9A-F]{4}|[1-9A-F][0-9A-F]{4});")
@@ -52,17 +53,24 @@ _SPECIALS: Final = tuple(bytes([one]) for one in _SPECIAL)
 _PIECE: Final = 16_384
 _CONTROLS: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-"""What neither XML nor a header may hold; tabulators and ends of lines are allowed."""
+"""Control characters that neither XML nor a header may contain; tab, LF and CR are allowed."""
 _PRIORITIES: Final = {str(priority): priority for priority in range(10)}
 
 
 def outgoing(
     dialect: Dialect, address: str, sent: JmsMessage, reply_address: str | None
 ) -> tuple[dict[str, str], bytes]:
-    """Headers and body of the SEND frame for a stamped message; the addresses are header values.
+    """Build the headers and body of the SEND frame for a message.
+
+    Args:
+        dialect: the broker's dialect of STOMP.
+        address: value of the `destination` header.
+        sent: the message. Its JMS headers, such as the expiration, are already set.
+        reply_address: value of the `reply-to` header; None for no such header.
 
     Raises:
-        ConfigError: STOMP cannot carry it: control characters, headers that are too long, a text that is not UTF-8.
+        ConfigError: STOMP cannot carry the message. It has no destination, control characters, a property with a
+            reserved name, too many headers, a header that is too long, or a text body that is not UTF-8.
     """
     headers = {"destination": address, **dialect.sending(_destination(sent))}
     body = sent.body
@@ -99,9 +107,11 @@ def incoming(
     consumed: Destination,
     resolve: Callable[[str], Destination | None],
 ) -> JmsMessage:
-    """The message of a MESSAGE frame. What makes no sense in it is left out: a peer's fault must not stop the others.
+    """Build the JMS message from a MESSAGE frame.
 
-    `resolve` finds our own temporary destinations by the broker's header."""
+    Ignores header values that make no sense: one sender's bad message must not stop the messages of other senders.
+
+    `resolve` maps a `reply-to` header to one of our own temporary destinations, or to None."""
     message_type = dialect.message_type(headers)
     if message_type is MessageType.TEXT:
         body = from_wire(body, references=dialect.references)
@@ -140,7 +150,10 @@ def _properties(headers: Mapping[str, str]) -> Properties:
 
 @lru_cache(1024)
 def _kind(name: str) -> type | None:
-    """str where a header is a property that is text in any case, another type where its value tells, None for none."""
+    """Tell how to read a header: None if it is no property, str if the text is the value, else the type to restore.
+
+    Text that does not fit the type to restore remains text (see `restore`).
+    """
     if name in RESERVED or not is_property_name(name) or name.startswith(_INTERNAL):
         return None
     if name in TABLE4_BOOLEANS:
@@ -164,7 +177,10 @@ def _written(value: PropertyValue) -> str:
 
 
 def _are_short_and_plain(dialect: Dialect, headers: Mapping[str, str]) -> bool:
-    """Whether nothing can be wrong with any of them; what is no printable ASCII wants a closer look."""
+    """Quick check of all headers together. True: all are valid. False: `_check_headers` must check each header.
+
+    Escaping at most doubles the length of printable ASCII, hence the factor 2.
+    """
     text = "".join(headers.values())
     names = "".join(headers)
     return (
@@ -197,10 +213,11 @@ def _number(text: str | None) -> int | None:
 
 
 def is_plain(body: bytes) -> bool:
-    """Whether a text goes out as it is, control characters and what is beyond the BMP being all that does not.
+    """Whether a body is UTF-8 without control characters and without characters beyond the BMP.
 
-    A small one is looked at byte by byte. In a large one it is faster to search for each of them, and to read it in
-    pieces, for which the processor's cache has room.
+    Such a body needs no further check and no character references. For a small body, one pass over all bytes is
+    fastest. For a large body, it is faster to search for each special byte separately, and to decode in pieces that fit
+    into the CPU cache.
     """
     try:
         if len(body) <= _PIECE:
@@ -218,7 +235,11 @@ def is_plain(body: bytes) -> bool:
 
 
 def check_body(body: bytes) -> None:
-    """Raises ConfigError for what cannot travel as a TextMessage: other bytes than UTF-8, and control characters."""
+    """Check that a TextMessage can carry the body.
+
+    Raises:
+        ConfigError: the body is not UTF-8, or has a control character.
+    """
     if found := _CONTROLS.search(body):
         raise ConfigError(f"the body has the control character {found[0][0]:#04x} at byte {found.start()}")
     try:
@@ -228,10 +249,13 @@ def check_body(body: bytes) -> None:
 
 
 def to_references(body: bytes) -> bytes:
-    """UTF-8 without characters beyond the BMP: as references; in a comment, which has no references, as U+FFFD.
+    """Replace the characters beyond the BMP in an XML document (UTF-8) by character references.
+
+    XML resolves no references in comments, processing instructions and CDATA sections. In comments and processing
+    instructions, the characters become U+FFFD. A CDATA section ends before the reference and starts again after it.
 
     Raises:
-        ConfigError: such a character in a name, where XML has no other form for it.
+        ConfigError: an element name has such a character; XML allows no references in names.
     """
     if not _BEYOND.search(body):
         return body
@@ -239,9 +263,10 @@ def to_references(body: bytes) -> bytes:
 
 
 def from_wire(body: bytes, *, references: bool) -> bytes:
-    """UTF-8 from the UTF-8 or CESU-8 that came; anything else is left as it is, for its reader to complain about.
+    """Convert a received body from CESU-8 or UTF-8 to UTF-8.
 
-    With `references` it turns back what `to_references` made."""
+    Returns a body in any other encoding unchanged; the XML parser reports it. With `references`, also replaces the
+    character references of `to_references` by the characters."""
     if b"\xed" in body and _SURROGATES.search(body):
         try:
             text = body.decode("utf-8", "surrogatepass")
@@ -254,7 +279,10 @@ def from_wire(body: bytes, *, references: bool) -> bytes:
 
 
 def _pieces(body: bytes) -> list[tuple[bytes, bool]]:
-    """The document in pieces; True for those in which references have no meaning."""
+    """Split a document at its CDATA sections, comments and processing instructions.
+
+    Each piece comes with a flag: True if it is one of these, where XML resolves no character references.
+    """
     pieces: list[tuple[bytes, bool]] = []
     end = 0
     for found in _SET_APART.finditer(body):
