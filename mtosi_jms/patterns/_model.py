@@ -78,7 +78,7 @@ class Limits:
             (C23); replaces `gap` in that one situation when it is shorter.
 
     Raises:
-        ConfigError: a limit that is not positive.
+        ConfigError: a limit that is not a positive number.
     """
 
     first_reply: float | None = 60.0
@@ -94,8 +94,8 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("first_reply", "gap", "total", "grace"):
             value: float | None = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ConfigError(f"limit {name} must be more than 0 seconds, not {value!r}")
+            if value is not None and not (isinstance(value, int | float) and value > 0):
+                raise ConfigError(f"limit {name} must be a number of seconds above 0, not {value!r}")
 
 
 def rounded(seconds: float) -> str:

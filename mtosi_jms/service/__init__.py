@@ -189,6 +189,14 @@ class CallOptions:
         check_seconds("time_to_live", self.time_to_live, zero=True)
         if self.time_to_live == math.inf:
             raise ConfigError("time_to_live: give 0 for a message that lives for ever, not inf")
+        if self.priority is not None:
+            check_count("priority", self.priority)
+        if self.persistent not in (None, True, False):
+            raise ConfigError(f"persistent: give True or False, not {self.persistent!r}")
+        if self.on_conflict not in (None, "error", "keep_first"):
+            raise ConfigError(f'on_conflict: give "error" or "keep_first", not {self.on_conflict!r}')
+        if self.on_reply is not None and not callable(self.on_reply):
+            raise ConfigError(f"on_reply: give a function, not {self.on_reply!r}")
 
     @staticmethod
     def of(options: CallOptions | None, timeout: float | None) -> CallOptions:

@@ -14,6 +14,7 @@ import pytest
 import mtosi_jms as mtosi
 from mtosi_jms.errors import ConfigError, EncodeError, HeaderError, MtosiError
 from mtosi_jms.exchange import Requestor, Supplier
+from mtosi_jms.patterns import Limits
 from mtosi_jms.service import CallOptions
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri import mer
@@ -144,6 +145,27 @@ def test_seconds_of_a_call(pair: Pair, given: Any, said: str) -> None:
 def test_seconds_that_a_message_lives(given: Any, said: str) -> None:
     assert refusal(lambda: CallOptions(time_to_live=given)) == f"time_to_live: {said}"
     assert CallOptions(time_to_live=0).time_to_live == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"priority": "3"}, "priority: give a whole number, not '3'"),
+        ({"persistent": "yes"}, "persistent: give True or False, not 'yes'"),
+        ({"on_conflict": "ignore"}, 'on_conflict: give "error" or "keep_first", not \'ignore\''),
+        ({"on_reply": "print"}, "on_reply: give a function, not 'print'"),
+    ],
+)
+def test_an_option_of_another_type_is_refused(given: dict[str, Any], said: str) -> None:
+    assert refusal(lambda: CallOptions(**given)) == said
+
+
+@pytest.mark.parametrize("given", ["3", 0, -1])
+def test_a_limit_is_a_number_of_seconds(given: Any) -> None:
+    assert (
+        refusal(lambda: Limits(first_reply=given))
+        == f"limit first_reply must be a number of seconds above 0, not {given!r}"
+    )
 
 
 @pytest.mark.parametrize("given", ["5", 2.5, True, None, math.nan])

@@ -44,10 +44,11 @@ RESERVED: Final = frozenset(
 _INTERNAL: Final = ("_AMQ_", "__AMQ_", "__HDR_")
 """Prefixes of the headers that Artemis adds to a message for its own use."""
 _SURROGATES: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
-_BEYOND: Final = re.compile(rb"[\xf0-\xf4][\x80-\xbf]{3}")
+_BEYOND_BMP: Final = re.compile(rb"[\xf0-\xf4][\x80-\xbf]{3}")
 _REFERENCE: Final = re.compile(rb"&#x(10[0-9A-F]{4}|[1-9A-F][0-9A-F]{4});")
 _SET_APART: Final = re.compile(rb"<!\[CDATA\[.*?\]\]>|<!--.*?-->|<\?.*?\?>", re.DOTALL)
-_BEYOND_IN_NAME: Final = re.compile(rb"</?[^\s<>\"'=/&]*[\xf0-\xf4]")
+_BEYOND_BMP_IN_NAME: Final = re.compile(rb"<[^<>\"'\xf0-\xf4]*(?:(?:\"[^\"]*\"|'[^']*')[^<>\"'\xf0-\xf4]*)*[\xf0-\xf4]")
+"""A character beyond the BMP in a tag, outside the values of attributes."""
 _SPECIAL: Final = bytes([*range(9), 11, 12, *range(14, 32), *range(0xF0, 0xF5)])
 _SPECIALS: Final = tuple(bytes([one]) for one in _SPECIAL)
 _PIECE: Final = 16_384
@@ -117,7 +118,7 @@ def incoming(
         body = from_wire(body, references=dialect.references)
     expires, stamp = _number(headers.get("expires")), _number(headers.get("timestamp"))
     reply_to = headers.get("reply-to")
-    again = headers.get("redelivered") == "true"
+    redelivered = headers.get("redelivered") == "true"
     return JmsMessage(
         body=body,
         message_type=message_type,
@@ -132,8 +133,8 @@ def incoming(
         expiration_ms=expires or 0,
         correlation_id=headers.get("correlation-id"),
         jms_type=headers.get("type"),
-        redelivered=again,
-        delivery_count=2 if again else 1,
+        redelivered=redelivered,
+        delivery_count=2 if redelivered else 1,
     )
 
 
@@ -255,9 +256,9 @@ def to_references(body: bytes) -> bytes:
     instructions, the characters become U+FFFD. A CDATA section ends before the reference and starts again after it.
 
     Raises:
-        ConfigError: an element name has such a character; XML allows no references in names.
+        ConfigError: the name of an element or attribute has such a character; XML allows no references in names.
     """
-    if not _BEYOND.search(body):
+    if not _BEYOND_BMP.search(body):
         return body
     return b"".join(_referenced(piece, apart) for piece, apart in _pieces(body))
 
@@ -293,12 +294,12 @@ def _pieces(body: bytes) -> list[tuple[bytes, bool]]:
 
 def _referenced(piece: bytes, apart: bool) -> bytes:
     if not apart:
-        if _BEYOND_IN_NAME.search(piece):
+        if _BEYOND_BMP_IN_NAME.search(piece):
             raise ConfigError("a name in the body has a character beyond U+FFFF: ActiveMQ cannot carry it as text")
-        return _BEYOND.sub(_reference, piece)
+        return _BEYOND_BMP.sub(_reference, piece)
     if piece.startswith(b"<![CDATA["):
-        return _BEYOND.sub(lambda found: b"]]>" + _reference(found) + b"<![CDATA[", piece)
-    return _BEYOND.sub("\ufffd".encode(), piece)
+        return _BEYOND_BMP.sub(lambda found: b"]]>" + _reference(found) + b"<![CDATA[", piece)
+    return _BEYOND_BMP.sub("\ufffd".encode(), piece)
 
 
 def _reference(found: re.Match[bytes]) -> bytes:

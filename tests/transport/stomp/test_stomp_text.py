@@ -27,6 +27,7 @@ def cesu8(text: str) -> bytes:
         ("<a>größe</a>", "<a>größe</a>"),
         (f"<a>{SMILE}</a>", "<a>&#x1F600;</a>"),
         (f"<a b='{SMILE}'/>", "<a b='&#x1F600;'/>"),
+        (f"<a b='>' c=\"'{SMILE}\"/>", "<a b='>' c=\"'&#x1F600;\"/>"),
         (f"<a><![CDATA[x{SMILE}&y]]></a>", "<a><![CDATA[x]]>&#x1F600;<![CDATA[&y]]></a>"),
         (f"<!--{SMILE}--><a/>", "<!--\ufffd--><a/>"),
         (f"<a>{SMILE} = 'b'</a>", "<a>&#x1F600; = 'b'</a>"),
@@ -36,9 +37,13 @@ def test_references_for_what_java_cannot_read(body: str, sent: str) -> None:
     assert to_references(body.encode()) == sent.encode()
 
 
-def test_a_name_has_no_references() -> None:
+@pytest.mark.parametrize(
+    "body",
+    ["<\U00010000/>", "<a:\U00010000/>", "<a \U00010000='1'/>", "<a b='>' \U00010000=\"x\"/>", "<a></\U00010000>"],
+)
+def test_a_name_has_no_references(body: str) -> None:
     with pytest.raises(ConfigError, match="name"):
-        to_references(b"<\xf0\x90\x80\x80/>")
+        to_references(body.encode())
 
 
 def test_cesu_8_comes_in_as_utf_8() -> None:
