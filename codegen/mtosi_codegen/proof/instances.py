@@ -10,22 +10,25 @@ import itertools
 import random
 from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
 
 from lxml import etree
+from xmlschema.validators import (
+    XsdAnyAttribute,
+    XsdAnyElement,
+    XsdAttribute,
+    XsdAttributeGroup,
+    XsdElement,
+    XsdGroup,
+    XsdSimpleType,
+)
 
-from mtosi_codegen.proof.oracle import ANY_TYPE, Oracle
+from mtosi_codegen.proof.oracle import ANY_TYPE, Oracle, XsdType
 from mtosi_codegen.proof.values import Texts
 from mtosi_jms.errors import SchemaError
 from mtosi_jms.namespaces import XSI, split_clark
 
-if TYPE_CHECKING:
-    from xmlschema.validators import XsdAnyElement, XsdAttribute, XsdAttributeGroup, XsdElement, XsdGroup, XsdSimpleType
-
-    from mtosi_codegen.proof.oracle import XsdType
-
-    Particle: TypeAlias = XsdElement | XsdAnyElement | XsdGroup
-
+Particle: TypeAlias = XsdElement | XsdAnyElement | XsdGroup
 Kind = Literal["least", "greatest", "random"]
 
 _SPEND: Final[dict[str, int]] = {"least": 0, "greatest": 400, "random": 120}
@@ -138,11 +141,11 @@ class Maker:
             node.set(f"{{{XSI}}}nil", "true")
             self._set_attributes(node, getattr(chosen, "attributes", None))
             return
-        if chosen.is_simple():
+        if isinstance(chosen, XsdSimpleType):
             node.text = self._value(element, chosen)
             return
         self._set_attributes(node, chosen.attributes)
-        if chosen.has_simple_content():
+        if isinstance(chosen.content, XsdSimpleType):
             node.text = self._value(element, chosen.content)
         elif chosen.name == ANY_TYPE:
             node.text = "anything"
@@ -199,17 +202,17 @@ class Maker:
 
     def _set_attributes(self, node: etree._Element, attributes: XsdAttributeGroup | None) -> None:
         for name, attribute in sorted((attributes or {}).items(), key=lambda pair: pair[0] or ""):
-            if name is None:
+            if isinstance(attribute, XsdAnyAttribute):
                 if self._rich and (namespace := _allowed(attribute)) is not None:
                     node.set(f"{{{namespace}}}sample" if namespace else "sample", "any")
-            elif attribute.use == "required" or (attribute.use != "prohibited" and self._rich):
+            elif (name is not None and attribute.use == "required") or (attribute.use != "prohibited" and self._rich):
                 node.set(name, self._value(attribute, attribute.type))
 
     # Content
 
     def _content(self, node: etree._Element, group: XsdGroup) -> Iterator[tuple[etree._Element, XsdElement]]:
         for particle in self._particles(group):
-            if hasattr(particle, "process_contents"):
+            if isinstance(particle, XsdAnyElement):
                 self._add_any(node, particle)
             else:
                 yield self._add(node, particle)
@@ -217,7 +220,7 @@ class Maker:
     def _particles(self, particle: Particle) -> Iterator[XsdElement | XsdAnyElement]:
         """The elements and wildcards of one instance of a content model, in order."""
         for _ in range(self._times(particle.min_occurs, particle.max_occurs)):
-            if not hasattr(particle, "model"):
+            if not isinstance(particle, XsdGroup):
                 yield particle
                 continue
             items = [item for item in particle if item.max_occurs != 0]
@@ -234,7 +237,7 @@ class Maker:
     def _taken(self, item: Particle) -> Iterator[XsdElement | XsdAnyElement]:
         """An alternative, at least once where there is something to spend."""
         found = list(self._particles(item))
-        if not found and self._left > 0 and not hasattr(item, "model"):
+        if not found and self._left > 0 and not isinstance(item, XsdGroup):
             found = [item]
         yield from found
 
@@ -255,8 +258,11 @@ class Maker:
             child.text = "any"
             return
         for name, element in sorted(self._oracle.maps.elements.items()):
-            simple = element.type.is_simple() and not element.abstract and element.type.name != ANY_TYPE
-            if simple and wildcard.is_namespace_allowed(split_clark(name)[0]):
+            if (
+                isinstance(element.type, XsdSimpleType)
+                and not element.abstract
+                and wildcard.is_namespace_allowed(split_clark(name)[0])
+            ):
                 etree.SubElement(node, name).text = self._value(element, element.type)
                 return
         raise SchemaError(f"no element is found for a wildcard of {wildcard.namespace}")
@@ -273,7 +279,9 @@ class Heights:
 
     def of_type(self, xsd_type: XsdType) -> int:
         """The height of a type's content."""
-        if xsd_type.is_simple() or xsd_type.has_simple_content() or xsd_type.name == ANY_TYPE:
+        if isinstance(xsd_type, XsdSimpleType) or isinstance(xsd_type.content, XsdSimpleType):
+            return 0
+        if xsd_type.name == ANY_TYPE:
             return 0
         if xsd_type in self._known:
             return self._known[xsd_type]
@@ -299,18 +307,18 @@ class Heights:
         """The height of what a particle requires."""
         if particle.min_occurs == 0:
             return 0
-        if hasattr(particle, "process_contents"):
+        if isinstance(particle, XsdAnyElement):
             return 1
-        if not hasattr(particle, "model"):
+        if isinstance(particle, XsdElement):
             options = [one for one in (particle, *self._oracle.substitutes(particle)) if not one.abstract]
             return min((self.of_element(one) for one in options), default=_INFINITE)
         parts = [self.of_particle(item) for item in particle if item.max_occurs != 0]
         return (min if particle.model == "choice" else max)(parts, default=0)
 
 
-def _allowed(wildcard: object) -> str | None:
+def _allowed(wildcard: XsdAnyElement | XsdAnyAttribute) -> str | None:
     """A namespace that a wildcard admits, if possible one that nothing defines."""
-    for namespace in (_FOREIGN, *sorted(getattr(wildcard, "namespace", ()))):
-        if not namespace.startswith("##") and wildcard.is_namespace_allowed(namespace):  # type: ignore[attr-defined]
+    for namespace in (_FOREIGN, *sorted(wildcard.namespace)):
+        if not namespace.startswith("##") and wildcard.is_namespace_allowed(namespace):
             return namespace
     return None

@@ -1,17 +1,17 @@
 """Content models as languages: two are the same if no order of elements tells them apart.
 
 Expressions are tuples: `()` the empty order, `("sym", key)`, `("seq", a, b)`, `("alt", {...})`, `("all", {...})`,
-`("rep", a, low, high)` with high None for unbounded, and None for nothing at all. The derivative of an expression by a key
-is what may follow that key; two expressions differ where one may end and the other may not.
+`("rep", a, low, high)` with high None for unbounded, and None for nothing at all. The derivative of an expression by a
+key is what may follow that key; two expressions differ where one may end and the other may not.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Iterable
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-Expression: TypeAlias = tuple[Hashable, ...] | None
+Expression: TypeAlias = tuple[Any, ...] | None
 
 EMPTY: Final[Expression] = ()
 _MOST: Final = 20_000
@@ -35,7 +35,7 @@ def choice(items: Iterable[Expression]) -> Expression:
     flat: set[Expression] = set()
     for item in items:
         if item is not None:
-            flat |= item[1] if item[:1] == ("alt",) else {item}  # type: ignore[arg-type]
+            flat |= item[1] if item[:1] == ("alt",) else {item}
     if len(flat) < 2:
         return next(iter(flat), None)
     return "alt", frozenset(flat)
@@ -68,7 +68,7 @@ def _then(first: Expression, second: Expression) -> Expression:
     if second == EMPTY:
         return first
     if first[0] == "seq":
-        return _then(first[1], _then(first[2], second))  # type: ignore[arg-type]
+        return _then(first[1], _then(first[2], second))
     return "seq", first, second
 
 
@@ -77,11 +77,11 @@ def _may_end(item: Expression) -> bool:
         return item == EMPTY
     kind, inner = item[0], item[1]
     if kind == "seq":
-        return _may_end(inner) and _may_end(item[2])  # type: ignore[arg-type]
+        return _may_end(inner) and _may_end(item[2])
     if kind == "rep":
-        return item[2] == 0 or _may_end(inner)  # type: ignore[arg-type]
+        return item[2] == 0 or _may_end(inner)
     if kind in ("alt", "all"):
-        return (any if kind == "alt" else all)(_may_end(one) for one in inner)  # type: ignore[attr-defined]
+        return (any if kind == "alt" else all)(_may_end(one) for one in inner)
     return False
 
 
@@ -93,9 +93,9 @@ def firsts(item: Expression) -> set[Hashable]:
     if kind == "sym":
         return {inner}
     if kind in ("alt", "all"):
-        return set().union(*(firsts(one) for one in inner))  # type: ignore[attr-defined]
-    found = firsts(inner)  # type: ignore[arg-type]
-    return found | firsts(item[2]) if kind == "seq" and _may_end(inner) else found  # type: ignore[arg-type]
+        return set().union(*(firsts(one) for one in inner))
+    found = firsts(inner)
+    return found | firsts(item[2]) if kind == "seq" and _may_end(inner) else found
 
 
 def after(item: Expression, key: Hashable) -> Expression:
@@ -106,16 +106,16 @@ def after(item: Expression, key: Hashable) -> Expression:
     if kind == "sym":
         return EMPTY if inner == key else None
     if kind == "alt":
-        return choice(after(one, key) for one in inner)  # type: ignore[attr-defined]
+        return choice(after(one, key) for one in inner)
     if kind == "all":
-        left = [(after(one, key), inner - {one}) for one in inner]  # type: ignore[attr-defined, operator]
+        left = [(after(one, key), inner - {one}) for one in inner]
         return choice(_then(rest, interleaved(others)) for rest, others in left if rest is not None)
     if kind == "rep":
         low, high = item[2], item[3]
-        fewer = repeated(inner, max(low - 1, 0), None if high is None else high - 1)  # type: ignore[arg-type, operator]
-        return _then(after(inner, key), fewer)  # type: ignore[arg-type]
-    found = _then(after(inner, key), item[2])  # type: ignore[arg-type]
-    return choice([found, after(item[2], key)]) if _may_end(inner) else found  # type: ignore[arg-type]
+        fewer = repeated(inner, max(low - 1, 0), None if high is None else high - 1)
+        return _then(after(inner, key), fewer)
+    found = _then(after(inner, key), item[2])
+    return choice([found, after(item[2], key)]) if _may_end(inner) else found
 
 
 def occurrences(item: Expression, key: Hashable) -> tuple[int, int | None]:
@@ -126,17 +126,17 @@ def occurrences(item: Expression, key: Hashable) -> tuple[int, int | None]:
     if kind == "sym":
         return (1, 1) if inner == key else (0, 0)
     if kind == "rep":
-        low, high = occurrences(inner, key)  # type: ignore[arg-type]
-        most = 0 if high == 0 else None if high is None or item[3] is None else high * item[3]  # type: ignore[operator]
-        return low * item[2], most  # type: ignore[operator, return-value]
-    parts = [occurrences(one, key) for one in (item[1:] if kind == "seq" else inner)]  # type: ignore[arg-type, attr-defined]
+        low, high = occurrences(inner, key)
+        most = 0 if high == 0 else None if high is None or item[3] is None else high * item[3]
+        return low * item[2], most
+    parts = [occurrences(one, key) for one in (item[1:] if kind == "seq" else inner)]
     lows, highs = [low for low, _ in parts], [high for _, high in parts]
     fold = (min, max) if kind == "alt" else (sum, sum)
     return fold[0](lows), None if None in highs else fold[1](high for high in highs if high is not None)
 
 
 def difference(one: Expression, other: Expression) -> tuple[list[Hashable], bool] | None:
-    """The shortest order that only one of two expressions takes, and whether that is the first one; None if none is found.
+    """The shortest order that only one of two expressions takes, and whether that is the first; None if none is found.
 
     Nothing is found either where more than 20,000 states would have to be looked at.
     """

@@ -7,17 +7,16 @@ import warnings
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
+import xmlschema
 from lxml import etree
+from xmlschema.validators import XsdComplexType, XsdElement, XsdGlobals, XsdSimpleType
 
-from mtosi_jms.errors import MissingExtraError, SchemaError
+from mtosi_jms.errors import SchemaError
 from mtosi_jms.namespaces import PREFIXES, XML, XSD, XSI
 
-if TYPE_CHECKING:
-    from xmlschema.validators import XMLSchema10, XsdComplexType, XsdElement, XsdGlobals, XsdSimpleType
-
-    XsdType: TypeAlias = XsdComplexType | XsdSimpleType
+XsdType: TypeAlias = XsdComplexType | XsdSimpleType
 
 ANY_TYPE: Final = f"{{{XSD}}}anyType"
 _OURS: Final = frozenset(
@@ -35,15 +34,10 @@ class Oracle:
         maps: the global components of xmlschema.
 
     Raises:
-        MissingExtraError: xmlschema is not installed.
         SchemaError: one of the two refuses the schemas; with the reasons.
     """
 
     def __init__(self, schema: Path) -> None:
-        try:
-            import xmlschema
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("xmlschema", "codegen") from error
         try:
             self._libxml2 = etree.XMLSchema(etree.parse(str(schema)))
         except (etree.XMLSchemaParseError, etree.XMLSyntaxError) as error:
@@ -51,9 +45,7 @@ class Oracle:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # what is missing is an error where it is used
-                self._xmlschema: XMLSchema10 = xmlschema.XMLSchema10(
-                    str(schema), allow="local", use_fallback=False, use_meta=False
-                )
+                self._xmlschema = xmlschema.XMLSchema10(str(schema), allow="local", use_fallback=False, use_meta=False)
         except (xmlschema.XMLSchemaException, RecursionError) as error:
             raise SchemaError(f"xmlschema refuses the schemas: {_line(error)}") from None
         self.maps: XsdGlobals = self._xmlschema.maps
@@ -85,7 +77,7 @@ class Oracle:
         found: dict[str, list[XsdType]] = {}
         for _, xsd_type in sorted(self.maps.types.items()):
             base = xsd_type.base_type
-            while base is not None and base.name != ANY_TYPE and xsd_type.is_complex():
+            while base is not None and base.name != ANY_TYPE and isinstance(xsd_type, XsdComplexType):
                 if base.name:
                     found.setdefault(base.name, []).append(xsd_type)
                 base = base.base_type

@@ -5,9 +5,10 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from lxml import etree
+from xmlschema.validators import XsdElement, XsdGroup
 
 from mtosi_codegen.load import Bindings
 from mtosi_codegen.mend import mend
@@ -16,9 +17,6 @@ from mtosi_codegen.proof.messages import Message, Role, messages_of
 from mtosi_codegen.proof.oracle import Oracle
 from mtosi_jms.errors import SchemaError
 from mtosi_jms.namespaces import HDR, SOAP11, split_clark
-
-if TYPE_CHECKING:
-    from xmlschema.validators import XsdElement
 
 _HEADER: Final = f"{{{HDR}}}header"
 _TYPES: Final[Mapping[Role, str]] = {"request": "REQUEST", "response": "RESPONSE", "fault": "ERROR"}
@@ -104,7 +102,8 @@ def _header(declaration: XsdElement, message: Message, stock: Stock) -> etree._E
     header = Maker(stock, "least").make(declaration)
     filled = etree.Element(header.tag, nsmap=header.nsmap)
     made = {str(child.tag): child for child in header}
-    for particle in declaration.type.content.iter_elements():
+    content = getattr(declaration.type, "content", None)
+    for particle in content.iter_elements() if isinstance(content, XsdGroup) else ():
         name = str(particle.name)
         child = made.get(name)
         text = values.get(split_clark(name)[1])

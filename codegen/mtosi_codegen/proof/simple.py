@@ -5,7 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Hashable
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
+
+from xmlschema.validators import XsdFacet, XsdList, XsdSimpleType, XsdUnion
+from xmlschema.validators.facets import XsdEnumerationFacets, XsdPatternFacets
 
 from mtosi_codegen.passes.values import INTEGERS, TEXTS
 from mtosi_codegen.proof.patterns import matching_text
@@ -15,11 +18,7 @@ from mtosi_jms.errors import SchemaError
 from mtosi_jms.namespaces import XSD, split_clark
 from mtosi_jms.xmlbind import EnumType, ListType, SimpleType, UnionType
 
-if TYPE_CHECKING:
-    from xmlschema.validators import XsdSimpleType
-
 _ALIASES: Final = {"anyAtomicType": "anySimpleType", "dateTimeStamp": "dateTime", "dayTimeDuration": "duration"}
-_LISTS: Final = {"NMTOKENS": "NMTOKEN", "IDREFS": "IDREF", "ENTITIES": "ENTITY"}
 _ORDERED: Final = INTEGERS | {"decimal", "float", "double", "dateTime", "date", "time"}
 _BOUNDS: Final = {
     "minInclusive": "minimum",
@@ -34,10 +33,14 @@ _LENGTHS: Final = {
     "minLength": ("min_length",),
     "maxLength": ("max_length",),
 }
+_COMPARED: Final = (
+    "min_length", "max_length", "minimum", "maximum", "above", "below", "digits", "fraction", "values"
+)  # fmt: skip
+_QUALIFIED: Final = ("QName", "NOTATION")
 _PROBES: Final = 20
 
-# What a type comes to: its kind, what it is made of, and its facets.
-Shape: TypeAlias = tuple[str, Hashable, tuple[tuple[str, Hashable], ...]]
+# What a type comes to: its kind, what it is made of (name of a built-in type, values, item or members), its facets.
+Shape: TypeAlias = tuple[str, Any, tuple[tuple[str, Hashable], ...]]
 
 
 class SimpleTypes:
@@ -80,49 +83,47 @@ class SimpleTypes:
     def _shape(self, wanted: XsdSimpleType) -> Shape:
         namespace, local = split_clark(wanted.name or "")
         if namespace == XSD:
-            local = _ALIASES.get(local, local)
-            if local in _LISTS:
-                return "list", ("simple", _LISTS[local], _facets_of(_constant(_LISTS[local]))), ()
-            return "simple", local, _facets_of(_constant(local))
-        if hasattr(wanted, "member_types"):
+            return shape_of(_constant(_ALIASES.get(local, local)))
+        if isinstance(wanted, XsdUnion):
             return "union", tuple(dict.fromkeys(_flat([self.shape(member) for member in wanted.member_types]))), ()
-        if hasattr(wanted, "item_type"):
-            item = self.shape(wanted.item_type)
-            return "list", item, ()
+        if isinstance(wanted, XsdList):
+            return "list", self.shape(wanted.item_type), ()
         base = wanted.base_type
-        return self._restricted(self.shape(base) if base is not None else ("simple", "anySimpleType", ()), wanted)
+        return self._restricted(
+            self.shape(base) if isinstance(base, XsdSimpleType) else ("simple", "anySimpleType", ()), wanted
+        )
 
     def _restricted(self, base: Shape, wanted: XsdSimpleType) -> Shape:
         kind, inner, known = base
         facets = dict(known)
         own = {split_clark(name or "")[1]: facet for name, facet in wanted.facets.items()}
-        values = tuple(element.get("value", "") for element in own.pop("enumeration", ()))
-        if values and _is_text(base):
+        enumeration = own.pop("enumeration", None)
+        listed = enumeration if isinstance(enumeration, XsdEnumerationFacets) else ()
+        values = tuple(element.get("value", "") for element in listed)
+        name = str(inner) if kind == "simple" else ""
+        if values and _is_text(base) and name not in _QUALIFIED:
             return "enum", frozenset(values), ()
         if kind in ("union", "enum"):
             return base
-        name = str(inner) if kind == "simple" else ""
         for facet, component in own.items():
-            text = component.elem.get("value", "").strip() if hasattr(component, "elem") else ""
+            text = component.elem.get("value", "").strip() if isinstance(component, XsdFacet) else ""
             if facet in _LENGTHS and (name in TEXTS or kind == "list" or name.endswith("Binary")):
                 facets.update(dict.fromkeys(_LENGTHS[facet], int(text)))
             elif facet in _BOUNDS and name in _ORDERED:
                 facets[_BOUNDS[facet]] = int(text) if facet.endswith("Digits") else _number(text, name)
             elif facet == "whiteSpace" and name == "string" and text in ("collapse", "replace"):
                 inner = "token" if text == "collapse" else "normalizedString"
-            elif facet == "pattern":
-                facets["patterns"] = int(str(facets.get("patterns", 0))) + 1
-        if values and kind != "list":
+        if values and kind != "list" and name not in _QUALIFIED:
             facets["values"] = frozenset(values)
         return kind, inner, tuple(sorted(facets.items()))
 
 
 def shape_of(found: SimpleType) -> Shape:
-    """What a stub's type comes to."""
+    """What a stub's type comes to; facets of enumerations and unions aside."""
     if isinstance(found, EnumType):
-        return "enum", frozenset(str(member) for member in found.cls), _facets_of(found)
+        return "enum", frozenset(str(member) for member in found.cls), ()
     if isinstance(found, UnionType):
-        return "union", tuple(shape_of(member) for member in found.members), _facets_of(found)
+        return "union", tuple(shape_of(member) for member in found.members), ()
     if isinstance(found, ListType):
         return "list", shape_of(found.item), _facets_of(found)
     return "simple", found.name, _facets_of(found)
@@ -135,14 +136,10 @@ def _constant(name: str) -> SimpleType:
 
 def _facets_of(found: SimpleType) -> tuple[tuple[str, Hashable], ...]:
     facets = found.facets
-    if facets is None:
+    if facets is None or (not isinstance(found, ListType) and found.name in _QUALIFIED):
         return ()
-    known: dict[str, Hashable] = {
-        name: getattr(facets, name) for name in type(facets).__slots__ if getattr(facets, name) not in (None, ())
-    }
-    if "patterns" in known:
-        known["patterns"] = len(facets.patterns)
-    return tuple(sorted(known.items()))
+    known = {name: getattr(facets, name) for name in _COMPARED}
+    return tuple(sorted((name, value) for name, value in known.items() if value is not None))
 
 
 def _number(text: str, name: str) -> Any:
@@ -157,20 +154,20 @@ def _number(text: str, name: str) -> Any:
 def _is_text(shape: Shape) -> bool:
     kind, inner, _ = shape
     if kind == "union":
-        return all(_is_text(member) for member in inner)  # type: ignore[union-attr, attr-defined]
+        return all(_is_text(member) for member in inner)
     return kind == "enum" or (kind == "simple" and inner in TEXTS)
 
 
 def _flat(shapes: list[Shape]) -> list[Shape]:
     flat: list[Shape] = []
     for shape in shapes:
-        flat += shape[1] if shape[0] == "union" else [shape]  # type: ignore[operator]
+        flat += shape[1] if shape[0] == "union" else [shape]
     return flat
 
 
 def _own_patterns(wanted: XsdSimpleType) -> list[str]:
     facet = wanted.facets.get(f"{{{XSD}}}pattern")
-    return list(facet.regexps) if facet is not None and hasattr(facet, "regexps") else []
+    return facet.regexps if isinstance(facet, XsdPatternFacets) else []
 
 
 def _refuses(found: SimpleType, text: str) -> bool:
@@ -184,8 +181,8 @@ def _shown(shape: Shape) -> str:
     kind, inner, facets = shape
     more = "".join(f" {name}={value}" for name, value in facets if not isinstance(value, frozenset))
     if kind == "enum":
-        values = sorted(inner)  # type: ignore[call-overload]
+        values = sorted(inner)
         return f"one of {', '.join(values[:8])}{' ...' if len(values) > 8 else ''} ({len(values)} values){more}"
     if kind == "union":
-        return " | ".join(_shown(member) for member in inner) + more  # type: ignore[union-attr, attr-defined]
-    return (f"a list of {_shown(inner)}" if kind == "list" else str(inner)) + more  # type: ignore[arg-type]
+        return " | ".join(_shown(member) for member in inner) + more
+    return (f"a list of {_shown(inner)}" if kind == "list" else str(inner)) + more

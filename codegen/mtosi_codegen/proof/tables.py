@@ -1,23 +1,25 @@
-"""Generated classes held against the components of xmlschema: fields, order, types, occurrence, nillable, attributes."""
+"""Generated classes held against the components of xmlschema: fields, order, types, occurrence, attributes."""
 
 from __future__ import annotations
 
 import builtins
 import dataclasses
-import datetime
+import datetime as dt
 import decimal
-import importlib
 import inspect
 import sys
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from xmlschema.validators import XsdAnyElement, XsdComplexType, XsdElement, XsdGroup, XsdSimpleType
 
 from mtosi_codegen.passes.values import INTEGERS
 from mtosi_codegen.proof import languages
 from mtosi_codegen.proof.languages import Expression
-from mtosi_codegen.proof.oracle import ANY_TYPE, Oracle
+from mtosi_codegen.proof.oracle import ANY_TYPE, Oracle, XsdType
 from mtosi_codegen.proof.simple import SimpleTypes
+from mtosi_codegen.proof.stubs import Stubs
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.xmlbind import (
@@ -31,20 +33,14 @@ from mtosi_jms.xmlbind import (
     RawXml,
     SimpleType,
     UnionType,
+    XmlEnum,
     XmlObject,
-    module_of,
-    modules_of,
 )
-
-if TYPE_CHECKING:
-    from xmlschema.validators import XsdAnyElement, XsdComplexType, XsdElement
-
-    from mtosi_codegen.proof.oracle import XsdType
 
 _GROUPS: Final = ("seq", "choice", "all")
 _PYTHON: Final[dict[str, type]] = {
-    "boolean": bool, "decimal": decimal.Decimal, "float": float, "double": float, "dateTime": datetime.datetime,
-    "date": datetime.date, "time": datetime.time, "duration": Duration, "base64Binary": bytes, "hexBinary": bytes,
+    "boolean": bool, "decimal": decimal.Decimal, "float": float, "double": float, "dateTime": dt.datetime,
+    "date": dt.date, "time": dt.time, "duration": Duration, "base64Binary": bytes, "hexBinary": bytes,
     **dict.fromkeys(INTEGERS, int),
 }  # fmt: skip
 
@@ -72,16 +68,16 @@ class Tables:
 
     Args:
         oracle: the model.
-        package: name of the generated package, imported before.
+        stubs: the package.
 
     Attributes:
         differences: what was found.
         types: how many types were compared.
     """
 
-    def __init__(self, oracle: Oracle, package: str) -> None:
+    def __init__(self, oracle: Oracle, stubs: Stubs) -> None:
         self._oracle = oracle
-        self._package = package
+        self._stubs = stubs
         self._simple = SimpleTypes()
         self._met: set[tuple[object, type]] = set()
         self._classes: set[type] = set()
@@ -92,20 +88,40 @@ class Tables:
     def check(self, declaration: XsdElement, table: ClassTable, path: str) -> None:
         """Compare a global element with its class, and all that may stand in it."""
         self._element(declaration, table, path)
+        self._run()
+
+    def check_rest(self) -> None:
+        """Compare all global elements and types of the package that nothing led to."""
+        maps = self._oracle.maps
+        for name, cls in self._stubs.listed("__elements__"):
+            element = maps.elements.get(name)
+            if element is not None and issubclass(cls, XmlObject):
+                self._element(element, cls.__xml__, f"/{split_clark(name)[1]}")
+        for name, cls in self._stubs.listed("__types__"):
+            xsd_type, path = maps.types.get(name), f"type {split_clark(name)[1]}"
+            if isinstance(xsd_type, XsdSimpleType) and issubclass(cls, XmlEnum):
+                values = self._simple.shape(xsd_type)[1]
+                if values != {str(member) for member in cls}:
+                    self._report(path, f"values {sorted(values)}", f"values {sorted(str(member) for member in cls)}")
+            elif isinstance(xsd_type, XsdComplexType) and issubclass(cls, XmlObject):
+                self._later(xsd_type, cls.__xml__, path)
+        for name, element in maps.elements.items():
+            if element.schema.target_namespace and self._stubs.find(name, "__elements__") is None:
+                self._missing(name, "element")
+        self._run()
+
+    def _missing(self, name: str, kind: str) -> None:
+        namespace, local = split_clark(name)
+        if namespace in self._namespaces:
+            self._report(f"/{local}", f"{kind} {name}", "no class")
+
+    def _run(self) -> None:
         while self._queue:
             xsd_type, other, place = self._queue.pop()
             try:
                 self._type(xsd_type, other, place)
             except (MtosiError, AttributeError, TypeError, NameError, KeyError, LookupError) as error:
                 self._report(place, "a type", f"a class that cannot be used: {type(error).__name__}: {error}")
-
-    def class_of(self, name: str, kind: str) -> type[XmlObject] | None:
-        """The class of a global element (`__elements__`) or type (`__types__`) by its Clark name; None if there is none."""
-        namespace, local = split_clark(name)
-        module = module_of(namespace, self._package)
-        found = getattr(module, kind, {}).get(local) if module is not None else None
-        cls: type[XmlObject] | None = getattr(module, found, None) if found is not None else None
-        return cls
 
     def _report(self, path: str, schema: object, stub: object) -> None:
         self.differences.append(Difference(path, str(schema), str(stub)))
@@ -118,7 +134,7 @@ class Tables:
 
     def _element(self, declaration: XsdElement, table: ClassTable, path: str) -> None:
         self._expect(path, "element", declaration.name, table.tag)
-        of_abstract_type = declaration.type.is_complex() and declaration.type.abstract
+        of_abstract_type = isinstance(declaration.type, XsdComplexType) and declaration.type.abstract
         self._expect(path, "abstract", declaration.abstract or of_abstract_type, table.abstract)
         head = declaration.substitution_group
         if (head is not None) != (table.substitutes is not None):
@@ -136,38 +152,38 @@ class Tables:
         self._class(table, path)
         if xsd_type.name == ANY_TYPE:
             return
-        if xsd_type.is_simple():
+        if isinstance(xsd_type, XsdSimpleType):
             self._text(xsd_type, table, path)
             return
         if xsd_type.name:
             self._expect(path, "type", xsd_type.name, table.declared.type_qname)
             self._expect(path, "abstract type", xsd_type.abstract, table.declared.abstract)
             for derived in self._oracle.derived(xsd_type):
-                cls = self.class_of(str(derived.name), "__types__")
+                cls = self._stubs.find(str(derived.name), "__types__")
                 if cls is None:
                     self._report(path, f"derived type {derived.name}", "no such class")
                 else:
                     self._later(derived, cls.__xml__, f"{path}({derived.local_name})")
         self._attributes(xsd_type, table, path)
-        if xsd_type.has_simple_content():
+        if isinstance(xsd_type.content, XsdSimpleType):
             self._text(xsd_type.content, table, path)
             return
         mixed = any(field.kind == "mixed" for field in table.fields)
         self._expect(path, "mixed", bool(xsd_type.mixed), mixed)
         if not mixed:
-            self._content(xsd_type, table, path)
+            self._content(xsd_type.content, table, path)
 
-    def _text(self, simple: Any, table: ClassTable, path: str) -> None:
+    def _text(self, simple: XsdSimpleType, table: ClassTable, path: str) -> None:
         field = next((field for field in table.fields if field.kind == "text"), None)
         if field is None:
             self._report(path, f"text of type {simple.name}", "no text")
         else:
             self._simple_type(simple, field, path)
 
-    def _simple_type(self, simple: Any, field: Field, path: str) -> None:
+    def _simple_type(self, simple: XsdSimpleType | None, field: Field, path: str) -> None:
         found = field.simple()
-        if found is None:
-            self._report(path, f"simple type {simple.local_name or 'without a name'}", f"{field.type}")
+        if found is None or simple is None:
+            self._report(path, "a simple type", f"type {field.type}")
             return
         for problem in self._simple.problems(simple, found):
             schema, _, stub = problem.partition(", stub ")
@@ -175,7 +191,7 @@ class Tables:
 
     def _attributes(self, xsd_type: XsdComplexType, table: ClassTable, path: str) -> None:
         wanted = {name: one for name, one in xsd_type.attributes.items() if name and one.use != "prohibited"}
-        found = {field.tag: field for field in table.fields if field.kind == "attribute"}
+        found = {field.tag: field for field in table.fields if field.kind == "attribute" and field.max != 0}
         for name in sorted({*wanted, *found}):
             place = f"{path}/@{split_clark(name)[1]}"
             if name not in wanted or name not in found:
@@ -189,13 +205,17 @@ class Tables:
 
     # Content
 
-    def _content(self, xsd_type: XsdComplexType, table: ClassTable, path: str) -> None:
+    def _content(self, group: XsdGroup, table: ClassTable, path: str) -> None:
         particles: dict[object, XsdElement | XsdAnyElement] = {}
-        wanted = _of_schema(xsd_type.content, particles)
+        wanted = _of_schema(group, particles)
         fields = {_key(field): field for field in table.fields if field.kind in ("element", "any")}
         found = _of_table(table)
         for key in particles.keys() - fields.keys():
             self._report(f"{path}/{_short(key)}", _occurs(*languages.occurrences(wanted, key)), "no such field")
+        own = [_key(field) for field in table.own if field.kind in ("element", "any")]
+        ordered = [key for key in particles if key in own]
+        if ordered != [key for key in own if key in particles]:
+            self._report(path, f"order {' '.join(map(_short, ordered))}", f"order {' '.join(map(_short, own))}")
         allowed = languages.firsts(languages.choice(languages.symbol(key) for key in particles))
         for key in fields.keys() - allowed:
             if languages.occurrences(found, key) != (0, 0):
@@ -221,10 +241,9 @@ class Tables:
             self._report(path, f"{says[not allowed]} {shown}", f"{says[allowed]} {shown}")
 
     def _field(self, particle: XsdElement | XsdAnyElement, field: Field, path: str) -> None:
-        if field.kind == "any":
-            self._expect(path, "process", particle.process_contents, field.process)  # type: ignore[union-attr]
+        if isinstance(particle, XsdAnyElement):
+            self._expect(path, "process", particle.process_contents, field.process)
             return
-        assert not hasattr(particle, "process_contents")
         self._expect(path, "nillable", bool(particle.nillable), field.nillable)
         members = [one for one in self._oracle.substitutes(particle) if not one.abstract]
         tags = sorted(str(table.tag) for table in field.member_tables())
@@ -238,7 +257,7 @@ class Tables:
 
     def _field_type(self, particle: XsdElement, field: Field, path: str) -> None:
         xsd_type = particle.type
-        if isinstance(field.type, SimpleType) and xsd_type.is_simple():
+        if isinstance(field.type, SimpleType) and isinstance(xsd_type, XsdSimpleType):
             self._simple_type(xsd_type, field, path)
         elif isinstance(field.type, str):
             table = field.table()
@@ -262,10 +281,11 @@ class Tables:
         if table.base is not None:
             self._class(table.base, path)
         annotations = inspect.get_annotations(cls)
-        self._expect(path, f"fields of {cls.__name__}", [field.name for field in table.own], list(annotations))
+        own = [field for field in table.own if field.max != 0]  # a prohibited attribute is none of the class
+        self._expect(path, f"fields of {cls.__name__}", [field.name for field in own], list(annotations))
         scope = {**vars(sys.modules[cls.__module__]), **self._modules}
         made = {field.name: field for field in dataclasses.fields(cls)}
-        for field in table.own:
+        for field in own:
             if field.name not in annotations:
                 continue
             place, text = f"{path} ({cls.__name__}.{field.name})", str(annotations[field.name])
@@ -279,10 +299,12 @@ class Tables:
     @cached_property
     def _modules(self) -> dict[str, Any]:
         """What annotations refer to and only type checkers import."""
-        found: dict[str, Any] = {"_b": builtins, "_dt": datetime, "_decimal": decimal}
-        for path in modules_of(self._package).values():
-            found["_" + path.replace(".", "_")] = importlib.import_module(f"{self._package}.{path}")
-        return found
+        found: dict[str, Any] = {"_b": builtins, "_dt": dt, "_decimal": decimal}
+        return found | {"_" + path.replace(".", "_"): module for _, path, module in self._stubs.modules()}
+
+    @cached_property
+    def _namespaces(self) -> set[str]:
+        return {namespace for namespace, _, _ in self._stubs.modules()}
 
 
 def _lineage(table: ClassTable) -> Iterator[ClassTable]:
@@ -304,7 +326,7 @@ def _key(field: Field) -> object:
 
 
 def _key_of(particle: XsdElement | XsdAnyElement) -> object:
-    if not hasattr(particle, "process_contents"):
+    if isinstance(particle, XsdElement):
         return particle.name
     if "##other" in particle.namespace:
         return "any", f"##other than {particle.target_namespace}"
@@ -319,11 +341,13 @@ def _occurs(low: int, high: int | None) -> str:
     return f"{low}..{'unbounded' if high is None else high}"
 
 
-def _of_schema(particle: Any, found: dict[object, XsdElement | XsdAnyElement]) -> Expression:
+def _of_schema(
+    particle: XsdElement | XsdAnyElement | XsdGroup, found: dict[object, XsdElement | XsdAnyElement]
+) -> Expression:
     """The language of a content model of xmlschema; collects its elements and wildcards."""
     if particle.max_occurs == 0:
         return languages.EMPTY
-    if not hasattr(particle, "model"):
+    if not isinstance(particle, XsdGroup):
         key = _key_of(particle)
         found.setdefault(key, particle)
         inner = languages.symbol(key)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from decimal import Decimal
+from typing import Final
+
+from xmlschema.validators import XsdList, XsdSimpleType, XsdUnion
+from xmlschema.validators.facets import XsdEnumerationFacets, XsdPatternFacets
 
 from mtosi_codegen.proof.patterns import matching_text
 from mtosi_jms.errors import SchemaError
 from mtosi_jms.namespaces import XSD
-
-if TYPE_CHECKING:
-    from xmlschema.validators import XsdSimpleType
 
 _TRIES: Final = 40
 _MOST: Final = 400
@@ -66,23 +67,23 @@ class Texts:
 
     def _candidates(self, xsd_type: XsdSimpleType) -> Iterator[str]:
         enumeration = xsd_type.get_facet(f"{{{XSD}}}enumeration")
-        if enumeration is not None:
+        variety = _variety(xsd_type)
+        if isinstance(enumeration, XsdEnumerationFacets):
             yield from (element.get("value", "") for element in enumeration)
             return
-        if xsd_type.is_union():
-            for member in _attribute(xsd_type, "member_types"):
+        if isinstance(variety, XsdUnion):
+            for member in variety.member_types:
                 yield from self._candidates(member)
             return
-        if xsd_type.is_list():
-            yield from self._lists(xsd_type)
+        if isinstance(variety, XsdList):
+            yield from self._lists(xsd_type, variety.item_type)
             return
         for pattern in _patterns(xsd_type):
             rng = random.Random(pattern)  # whichever type comes first, the texts are the same
             yield from (matching_text(pattern, rng) for _ in range(_TRIES))
         yield from self._of_primitive(xsd_type)
 
-    def _lists(self, xsd_type: XsdSimpleType) -> Iterator[str]:
-        item = _attribute(xsd_type, "item_type")
+    def _lists(self, xsd_type: XsdSimpleType, item: XsdSimpleType) -> Iterator[str]:
         known = [text for text in dict.fromkeys(self._candidates(item)) if text and item.is_valid(text)]
         if not known:
             return
@@ -91,7 +92,7 @@ class Texts:
             yield " ".join(itertools.islice(itertools.cycle(known), length))
 
     def _of_primitive(self, xsd_type: XsdSimpleType) -> Iterator[str]:
-        primitive = xsd_type.primitive_type
+        primitive = getattr(xsd_type, "primitive_type", None)
         name = (primitive.local_name if primitive is not None else None) or "string"
         yield from _bounds(xsd_type, name)
         samples = _SAMPLES.get(name, _SAMPLES["string"])
@@ -111,17 +112,20 @@ class Texts:
             yield from samples
 
 
-def _attribute(xsd_type: XsdSimpleType, name: str) -> Any:
-    """A part of a union or list, through its restrictions."""
-    while not hasattr(xsd_type, name):
-        xsd_type = xsd_type.base_type
-    return getattr(xsd_type, name)
+def _variety(xsd_type: XsdSimpleType) -> XsdSimpleType:
+    """The list or union that a type restricts; itself if it restricts neither."""
+    found = xsd_type
+    while not isinstance(found, (XsdList, XsdUnion)):
+        if not isinstance(found.base_type, XsdSimpleType):
+            return xsd_type
+        found = found.base_type
+    return found
 
 
 def _patterns(xsd_type: XsdSimpleType) -> list[str]:
     """The patterns of the nearest step that has some; those of others are left to the check."""
     facet = xsd_type.get_facet(f"{{{XSD}}}pattern")
-    return list(facet.regexps) if facet is not None else []
+    return facet.regexps if isinstance(facet, XsdPatternFacets) else []
 
 
 def _lengths(xsd_type: XsdSimpleType) -> tuple[int, int]:
@@ -133,7 +137,7 @@ def _bounds(xsd_type: XsdSimpleType, name: str) -> Iterator[str]:
     low, high = xsd_type.min_value, xsd_type.max_value
     if name in ("decimal", "float", "double"):
         for bound, step in ((low, 1), (high, -1)):
-            if bound is not None and not isinstance(bound, str):
+            if isinstance(bound, (int, float, Decimal)):
                 yield from (str(bound), str(bound + step))
     else:
         yield from (str(bound) for bound in (low, high) if bound is not None)

@@ -6,29 +6,27 @@ imports neither.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import os
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from mtosi_codegen.findings import Finding
 from mtosi_codegen.load import Bindings
 from mtosi_codegen.mend import mend
-from mtosi_codegen.proof.instances import Maker, Stock
+from mtosi_codegen.proof.instances import Kind, Maker, Stock
 from mtosi_codegen.proof.messages import Message, messages_of
 from mtosi_codegen.proof.oracle import Oracle
 from mtosi_codegen.proof.roundtrip import round_trip
+from mtosi_codegen.proof.stubs import Stubs
 from mtosi_codegen.proof.tables import Difference, Tables
 from mtosi_jms.errors import ConfigError, MtosiError, SchemaError
-from mtosi_jms.service import ServiceInfo
 from mtosi_jms.xmlbind import XmlObject
 
 _CHUNK: Final = 30
@@ -97,8 +95,9 @@ def verify(
         if not messages:
             raise SchemaError("nothing to verify: no operation in the sources")
         whole = Proof(tuple(messages), findings=mended.findings)
-        tasks = [(_tables, messages)]
-        tasks += [(_round_trips, messages[start : start + _CHUNK]) for start in range(0, len(messages), _CHUNK)]
+        tasks: list[tuple[Callable[[Sequence[Message]], Proof], Sequence[Message]]]
+        tasks = [(partial(_compare, whole=operations is None), messages)]
+        tasks += [(_send, messages[start : start + _CHUNK]) for start in range(0, len(messages), _CHUNK)]
         # Every process reads all schemas, which costs more than the few messages of a small set.
         count = workers or (_cores() if len(messages) > _FEW else 1)
         settings = (mended.schema, package.resolve())
@@ -110,7 +109,7 @@ def verify(
                 for future in as_completed(futures):
                     number, task, part = futures[future]
                     parts[number] = future.result()
-                    done += len(part) if task is _round_trips else 0
+                    done += len(part) if task is _send else 0
                     if progress is not None:
                         progress(done, len(messages))
             except BrokenProcessPool:
@@ -128,12 +127,12 @@ def _cores() -> int:
 
 @dataclass(slots=True)
 class _Workshop:
-    """What a process has: the model, the stubs, or why there is none."""
+    """What a process has: the model and the stubs, or why there is none."""
 
     stock: Stock | None = None
-    services: dict[tuple[str, str], ServiceInfo] = field(default_factory=dict)
-    problem: str = ""
+    stubs: Stubs | None = None
     error: MtosiError | None = None
+    problem: str = ""
 
 
 _workshop: Final = _Workshop()
@@ -145,87 +144,62 @@ def _prepare(schema: Path, package: Path) -> None:
     except MtosiError as error:
         _workshop.error = error
     try:
-        _workshop.services = _load(package)
+        _workshop.stubs = Stubs(package, _NAME)
     except Exception as error:  # noqa: BLE001 - whatever damaged stubs raise is a difference
         _workshop.problem = f"{type(error).__name__}: {error}"
 
 
-def _load(package: Path) -> dict[tuple[str, str], ServiceInfo]:
-    """Import the package under a name of its own; the services by interface and namespace."""
-    spec = importlib.util.spec_from_file_location(
-        _NAME, package / "__init__.py", submodule_search_locations=[str(package)]
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[_NAME] = module
-    spec.loader.exec_module(module)
-    found = {}
-    for path in module.__services__:
-        name, _, cls = path.partition(":")
-        info: ServiceInfo = getattr(importlib.import_module(f"{_NAME}.{name}"), cls).__service__
-        found[info.name, info.namespace] = info
-    return found
+def _compare(messages: Sequence[Message], *, whole: bool) -> Proof:
+    stock, stubs = _tools()
+    if stubs is None:
+        return Proof(differences=[Difference("/", "a package", f"cannot be imported: {_workshop.problem}")])
+    return compare(stock.oracle, stubs, messages, whole=whole)
 
 
-def _stock() -> Stock:
-    if _workshop.error is not None:
-        raise _workshop.error
-    assert _workshop.stock is not None
-    return _workshop.stock
+def _send(messages: Sequence[Message]) -> Proof:
+    stock, stubs = _tools()
+    return send(stock, stubs, messages) if stubs is not None else Proof()
 
 
-def _class_of(message: Message) -> type[XmlObject] | Difference:
-    """The class that a stub's operation has for a message."""
-    info = _workshop.services.get((message.service, message.namespace))
-    operation = info.by_name.get(message.operation) if info is not None else None
-    if info is None or operation is None:
-        missing = "operation" if info is not None else "service"
-        return Difference(message.path, f"element {message.element}", f"no such {missing}")
-    try:
-        cls = info.load(getattr(operation, message.role))
-        if cls.__xml__.tag == message.element:
-            return cls
-        if message.role == "fault":  # a stub names one of several
-            other = Tables(_stock().oracle, _NAME).class_of(message.element, "__elements__")
-            if other is not None:
-                return other
-        return Difference(message.path, f"element {message.element}", f"element {cls.__xml__.tag}")
-    except Exception as error:  # noqa: BLE001 - whatever damaged stubs raise is a difference
-        return Difference(message.path, f"element {message.element}", f"{type(error).__name__}: {error}")
+def _tools() -> tuple[Stock, Stubs | None]:
+    if _workshop.stock is None:
+        raise _workshop.error or ConfigError("a process was not prepared")
+    return _workshop.stock, _workshop.stubs
 
 
-def _tables(messages: Sequence[Message]) -> Proof:
-    """Compare the classes of all messages."""
-    stock, found = _stock(), Proof()
-    if _workshop.problem:
-        found.differences.append(Difference("/", "a package", f"cannot be imported: {_workshop.problem}"))
-        return found
-    tables = Tables(stock.oracle, _NAME)
+def compare(oracle: Oracle, stubs: Stubs, messages: Sequence[Message], *, whole: bool = True) -> Proof:
+    """Hold classes against the model.
+
+    Args:
+        messages: whose classes, and all that may stand in them.
+        whole: all other elements and types of the package as well.
+    """
+    tables = Tables(oracle, stubs)
     for message in messages:
-        cls, declaration = _class_of(message), stock.oracle.element(message.element)
-        if isinstance(cls, Difference):
-            tables.differences.append(cls)
+        cls, declaration = stubs.class_of(message), oracle.element(message.element)
+        if isinstance(cls, str):
+            tables.differences.append(Difference(message.path, f"element {message.element}", cls))
         elif declaration is not None:
             tables.check(declaration, cls.__xml__, message.path)
-    found.types, found.differences = tables.types, tables.differences
-    return found
+    if whole:
+        tables.check_rest()
+    return Proof(types=tables.types, differences=list(dict.fromkeys(tables.differences)))
 
 
-def _round_trips(messages: Sequence[Message]) -> Proof:
-    """Send instances of some messages through the stubs."""
-    stock, found = _stock(), Proof()
-    kinds: tuple[Literal["least", "greatest", "random"], ...] = ("least", "greatest", "random")
+def send(stock: Stock, stubs: Stubs, messages: Sequence[Message]) -> Proof:
+    """Send the least instance of each message through the stubs, random ones, and greatest ones with all alternatives."""
+    found = Proof()
+    kinds: tuple[Kind, ...] = ("least", "greatest", "random")
     makers = [Maker(stock, kind, _SEED) for kind in kinds]
-    for message in messages if not _workshop.problem else ():
-        cls = _class_of(message)
-        if not isinstance(cls, Difference):
+    for message in messages:
+        cls = stubs.class_of(message)
+        if not isinstance(cls, str):
             for maker in makers:
-                _instances(message, cls, maker, stock.oracle, found)
+                _send_instances(message, cls, maker, stock.oracle, found)
     return found
 
 
-def _instances(message: Message, cls: type[XmlObject], maker: Maker, oracle: Oracle, found: Proof) -> None:
+def _send_instances(message: Message, cls: type[XmlObject], maker: Maker, oracle: Oracle, found: Proof) -> None:
     declaration = oracle.element(message.element)
     if declaration is None:
         return
