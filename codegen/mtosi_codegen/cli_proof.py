@@ -101,8 +101,8 @@ def _verify(args: argparse.Namespace) -> int:
     if len(proof.differences) > _SHOWN:
         print(f"and {len(proof.differences) - _SHOWN} more")
     print(
-        f"{package}: {len(proof.differences)} differences; {operations.total()} operations, {len(proof.messages)} messages,"
-        f" {proof.types} types, {proof.instances} instances of {proof.elements} elements, {seconds} s"
+        f"{package}: {len(proof.differences)} differences; {operations.total()} operations, {len(proof.messages)}"
+        f" messages, {proof.types} types, {proof.instances} instances of {proof.elements} elements, {seconds} s"
     )
     return int(bool(proof.differences or failed))
 

@@ -187,7 +187,7 @@ def compare(oracle: Oracle, stubs: Stubs, messages: Sequence[Message], *, whole:
 
 
 def send(stock: Stock, stubs: Stubs, messages: Sequence[Message]) -> Proof:
-    """Send the least instance of each message through the stubs, random ones, and greatest ones with all alternatives."""
+    """Send instances of each message through the stubs: the least, a random one, the greatest with all alternatives."""
     found = Proof()
     kinds: tuple[Kind, ...] = ("least", "greatest", "random")
     makers = [Maker(stock, kind, _SEED) for kind in kinds]
