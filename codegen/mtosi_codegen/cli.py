@@ -1,4 +1,4 @@
-"""The command `mtosi-codegen generate | check | inspect | deploy`.
+"""The command `mtosi-codegen generate | check | inspect | deploy | docs | templates`.
 
 Exit codes: 0 done; 1 the sources or the tree on disk are at fault, each problem on a line of its own on standard error;
 2 wrong usage; 130 interrupted; 141 nobody reads the output any more. A traceback is shown only where the environment
@@ -20,7 +20,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
-from mtosi_codegen import cli_deploy, report
+from mtosi_codegen import cli_deploy, cli_templates, report
 from mtosi_codegen.pipeline import Result, generate
 from mtosi_codegen.write import compare, is_generated, write
 from mtosi_jms.errors import MtosiError
@@ -123,11 +123,13 @@ def _parser() -> argparse.ArgumentParser:
         if name != "inspect":
             command.add_argument("--package", type=_package, required=True, help="name of the package, dots allowed")
             command.add_argument("--out", type=Path, required=True, help="folder that the package goes to")
+            command.add_argument("--templates", type=Path, metavar="DIR", help="templates that take the place of ours")
         if name == "generate":
             command.add_argument("--report", type=Path, metavar="FILE", help="write a report, JSON")
         else:
             command.add_argument("--json", action="store_true", help="print JSON")
     cli_deploy.add_parser(commands)
+    cli_templates.add_parser(commands)
     return parser
 
 
@@ -146,7 +148,8 @@ def _package(text: str) -> str:
 
 def _result(args: argparse.Namespace) -> tuple[Result, float]:
     start = time.perf_counter()
-    result = generate(args.sources, bindings=args.bindings, operations=args.operations)
+    templates = getattr(args, "templates", None)
+    result = generate(args.sources, bindings=args.bindings, operations=args.operations, templates=templates)
     return result, time.perf_counter() - start
 
 
