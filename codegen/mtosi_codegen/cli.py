@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from mtosi_codegen import cli_deploy, cli_templates, report
 from mtosi_codegen.pipeline import Result, generate
-from mtosi_codegen.write import compare, is_generated, write
+from mtosi_codegen.write import compare, is_generated, write, write_pages
 from mtosi_jms.errors import MtosiError
 
 _FIX = "run mtosi-codegen generate with the same arguments"
@@ -113,6 +113,7 @@ def _parser() -> argparse.ArgumentParser:
         ("generate", _generate, "write the package"),
         ("check", _check, "compare the package on disk with what generate would write"),
         ("inspect", _inspect, "show services, operations and findings; write nothing"),
+        ("docs", _docs, "write pages about services, operations and types, to be read in a browser"),
     ):
         command = commands.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")
         command.set_defaults(run=run)
@@ -120,6 +121,9 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--operations", type=_names, metavar="A,B", help="only these ([SERVICE.]OPERATION)")
         command.add_argument("--bindings", choices=("jms", "all"), default="jms", help="all takes HTTP bindings too")
         command.add_argument("--strict", action="store_true", help="refuse sources that need a repair")
+        if name == "docs":
+            command.add_argument("--out", type=Path, required=True, help="folder that the pages go to")
+            continue
         if name != "inspect":
             command.add_argument("--package", type=_package, required=True, help="name of the package, dots allowed")
             command.add_argument("--out", type=Path, required=True, help="folder that the package goes to")
@@ -226,6 +230,19 @@ def _inspect(args: argparse.Namespace) -> int:
             print(finding)
         print(report.summary(result, seconds))
     return _verdict(result, args)
+
+
+def _docs(args: argparse.Namespace) -> int:
+    from mtosi_codegen.docs import MARK, pages
+
+    result, _ = _result(args)
+    code = _problems(result, args)
+    if (args.strict and result.findings) or _is_empty(result):
+        return code
+    files = pages(result)
+    write_pages(args.out, files, MARK)
+    print(f"{args.out / 'index.html'}: {len(files)} files")
+    return code
 
 
 def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
