@@ -227,13 +227,13 @@ def _joined(groups: Iterable[list[Part]], mark: str) -> Iterator[Part]:
 
 
 def facets(value: Value) -> list[str]:
-    """What restricts a simple type, a facet a line."""
+    """What restricts a simple type, a facet a line; patterns as Python reads them."""
     if isinstance(value, ListValue):
         return facets(value.item)
     if not isinstance(value, FacetValue):
         return []
-    own = [f"{name.replace('_', ' ')}: {', '.join(texts)}" for name, texts in value.facets]
-    return facets(value.base) + own
+    names = {"patterns": "pattern", "values": "one of"}
+    return [f"{names.get(name, name.replace('_', ' '))}: {', '.join(texts)}" for name, texts in value.facets]
 
 
 def occurs(field: Field) -> str:
