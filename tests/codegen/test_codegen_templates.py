@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -172,6 +173,16 @@ def test_without_jinja2_the_error_names_the_extra() -> None:
     assert (done.returncode, done.stderr) == (
         1, "mtosi-codegen: jinja2 is not installed: pip install 'mtosi-jms[codegen]'\n",
     )  # fmt: skip
+
+
+def test_the_page_names_every_template_and_what_it_is_given(root: Path) -> None:
+    page = (root / "docs" / "templates.md").read_text(encoding="utf-8")
+    lists = dict(re.findall(r"^\| `(\w+)` (\|.*\n(?:\| +\|.*\n)*)", page.partition("| of |")[2], re.MULTILINE))
+    for path in ours():
+        assert f"| `{path.name}` |" in page
+        used = re.findall(rf"\b({'|'.join(lists)})\.([a-z]\w*)", path.read_text(encoding="utf-8"))
+        used = [(name, attribute) for name, attribute in used if attribute != "py"]
+        assert [f"{name}.{attribute}" for name, attribute in used if f"`{attribute}`" not in lists[name]] == [], path
 
 
 LONG = "a" * 50
