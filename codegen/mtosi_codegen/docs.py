@@ -41,7 +41,8 @@ Entry = ClassDef | EnumClass | FaultDef
 MARK: Final = "<!-- Pages by mtosi-codegen. Do not edit. -->"
 """The first line of every page."""
 
-_LONGEST: Final = 80
+_LONGEST: Final = 60
+"""Letters of a file's name, so that it fits in every script."""
 
 
 class Part(NamedTuple):

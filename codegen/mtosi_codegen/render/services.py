@@ -93,20 +93,11 @@ def batch_path(cls: ClassDef | None) -> tuple[Field, ...]:
 
 
 def _about(operation: Operation) -> dict[str, str]:
-    classes = {
-        "request": operation.request_class,
-        "response": operation.response_class,
-        "fault": operation.fault_class,
-    }
-    about = {
-        "name": operation.name,
-        "python_name": operation.python_name,
-        "mep": operation.mep,
-        **{name: path_of(cls) for name, cls in classes.items() if cls is not None},
-        "request_message": operation.request_message,
-        "response_message": operation.response_message,
-        "fault_message": operation.fault_message,
-    }
+    roles = ("request", "response", "fault")
+    classes = {role: getattr(operation, f"{role}_class") for role in roles}
+    about = {name: getattr(operation, name) for name in ("name", "python_name", "mep")}
+    about |= {role: path_of(cls) for role, cls in classes.items() if cls is not None}
+    about |= {f"{role}_message": getattr(operation, f"{role}_message") for role in roles}
     return {name: value for name, value in about.items() if value}
 
 
