@@ -195,6 +195,7 @@ LONG = "a" * 50
         f"    def method(self, one: {LONG}, two: dict[str, {LONG}]) -> tuple[{LONG}, {LONG}]:",
         f'table = {{"{LONG}": "(", "b": "{LONG}", "c": "{LONG}"}}',
         f"field: list[{LONG}] = field({LONG}, {LONG})",
+        f"    def method1(self, one: {LONG}, context: {LONG}) -> Done:",
         f"class Name(Base[{LONG}, {LONG}, {LONG}]):",
         f"        return one_of(({LONG},), ({LONG}, {LONG}), x=['{LONG})'])",
         f"{LONG}{LONG}_long_name = {LONG}({LONG}, {LONG})",

@@ -94,7 +94,7 @@ def _brackets(code: str) -> list[_Brackets]:
 
 def _shares_line(head: str) -> bool:
     """Whether items may share a line of their own: those of calls and subscripts, not those of tuples and dicts."""
-    return head[-1] in "([" and head[-2:-1].isidentifier()
+    return re.search(r"\w[(\[]$", head) is not None
 
 
 def python(value: str | Sequence[str] | Mapping[str, str]) -> str:
