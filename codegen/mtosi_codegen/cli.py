@@ -18,12 +18,15 @@ import time
 from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mtosi_codegen import cli_deploy, cli_proof, cli_templates, report
 from mtosi_codegen.pipeline import Result, generate
 from mtosi_codegen.write import compare, is_generated, write, write_pages
-from mtosi_jms.errors import MtosiError
+from mtosi_jms.errors import MtosiError, SchemaError
+
+if TYPE_CHECKING:
+    from mtosi_codegen.docs import Examples
 
 _FIX = "run mtosi-codegen generate with the same arguments"
 _MOVE = "not generated, so keep it elsewhere"
@@ -240,10 +243,21 @@ def _docs(args: argparse.Namespace) -> int:
     code = _problems(result, args)
     if (args.strict and result.findings) or _is_empty(result):
         return code
-    files = pages(result)
+    files = pages(result, _examples(args) if result.model.services else None)
     write_pages(args.out, files, MARK)
     print(f"{args.out / 'index.html'}: {len(files)} files")
     return code
+
+
+def _examples(args: argparse.Namespace) -> Examples | None:
+    """Examples of messages, unless the schemas cannot be used even when mended."""
+    from mtosi_codegen.proof.sample import Samples
+
+    try:
+        return Samples(args.sources, args.bindings).examples
+    except SchemaError as error:
+        print(f"mtosi-codegen: pages without examples: {' '.join(str(error).split())}", file=sys.stderr)
+        return None
 
 
 def _print_table(rows: Sequence[tuple[str, ...]]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from mtosi_codegen.model import (
@@ -34,8 +34,8 @@ from mtosi_codegen.render.templates import Templates
 from mtosi_codegen.report import findings_of, status_of
 from mtosi_codegen.text import snake
 
-Example = Callable[[Service, Operation], str | None]
-"""Gives an example of an operation's request envelope; None where there is none."""
+Examples = Callable[[Service, Operation], Mapping[str, str]]
+"""Gives example envelopes of an operation by `request`, `response` and `fault`, as far as there are any."""
 
 Entry = ClassDef | EnumClass | FaultDef
 MARK: Final = "<!-- Pages by mtosi-codegen. Do not edit. -->"
@@ -59,22 +59,22 @@ class Use(NamedTuple):
     href: str
 
 
-def pages(result: Result, example: Example | None = None) -> dict[str, str]:
+def pages(result: Result, examples: Examples | None = None) -> dict[str, str]:
     """The pages by path below their folder, with `/`; the same bytes on every run.
 
     Args:
-        example: gives examples of messages; None for pages without.
+        examples: gives examples of messages; None for pages without.
 
     Raises:
         MissingExtraError: Jinja2 is not installed.
     """
-    return dict(sorted(_Pages(result, example).files()))
+    return dict(sorted(_Pages(result, examples).files()))
 
 
 class _Pages:
-    def __init__(self, result: Result, example: Example | None) -> None:
+    def __init__(self, result: Result, examples: Examples | None) -> None:
         self._result = result
-        self._example = example
+        self._examples = examples or (lambda service, operation: {})
         model = result.model
         modules = sorted(model.modules, key=lambda module: (module.namespace, module.path))
         self._modules = dict(zip(modules, _files("types", [module.path for module in modules]), strict=True))
@@ -106,9 +106,7 @@ class _Pages:
         for name in ("index.html", "findings.html"):
             yield name, templates.render(f"{name}.jinja", root="", **functions, **every)
         for service, path in self._services.items():
-            examples = {
-                operation.name: self._example and self._example(service, operation) for operation in service.operations
-            }
+            examples = {operation.name: self._examples(service, operation) for operation in service.operations}
             findings = findings_of(service, self._result)
             values = {"service": service, "findings": findings, "examples": examples, "root": "../"}
             yield path, templates.render("service.html.jinja", **values, **functions)

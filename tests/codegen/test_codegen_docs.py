@@ -228,10 +228,26 @@ def test_a_service_that_failed_has_a_page(build: Callable[..., Result], wsdl: An
 
 
 def test_examples(profile: Result) -> None:
-    files = pages(profile, lambda service, operation: f"<{service.name} {operation.name}>")
-    text = files["services/fmw.notification_consumer.html"]
-    assert "<pre>&lt;NotificationConsumer notify&gt;</pre>" in text
+    files = pages(profile, lambda service, operation: {"request": f"<{service.name} {operation.name}>"})
+    assert "<pre>&lt;NotificationConsumer notify&gt;</pre>" in files["services/fmw.notification_consumer.html"]
     assert "<pre>" not in "".join(pages(profile).values())
+
+
+def test_the_command_makes_examples(root: Path, tmp_path: Path) -> None:
+    assert main(["docs", str(root / "wsdl"), str(root / "xsd"), "--out", str(tmp_path)]) == 0
+    page = Page((tmp_path / "services" / "mri.managed_element_retrieval.html").read_text(encoding="utf-8"))
+    assert page.tags["pre"] == 4 * 3
+    assert ":getManagedElementRequest xmlns:" in page.text
+
+
+def test_schemas_that_give_no_examples_are_told(
+    tree: Any, wsdl: Any, ask: Any, messages: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clash = messages.replace('name="what" type="x:string"', 'name="what" type="x:string" default="a" fixed="b"')
+    folder = tree({"a.wsdl": wsdl("".join(ask.values())), "messages.xsd": clash})
+    assert main(["docs", str(folder), "--out", str(tmp_path / "pages")]) == 0
+    assert "mtosi-codegen: pages without examples: " in capsys.readouterr().err
+    assert (tmp_path / "pages" / "index.html").is_file()
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

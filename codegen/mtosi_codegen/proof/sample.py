@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from xmlschema.validators import XsdElement, XsdGroup
 
 from mtosi_codegen.load import Bindings
 from mtosi_codegen.mend import mend
+from mtosi_codegen.model import Operation, Service
 from mtosi_codegen.proof.instances import Kind, Maker, Stock
 from mtosi_codegen.proof.messages import Message, Role, messages_of
 from mtosi_codegen.proof.oracle import Oracle
@@ -97,6 +99,15 @@ class Samples:
         etree.indent(envelope)
         text: bytes = etree.tostring(envelope, encoding="utf-8", xml_declaration=True)
         return text + b"\n"
+
+    def examples(self, service: Service, operation: Operation) -> dict[str, str]:
+        """The least envelopes of an operation by role, as far as there are valid ones; of faults the first."""
+        found: dict[str, str] = {}
+        for message in messages_of([service], [operation.name]):
+            if message.role not in found:
+                with contextlib.suppress(SchemaError):
+                    found[message.role] = self.envelope(message).decode()
+        return found
 
 
 def _message(operation: str, found: Sequence[Message], role: Role) -> Message:
