@@ -42,7 +42,7 @@ CLOCKS = frozenset({"now", "utcnow", "today"})
 OPTIONAL = {
     "elementpath": ("mtosi_codegen",),
     "jinja2": ("mtosi_codegen", "mtosi_jms.report"),
-    "xmlschema": ("mtosi_codegen",),
+    "xmlschema": ("mtosi_codegen", "mtosi_jms.validation._explain"),
     "zeep": ("mtosi_codegen",),
     "rich": ("mtosi_jms.cli", "mtosi_codegen.cli"),
     "stomp": ("mtosi_jms.transport.stomp",),

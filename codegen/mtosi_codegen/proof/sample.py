@@ -44,7 +44,7 @@ def sample(
         bindings: `jms`, or `all` to take other SOAP bindings too.
 
     Raises:
-        SchemaError: no such operation or message, several of that name, or schemas that cannot be used even when mended.
+        SchemaError: no such operation or message, several of that name, or schemas that cannot be used even mended.
     """
     samples = Samples(sources, bindings)
     return samples.envelope(_message(operation, messages_of(samples.services, [operation]), role), kind, seed)

@@ -45,6 +45,7 @@ class Proof:
         types: how many pairs of type and class were compared.
         instances, elements: how many documents went through the stubs, and how many elements they had.
         differences: what differs, each once, in the order of the messages.
+        skipped: messages whose element no schema has: the wrappers of the rpc style.
         findings: what was wrong with the sources.
     """
 
@@ -53,6 +54,7 @@ class Proof:
     instances: int = 0
     elements: int = 0
     differences: list[Difference] = field(default_factory=list)
+    skipped: list[Message] = field(default_factory=list)
     findings: tuple[Finding, ...] = ()
 
     def add(self, other: Proof) -> None:
@@ -61,6 +63,7 @@ class Proof:
         self.instances += other.instances
         self.elements += other.elements
         self.differences += [one for one in other.differences if one not in self.differences]
+        self.skipped += other.skipped
 
 
 def verify(
@@ -174,20 +177,22 @@ def compare(oracle: Oracle, stubs: Stubs, messages: Sequence[Message], *, whole:
         messages: whose classes, and all that may stand in them.
         whole: all other elements and types of the package as well.
     """
-    tables = Tables(oracle, stubs)
+    tables, skipped = Tables(oracle, stubs), []
     for message in messages:
         cls, declaration = stubs.class_of(message), oracle.element(message.element)
         if isinstance(cls, str):
             tables.differences.append(Difference(message.path, f"element {message.element}", cls))
-        elif declaration is not None:
+        elif declaration is None:
+            skipped.append(message)
+        else:
             tables.check(declaration, cls.__xml__, message.path)
     if whole:
         tables.check_rest()
-    return Proof(types=tables.types, differences=list(dict.fromkeys(tables.differences)))
+    return Proof(types=tables.types, differences=list(dict.fromkeys(tables.differences)), skipped=skipped)
 
 
 def send(stock: Stock, stubs: Stubs, messages: Sequence[Message]) -> Proof:
-    """Send the least instance of each message through the stubs, random ones, and greatest ones with all alternatives."""
+    """Send instances of each message through the stubs: the least, a random one, the greatest with all alternatives."""
     found = Proof()
     kinds: tuple[Kind, ...] = ("least", "greatest", "random")
     makers = [Maker(stock, kind, _SEED) for kind in kinds]
