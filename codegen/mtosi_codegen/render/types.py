@@ -59,13 +59,14 @@ class TypesView:
             name=private_name(cls.module, cls.name),
             doc=cls.doc or f"{kinds[cls.kind]} {cls.xml.local}.",
             bases=f"_x.{cls.mixin}, {base}" if cls.mixin else base,
-            fields=[self._field(field, cls, shadowed) for field in cls.fields],
+            fields=[self._field(field, shadowed) for field in cls.fields],
+            entries=[table_entry(field, cls) for field in cls.fields],
             table=f"{self._descriptor_name(cls.module)}.{'element' if cls.kind == 'element' else 'complex_type'}",
             xml="None" if cls.kind == "anonymous" else python(cls.xml.local),
             options=_options(cls),
         )
 
-    def _field(self, field: Field, cls: ClassDef, shadowed: frozenset[str]) -> SimpleNamespace:
+    def _field(self, field: Field, shadowed: frozenset[str]) -> SimpleNamespace:
         annotation = self._names.field(field, shadowed)
         secret = field.xml.local.lower() in _SECRETS
         optional = not field.many and not field.minimum
@@ -76,13 +77,8 @@ class TypesView:
             made += ["repr=False"] if secret else []
             default = f"{'_field' if 'field' in shadowed else 'field'}({', '.join(made)})"
             self.makes_fields = True
-        return SimpleNamespace(
-            name=field.name,
-            doc=field.doc,
-            annotation=annotation + " | None" * optional,
-            default=default,
-            entry=table_entry(field, cls),
-        )
+        annotation += " | None" * optional
+        return SimpleNamespace(name=field.name, doc=field.doc, annotation=annotation, default=default)
 
     def _fault(self, module: TypeModule, fault: FaultDef) -> SimpleNamespace:
         detail = fault.detail
