@@ -17,16 +17,21 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = {"mtosi_jms", "mtosi_codegen"}
 MARKERS = ("mtosi_jms/py.typed", "mtosi_codegen/py.typed")
+TEMPLATES = ("mtosi_jms/report/templates", "codegen/mtosi_codegen/templates")
 
 
 def contents(names: list[str], project: dict[str, Any]) -> Iterator[str]:
-    """Problems of the file list: stray or missing packages, markers, schemas, bytecode."""
+    """Problems of the file list: stray or missing packages, markers, templates, schemas, bytecode."""
     stem = f"mtosi_jms-{project['version']}"
     top = {name.partition("/")[0] for name in names}
     expected = PACKAGES | {f"{stem}.dist-info", f"{stem}.data"}
     if top != expected:
         yield f"top level is {sorted(top)}, expected {sorted(expected)}"
     yield from (f"{marker} is missing" for marker in MARKERS if marker not in names)
+    for folder in TEMPLATES:
+        files = (path for path in (ROOT / folder).rglob("*") if path.is_file())
+        inside = (path.relative_to(ROOT).as_posix().removeprefix("codegen/") for path in files)
+        yield from (f"{name} is missing" for name in inside if name not in names)
     for folder, suffix in (("wsdl", ".wsdl"), ("xsd", ".xsd")):
         prefix = f"{stem}.data/data/share/mtosi-jms/{folder}/"
         if not any(name.startswith(prefix) and name.endswith(suffix) for name in names):

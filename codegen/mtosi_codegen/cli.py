@@ -1,4 +1,4 @@
-"""The command `mtosi-codegen generate | check | inspect | deploy | verify | sample`.
+"""The command `mtosi-codegen generate | check | inspect | docs | templates | deploy | verify | sample`.
 
 Exit codes: 0 done; 1 the sources or the tree on disk are at fault, each problem on a line of its own on standard error;
 2 wrong usage; 130 interrupted; 141 nobody reads the output any more. A traceback is shown only where the environment
@@ -18,12 +18,15 @@ import time
 from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from mtosi_codegen import cli_deploy, cli_proof, report
+from mtosi_codegen import cli_deploy, cli_proof, cli_templates, report
 from mtosi_codegen.pipeline import Result, generate
-from mtosi_codegen.write import compare, is_generated, write
-from mtosi_jms.errors import MtosiError
+from mtosi_codegen.write import compare, is_generated, write, write_pages
+from mtosi_jms.errors import MtosiError, SchemaError
+
+if TYPE_CHECKING:
+    from mtosi_codegen.docs import Examples
 
 _FIX = "run mtosi-codegen generate with the same arguments"
 _MOVE = "not generated, so keep it elsewhere"
@@ -113,6 +116,7 @@ def _parser() -> argparse.ArgumentParser:
         ("generate", _generate, "write the package"),
         ("check", _check, "compare the package on disk with what generate would write"),
         ("inspect", _inspect, "show services, operations and findings; write nothing"),
+        ("docs", _docs, "write pages about services, operations and types, to be read in a browser"),
     ):
         command = commands.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")
         command.set_defaults(run=run)
@@ -120,14 +124,19 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--operations", type=_names, metavar="A,B", help="only these ([SERVICE.]OPERATION)")
         command.add_argument("--bindings", choices=("jms", "all"), default="jms", help="all takes HTTP bindings too")
         command.add_argument("--strict", action="store_true", help="refuse sources that need a repair")
+        if name == "docs":
+            command.add_argument("--out", type=Path, required=True, help="folder that the pages go to")
+            continue
         if name != "inspect":
             command.add_argument("--package", type=_package, required=True, help="name of the package, dots allowed")
             command.add_argument("--out", type=Path, required=True, help="folder that the package goes to")
+            command.add_argument("--templates", type=Path, metavar="DIR", help="templates that take the place of ours")
         if name == "generate":
             command.add_argument("--report", type=Path, metavar="FILE", help="write a report, JSON")
         else:
             command.add_argument("--json", action="store_true", help="print JSON")
     cli_deploy.add_parser(commands)
+    cli_templates.add_parser(commands)
     cli_proof.add_parsers(commands, _names, _package)
     return parser
 
@@ -147,7 +156,8 @@ def _package(text: str) -> str:
 
 def _result(args: argparse.Namespace) -> tuple[Result, float]:
     start = time.perf_counter()
-    result = generate(args.sources, bindings=args.bindings, operations=args.operations)
+    templates = getattr(args, "templates", None)
+    result = generate(args.sources, bindings=args.bindings, operations=args.operations, templates=templates)
     return result, time.perf_counter() - start
 
 
@@ -224,6 +234,30 @@ def _inspect(args: argparse.Namespace) -> int:
             print(finding)
         print(report.summary(result, seconds))
     return _verdict(result, args)
+
+
+def _docs(args: argparse.Namespace) -> int:
+    from mtosi_codegen.docs import MARK, pages
+
+    result, _ = _result(args)
+    code = _problems(result, args)
+    if (args.strict and result.findings) or _is_empty(result):
+        return code
+    files = pages(result, _examples(args) if result.model.services else None)
+    write_pages(args.out, files, MARK)
+    print(f"{args.out / 'index.html'}: {len(files)} files")
+    return code
+
+
+def _examples(args: argparse.Namespace) -> Examples | None:
+    """Examples of messages, unless the schemas cannot be used even when mended."""
+    from mtosi_codegen.proof.sample import Samples
+
+    try:
+        return Samples(args.sources, args.bindings).examples
+    except SchemaError as error:
+        print(f"mtosi-codegen: pages without examples: {' '.join(str(error).split())}", file=sys.stderr)
+        return None
 
 
 def _print_table(rows: Sequence[tuple[str, ...]]) -> None:

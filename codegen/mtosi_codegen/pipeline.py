@@ -40,7 +40,11 @@ class Result:
 
 
 def generate(
-    sources: Sequence[Path | str], *, bindings: Bindings = "jms", operations: Sequence[str] | None = None
+    sources: Sequence[Path | str],
+    *,
+    bindings: Bindings = "jms",
+    operations: Sequence[str] | None = None,
+    templates: Path | None = None,
 ) -> Result:
     """Generate a package from WSDLs, XML Schemas and folders of them; nothing is written.
 
@@ -48,22 +52,28 @@ def generate(
         sources: files and folders.
         bindings: `jms`, or `all` to take other SOAP bindings too.
         operations: names of the operations wanted, with or without their service's name before a dot; None for all.
+        templates: folder of templates that take the place of ours.
 
     Raises:
-        SchemaError: no sources, one that does not exist, or schemas nested too deep.
+        SchemaError: no sources, one that does not exist, schemas nested too deep, or a template at fault.
+        MissingExtraError: a library of the extra `codegen` is not installed.
     """
     findings = Findings()
     try:
-        return _generate(sources, bindings, operations, findings)
+        return _generate(sources, bindings, operations, templates, findings)
     except RecursionError:
         raise SchemaError("the sources are nested too deep") from None
 
 
 def _generate(
-    sources: Sequence[Path | str], bindings: Bindings, operations: Sequence[str] | None, findings: Findings
+    sources: Sequence[Path | str],
+    bindings: Bindings,
+    operations: Sequence[str] | None,
+    templates: Path | None,
+    findings: Findings,
 ) -> Result:
     read, services, model = read_model(sources, bindings, operations, findings)
-    return Result(render(model, read.digest), model, tuple(services), tuple(findings))
+    return Result(render(model, read.digest, templates), model, tuple(services), tuple(findings))
 
 
 def read_model(

@@ -71,6 +71,27 @@ def write_files(folder: Path, files: Mapping[str, bytes], originals: Mapping[str
         raise SchemaError(f"cannot be written: {error.strerror or error}", file=str(error.filename or folder)) from None
 
 
+def write_pages(folder: Path, files: Mapping[str, str], mark: str) -> None:
+    """Write pages; those of an earlier run in the same folders that are no more wanted are removed, others left alone.
+
+    Args:
+        folder: made if it does not exist.
+        files: text by path below it, with `/`.
+        mark: first line of a page, by which it is known.
+
+    Raises:
+        SchemaError: the folder cannot be written.
+    """
+    write_files(folder, {path: text.encode() for path, text in files.items()}, {})
+    try:
+        for below in {path.rpartition("/")[0] for path in files if "/" in path}:
+            for page in (folder / below).glob("*.html"):
+                if f"{below}/{page.name}" not in files and is_generated(page, mark):
+                    page.unlink()
+    except OSError as error:
+        raise SchemaError(f"cannot be written: {error.strerror or error}", file=str(error.filename or folder)) from None
+
+
 def compare(package: Path, files: Mapping[str, str]) -> list[Difference]:
     """Every file that is missing, extra or changed; empty where the folder is what `write` would leave.
 
@@ -99,11 +120,11 @@ def _extra(package: Path, files: Mapping[str, str]) -> Iterator[str]:
                 yield path
 
 
-def is_generated(path: Path) -> bool:
-    """Whether a file says that it was generated; not so one that cannot be read."""
+def is_generated(path: Path, mark: str = MARK) -> bool:
+    """Whether a file says in its first line that it was generated; not so one that cannot be read."""
     try:
         with path.open("rb") as file:
-            return file.readline().startswith(MARK.encode())
+            return file.readline().startswith(mark.encode())
     except OSError:
         return False
 

@@ -37,10 +37,13 @@ CONNECT_SECONDS: Final = 3.0
 
 # Extra -> what it is for, and (module, distribution) of what its code needs.
 EXTRAS: Final[dict[str, tuple[str, tuple[tuple[str, str], ...]]]] = {
-    "cli": ("colour, tables and progress bars", (("rich", "rich"),)),
-    "codegen": ("mtosi-codegen: stubs from WSDL and XSD", (("elementpath", "elementpath"),)),
+    "cli": ("colour, tables, progress bars and reports", (("rich", "rich"), ("jinja2", "jinja2"))),
+    "codegen": ("mtosi-codegen: stubs from WSDL and XSD", (("elementpath", "elementpath"), ("jinja2", "jinja2"))),
     "stomp": ("brokers over STOMP", (("stomp", "stomp.py"),)),
-    "spark": ("ingestion into Spark", (("pandas", "pandas"), ("pyarrow", "pyarrow"), ("pyspark", "pyspark"))),
+    "spark": (
+        "ingestion into Spark",
+        (("pandas", "pandas"), ("pyarrow", "pyarrow"), ("pyspark", "pyspark"), ("jinja2", "jinja2")),
+    ),
     "test": ("the test suite", (("pytest", "pytest"), ("hypothesis", "hypothesis"))),
 }
 

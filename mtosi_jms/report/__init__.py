@@ -1,7 +1,8 @@
 """`report.html`: one self-contained page on what an exchange or an ingest brought.
 
-No script, no network, no fonts from elsewhere; charts are inline SVG made here. Light and dark follow the reader's
-system. Everything that comes from data is escaped.
+No script, no network, no fonts from elsewhere; charts are inline SVG. Light and dark follow the reader's system.
+Everything that comes from data is escaped. What it looks like is in `templates/`, by Jinja2: of the extras `cli` and
+`spark`.
 """
 
 from __future__ import annotations

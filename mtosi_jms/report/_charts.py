@@ -1,20 +1,17 @@
-"""Charts as inline SVG: horizontal bars and a timeline. They are drawn with the page's colour variables, so they follow
-light and dark; each mark has a tooltip, and the numbers stand beside the bars, so nothing is told by colour alone.
-"""
+"""The geometry of charts: horizontal bars and a timeline, as numbers. What they look like is in `templates/`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from html import escape
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from mtosi_jms.report._model import Event
 
-_WIDTH: Final = 720
+WIDTH: Final = 720
+LABEL: Final = 190
 _ROW: Final = 30
-_BAR: Final = 16
-_LABEL: Final = 190
 _VALUE: Final = 84
 _LANE: Final = 44
 _AXIS: Final = 28
@@ -38,120 +35,111 @@ def duration(seconds: float) -> str:
     return f"{int(seconds // 60)} min {int(seconds % 60)} s"
 
 
-def bars(values: Mapping[str, float], label: str, *, shown: Callable[[float], str] = number, most: int = 12) -> str:
-    """Horizontal bars, one a value, the value beside it.
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar: the middle of its row from the top, and its width."""
+
+    name: str
+    value: float
+    middle: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """Horizontal bars in a chart of some height."""
+
+    height: float
+    rows: list[Bar]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment at `x`; or how many fell into a slot that begins there, as a bar of a height."""
+
+    x: float
+    at: float
+    label: str = ""
+    count: int = 0
+    height: float = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One kind of moments; `kind` says how they are drawn: `dot`, `line` where dots would cover each other, `slot`."""
+
+    name: str
+    count: int
+    middle: float
+    kind: str
+    marks: list[Mark]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Lanes over an axis: the height of all, that of the lanes, the width of a slot, and where ticks stand."""
+
+    height: float
+    floor: float
+    slot: float
+    ticks: list[tuple[float, str]]
+    lanes: list[Lane]
+
+
+def bars(values: Mapping[str, float], most: int = 12) -> Bars:
+    """Horizontal bars, one a value.
 
     Args:
         values: in the order to show; beyond `most`, the rest is summed up as one bar.
-        label: what the chart shows, for readers who do not see it.
-        shown: how a value is written.
-        most: most bars.
     """
     items = list(values.items())
     if len(items) > most:
         rest = items[most - 1 :]
         items = [*items[: most - 1], (f"{len(rest)} others", sum(value for _, value in rest))]
     largest = max((value for _, value in items), default=0) or 1
-    room = _WIDTH - _LABEL - _VALUE
+    room = WIDTH - LABEL - _VALUE
     rows = [
-        _bar(name, shown(value), row * _ROW, max(2.0, value / largest * room) if value else 0.0)
+        Bar(name, value, row * _ROW + _ROW / 2, max(2.0, value / largest * room) if value else 0.0)
         for row, (name, value) in enumerate(items)
     ]
-    return _svg(label, len(items) * _ROW + 4, "".join(rows))
+    return Bars(len(items) * _ROW + 4, rows)
 
 
-def _bar(name: str, value: str, top: float, width: float) -> str:
-    middle = top + _ROW / 2
-    shown = name if len(name) <= 26 else f"{name[:25]}\u2026"
-    return (
-        f'<g class="row"><title>{escape(name)}: {escape(value)}</title>'
-        f'<text class="name" x="{_LABEL - 12}" y="{middle:.1f}" text-anchor="end">{escape(shown)}</text>'
-        f'<path class="bar" d="{_rounded(_LABEL, middle - _BAR / 2, width, _BAR)}"/>'
-        f'<text class="value" x="{_LABEL + width + 8:.1f}" y="{middle:.1f}">{escape(value)}</text></g>'
-    )
-
-
-def _rounded(left: float, top: float, width: float, height: float) -> str:
-    """A bar with round corners at the end that carries the value, square at the base line."""
-    corner = min(4.0, width / 2)
-    return (
-        f"M{left:.1f} {top:.1f}h{width - corner:.1f}q{corner:.1f} 0 {corner:.1f} {corner:.1f}"
-        f"v{height - 2 * corner:.1f}q0 {corner:.1f} -{corner:.1f} {corner:.1f}h-{width - corner:.1f}z"
-    )
-
-
-def timeline(events: Sequence[Event], label: str) -> str:
-    """Moments on a time axis, one lane for each kind; a lane with very many shows how many fell into each slot.
-
-    Args:
-        events: in any order.
-        label: what the chart shows, for readers who do not see it.
-    """
-    lanes = list(dict.fromkeys(event.lane for event in events))
+def timeline(events: Sequence[Event]) -> Timeline:
+    """Moments on a time axis, one lane for each kind; a lane with very many shows how many fell into each slot."""
+    lanes: dict[str, list[Event]] = {}
+    for event in events:
+        lanes.setdefault(event.lane, []).append(event)
     end = max((event.at for event in events), default=0.0) or 1.0
     step = _step(end)
     span = math.ceil(end / step) * step
-    height = len(lanes) * _LANE + _AXIS
-    parts = [_grid(span, step, len(lanes) * _LANE)]
-    for row, lane in enumerate(lanes):
-        found = sorted((event for event in events if event.lane == lane), key=lambda event: event.at)
-        middle = row * _LANE + _LANE / 2
-        count = number(len(found))
-        parts.append(
-            f'<text class="name" x="{_LABEL - 12}" y="{middle - 7:.1f}" text-anchor="end">{escape(lane)}</text>'
-            f'<text class="count" x="{_LABEL - 12}" y="{middle + 8:.1f}" text-anchor="end">{count}</text>'
-        )
-        draw = _marks if len(found) <= _MARKS else _density
-        parts.append(draw(found, span, middle))
-    return _svg(label, height, "".join(parts))
+    scale = (WIDTH - LABEL - _MARGIN) / span
+    ticks = [(LABEL + tick * step * scale, _tick(tick * step, step)) for tick in range(round(span / step) + 1)]
+    drawn = [
+        _lane(name, found, row * _LANE + _LANE / 2, scale, span) for row, (name, found) in enumerate(lanes.items())
+    ]
+    floor = len(lanes) * _LANE
+    return Timeline(floor + _AXIS, floor, (WIDTH - LABEL - _MARGIN) / _BINS, ticks, drawn)
 
 
-def _x(at: float, span: float) -> float:
-    return _LABEL + at / span * (_WIDTH - _LABEL - _MARGIN)
+def _lane(name: str, events: Sequence[Event], middle: float, scale: float, span: float) -> Lane:
+    if len(events) > _MARKS:
+        return Lane(name, len(events), middle, "slot", list(_slots(events, scale, span)))
+    kind = "dot" if len(events) <= _DOTS else "line"
+    ordered = sorted(events, key=lambda event: event.at)
+    marks = [Mark(LABEL + event.at * scale, event.at, event.label or event.lane) for event in ordered]
+    return Lane(name, len(events), middle, kind, marks)
 
 
-def _marks(events: Sequence[Event], span: float, middle: float) -> str:
-    """A dot for each moment, or a line where dots would cover each other."""
-    return "".join(_mark(event, _x(event.at, span), middle, dot=len(events) <= _DOTS) for event in events)
-
-
-def _mark(event: Event, x: float, middle: float, *, dot: bool) -> str:
-    title = f"<title>{escape(event.label or event.lane)} at {duration(event.at)}</title>"
-    if dot:
-        return f'<circle class="mark" cx="{x:.1f}" cy="{middle:.1f}" r="5">{title}</circle>'
-    return f'<rect class="bar" x="{x - 1:.1f}" y="{middle - 9:.1f}" width="2" height="18">{title}</rect>'
-
-
-def _density(events: Sequence[Event], span: float, middle: float) -> str:
+def _slots(events: Sequence[Event], scale: float, span: float) -> Iterator[Mark]:
     counts = [0] * _BINS
     for event in events:
         counts[min(_BINS - 1, int(event.at / span * _BINS))] += 1
     largest = max(counts)
-    width = (_WIDTH - _LABEL - _MARGIN) / _BINS
-    base = middle + _LANE / 2 - 8
-    shapes = []
     for slot, count in enumerate(counts):
         if count:
-            tall = max(2.0, count / largest * (_LANE - 14))
-            at = duration(slot * span / _BINS)
-            left = _LABEL + slot * width
-            shapes.append(
-                f'<rect class="bar" x="{left:.1f}" y="{base - tall:.1f}" width="{max(1, width - 1):.1f}" '
-                f'height="{tall:.1f}"><title>{number(count)} from {at}</title></rect>'
-            )
-    return "".join(shapes)
-
-
-def _grid(span: float, step: float, height: float) -> str:
-    lines = []
-    for tick in range(round(span / step) + 1):
-        x = _x(tick * step, span)
-        lines.append(
-            f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height:.1f}"/>'
-            f'<text class="tick" x="{x:.1f}" y="{height + 18:.1f}" text-anchor="middle">'
-            f"{_tick(tick * step, step)}</text>"
-        )
-    return "".join(lines)
+            at = slot * span / _BINS
+            yield Mark(LABEL + at * scale, at, count=count, height=max(2.0, count / largest * (_LANE - 14)))
 
 
 def _tick(at: float, step: float) -> str:
@@ -165,10 +153,3 @@ def _step(end: float) -> float:
     rough = end / 6
     power = 10.0 ** math.floor(math.log10(rough))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
-
-
-def _svg(label: str, height: float, content: str) -> str:
-    return (
-        f'<svg class="chart" viewBox="0 0 {_WIDTH} {height:.0f}" role="img" aria-label="{escape(label, quote=True)}" '
-        f'xmlns="http://www.w3.org/2000/svg">{content}</svg>'
-    )

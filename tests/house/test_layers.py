@@ -41,7 +41,7 @@ CLOCKS = frozenset({"now", "utcnow", "today"})
 # Import name of an optional library -> the modules (with all below them) that may import it.
 OPTIONAL = {
     "elementpath": ("mtosi_codegen",),
-    "jinja2": ("mtosi_codegen",),
+    "jinja2": ("mtosi_codegen", "mtosi_jms.report"),
     "xmlschema": ("mtosi_codegen", "mtosi_jms.validation._explain"),
     "zeep": ("mtosi_codegen",),
     "rich": ("mtosi_jms.cli", "mtosi_codegen.cli"),

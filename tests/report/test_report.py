@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from mtosi_jms.report import Event, Fact, RejectLine, Report, SequenceLine, render, write_report
-from mtosi_jms.report._charts import bars, duration, number, timeline
+from mtosi_jms.report import Event, Fact, RejectLine, Report, SequenceLine, duration, number, render, write_report
 
 VOID = {"meta", "line", "rect", "circle", "path", "br"}
 
@@ -140,7 +141,7 @@ def test_numbers_are_grouped() -> None:
 
 
 def test_bars_scale_to_the_largest() -> None:
-    chart = bars({"a": 100, "b": 50, "none": 0}, "c")
+    chart = render(Report(title="c", objects={"a": 100, "b": 50, "none": 0}))
     widths = [float(width) for width in re.findall(r'class="bar" d="M190\.0 [\d.]+h([\d.]+)', chart)]
     assert widths[0] > 1.9 * widths[1] > 0
     assert widths[2] == 0
@@ -148,14 +149,21 @@ def test_bars_scale_to_the_largest() -> None:
 
 @pytest.mark.parametrize(("count", "shape"), [(3, "circle"), (100, "rect"), (5000, "rect")])
 def test_timeline_shapes_by_number(count: int, shape: str) -> None:
-    chart = timeline([Event(index / 100, "lane") for index in range(count)], "t")
+    chart = render(Report(title="t", timeline=[Event(index / 100, "lane") for index in range(count)]))
     found = chart.count(f"<{shape} ")
     assert 0 < found <= max(count, 120)
     assert f">{number(count)}<" in chart
 
 
 def test_timeline_of_one_moment_has_an_axis() -> None:
-    assert "tick" in timeline([Event(0.0, "lane")], "t")
+    assert '<text class="tick"' in render(Report(title="t", timeline=[Event(0.0, "lane")]))
+
+
+def test_without_jinja2_the_error_names_the_extra() -> None:
+    program = "import sys; sys.modules['jinja2'] = None; from mtosi_jms.cli import main; sys.exit(main(['demo']))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "jinja2 is not installed: pip install 'mtosi-jms[cli]'" in done.stderr
 
 
 def test_write_report_takes_any_text(tmp_path: Path) -> None:

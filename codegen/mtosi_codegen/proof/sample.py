@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from xmlschema.validators import XsdElement, XsdGroup
 
 from mtosi_codegen.load import Bindings
 from mtosi_codegen.mend import mend
+from mtosi_codegen.model import Operation, Service
 from mtosi_codegen.proof.instances import Kind, Maker, Stock
 from mtosi_codegen.proof.messages import Message, Role, messages_of
 from mtosi_codegen.proof.oracle import Oracle
@@ -44,32 +46,68 @@ def sample(
     Raises:
         SchemaError: no such operation or message, several of that name, or schemas that cannot be used even mended.
     """
-    with tempfile.TemporaryDirectory(prefix="mtosi-codegen-") as folder:
-        mended = mend(sources, folder, bindings=bindings)
-        message = _message(operation, messages_of(mended.services, [operation]), role)
-        oracle = Oracle(mended.schema)
-    declaration = oracle.element(message.element)
-    if declaration is None:
-        raise SchemaError(f"{message.path}: no schema has the element {message.element}")
-    stock = Stock(oracle)
-    body = Maker(stock, kind, seed).make(declaration)
-    envelope = etree.Element(f"{{{SOAP11}}}Envelope", nsmap={"soap": SOAP11})
-    header = oracle.element(_HEADER)
-    if header is not None:
-        etree.SubElement(envelope, f"{{{SOAP11}}}Header").append(_header(header, message, stock))
-    place = etree.SubElement(envelope, f"{{{SOAP11}}}Body")
-    if role == "fault":
-        fault = etree.SubElement(place, f"{{{SOAP11}}}Fault")
-        etree.SubElement(fault, "faultcode").text = "soap:Server"
-        etree.SubElement(fault, "faultstring").text = split_clark(message.element)[1]
-        place = etree.SubElement(fault, "detail")
-    place.append(body)
-    for part in (body, *(envelope[0] if header is not None else ())):
-        if problems := oracle.problems(part):
-            raise SchemaError(f"{message.path}: no valid instance was found: {problems[0]}")
-    etree.indent(envelope)
-    text: bytes = etree.tostring(envelope, encoding="utf-8", xml_declaration=True)
-    return text + b"\n"
+    samples = Samples(sources, bindings)
+    return samples.envelope(_message(operation, messages_of(samples.services, [operation]), role), kind, seed)
+
+
+class Samples:
+    """Envelopes with messages of one set of sources, which is read once.
+
+    Args:
+        sources: WSDLs, XML Schemas and folders of them.
+        bindings: `jms`, or `all` to take other SOAP bindings too.
+
+    Attributes:
+        services: those of the set.
+
+    Raises:
+        SchemaError: schemas that cannot be used even when mended.
+    """
+
+    def __init__(self, sources: Sequence[Path | str], bindings: Bindings = "jms") -> None:
+        with tempfile.TemporaryDirectory(prefix="mtosi-codegen-") as folder:
+            mended = mend(sources, folder, bindings=bindings)
+            self.services = mended.services
+            self._oracle = Oracle(mended.schema)
+        self._stock = Stock(self._oracle)
+
+    def envelope(self, message: Message, kind: Kind = "least", seed: int = 0) -> bytes:
+        """A valid envelope with a message.
+
+        Raises:
+            SchemaError: no schema has its element, or no valid instance was found.
+        """
+        oracle, stock = self._oracle, self._stock
+        declaration = oracle.element(message.element)
+        if declaration is None:
+            raise SchemaError(f"{message.path}: no schema has the element {message.element}")
+        body = Maker(stock, kind, seed).make(declaration)
+        envelope = etree.Element(f"{{{SOAP11}}}Envelope", nsmap={"soap": SOAP11})
+        header = oracle.element(_HEADER)
+        if header is not None:
+            etree.SubElement(envelope, f"{{{SOAP11}}}Header").append(_header(header, message, stock))
+        place = etree.SubElement(envelope, f"{{{SOAP11}}}Body")
+        if message.role == "fault":
+            fault = etree.SubElement(place, f"{{{SOAP11}}}Fault")
+            etree.SubElement(fault, "faultcode").text = "soap:Server"
+            etree.SubElement(fault, "faultstring").text = split_clark(message.element)[1]
+            place = etree.SubElement(fault, "detail")
+        place.append(body)
+        for part in (body, *(envelope[0] if header is not None else ())):
+            if problems := oracle.problems(part):
+                raise SchemaError(f"{message.path}: no valid instance was found: {problems[0]}")
+        etree.indent(envelope)
+        text: bytes = etree.tostring(envelope, encoding="utf-8", xml_declaration=True)
+        return text + b"\n"
+
+    def examples(self, service: Service, operation: Operation) -> dict[str, str]:
+        """The least envelopes of an operation by role, as far as there are valid ones; of faults the first."""
+        found: dict[str, str] = {}
+        for message in messages_of([service], [operation.name]):
+            if message.role not in found:
+                with contextlib.suppress(SchemaError):
+                    found[message.role] = self.envelope(message).decode()
+        return found
 
 
 def _message(operation: str, found: Sequence[Message], role: Role) -> Message:

@@ -1,115 +1,141 @@
-"""Laying out generated Python: one line where it fits, else one item a line, in the manner of the usual formatters."""
+"""Laying out generated Python, in the manner of the usual formatters: what templates write on one line and does not fit
+is folded at its brackets; docstrings are wrapped. `python` and `docstring` are filters of the templates.
+"""
 
 from __future__ import annotations
 
+import itertools
+import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
 WIDTH: Final = 120
 INDENT: Final = "    "
+_MARKS: Final = re.compile(r""" "(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*' | [()\[\]{},\#] """, re.VERBOSE)
+_CLOSING: Final = frozenset(")]}")
+_OPENING: Final = frozenset("([{")
 
 
-@dataclass(frozen=True, slots=True)
-class Brackets:
-    """An expression in brackets: `head` ends with the opening one.
+class _Brackets(NamedTuple):
+    """Where a pair of brackets of a line begins and ends, and its commas."""
 
-    Attributes:
-        spread: one item a line even where one line would do.
-    """
-
-    head: str
-    items: tuple[Expression, ...]
-    close: str = ")"
-    spread: bool = False
+    start: int
+    end: int
+    commas: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Alternatives:
-    """Types joined by `|`."""
-
-    items: tuple[Expression, ...]
-
-
-Expression = str | Brackets | Alternatives
-
-
-def tuple_of(items: Sequence[Expression], *, head: str = "", spread: bool = False) -> Brackets:
-    """A tuple; one of one item gets its comma."""
-    one = len(items) == 1
-    return Brackets(f"{head}(", tuple(items), ",)" if one else ")", spread and not one)
-
-
-def flat(expression: Expression) -> str:
-    """The expression on one line."""
-    if isinstance(expression, str):
-        return expression
-    if isinstance(expression, Alternatives):
-        return " | ".join(map(flat, expression.items))
-    return f"{expression.head}{', '.join(flat(item) for item in expression.items)}{expression.close}"
+def fold(text: str) -> str:
+    """Python text with every line of more than 120 characters folded at its brackets; docstrings and comments stay."""
+    if max(map(len, text.split("\n"))) <= WIDTH:
+        return text
+    found: list[str] = []
+    prose = False
+    for line in text.split("\n"):
+        if prose or len(line) <= WIDTH or '"""' in line or line.lstrip().startswith("#"):
+            found.append(line)
+        else:
+            found += _folded(line)
+        prose ^= line.count('"""') % 2 == 1
+    return "\n".join(found)
 
 
-def _spreads(expression: Expression) -> bool:
-    return isinstance(expression, Brackets) and (
-        (expression.spread and bool(expression.items)) or any(_spreads(item) for item in expression.items)
-    )
-
-
-def _shares_line(expression: Brackets) -> bool:
-    """Whether items may share a line of their own: those of calls and subscripts, not those of tuples and dicts."""
-    return expression.close in {")", "]"} and expression.head[-2:-1].isidentifier()
-
-
-def lines(
-    expression: Expression, *, prefix: str = "", suffix: str = "", indent: str = "", comma: bool = True
-) -> Iterator[str]:
-    """The lines of an expression between a prefix and a suffix; `comma` for one after each item on its own line."""
-    line = f"{indent}{prefix}{flat(expression)}{suffix}"
-    if isinstance(expression, str) or (len(line) <= WIDTH and not _spreads(expression)):
+def _folded(line: str) -> Iterator[str]:
+    code = line.lstrip(" ")
+    indent = line[: len(line) - len(code)]
+    pairs = _brackets(code)
+    if len(line) <= WIDTH or not pairs:
         yield line
         return
-    if isinstance(expression, Alternatives):
-        for number, item in enumerate(expression.items):
-            ending = suffix if number == len(expression.items) - 1 else ""
-            yield from lines(item, prefix="| " if number else prefix, suffix=ending, indent=indent, comma=False)
+    # A signature gives way in its parameters first, everything else in what stands last.
+    start, end, commas = pairs[0 if code.startswith("def ") else -1]
+    head, tail = code[: start + 1], code[end:]
+    name, equals, value = head.rpartition(" = ")
+    if equals and len(indent + head) > WIDTH:
+        yield f"{indent}{name} = ("
+        yield from _folded(f"{indent}{INDENT}{value}{code[start + 1 :]}")
+        yield f"{indent})"
         return
-    if len(f"{indent}{prefix}{expression.head}") > WIDTH and prefix.endswith("= "):
-        yield f"{indent}{prefix}("
-        yield from lines(expression, indent=indent + INDENT)
-        yield f"{indent}){suffix}"
-        return
-    yield f"{indent}{prefix}{expression.head}"
-    inner = indent + INDENT
-    joined = inner + ", ".join(flat(item) for item in expression.items)
-    if len(joined) <= WIDTH and not _spreads(expression) and _shares_line(expression):
+    edges = (start, *commas, end)
+    items = [code[left + 1 : right].strip() for left, right in itertools.pairwise(edges)]
+    items = [item for item in items if item]
+    joined = f"{indent}{INDENT}{', '.join(items)}"
+    yield indent + head
+    if len(joined) <= WIDTH and _shares_line(head):
         yield joined
     else:
-        for item in expression.items:
-            yield from lines(item, suffix="," if comma else "", indent=inner)
-    yield f"{indent}{expression.close.lstrip(',')}{suffix}"
+        comma = "" if code.startswith("class ") else ","
+        for item in items:
+            yield from _folded(f"{indent}{INDENT}{item}{comma}")
+    yield from _folded(indent + tail)
 
 
-def string(text: str) -> str:
-    """A string literal in double quotes."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(char if char.isprintable() else repr(char)[1:-1] for char in escaped) + '"'
+def _brackets(code: str) -> list[_Brackets]:
+    """The outermost pairs of brackets that hold something; none where a comment follows."""
+    found: list[_Brackets] = []
+    commas: list[int] = []
+    depth = start = 0
+    for match in _MARKS.finditer(code):
+        mark = match.group()
+        if mark in _OPENING:
+            if not depth:
+                start, commas = match.start(), []
+            depth += 1
+        elif mark in _CLOSING and depth:
+            depth -= 1
+            if not depth and match.start() > start + 1:
+                found.append(_Brackets(start, match.start(), tuple(commas)))
+        elif mark == "," and depth == 1:
+            commas.append(match.start())
+        elif mark == "#":
+            return []
+    return found
+
+
+def _shares_line(head: str) -> bool:
+    """Whether items may share a line of their own: those of calls and subscripts, not those of tuples and dicts."""
+    return re.search(r"\w[(\[]$", head) is not None
+
+
+def python(value: str | Sequence[str] | Mapping[str, str]) -> str:
+    """A text, several texts or a table of texts as Python writes them, in double quotes."""
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return '"' + "".join(char if char.isprintable() else repr(char)[1:-1] for char in escaped) + '"'
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{python(key)}: {python(text)}' for key, text in value.items())}}}"
+    return tuple_of([python(text) for text in value])
+
+
+def tuple_of(items: Sequence[str]) -> str:
+    """A tuple of expressions; one of one item gets its comma."""
+    return f"({', '.join(items)}{',' * (len(items) == 1)})"
 
 
 def docstring(
-    text: str, indent: str = "", attributes: Iterable[tuple[str, str]] = (), section: str = "Attributes"
-) -> list[str]:
-    """A docstring with an optional section of attributes or arguments, wrapped."""
-    body = _wrapped(text, indent)
-    documented = [(name, doc) for name, doc in attributes if doc]
+    text: str, indent: int = 0, section: str = "", entries: Iterable[object] = (), name: str = "name", doc: str = "doc"
+) -> str:
+    """A docstring, wrapped.
+
+    Args:
+        text: what it says; an empty line parts paragraphs.
+        indent: blanks before its lines; before the first one they stand in the template.
+        section: heading of the section of names.
+        entries: what the section lists; one without documentation is left out.
+        name, doc: the attributes of an entry that have its name and its documentation.
+    """
+    margin = " " * indent
+    body = _wrapped(text, margin)
+    documented = [entry for entry in entries if getattr(entry, doc)]
     if documented:
-        body += ["", f"{indent}{section}:"]
-        for name, doc in documented:
-            body += _wrapped(f"{name}: {' '.join(doc.split())}", indent + INDENT, hanging=True)
-    body[0] = f'{indent}"""{body[0].lstrip()}'
+        body += ["", f"{margin}{section}:"]
+        for entry in documented:
+            line = f"{getattr(entry, name)}: {' '.join(getattr(entry, doc).split())}"
+            body += _wrapped(line, margin + INDENT, hanging=True)
+    body[0] = f'"""{body[0].lstrip()}'
     if len(body) == 1:
-        return [body[0] + (' """' if body[0].endswith('"') else '"""')]
-    return [*body, f'{indent}"""']
+        return body[0] + (' """' if body[0].endswith('"') else '"""')
+    return "\n".join([*body, f'{margin}"""'])
 
 
 def _wrapped(text: str, indent: str, *, hanging: bool = False) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from mtosi_codegen.model import (
@@ -12,6 +13,8 @@ from mtosi_codegen.model import (
     FacetValue,
     Field,
     ListValue,
+    ModelGroup,
+    ModelItem,
     ObjectValue,
     TypeModule,
     UnionValue,
@@ -19,7 +22,7 @@ from mtosi_codegen.model import (
 )
 from mtosi_codegen.passes.cycles import private_name
 from mtosi_codegen.passes.values import INTEGERS, builtin_of
-from mtosi_codegen.render.layout import Brackets, Expression, string, tuple_of
+from mtosi_codegen.render.layout import python, tuple_of
 
 _CONSTANTS: Final = {
     "normalizedString": "NORMALIZED",
@@ -85,6 +88,16 @@ class Names:
         (self.run_time if run_time else self.typing).add(module)
         return f"{module.alias}.{name}"
 
+    def imports(self, modules: Iterable[TypeModule]) -> list[str]:
+        """The lines that import other generated modules."""
+        folder_here = self.home.rpartition(".")[0]
+        found = []
+        for module in sorted(modules, key=lambda module: module.path):
+            folder, _, name = module.path.rpartition(".")
+            where = "." if folder == folder_here else f"..{folder}"
+            found.append(f"from {where} import {name} as {module.alias}")
+        return found
+
     def annotation(self, value: Value, shadowed: frozenset[str] = frozenset()) -> str:
         """The Python type of a value.
 
@@ -135,28 +148,67 @@ def builtin(name: str, shadowed: frozenset[str]) -> str:
     return f"_b.{name}" if name in shadowed else name
 
 
-def table_type(value: Value) -> Expression:
+def table_type(value: Value) -> str:
     """What stands for a type in a table."""
     if isinstance(value, ObjectValue):
-        return string(path_of(value.cls))
+        return python(path_of(value.cls))
     if isinstance(value, EnumValue):
-        return f"_x.enum({string(path_of(value))})"
+        return f"_x.enum({python(path_of(value))})"
     if isinstance(value, ListValue):
-        return Brackets("_x.list_of(", (table_type(value.item),))
+        return f"_x.list_of({table_type(value.item)})"
     if isinstance(value, UnionValue):
-        return Brackets("_x.union(", tuple(table_type(member) for member in value.members))
+        return f"_x.union({', '.join(map(table_type, value.members))})"
     if isinstance(value, FacetValue):
         facets = [_facet(name, texts, builtin_of(value.base)) for name, texts in value.facets]
-        return Brackets("_x.simple(", (table_type(value.base), *(facet for facet in facets if facet is not None)))
+        return f"_x.simple({', '.join([table_type(value.base), *filter(None, facets)])})"
     return constant_of(value.name) if isinstance(value, Builtin) else "_x.RAW"
 
 
-def _facet(name: str, texts: tuple[str, ...], kind: str) -> Expression | None:
+def _facet(name: str, texts: tuple[str, ...], kind: str) -> str:
     if name == "patterns":
-        return f"pattern={string(texts[0])}" if len(texts) == 1 else tuple_of([*map(string, texts)], head="patterns=")
+        return f"pattern={python(texts[0])}" if len(texts) == 1 else f"patterns={python(texts)}"
     if name == "values":
-        return tuple_of([string(text) for text in texts], head="values=")
+        return f"values={python(texts)}"
     text = texts[0].strip()
     if name in _COUNTS or kind in INTEGERS:
-        return f"{name}={int(text)}" if re.fullmatch(r"[+-]?\d+", text) else None
-    return f"{name}={constant_of(kind)}.lenient({string(text)})[0]"
+        return f"{name}={int(text)}" if re.fullmatch(r"[+-]?\d+", text) else ""
+    return f"{name}={constant_of(kind)}.lenient({python(text)})[0]"
+
+
+def table_entry(field: Field, cls: ClassDef) -> str:
+    """What stands for a field in the table of its class."""
+    if field.kind == "mixed":
+        return f"_x.MIXED({python(field.name)})"
+    if field.kind == "text":
+        return f"_x.TEXT({python(field.name)}, {table_type(field.type)})"
+    items = [python(field.name)]
+    if field.kind == "any":
+        items += [f"namespace={python(field.namespaces)}"] if field.namespaces != "##any" else []
+        items += [f"min={field.minimum}"] if field.minimum else []
+        items += [f"max={field.maximum}"] if field.maximum is not None else []
+        items += [f"process={python(field.process)}"] if field.process != "lax" else []
+        return f"_x.ANY({', '.join(items)})"
+    items += [python(field.xml.local), table_type(field.type)]
+    if field.kind == "attribute":
+        items += ["required=True"] if field.minimum else []
+        items += [f"ns={python(field.xml.namespace)}"] if field.xml.namespace else []
+        return f"_x.A({', '.join(items)})"
+    items += [f"min={field.minimum}"] if field.minimum else []
+    items += [f"max={field.maximum}"] if field.maximum != 1 else []
+    items += [f"ns={python(field.xml.namespace)}"] if field.xml.namespace != cls.namespace else []
+    items += ["nillable=True"] if field.nillable else []
+    items += ["head=True", f"members={python([path_of(member) for member in field.members])}"] if field.head else []
+    return f"_x.E({', '.join(items)})"
+
+
+def table_model(group: ModelGroup) -> str:
+    """What stands for a content model in the table of its class."""
+    items = [_model_item(item, group) if isinstance(item, ModelItem) else table_model(item) for item in group.items]
+    return f"({python(group.kind)}, {group.minimum}, {group.maximum}, {tuple_of(items)})"
+
+
+def _model_item(item: ModelItem, group: ModelGroup) -> str:
+    name = python(item.field.name)
+    if group.kind == "choice" and (item.minimum, item.maximum) == (1, 1):
+        return name
+    return f"({name}, {item.minimum}, {item.maximum})"

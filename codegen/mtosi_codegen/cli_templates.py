@@ -1,0 +1,32 @@
+"""`mtosi-codegen templates`: writes the templates of generated packages, to change copies of them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from mtosi_codegen.render.templates import ours
+from mtosi_codegen.write import write_files
+from mtosi_jms.errors import SchemaError
+
+
+def add_parser(commands: Any) -> None:
+    """Add the parser of this command."""
+    about = "write the templates, for --templates of generate and check"
+    command: argparse.ArgumentParser = commands.add_parser(
+        "templates", help=about, description=f"{about[0].upper()}{about[1:]}. Files that differ are left alone."
+    )
+    command.set_defaults(run=_run)
+    command.add_argument("out", type=Path, metavar="DIR", help="folder that they go to")
+
+
+def _run(args: argparse.Namespace) -> int:
+    files = {path.name: path.read_bytes() for path in ours()}
+    for name, data in files.items():
+        target = args.out / name
+        if target.exists() and target.read_bytes() != data:
+            raise SchemaError("exists, and differs from ours; move it, or choose another folder", file=str(target))
+    write_files(args.out, files, {})
+    print(f"{args.out}: {len(files)} templates")
+    return 0
