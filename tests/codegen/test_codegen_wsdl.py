@@ -156,7 +156,7 @@ def test_a_service_named_like_a_module_of_types(build: Build, oracle: Any) -> No
         ("head", "body", "askResponse", 0),
         ("mtosiBody", "more", "askRequest", 0),
         ("one", "theHeader", "askRequest", 0),
-        ("one", "two", "askResponse", 1),
+        ("one", "two", "askRequest", 1),
     ],
 )
 def test_the_body_among_several_parts(

@@ -50,11 +50,13 @@ class Sources:
         roots: the WSDLs with a binding that was asked for, sorted by name.
         documents: all documents that count, sorted by name.
         units: their schemas; those that a WSDL reaches first, then by name.
+        abstract: the WSDLs with port types that no SOAP binding binds, sorted by name.
     """
 
     roots: tuple[Document, ...]
     documents: tuple[Document, ...]
     units: tuple[SchemaUnit, ...]
+    abstract: tuple[Document, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -123,15 +125,19 @@ class _Loader:
         outer = [document for document in wsdls if document not in roots and has_ports_only(document.root)]
         for document in (*roots, *outer, *(document for document in named if document.kind == "xsd")):
             self._follow(document, rank=0)
+        abstract: list[Document] = []
         for document in (document for document in named if document.kind == "wsdl" and document not in roots):
-            roots += self._roots_behind(document, roots)
+            behind = self._roots_behind(document, roots)
+            roots += behind or ()
+            abstract.extend([document] if behind is None else [])
         if not roots and not named:
             self._say_what_would_count(wsdls)
+        abstract += self._abstract(document for document in wsdls if document not in abstract)
         self._take_unreached([document for document in found if document.kind == "xsd"])
         ordered = sorted(self._reached, key=lambda document: document.name)
         for document in ordered:
             document.aliases = self._aliases(document)
-        return Sources(tuple(sorted(roots, key=lambda root: root.name)), tuple(ordered), self._units())
+        return Sources(_by_name(roots), tuple(ordered), self._units(), _by_name(abstract))
 
     def _is_root(self, document: Document) -> bool:
         return document.kind == "wsdl" and has_binding(document.root, self._bindings)
@@ -149,14 +155,34 @@ class _Loader:
                 self._findings.add("rival-left-out", root.name, 0, message, "left out")
         return kept
 
-    def _roots_behind(self, document: Document, roots: list[Document]) -> list[Document]:
-        """The WSDLs with a wanted binding that one without imports, near or far; a finding if there is none."""
+    def _roots_behind(self, document: Document, roots: list[Document]) -> list[Document] | None:
+        """The WSDLs with a wanted binding that one without imports, near or far; a finding if there is none.
+
+        Returns:
+            None where there is no SOAP binding at all: the WSDL says what, and leaves open how.
+        """
         self._follow(document, rank=0)
         scope = Sources((), (), ()).scope(document)
         reached = [other for other in scope if self._is_root(other)]
+        if not reached and not any(has_binding(other.root, "all") for other in scope):
+            return None
         if not reached:
             self._findings.add("no-service", document.name, 0, self._no_binding(), "not generated: file left out")
         return [other for other in reached if other not in roots]
+
+    def _abstract(self, wsdls: Iterable[Document]) -> list[Document]:
+        """The WSDLs of folders that nothing reached and whose port types no SOAP binding of the sources binds."""
+        every = [document for document in wsdls if document.kind == "wsdl"]
+        bound = {name for document in every for name in _bound_names(document.root)}
+        found: list[Document] = []
+        for document in every:
+            names = [port_type.get("name") or "" for port_type in document.root.iterchildren(f"{{{WSDL}}}portType")]
+            served = has_binding(document.root, "all") or bound & {name.strip() for name in names}
+            if names and not served and document not in self._reached and not looks_stale(document.name):
+                self._follow(document, rank=1)
+                found.append(document)
+        reached = {other for document in found for other in Sources((), (), ()).scope(document)[1:]}
+        return [document for document in found if document not in reached]
 
     def _no_binding(self) -> str:
         return "no binding that was asked for" + " (--bindings all takes HTTP too)" * (self._bindings == "jms")
@@ -257,6 +283,10 @@ class _Loader:
         return (*units, *_with_included(unit for unit in left if unit.document.kind == "xsd"))
 
 
+def _by_name(documents: Iterable[Document]) -> tuple[Document, ...]:
+    return tuple(sorted(documents, key=lambda document: document.name))
+
+
 def _with_included(seeds: Iterable[SchemaUnit]) -> tuple[SchemaUnit, ...]:
     """The units, each once, then those without namespace that they include, for their namespaces."""
     units: dict[tuple[Document, int, str], SchemaUnit] = {}
@@ -297,6 +327,15 @@ def has_binding(definitions: etree._Element, bindings: Bindings) -> bool:
 def wanted_transport(transport: str, bindings: Bindings) -> bool:
     """Whether a SOAP binding with this transport is asked for: one that names JMS, or any."""
     return bindings == "all" or "jms" in transport.casefold()
+
+
+def _bound_names(definitions: etree._Element) -> list[str]:
+    """The local names of the port types that the SOAP bindings of a WSDL bind."""
+    return [
+        (binding.get("type") or "").strip().rpartition(":")[2]
+        for binding in definitions.iterchildren(f"{{{WSDL}}}binding")
+        if next(binding.iterchildren(f"{{{WSDL_SOAP11}}}binding", f"{{{WSDL_SOAP12}}}binding"), None) is not None
+    ]
 
 
 def _transports(definitions: etree._Element) -> list[str]:

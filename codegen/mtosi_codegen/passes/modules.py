@@ -125,7 +125,7 @@ def _service_names(service: Service, *, alone: bool) -> Iterator[str]:
     """Names to try: its own, with its transport, its file's unless others of that name stand there, its binding's."""
     stem = service.wsdl.rpartition("/")[2].rpartition(".")[0]
     yield service.name
-    if not _is_jms(service):
+    if service.transport and not _is_jms(service):
         yield f"{service.name}Http"
     if alone:
         yield stripped_name(stem)

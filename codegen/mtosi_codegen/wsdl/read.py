@@ -12,10 +12,12 @@ from mtosi_codegen.load import Document
 from mtosi_codegen.qnames import QNameReader
 from mtosi_codegen.wsdl.model import (
     Binding,
+    BoundHeader,
     BoundMessage,
     BoundOperation,
     Definitions,
     Message,
+    OtherBinding,
     Part,
     Port,
     PortOperation,
@@ -26,6 +28,8 @@ from mtosi_codegen.xsd.read import plain
 from mtosi_jms.namespaces import WSDL, WSDL_SOAP11, WSDL_SOAP12
 
 _SOAP: Final = (WSDL_SOAP11, WSDL_SOAP12)
+_MIME: Final = "http://schemas.xmlsoap.org/wsdl/mime/"
+_HTTP: Final = "http://schemas.xmlsoap.org/wsdl/http/"
 
 
 def read_definitions(documents: Iterable[Document], findings: Findings) -> Definitions:
@@ -64,6 +68,10 @@ class WsdlReader:
             soap = self._soap(element, "binding")
             if soap is not None:
                 found.bindings.append(self._binding(element, soap))
+            else:
+                type_ = self._names.qname(element, "type")
+                other = OtherBinding(self._own_name(element), type_, _kind_of(element), self._place(element))
+                found.others.append(other)
         for service, port in self._port_elements():
             address = self._soap(port, "address")
             location = (address.get("location") or "").strip() if address is not None else ""
@@ -111,6 +119,7 @@ class WsdlReader:
         faults = tuple(
             (self._names.name(fault), self._names.qname(fault, "message")) for fault in self._children(element, "fault")
         )
+        first = next(element.iterchildren(f"{{{WSDL}}}input", f"{{{WSDL}}}output"), None)
         return PortOperation(
             self._names.name(element),
             self._place(element),
@@ -118,6 +127,7 @@ class WsdlReader:
             self._message_of(element, "output"),
             faults,
             self._doc(element),
+            answers_first=first is not None and first.tag == f"{{{WSDL}}}output",
         )
 
     def _binding(self, element: etree._Element, soap: etree._Element) -> Binding:
@@ -125,7 +135,7 @@ class WsdlReader:
             self._own_name(element),
             self._names.qname(element, "type"),
             (soap.get("transport") or "").strip(),
-            soap.get("style") or "document",
+            (soap.get("style") or "document").strip(),
             self._place(element),
             tuple(self._bound_operation(child) for child in self._children(element, "operation")),
         )
@@ -136,19 +146,55 @@ class WsdlReader:
             self._names.name(element),
             self._place(element),
             (soap.get("soapAction") or "") if soap is not None else "",
-            (soap.get("style") or "") if soap is not None else "",
+            (soap.get("style") or "").strip() if soap is not None else "",
             self._bound_message(element, "input"),
             self._bound_message(element, "output"),
+            dict(self._fault_spaces(element)),
         )
+
+    def _fault_spaces(self, operation: etree._Element) -> Iterator[tuple[str, str]]:
+        for fault in self._children(operation, "fault"):
+            soap = self._soap(fault, "fault")
+            if soap is not None:
+                yield self._names.name(fault), (soap.get("namespace") or "").strip()
 
     def _bound_message(self, operation: etree._Element, direction: str) -> BoundMessage:
         child = next(self._children(operation, direction), None)
         if child is None:
             return BoundMessage()
-        body = self._soap(child, "body")
-        parts = body.get("parts") if body is not None else None
-        headers = tuple(
-            (self._names.qname(header, "message"), (header.get("part") or "").strip())
-            for header in self._all_soap(child, "header")
+        parts = list(child.iterfind(f"{{{_MIME}}}multipartRelated/{{{_MIME}}}part"))
+        holders = [child, *parts]
+        body = next((body for holder in holders if (body := self._soap(holder, "body")) is not None), None)
+        contents = (content for part in parts for content in part.iterchildren(f"{{{_MIME}}}content"))
+        attachments = tuple((content.get("part") or "").strip() for content in contents)
+        headers = tuple(header for holder in holders for header in self._headers(holder))
+        if body is None:
+            return BoundMessage(None, headers, attachments)
+        named = body.get("parts")
+        return BoundMessage(
+            tuple(named.split()) if named is not None else None,
+            headers,
+            attachments,
+            (body.get("namespace") or "").strip(),
+            encoded=(body.get("use") or "").strip() == "encoded",
         )
-        return BoundMessage(tuple(parts.split()) if parts is not None else None, headers)
+
+    def _headers(self, element: etree._Element) -> Iterator[BoundHeader]:
+        for header in self._all_soap(element, "header"):
+            yield self._header(header)
+            yield from (self._header(fault, fault=True) for fault in self._all_soap(header, "headerfault"))
+
+    def _header(self, element: etree._Element, *, fault: bool = False) -> BoundHeader:
+        message, part = self._names.qname(element, "message"), (element.get("part") or "").strip()
+        return BoundHeader(message, part, (element.get("namespace") or "").strip(), self._place(element), fault)
+
+
+def _kind_of(binding: etree._Element) -> str:
+    """What a binding that is not of SOAP is, in words."""
+    marks = [child for child in binding.iterchildren("*") if not str(child.tag).startswith(f"{{{WSDL}}}")]
+    if not marks:
+        return "says nothing of how messages travel"
+    namespace = str(etree.QName(marks[0]).namespace)
+    if namespace == _HTTP:
+        return f"is for HTTP {(marks[0].get('verb') or '').strip()}".rstrip()
+    return f"is of {namespace}, not of SOAP"
