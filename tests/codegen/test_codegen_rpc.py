@@ -285,10 +285,17 @@ def test_another_element_of_the_wrappers_name(build: Build, plotter: Any) -> Non
         f'<w:operation name="stop"><s:operation/><w:input><s:body {LITERAL}/></w:input></w:operation></w:binding>',
     )
     result = build(plotter(port=port, types=types, bound=bound))
-    (service,) = result.services
-    assert (service.failed, [operation.name for operation in service.operations]) == (["move"], ["stop"])
-    assert result.failed
-    assert "another of that name" in next(finding.message for finding in result.findings if finding.failed)
+    assert (result.failed, _requests(result)) == (False, [("urn:t", "move"), ("urn:wire", "stop")])
+    assert "another of that name" in result.findings[-1].message
+    (cls,) = (cls for cls in result.model.classes if cls.xml == ("urn:t", "move"))
+    assert cls.mixed
+
+
+def test_parts_of_one_name_and_two_types_keep_their_content_as_xml(made: Any, plotter: Any, rules: Any) -> None:
+    files = plotter(_message("moveIn", p="t:Point") + _message("moveOut", p="x:int"), bound=_bound(style="document"))
+    found = made(files)
+    assert rules(found.result) == ["message-part"] * 3
+    assert _body(found.spaces[""].P(content=["7"])).text == "7"
 
 
 # The SOAP encoding

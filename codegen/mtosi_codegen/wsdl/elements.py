@@ -6,9 +6,12 @@ They go into the schema set beside those of the schemas, so that all that follow
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from mtosi_codegen.wsdl.model import Part
 from mtosi_codegen.xsd.model import ONCE, ComplexType, Compositor, Element, ElementUse, Place, QName, SchemaSet
+
+_ANYTHING: Final = ("anything",)
 
 
 class MadeElements:
@@ -30,7 +33,8 @@ class MadeElements:
         """An element around the parts of a message (rpc style).
 
         Returns:
-            Whether it is there now; False where another element has that name.
+            Whether the element has that content; False where another one of its name has other content. That one
+            has any content from now on.
         """
         content = Compositor("sequence", ONCE, tuple(_accessor(part) for part in parts)) if parts else None
         made = Element(name, place, ComplexType(None, place, content=content), doc=doc)
@@ -40,11 +44,18 @@ class MadeElements:
         """An element of a type; returns as `wrapper`."""
         return self._add(Element(name, place, type_, doc=doc), (type_,))
 
+    def is_taken(self, name: QName) -> bool:
+        """Whether there is an element of a name that is not an empty wrapper."""
+        return name in self._schema.elements and self._made.get(name) != ()
+
     def _add(self, element: Element, shape: tuple[object, ...]) -> bool:
-        if element.name not in self._schema.elements:
-            self._schema.elements[element.name] = element
+        known = self._schema.elements.setdefault(element.name, element)
+        if known is element:
             self._made[element.name] = shape
-        return self._made.get(element.name) == shape
+        elif self._made.get(element.name) != shape:
+            known.type = None
+            self._made[element.name] = _ANYTHING
+        return self._made[element.name] == shape
 
 
 def _accessor(part: Part) -> ElementUse:

@@ -309,6 +309,7 @@ class _Bodies:
             self._joiner.report("message-undefined", operation.place, text, _LEFT_OUT)
             return None
         parts = self._parts(message, bound, kind)
+        element: QName | None
         if self._style(message, parts) == "rpc":
             element = self._wrapper(message, parts, bound, kind)
         elif parts or (message.parts and bound.body_parts is None and not bound.headers and not bound.attachments):
@@ -353,7 +354,7 @@ class _Bodies:
 
     # The rpc style
 
-    def _wrapper(self, message: Message, parts: list[Part], bound: BoundMessage, kind: Kind) -> QName | None:
+    def _wrapper(self, message: Message, parts: list[Part], bound: BoundMessage, kind: Kind) -> QName:
         operation = self._operation
         namespace = bound.namespace
         if not namespace:
@@ -369,7 +370,9 @@ class _Bodies:
             self._joiner.report("binding-style", message.place, text, "written inside the element of the operation")
         name = QName(namespace, operation.name + "Response" * (kind == "response"))
         doc = f"The {'results' if kind == 'response' else 'parameters'} of {operation.name}."
-        return name if self._made.wrapper(name, parts, message.place, doc) else self._taken(name, message, kind)
+        if not self._made.wrapper(name, parts, message.place, doc):
+            self._taken(name, message, kind)
+        return name
 
     def _mended(self, part: Part) -> Part:
         """The part; one whose type is the name of an element, with that element."""
@@ -379,9 +382,9 @@ class _Bodies:
             return Part(part.name, part.type, None, part.place)
         return part
 
-    def _taken(self, name: QName, message: Message, kind: Kind) -> None:
+    def _taken(self, name: QName, message: Message, kind: str) -> None:
         text = f"{self._named(message, kind)} needs an element {name}, and there is another of that name"
-        self._joiner.report("message-part", message.place, text, _LEFT_OUT)
+        self._joiner.report("message-part", message.place, text, "the content of both stays XML")
 
     # The document style
 
@@ -406,7 +409,7 @@ class _Bodies:
         if not self._made.typed(
             name, chosen.type, chosen.place, f"Part {chosen.name} of message {message.name.local}."
         ):
-            return self._taken(name, message, kind)
+            self._taken(name, message, kind)
         self._joiner.report("message-part", chosen.place, text, "written as an element without namespace")
         return name
 
@@ -414,17 +417,16 @@ class _Bodies:
         """Whether the binding says which parts are the body."""
         return bool((self._bound.input if kind == "request" else self._bound.output).body_parts)
 
-    def _empty(self, message: Message, kind: Kind) -> QName | None:
+    def _empty(self, message: Message, kind: Kind) -> QName:
         """An element for a body that should be empty: what a message is for, only its element tells."""
         operation, namespace = self._operation, self._joiner.namespace
         plain = operation.name + "Response" * (kind == "response")
-        for local in dict.fromkeys((plain, message.name.local, f"{plain}Empty")):
-            name = QName(namespace, local)
-            if self._made.wrapper(name, (), message.place, f"The empty {kind} of {operation.name}."):
-                text = f"{self._named(message, kind)} has no body part"
-                self._joiner.report("message-part", message.place, text, f"its body is an empty element {name}")
-                return name
-        return self._taken(QName(namespace, plain), message, kind)
+        names = [QName(namespace, local) for local in (plain, message.name.local, f"{plain}Empty")]
+        name = next((name for name in names if not self._made.is_taken(name)), names[-1])
+        self._made.wrapper(name, (), message.place, f"The empty {kind} of {operation.name}.")
+        text = f"{self._named(message, kind)} has no body part"
+        self._joiner.report("message-part", message.place, text, f"its body is an empty element {name}")
+        return name
 
     # Beside the body
 
@@ -455,8 +457,9 @@ class _Bodies:
         if named or not parts or parts[0].type is None:
             return named[0] if named else None
         name = QName(namespace, parts[0].name)
-        known = self._made.typed(name, parts[0].type, parts[0].place, f"Fault {message.name.local}.")
-        return name if known else None
+        if not self._made.typed(name, parts[0].type, parts[0].place, f"Fault {message.name.local}."):
+            self._taken(name, message, "fault")
+        return name
 
 
 def _body_part(parts: list[Part]) -> Part | None:
