@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -16,7 +16,7 @@ from typing import Literal
 from lxml import etree
 
 from mtosi_codegen.findings import Findings
-from mtosi_codegen.load.documents import Document, Reader
+from mtosi_codegen.load.documents import Document, Reader, foreign_kind
 from mtosi_codegen.load.locate import Locator, links_of, schemas_of
 from mtosi_codegen.load.rivals import Component, components, looks_stale
 from mtosi_jms.errors import SchemaError
@@ -173,12 +173,15 @@ class _Loader:
     def _abstract(self, wsdls: Iterable[Document]) -> list[Document]:
         """The WSDLs of folders that nothing reached and whose port types no SOAP binding of the sources binds."""
         every = [document for document in wsdls if document.kind == "wsdl"]
-        bound = {name for document in every for name in _bound_names(document.root)}
+        defined = {name for document in every for name in _port_types(document)}
+        bound = {name for document in every for name in _bound_port_types(document)}
+        # A binding with a name that nothing defines may mean any port type that is called so.
+        loose = {local for namespace, local in bound if (namespace, local) not in defined}
         found: list[Document] = []
         for document in every:
-            names = [port_type.get("name") or "" for port_type in document.root.iterchildren(f"{{{WSDL}}}portType")]
-            served = has_binding(document.root, "all") or bound & {name.strip() for name in names}
-            if names and not served and document not in self._reached and not looks_stale(document.name):
+            own = _port_types(document)
+            served = has_binding(document.root, "all") or bound & own or loose & {local for _, local in own}
+            if own and not served and document not in self._reached and not looks_stale(document.name):
                 self._follow(document, rank=1)
                 found.append(document)
         reached = {other for document in found for other in Sources((), (), ()).scope(document)[1:]}
@@ -228,6 +231,10 @@ class _Loader:
                 self._leave_out(document)
                 continue
             self._reached[document] = rank
+            for other in document.root.iterfind(f"{{{WSDL}}}types/*"):
+                if (kind := foreign_kind(other)) is not None:
+                    repair = "left out; what it defines is missing where it is used"
+                    self._findings.add("xsd-unsupported", document.name, other.sourceline, f"this is {kind}", repair)
             for schema in schemas_of(document):
                 defined = self._defined.setdefault((schema.get("targetNamespace") or "").strip(), {})
                 for component in components(schema):
@@ -329,13 +336,18 @@ def wanted_transport(transport: str, bindings: Bindings) -> bool:
     return bindings == "all" or "jms" in transport.casefold()
 
 
-def _bound_names(definitions: etree._Element) -> list[str]:
-    """The local names of the port types that the SOAP bindings of a WSDL bind."""
-    return [
-        (binding.get("type") or "").strip().rpartition(":")[2]
-        for binding in definitions.iterchildren(f"{{{WSDL}}}binding")
-        if next(binding.iterchildren(f"{{{WSDL_SOAP11}}}binding", f"{{{WSDL_SOAP12}}}binding"), None) is not None
-    ]
+def _port_types(document: Document) -> set[tuple[str, str]]:
+    """Namespace and name of each port type that a WSDL defines."""
+    names = (element.get("name") or "" for element in document.root.iterchildren(f"{{{WSDL}}}portType"))
+    return {(document.namespace, name.strip()) for name in names}
+
+
+def _bound_port_types(document: Document) -> Iterator[tuple[str, str]]:
+    """Namespace and name of each port type that the SOAP bindings of a WSDL bind."""
+    for binding in document.root.iterchildren(f"{{{WSDL}}}binding"):
+        if next(binding.iterchildren(f"{{{WSDL_SOAP11}}}binding", f"{{{WSDL_SOAP12}}}binding"), None) is not None:
+            prefix, _, local = (binding.get("type") or "").strip().rpartition(":")
+            yield binding.nsmap.get(prefix or None) or "", local
 
 
 def _transports(definitions: etree._Element) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from lxml import etree
@@ -50,6 +50,7 @@ class WsdlReader:
 
     def __init__(self, document: Document, findings: Findings) -> None:
         self._document = document
+        self._findings = findings
         self._namespace = document.namespace
         aliases = {wrong: right for wrong, right in document.aliases.items() if wrong != document.namespace}
         self._names = QNameReader(document.name, findings, aliases=aliases)
@@ -59,11 +60,13 @@ class WsdlReader:
         found.aliases[self._document.name] = self._document.aliases
         for element in self._children(self._document.root, "message"):
             message = Message(self._own_name(element), self._place(element), tuple(self._parts(element)))
-            found.messages.setdefault(message.name, message)
+            known = found.messages.setdefault(message.name, message)
+            self._check_again("message", known, message, [_parts_of(one) for one in (known, message)])
         for element in self._children(self._document.root, "portType"):
             operations = tuple(self._port_operation(child) for child in self._children(element, "operation"))
             port_type = PortType(self._own_name(element), self._place(element), operations, self._doc(element))
-            found.port_types.setdefault(port_type.name, port_type)
+            first = found.port_types.setdefault(port_type.name, port_type)
+            self._check_again("port type", first, port_type, [_operations_of(one) for one in (first, port_type)])
         for element in self._children(self._document.root, "binding"):
             soap = self._soap(element, "binding")
             if soap is not None:
@@ -76,6 +79,15 @@ class WsdlReader:
             address = self._soap(port, "address")
             location = (address.get("location") or "").strip() if address is not None else ""
             found.ports.append(Port(self._names.qname(port, "binding"), location, self._names.name(service)))
+
+    def _check_again(
+        self, what: str, known: Message | PortType, again: Message | PortType, contents: Sequence[object]
+    ) -> None:
+        """Report a second definition of a name that says something else than the first."""
+        if known is not again and contents[0] != contents[1]:
+            place = f"{known.place.file}:{known.place.line}"
+            message = f"{what} {known.name} is defined again, and differently, after {place}"
+            self._findings.add("definition-conflict", *again.place, message, f"the definition at {place} counts")
 
     def ports_of(self, binding: QName) -> Iterator[tuple[etree._Element, etree._Element | None]]:
         """The ports of a binding in this document, each with its SOAP address, None where it has none."""
@@ -198,3 +210,11 @@ def _kind_of(binding: etree._Element) -> str:
     if namespace == _HTTP:
         return f"is for HTTP {(marks[0].get('verb') or '').strip()}".rstrip()
     return f"is of {namespace}, not of SOAP"
+
+
+def _parts_of(message: Message) -> list[object]:
+    return [(part.name, part.element, part.type) for part in message.parts]
+
+
+def _operations_of(port_type: PortType) -> list[object]:
+    return [(one.name, one.input, one.output, one.faults, one.answers_first) for one in port_type.operations]
