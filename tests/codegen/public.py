@@ -88,7 +88,7 @@ def _row(folder: Path, path: Path, out: Path, package: str, xsdata: bool) -> Row
     row.ours = _attempt(partial(_ours, row, path, out / package)) or row.ours
     row.zeep = _attempt(partial(_zeep, row, path))
     if xsdata:
-        row.xsdata = _attempt(partial(_xsdata, path, out))
+        row.xsdata = _attempt(partial(_xsdata, path, out / "xsdata" / package))
     return row
 
 
@@ -140,12 +140,15 @@ def _zeep(row: Row, path: Path) -> None:
             row.theirs += [f"{name.rpartition('}')[2]}.{operation}" for operation in binding.all()]
 
 
-def _xsdata(path: Path, out: Path) -> None:
+def _xsdata(path: Path, target: Path) -> None:
     from xsdata.codegen.transformer import ResourceTransformer
     from xsdata.models.config import GeneratorConfig
 
-    os.chdir(out)
-    ResourceTransformer(config=GeneratorConfig.create(), print=True).process([path.as_uri()])
+    target.parent.mkdir(exist_ok=True)
+    os.chdir(target.parent)  # it writes there
+    config = GeneratorConfig.create()
+    config.output.package = target.name
+    ResourceTransformer(config=config).process([path.as_uri()])
 
 
 IMPORT: Final = """
