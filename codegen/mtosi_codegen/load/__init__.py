@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from lxml import etree
 
@@ -23,6 +23,7 @@ from mtosi_jms.errors import SchemaError
 from mtosi_jms.namespaces import WSDL, WSDL_SOAP11, WSDL_SOAP12
 
 Bindings = Literal["jms", "all"]
+_SOAP_BINDINGS: Final = (f"{{{WSDL_SOAP11}}}binding", f"{{{WSDL_SOAP12}}}binding")
 
 __all__ = ["Bindings", "Document", "SchemaUnit", "Sources", "load"]
 
@@ -328,12 +329,31 @@ def has_ports_only(definitions: etree._Element) -> bool:
 
 def has_binding(definitions: etree._Element, bindings: Bindings) -> bool:
     """Whether a WSDL has a SOAP binding of the wanted kind."""
-    return any(wanted_transport(transport, bindings) for transport in _transports(definitions))
+    found = list(_soap_bindings(definitions))
+    on_jms = {name for name, _ in found} & set(_bindings_on_jms(definitions))
+    return bool(on_jms) or any(wanted_transport(transport, bindings) for _, transport in found)
 
 
 def wanted_transport(transport: str, bindings: Bindings) -> bool:
     """Whether a SOAP binding with this transport is asked for: one that names JMS, or any."""
     return bindings == "all" or "jms" in transport.casefold()
+
+
+def is_jms_port(port: etree._Element) -> bool:
+    """Whether the address of a port is one of JMS, whatever its binding says."""
+    return any(
+        "jms" in str(etree.QName(child).namespace).casefold()
+        or (child.get("location") or "").strip().casefold().startswith("jms:")
+        for child in port.iterchildren("*")
+        if etree.QName(child).localname == "address"
+    )
+
+
+def _bindings_on_jms(definitions: etree._Element) -> Iterator[str]:
+    """The local names of the bindings that a port of the WSDL puts on JMS."""
+    for port in definitions.iterfind(f"{{{WSDL}}}service/{{{WSDL}}}port"):
+        if is_jms_port(port):
+            yield (port.get("binding") or "").strip().rpartition(":")[2]
 
 
 def _port_types(document: Document) -> set[tuple[str, str]]:
@@ -345,14 +365,13 @@ def _port_types(document: Document) -> set[tuple[str, str]]:
 def _bound_port_types(document: Document) -> Iterator[tuple[str, str]]:
     """Namespace and name of each port type that the SOAP bindings of a WSDL bind."""
     for binding in document.root.iterchildren(f"{{{WSDL}}}binding"):
-        if next(binding.iterchildren(f"{{{WSDL_SOAP11}}}binding", f"{{{WSDL_SOAP12}}}binding"), None) is not None:
+        if next(binding.iterchildren(*_SOAP_BINDINGS), None) is not None:
             prefix, _, local = (binding.get("type") or "").strip().rpartition(":")
             yield binding.nsmap.get(prefix or None) or "", local
 
 
-def _transports(definitions: etree._Element) -> list[str]:
-    return [
-        soap.get("transport") or ""
-        for binding in definitions.iterchildren(f"{{{WSDL}}}binding")
-        for soap in binding.iterchildren(f"{{{WSDL_SOAP11}}}binding", f"{{{WSDL_SOAP12}}}binding")
-    ]
+def _soap_bindings(definitions: etree._Element) -> Iterator[tuple[str, str]]:
+    """The name and transport of each SOAP binding of a WSDL."""
+    for binding in definitions.iterchildren(f"{{{WSDL}}}binding"):
+        for soap in binding.iterchildren(*_SOAP_BINDINGS):
+            yield (binding.get("name") or "").strip(), soap.get("transport") or ""

@@ -118,7 +118,7 @@ def _service_paths(model: Model, taken: set[str]) -> None:
 
 
 def _is_jms(service: Service) -> bool:
-    return "jms" in service.transport.casefold()
+    return "jms" in service.transport.casefold() or service.address.casefold().startswith("jms:")
 
 
 def _service_names(service: Service, *, alone: bool) -> Iterator[str]:

@@ -61,7 +61,8 @@ def services_of(sources: Sources, schema: SchemaSet, findings: Findings, binding
             wanted = _abstract_bindings(definitions, root)
         else:
             here = (binding for binding in definitions.bindings if binding.place.file == root.name)
-            wanted = [binding for binding in here if wanted_transport(binding.transport, bindings)]
+            on_jms = {port.binding for port in definitions.ports if port.jms}
+            wanted = [one for one in here if wanted_transport(one.transport, bindings) or one.name in on_jms]
         for binding in wanted:
             service = _Joiner(definitions, binding, made, findings).service()
             service.files = tuple(sorted(document.name for document in scope))

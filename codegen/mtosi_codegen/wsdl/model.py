@@ -124,11 +124,12 @@ class OtherBinding:
 
 @dataclass(slots=True, eq=False)
 class Port:
-    """A port: a binding with an address."""
+    """A port: a binding with an address; `jms` where that is one of JMS."""
 
     binding: QName
     address: str
     service: str
+    jms: bool = False
 
 
 @dataclass(slots=True)

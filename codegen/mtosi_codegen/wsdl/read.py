@@ -8,7 +8,7 @@ from typing import Final
 from lxml import etree
 
 from mtosi_codegen.findings import Findings
-from mtosi_codegen.load import Document
+from mtosi_codegen.load import Document, is_jms_port
 from mtosi_codegen.qnames import QNameReader
 from mtosi_codegen.wsdl.model import (
     Binding,
@@ -78,7 +78,8 @@ class WsdlReader:
         for service, port in self._port_elements():
             address = self._soap(port, "address")
             location = (address.get("location") or "").strip() if address is not None else ""
-            found.ports.append(Port(self._names.qname(port, "binding"), location, self._names.name(service)))
+            binding, name = self._names.qname(port, "binding"), self._names.name(service)
+            found.ports.append(Port(binding, location, name, is_jms_port(port)))
 
     def _check_again(
         self, what: str, known: Message | PortType, again: Message | PortType, contents: Sequence[object]
