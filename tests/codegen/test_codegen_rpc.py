@@ -148,6 +148,16 @@ def test_the_wire_looks_as_zeep_writes_it(made: Any, plotter: Any, tmp_path: Pat
     assert _shape(_body(ours)) == _shape(theirs)
 
 
+def test_zeep_reads_the_answer(made: Any, plotter: Any, tmp_path: Path) -> None:
+    files = plotter()
+    found = made(files)
+    client = _zeep(tmp_path, files)
+    answer = Envelope(body=found.spaces["urn:wire"].MoveResponse(at=found.spaces["urn:t"].Point(x=7, unit="mm")))
+    (binding,) = client.wsdl.bindings.values()
+    reply = binding.get("move").process_reply(etree.fromstring(answer.to_bytes()))
+    assert (reply.x, reply.label, reply.unit) == (7, None, "mm")
+
+
 def _fields(found: SimpleNamespace) -> list[str]:
     """The fields of the request `move`, as its descriptor has them."""
     return [field.name for field in found.spaces["urn:wire"].Move.__xml__.fields]
@@ -261,6 +271,16 @@ def test_soap_12(made: Any, plotter: Any) -> None:
     found = made(files)
     assert found.result.findings == ()
     assert _requests(found.result) == [("urn:wire", "move")]
+
+
+def test_two_bindings_of_one_port_type_share_their_messages(made: Any, plotter: Any) -> None:
+    second = _bound().partition("<w:service")[0].replace('name="Plotter" type', 'name="PlotterAgain" type')
+    found = made(plotter(bound=_bound() + second))
+    assert [service.name for service in found.result.services] == ["Plotter", "PlotterAgain"]
+    assert [cls.xml.local for cls in found.result.model.classes if cls.namespace == "urn:wire"] == [
+        "move",
+        "moveResponse",
+    ]
 
 
 def test_a_wsdl_without_target_namespace(made: Any, plotter: Any) -> None:

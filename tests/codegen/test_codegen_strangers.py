@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import mtosi_jms
 from mtosi_codegen import Result, generate, report, write
 
 FOLDER = Path(__file__).parent / "strangers"
@@ -49,6 +50,25 @@ def test_what_becomes_of_it(name: str, rules: Any, package: Callable[[Result], s
     root = package(result)
     for path in result.files:
         importlib.import_module(f"{root}.{path.removesuffix('.py').replace('/', '.')}".removesuffix(".__init__"))
+
+
+def test_a_port_type_without_a_binding_can_be_called(package: Callable[[Result], str]) -> None:
+    result = generate([FOLDER / "abstract.wsdl"])
+    root = package(result)
+    (service,) = result.services
+    module = importlib.import_module(f"{root}.{service.module}")
+    types = importlib.import_module(f"{root}.{result.model.modules[0].path}")
+
+    class Sibyl(module.Oracle.Supplier):  # type: ignore[misc]
+        def ask(self, request: Any, context: Any) -> Any:
+            return types.Answer(value=len(request.value))
+
+    with (
+        mtosi_jms.connect("memory:abstract") as connection,
+        mtosi_jms.Supplier(connection, "queue:SIBYL", [Sibyl()]).start(),
+        mtosi_jms.Requestor(connection, sender_uri="queue:ME") as requestor,
+    ):
+        assert module.Oracle(requestor, "queue:SIBYL").ask(value="what", timeout=20).value == 4
 
 
 def test_every_file_is_tried() -> None:
