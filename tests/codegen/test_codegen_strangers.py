@@ -130,6 +130,19 @@ def test_a_file_that_is_not_fetched_is_read_from_the_place_that_the_finding_name
     assert finding.repair == "read sub/Elsewhere.xsd, which defines what is needed"
 
 
+def test_a_location_counted_from_the_folder_of_a_build(tree: Any) -> None:
+    circle, port = ((FOLDER / name).read_text() for name in ("circle.wsdl", "circle-port.wsdl"))
+    circle = circle.replace('"circle-port.wsdl"', '"src/wsdl/port.wsdl"')
+    port = port.replace('"circle.wsdl"', '"src/wsdl/deep/circle.wsdl"')
+    folder = tree({"src/wsdl/deep/circle.wsdl": circle, "src/wsdl/port.wsdl": port})
+    result = generate([folder / "src" / "wsdl" / "deep" / "circle.wsdl"])
+    assert [service.name for service in result.model.services] == ["Oracle"]
+    assert [finding.repair for finding in result.findings] == [
+        "read circle.wsdl, to which it leads from above",
+        "read ../port.wsdl, to which it leads from above",
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -50,7 +50,7 @@ class Locator:
             return None
         if not location:
             return self._by_namespace(document, link, wanted)
-        found = self._by_location(document, link, location)
+        found = self._by_location(document, link, location) or self._from_above(document, link, location)
         if found is None:
             found = self._substitute(document, link, location, wanted)
         if found is not None and link.kind == "import" and found.namespace != wanted:
@@ -80,6 +80,21 @@ class Locator:
                 message = f"location {location!r} differs in case from the file on disk"
                 self._report("location-case", document, link, message, f"read {self._reader.name(actual)}")
             return self._reader.read(actual)
+        return None
+
+    def _from_above(self, document: Document, link: Link, location: str) -> Document | None:
+        """The file that a location leads to from a folder above: that of a build, from which tools were started."""
+        steps = Path(location.replace("\\", "/"))
+        if _SCHEME.match(location) or steps.is_absolute() or len(steps.parts) < 2 or ".." in steps.parts:
+            return None
+        for folder in document.path.parent.parents:
+            found = self._reader.read(folder / steps) if is_file(folder / steps) else None
+            if found is not None and found is not document:
+                message = f"location {location!r} leads to no file"
+                self._report(
+                    "location-missing", document, link, message, f"read {found.name}, to which it leads from above"
+                )
+                return found
         return None
 
     def _on_disk(self, path: Path) -> Path | None:
