@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +22,7 @@ from mtosi_codegen.model import Service
 from mtosi_codegen.wsdl.edit import WsdlText
 from mtosi_codegen.wsdl.join import outer_documents, services_of
 from mtosi_codegen.wsdl.read import WsdlReader
-from mtosi_codegen.xsd.model import QName
+from mtosi_codegen.xsd.model import QName, SchemaSet
 from mtosi_jms.errors import SchemaError
 from mtosi_jms.namespaces import WSDL, WSDL_SOAP11, WSDL_SOAP12
 
@@ -80,8 +80,8 @@ def deploy(sources: Sequence[Path | str], addresses: Mapping[str, str]) -> Deplo
     for name, address in addresses.items():
         if not address or not address.isprintable() or " " in address:
             raise SchemaError(f"{name}: the address {address!r} is not {_ALLOWED}")
-    read = load(sources, findings)
-    services = services_of(read, findings)
+    read = replace(load(sources, findings), abstract=())
+    services = services_of(read, SchemaSet(), findings)
     chosen = [service for service in services if service.name in addresses]
     if unknown := [name for name in addresses if name not in {service.name for service in services}]:
         raise SchemaError(_unknown(unknown[0], [service.name for service in services]))

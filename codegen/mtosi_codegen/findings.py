@@ -14,7 +14,7 @@ from mtosi_jms.errors import SchemaError
 
 RULES: Final[dict[str, str]] = {
     "unreadable": "a file or folder that cannot be read",
-    "not-xml": "a file that is no well-formed XML, or neither WSDL nor XML Schema",
+    "not-xml": "a file that is no well-formed XML, or neither WSDL 1.1 nor XML Schema",
     "dtd": "a document type declaration",
     "encoding-blank": "blanks before the XML declaration",
     "location-backslash": "backslashes in a location",
@@ -43,13 +43,15 @@ RULES: Final[dict[str, str]] = {
     "operation-drift": "a binding operation spelled otherwise in the portType",
     "operation-undefined": "a binding operation that the portType does not have",
     "operation-unbound": "a portType operation that the binding does not have",
+    "operation-reversed": "an operation whose service speaks first: a notification or solicit-response",
     "operation-unknown": "an operation asked for on the command line that no service has",
     "message-namespace": "a message found in another namespace than the one written",
     "message-undefined": "a message that nothing defines",
-    "message-part": "a message without a body part that names an element, or with several",
+    "message-part": "a message without a body part, with several, or with a part that its style does not allow",
     "fault-undefined": "a fault whose message or element nothing defines",
     "service-name": "a service named after its file because its own name is taken or belongs to another file",
-    "binding-style": "a binding or message style other than document/literal",
+    "binding-style": "a style that WSDL does not have, an rpc binding that WS-I does not allow, or the SOAP encoding",
+    "binding-unserved": "a binding that is not of SOAP",
     "no-service": "sources without any binding that was asked for",
 }
 

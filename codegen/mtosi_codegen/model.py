@@ -286,13 +286,14 @@ class Operation:
 
 @dataclass(slots=True, eq=False)
 class Service:
-    """One SOAP binding with its operations: what becomes one service class.
+    """One SOAP binding with its operations, or a port type without one: what becomes one service class.
 
     Attributes:
-        binding: name of the binding.
+        binding: name of the binding, or of the port type that has none.
         wsdl: file that the binding stands in.
         files: all files that the WSDL reaches, for its findings.
         failed: operations that could not be put together.
+        uncalled: operations left out because their service speaks first.
         module: dotted module path; filled by `names`, as is `class_name`.
     """
 
@@ -307,6 +308,7 @@ class Service:
     operations: list[Operation]
     files: tuple[str, ...] = ()
     failed: list[str] = field(default_factory=list)
+    uncalled: list[str] = field(default_factory=list)
     doc: str = ""
     module: str = ""
     class_name: str = ""

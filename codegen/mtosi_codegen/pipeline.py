@@ -85,8 +85,8 @@ def read_model(
         findings: gets everything that was found.
     """
     read = load(sources, findings, bindings)
-    services = services_of(read, findings, bindings)
     schema = collect(read.units, findings)
+    services = services_of(read, schema, findings, bindings)
     if operations is not None:
         services = _chosen(services, operations, findings, ", ".join(str(source) for source in sources))
     model = Model(schema, services, findings, only_operations=operations is not None)

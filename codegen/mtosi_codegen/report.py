@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,9 +28,14 @@ def as_json(result: Result, seconds: float) -> dict[str, Any]:
 
 
 def status_of(service: Service, findings: list[Finding]) -> str:
-    """`ok`, `repaired` where its files have findings, `failed` where an operation is missing or there is none."""
-    if service.failed or not service.operations:
-        return "failed"
+    """What came of a service.
+
+    Returns:
+        `ok`; `repaired` where its files have findings; `partial` where an operation could not be generated and others
+        were; `failed` where none was.
+    """
+    if service.failed:
+        return "partial" if service.operations else "failed"
     return "repaired" if findings else "ok"
 
 
@@ -69,10 +75,11 @@ def summary(result: Result, seconds: float) -> str:
     """One line about a run."""
     services = result.services
     count = sum(len(service.operations) for service in services)
-    failed = sum(1 for service in services if status_of(service, findings_of(service, result)) == "failed")
+    states = Counter(status_of(service, findings_of(service, result)) for service in services)
     text = f"{len(services)} services, {count} operations, {len(result.model.classes)} classes, "
     text += f"{len(result.model.enums)} enumerations, {len(result.findings)} findings, {seconds:.1f} s"
-    return text + (f"; {failed} services failed" if failed else "")
+    lost = {"in part": states["partial"], "failed": states["failed"]}
+    return text + "".join(f"; {count} services {how}" for how, count in lost.items() if count)
 
 
 def table(result: Result) -> Iterator[tuple[str, str, str, str, str]]:

@@ -128,7 +128,7 @@ def test_operations(run: Run, tmp_path: Path) -> None:
 def test_an_http_service_needs_to_be_asked_for(
     run: Run, tree: Any, wsdl: Any, ask: dict[str, str], messages: str
 ) -> None:
-    text = wsdl("".join(ask.values()).replace("soap/jms", "soap/http"))
+    text = wsdl("".join(ask.values()).replace("soap/jms", "soap/http").replace("jms://", "http://"))
     file = tree({"a.wsdl": text, "messages.xsd": messages}) / "a.wsdl"
     code, _, err = run("inspect", str(file))
     assert code == 1

@@ -187,7 +187,7 @@ CASES: list[Case] = [
         "{urn:t}m is used",
     ),
     ("message-undefined", {"a.wsdl": _service(message="t:zzz")}, "a.wsdl", 7, "not generated"),
-    ("message-part", {"a.wsdl": _service(part='<w:part name="p" type="x:int"/>')}, "a.wsdl", 5, "not generated"),
+    ("message-part", {"a.wsdl": _service(part='<w:part name="p"/>')}, "a.wsdl", 5, "not generated"),
     (
         "fault-undefined",
         {"a.wsdl": _service(fault='<w:fault name="f" message="t:zzz"/>')},
@@ -202,13 +202,21 @@ CASES: list[Case] = [
         9,
         "service named 'b'",
     ),
-    ("binding-style", {"a.wsdl": _service(style="rpc")}, "a.wsdl", 10, "document/literal"),
+    ("binding-style", {"a.wsdl": _service(style="odd")}, "a.wsdl", 10, "document/literal"),
+    ("operation-reversed", {"a.wsdl": _service().replace("w:input", "w:output")}, "a.wsdl", 7, "left out"),
+    (
+        "binding-unserved",
+        {"a.wsdl": _service().replace('<s:binding transport="urn:jms" style="document"/>', "")},
+        "a.wsdl",
+        9,
+        "nothing serves it",
+    ),
     (
         "no-service",
         {"a.wsdl": _service().replace('<w:operation name="ask"/>', "")},
         "a.wsdl",
         9,
-        "not generated",
+        "left out",
     ),
 ]
 COVERED_ELSEWHERE = {"unreadable", "operation-unknown", "too-large"}

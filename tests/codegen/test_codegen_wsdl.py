@@ -58,9 +58,26 @@ def test_fault_kinds_become_exceptions(build: Build, oracle: Any) -> None:
     ],
 )
 def test_the_transport_decides(build: Build, oracle: Any, transport: str, found: int) -> None:
-    files = oracle(("http://schemas.xmlsoap.org/soap/jms", transport))
+    files = oracle(("http://schemas.xmlsoap.org/soap/jms", transport), ("jms://somewhere", "http://somewhere"))
     assert len(build(files).services) == found
     assert len(build(files, bindings="all").services) == 1
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        '<s:address location="jms:queue:oracle"/>',
+        '<j:address xmlns:j="http://cxf.apache.org/transports/jms" destinationStyle="queue"/><s:address location="x"/>',
+    ],
+)
+def test_a_port_on_jms_decides_too(build: Build, oracle: Any, address: str) -> None:
+    files = oracle(
+        ("http://schemas.xmlsoap.org/soap/jms", "http://schemas.xmlsoap.org/soap/http"),
+        ('<s:address location="jms://somewhere/Oracle"/>', address),
+    )
+    (service,) = build(files).services
+    assert service.name == "Oracle"
+    assert build({**files, "oracle.wsdl": files["oracle.wsdl"].replace(address, "")}).services == ()
 
 
 def test_a_w3c_address_is_kept_as_it_is(build: Build, oracle: Any) -> None:
@@ -156,7 +173,7 @@ def test_a_service_named_like_a_module_of_types(build: Build, oracle: Any) -> No
         ("head", "body", "askResponse", 0),
         ("mtosiBody", "more", "askRequest", 0),
         ("one", "theHeader", "askRequest", 0),
-        ("one", "two", "askResponse", 1),
+        ("one", "two", "askRequest", 1),
     ],
 )
 def test_the_body_among_several_parts(

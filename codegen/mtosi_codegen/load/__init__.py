@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from lxml import etree
 
 from mtosi_codegen.findings import Findings
-from mtosi_codegen.load.documents import Document, Reader
+from mtosi_codegen.load.documents import Document, Reader, foreign_kind
 from mtosi_codegen.load.locate import Locator, links_of, schemas_of
 from mtosi_codegen.load.rivals import Component, components, looks_stale
 from mtosi_jms.errors import SchemaError
 from mtosi_jms.namespaces import WSDL, WSDL_SOAP11, WSDL_SOAP12
 
 Bindings = Literal["jms", "all"]
+_SOAP_BINDINGS: Final = (f"{{{WSDL_SOAP11}}}binding", f"{{{WSDL_SOAP12}}}binding")
 
 __all__ = ["Bindings", "Document", "SchemaUnit", "Sources", "load"]
 
@@ -50,11 +51,13 @@ class Sources:
         roots: the WSDLs with a binding that was asked for, sorted by name.
         documents: all documents that count, sorted by name.
         units: their schemas; those that a WSDL reaches first, then by name.
+        abstract: the WSDLs with port types that no SOAP binding binds, sorted by name.
     """
 
     roots: tuple[Document, ...]
     documents: tuple[Document, ...]
     units: tuple[SchemaUnit, ...]
+    abstract: tuple[Document, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -123,15 +126,19 @@ class _Loader:
         outer = [document for document in wsdls if document not in roots and has_ports_only(document.root)]
         for document in (*roots, *outer, *(document for document in named if document.kind == "xsd")):
             self._follow(document, rank=0)
+        abstract: list[Document] = []
         for document in (document for document in named if document.kind == "wsdl" and document not in roots):
-            roots += self._roots_behind(document, roots)
+            behind = self._roots_behind(document, roots)
+            roots += behind or ()
+            abstract.extend([document] if behind is None else [])
         if not roots and not named:
             self._say_what_would_count(wsdls)
+        abstract += self._abstract(document for document in wsdls if document not in abstract)
         self._take_unreached([document for document in found if document.kind == "xsd"])
         ordered = sorted(self._reached, key=lambda document: document.name)
         for document in ordered:
             document.aliases = self._aliases(document)
-        return Sources(tuple(sorted(roots, key=lambda root: root.name)), tuple(ordered), self._units())
+        return Sources(_by_name(roots), tuple(ordered), self._units(), _by_name(abstract))
 
     def _is_root(self, document: Document) -> bool:
         return document.kind == "wsdl" and has_binding(document.root, self._bindings)
@@ -149,14 +156,37 @@ class _Loader:
                 self._findings.add("rival-left-out", root.name, 0, message, "left out")
         return kept
 
-    def _roots_behind(self, document: Document, roots: list[Document]) -> list[Document]:
-        """The WSDLs with a wanted binding that one without imports, near or far; a finding if there is none."""
+    def _roots_behind(self, document: Document, roots: list[Document]) -> list[Document] | None:
+        """The WSDLs with a wanted binding that one without imports, near or far; a finding if there is none.
+
+        Returns:
+            None where there is no SOAP binding at all: the WSDL says what, and leaves open how.
+        """
         self._follow(document, rank=0)
         scope = Sources((), (), ()).scope(document)
         reached = [other for other in scope if self._is_root(other)]
+        if not reached and not any(has_binding(other.root, "all") for other in scope):
+            return None
         if not reached:
             self._findings.add("no-service", document.name, 0, self._no_binding(), "not generated: file left out")
         return [other for other in reached if other not in roots]
+
+    def _abstract(self, wsdls: Iterable[Document]) -> list[Document]:
+        """The WSDLs of folders that nothing reached and whose port types no SOAP binding of the sources binds."""
+        every = [document for document in wsdls if document.kind == "wsdl"]
+        defined = {name for document in every for name in _port_types(document)}
+        bound = {name for document in every for name in _bound_port_types(document)}
+        # A binding with a name that nothing defines may mean any port type that is called so.
+        loose = {local for namespace, local in bound if (namespace, local) not in defined}
+        found: list[Document] = []
+        for document in every:
+            own = _port_types(document)
+            served = has_binding(document.root, "all") or bound & own or loose & {local for _, local in own}
+            if own and not served and document not in self._reached and not looks_stale(document.name):
+                self._follow(document, rank=1)
+                found.append(document)
+        reached = {other for document in found for other in Sources((), (), ()).scope(document)[1:]}
+        return [document for document in found if document not in reached]
 
     def _no_binding(self) -> str:
         return "no binding that was asked for" + " (--bindings all takes HTTP too)" * (self._bindings == "jms")
@@ -202,6 +232,10 @@ class _Loader:
                 self._leave_out(document)
                 continue
             self._reached[document] = rank
+            for other in document.root.iterfind(f"{{{WSDL}}}types/*"):
+                if (kind := foreign_kind(other)) is not None:
+                    repair = "left out; what it defines is missing where it is used"
+                    self._findings.add("xsd-unsupported", document.name, other.sourceline, f"this is {kind}", repair)
             for schema in schemas_of(document):
                 defined = self._defined.setdefault((schema.get("targetNamespace") or "").strip(), {})
                 for component in components(schema):
@@ -257,6 +291,10 @@ class _Loader:
         return (*units, *_with_included(unit for unit in left if unit.document.kind == "xsd"))
 
 
+def _by_name(documents: Iterable[Document]) -> tuple[Document, ...]:
+    return tuple(sorted(documents, key=lambda document: document.name))
+
+
 def _with_included(seeds: Iterable[SchemaUnit]) -> tuple[SchemaUnit, ...]:
     """The units, each once, then those without namespace that they include, for their namespaces."""
     units: dict[tuple[Document, int, str], SchemaUnit] = {}
@@ -291,7 +329,9 @@ def has_ports_only(definitions: etree._Element) -> bool:
 
 def has_binding(definitions: etree._Element, bindings: Bindings) -> bool:
     """Whether a WSDL has a SOAP binding of the wanted kind."""
-    return any(wanted_transport(transport, bindings) for transport in _transports(definitions))
+    found = list(_soap_bindings(definitions))
+    on_jms = {name for name, _ in found} & set(_bindings_on_jms(definitions))
+    return bool(on_jms) or any(wanted_transport(transport, bindings) for _, transport in found)
 
 
 def wanted_transport(transport: str, bindings: Bindings) -> bool:
@@ -299,9 +339,39 @@ def wanted_transport(transport: str, bindings: Bindings) -> bool:
     return bindings == "all" or "jms" in transport.casefold()
 
 
-def _transports(definitions: etree._Element) -> list[str]:
-    return [
-        soap.get("transport") or ""
-        for binding in definitions.iterchildren(f"{{{WSDL}}}binding")
-        for soap in binding.iterchildren(f"{{{WSDL_SOAP11}}}binding", f"{{{WSDL_SOAP12}}}binding")
-    ]
+def is_jms_port(port: etree._Element) -> bool:
+    """Whether the address of a port is one of JMS, whatever its binding says."""
+    return any(
+        "jms" in str(etree.QName(child).namespace).casefold()
+        or (child.get("location") or "").strip().casefold().startswith("jms:")
+        for child in port.iterchildren("*")
+        if etree.QName(child).localname == "address"
+    )
+
+
+def _bindings_on_jms(definitions: etree._Element) -> Iterator[str]:
+    """The local names of the bindings that a port of the WSDL puts on JMS."""
+    for port in definitions.iterfind(f"{{{WSDL}}}service/{{{WSDL}}}port"):
+        if is_jms_port(port):
+            yield (port.get("binding") or "").strip().rpartition(":")[2]
+
+
+def _port_types(document: Document) -> set[tuple[str, str]]:
+    """Namespace and name of each port type that a WSDL defines."""
+    names = (element.get("name") or "" for element in document.root.iterchildren(f"{{{WSDL}}}portType"))
+    return {(document.namespace, name.strip()) for name in names}
+
+
+def _bound_port_types(document: Document) -> Iterator[tuple[str, str]]:
+    """Namespace and name of each port type that the SOAP bindings of a WSDL bind."""
+    for binding in document.root.iterchildren(f"{{{WSDL}}}binding"):
+        if next(binding.iterchildren(*_SOAP_BINDINGS), None) is not None:
+            prefix, _, local = (binding.get("type") or "").strip().rpartition(":")
+            yield binding.nsmap.get(prefix or None) or "", local
+
+
+def _soap_bindings(definitions: etree._Element) -> Iterator[tuple[str, str]]:
+    """The name and transport of each SOAP binding of a WSDL."""
+    for binding in definitions.iterchildren(f"{{{WSDL}}}binding"):
+        for soap in binding.iterchildren(*_SOAP_BINDINGS):
+            yield (binding.get("name") or "").strip(), soap.get("transport") or ""

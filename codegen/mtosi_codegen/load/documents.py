@@ -22,6 +22,12 @@ _SNIFF_BYTES: Final = 64 * 1024
 _SKIPPED_FOLDERS: Final = {"__pycache__", "node_modules"}
 _KINDS: Final[dict[str, Literal["wsdl", "xsd"]]] = {f"{{{WSDL}}}definitions": "wsdl", f"{{{XSD}}}schema": "xsd"}
 
+_DRAFT: Final = "a schema of a draft of XML Schema; the standard is of 2001"
+_FOREIGN: Final = {
+    "{http://www.w3.org/ns/wsdl}description": "WSDL 2.0; what is read is WSDL 1.1",
+    **{f"{{http://www.w3.org/{year}/XMLSchema}}schema": _DRAFT for year in ("1999", "2000/08", "2000/10")},
+}
+
 Kind = Literal["wsdl", "xsd"]
 LinkKind = Literal["import", "include", "redefine"]
 _SUFFIXES: Final = {".wsdl", ".xsd"}
@@ -147,6 +153,8 @@ class Reader:
             return None
         kind = _KINDS.get(str(root.tag))
         if kind is None:
+            if (other := foreign_kind(root)) is not None:
+                self._findings.add("not-xml", name, root.sourceline, f"this is {other}", _FILE_LEFT_OUT)
             return None
         return Document(path, name, root, hashlib.sha256(data).hexdigest(), kind)
 
@@ -186,6 +194,11 @@ class Reader:
             self._findings.add("not-xml", name, 1, str(error), _FILE_LEFT_OUT)
             return None
         return root
+
+
+def foreign_kind(root: etree._Element) -> str | None:
+    """What a description of a language that is not read is called; None for one that is read, or is none."""
+    return _FOREIGN.get(str(root.tag))
 
 
 def source_bytes(document: Document) -> bytes:

@@ -15,10 +15,12 @@ from lxml import etree
 from mtosi_codegen.findings import Findings
 from mtosi_codegen.load.documents import Document, Kind, Link, LinkKind, Reader, is_file
 from mtosi_codegen.load.rivals import looks_stale
+from mtosi_codegen.xsd.soap_encoding import ENCODINGS
 from mtosi_jms.namespaces import WSDL, XML, XSD
 
 _SCHEME: Final = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):")
-_BUILT_IN: Final = {XML, XSD, "http://www.w3.org/2001/XMLSchema-instance"}
+_NO_FILE_NAME: Final = re.compile(r"[^\w.-]+")
+_BUILT_IN: Final = {XML, XSD, "http://www.w3.org/2001/XMLSchema-instance", *ENCODINGS}
 _LINK_KINDS: Final[dict[str, LinkKind]] = {
     f"{{{XSD}}}import": "import",
     f"{{{XSD}}}include": "include",
@@ -48,7 +50,7 @@ class Locator:
             return None
         if not location:
             return self._by_namespace(document, link, wanted)
-        found = self._by_location(document, link, location)
+        found = self._by_location(document, link, location) or self._from_above(document, link, location)
         if found is None:
             found = self._substitute(document, link, location, wanted)
         if found is not None and link.kind == "import" and found.namespace != wanted:
@@ -78,6 +80,21 @@ class Locator:
                 message = f"location {location!r} differs in case from the file on disk"
                 self._report("location-case", document, link, message, f"read {self._reader.name(actual)}")
             return self._reader.read(actual)
+        return None
+
+    def _from_above(self, document: Document, link: Link, location: str) -> Document | None:
+        """The file that a location leads to from a folder above: that of a build, from which tools were started."""
+        steps = Path(location.replace("\\", "/"))
+        if _SCHEME.match(location) or steps.is_absolute() or len(steps.parts) < 2 or ".." in steps.parts:
+            return None
+        for folder in document.path.parent.parents:
+            found = self._reader.read(folder / steps) if is_file(folder / steps) else None
+            if found is not None and found is not document:
+                message = f"location {location!r} leads to no file"
+                self._report(
+                    "location-missing", document, link, message, f"read {found.name}, to which it leads from above"
+                )
+                return found
         return None
 
     def _on_disk(self, path: Path) -> Path | None:
@@ -117,10 +134,21 @@ class Locator:
         ]
         best = min(candidates, key=lambda other: self._rank(document, other, location, wanted), default=None)
         if best is None:
-            self._report(rule, document, link, message, "left out; what it defines is unresolved where it is used")
+            repair = f"left out, and what it defines is missing; put it at {self._place_for(document, link, location)}"
+            self._report(rule, document, link, message, repair)
         else:
             self._report(rule, document, link, message, f"read {best.name}, which defines what is needed")
         return best
+
+    def _place_for(self, document: Document, link: Link, location: str) -> str:
+        """Where a file that is not there would be found, as reports name files."""
+        if _SCHEME.match(location):
+            location = (
+                _NO_FILE_NAME.sub("_", location.partition("?")[0].partition("#")[0].rpartition("/")[2]) or "imported"
+            )
+            if Path(location).suffix.lower() not in {".wsdl", ".xsd"}:
+                location += ".wsdl" if link.schema is None else ".xsd"
+        return self._reader.name(Path(os.path.normpath(document.path.parent / location)))
 
     def _candidates(self, document: Document, link: Link) -> Iterator[Document]:
         kind: Kind = "wsdl" if link.schema is None else "xsd"

@@ -118,14 +118,14 @@ def _service_paths(model: Model, taken: set[str]) -> None:
 
 
 def _is_jms(service: Service) -> bool:
-    return "jms" in service.transport.casefold()
+    return "jms" in service.transport.casefold() or service.address.casefold().startswith("jms:")
 
 
 def _service_names(service: Service, *, alone: bool) -> Iterator[str]:
     """Names to try: its own, with its transport, its file's unless others of that name stand there, its binding's."""
     stem = service.wsdl.rpartition("/")[2].rpartition(".")[0]
     yield service.name
-    if not _is_jms(service):
+    if service.transport and not _is_jms(service):
         yield f"{service.name}Http"
     if alone:
         yield stripped_name(stem)

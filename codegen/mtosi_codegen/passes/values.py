@@ -19,6 +19,7 @@ from mtosi_codegen.model import (
     Value,
 )
 from mtosi_codegen.xsd.model import ComplexType, Place, QName, SimpleType
+from mtosi_codegen.xsd.soap_encoding import ENCODINGS, in_schema, is_array
 from mtosi_jms import xmlbind
 from mtosi_jms.errors import MissingExtraError
 from mtosi_jms.namespaces import XSD
@@ -109,6 +110,8 @@ class Values:
         if name.namespace == XSD:
             return self._builtin(name, place)
         component = self._model.schema.types.get(name)
+        if component is None and name.namespace in ENCODINGS:
+            return RAW if is_array(name) else self._builtin(in_schema(name), place)
         if isinstance(component, ComplexType):
             return ObjectValue(self._model.types[name])
         if component is None or name in self._open:

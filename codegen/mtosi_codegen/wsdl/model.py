@@ -28,7 +28,11 @@ class Message:
 
 @dataclass(slots=True, eq=False)
 class PortOperation:
-    """An operation of a port type; faults by name."""
+    """An operation of a port type; faults by name.
+
+    Attributes:
+        answers_first: whether its output stands before its input, or alone: the service speaks first.
+    """
 
     name: str
     place: Place
@@ -36,6 +40,7 @@ class PortOperation:
     output: QName | None
     faults: tuple[tuple[str, QName], ...]
     doc: str = ""
+    answers_first: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -49,16 +54,38 @@ class PortType:
 
 
 @dataclass(slots=True, eq=False)
+class BoundHeader:
+    """What a binding puts into the SOAP header: a part of a message; `fault` for that of a header fault."""
+
+    message: QName
+    part: str
+    namespace: str
+    place: Place
+    fault: bool = False
+
+
+@dataclass(slots=True, eq=False)
 class BoundMessage:
-    """What a binding says of an input or output: which part is the body, which are headers."""
+    """What a binding says of an input or output.
+
+    Attributes:
+        body_parts: the parts in the body, None where it names none.
+        headers: the parts in the SOAP header.
+        attachments: the parts that travel as MIME attachments.
+        namespace: namespace of the wrapper in the rpc style.
+        encoded: whether the SOAP encoding is asked for.
+    """
 
     body_parts: tuple[str, ...] | None = None
-    headers: tuple[tuple[QName, str], ...] = ()
+    headers: tuple[BoundHeader, ...] = ()
+    attachments: tuple[str, ...] = ()
+    namespace: str = ""
+    encoded: bool = False
 
 
 @dataclass(slots=True, eq=False)
 class BoundOperation:
-    """An operation of a binding."""
+    """An operation of a binding; `fault_spaces` are the namespaces of its faults by their names."""
 
     name: str
     place: Place
@@ -66,11 +93,12 @@ class BoundOperation:
     style: str
     input: BoundMessage
     output: BoundMessage
+    fault_spaces: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
 class Binding:
-    """A SOAP binding."""
+    """A SOAP binding; one whose style is empty stands for a port type that no SOAP binding binds."""
 
     name: QName
     type: QName
@@ -81,12 +109,27 @@ class Binding:
 
 
 @dataclass(slots=True, eq=False)
+class OtherBinding:
+    """A binding that is not of SOAP.
+
+    Attributes:
+        kind: what it is, in words.
+    """
+
+    name: QName
+    type: QName
+    kind: str
+    place: Place
+
+
+@dataclass(slots=True, eq=False)
 class Port:
-    """A port: a binding with an address."""
+    """A port: a binding with an address; `jms` where that is one of JMS."""
 
     binding: QName
     address: str
     service: str
+    jms: bool = False
 
 
 @dataclass(slots=True)
@@ -96,5 +139,6 @@ class Definitions:
     messages: dict[QName, Message] = field(default_factory=dict)
     port_types: dict[QName, PortType] = field(default_factory=dict)
     bindings: list[Binding] = field(default_factory=list)
+    others: list[OtherBinding] = field(default_factory=list)
     ports: list[Port] = field(default_factory=list)
     aliases: dict[str, dict[str, str]] = field(default_factory=dict)

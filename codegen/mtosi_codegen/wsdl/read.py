@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from lxml import etree
 
 from mtosi_codegen.findings import Findings
-from mtosi_codegen.load import Document
+from mtosi_codegen.load import Document, is_jms_port
 from mtosi_codegen.qnames import QNameReader
 from mtosi_codegen.wsdl.model import (
     Binding,
+    BoundHeader,
     BoundMessage,
     BoundOperation,
     Definitions,
     Message,
+    OtherBinding,
     Part,
     Port,
     PortOperation,
@@ -26,6 +28,8 @@ from mtosi_codegen.xsd.read import plain
 from mtosi_jms.namespaces import WSDL, WSDL_SOAP11, WSDL_SOAP12
 
 _SOAP: Final = (WSDL_SOAP11, WSDL_SOAP12)
+_MIME: Final = "http://schemas.xmlsoap.org/wsdl/mime/"
+_HTTP: Final = "http://schemas.xmlsoap.org/wsdl/http/"
 
 
 def read_definitions(documents: Iterable[Document], findings: Findings) -> Definitions:
@@ -46,6 +50,7 @@ class WsdlReader:
 
     def __init__(self, document: Document, findings: Findings) -> None:
         self._document = document
+        self._findings = findings
         self._namespace = document.namespace
         aliases = {wrong: right for wrong, right in document.aliases.items() if wrong != document.namespace}
         self._names = QNameReader(document.name, findings, aliases=aliases)
@@ -55,19 +60,35 @@ class WsdlReader:
         found.aliases[self._document.name] = self._document.aliases
         for element in self._children(self._document.root, "message"):
             message = Message(self._own_name(element), self._place(element), tuple(self._parts(element)))
-            found.messages.setdefault(message.name, message)
+            known = found.messages.setdefault(message.name, message)
+            self._check_again("message", known, message, [_parts_of(one) for one in (known, message)])
         for element in self._children(self._document.root, "portType"):
             operations = tuple(self._port_operation(child) for child in self._children(element, "operation"))
             port_type = PortType(self._own_name(element), self._place(element), operations, self._doc(element))
-            found.port_types.setdefault(port_type.name, port_type)
+            first = found.port_types.setdefault(port_type.name, port_type)
+            self._check_again("port type", first, port_type, [_operations_of(one) for one in (first, port_type)])
         for element in self._children(self._document.root, "binding"):
             soap = self._soap(element, "binding")
             if soap is not None:
                 found.bindings.append(self._binding(element, soap))
+            else:
+                type_ = self._names.qname(element, "type")
+                other = OtherBinding(self._own_name(element), type_, _kind_of(element), self._place(element))
+                found.others.append(other)
         for service, port in self._port_elements():
             address = self._soap(port, "address")
             location = (address.get("location") or "").strip() if address is not None else ""
-            found.ports.append(Port(self._names.qname(port, "binding"), location, self._names.name(service)))
+            binding, name = self._names.qname(port, "binding"), self._names.name(service)
+            found.ports.append(Port(binding, location, name, is_jms_port(port)))
+
+    def _check_again(
+        self, what: str, known: Message | PortType, again: Message | PortType, contents: Sequence[object]
+    ) -> None:
+        """Report a second definition of a name that says something else than the first."""
+        if known is not again and contents[0] != contents[1]:
+            place = f"{known.place.file}:{known.place.line}"
+            message = f"{what} {known.name} is defined again, and differently, after {place}"
+            self._findings.add("definition-conflict", *again.place, message, f"the definition at {place} counts")
 
     def ports_of(self, binding: QName) -> Iterator[tuple[etree._Element, etree._Element | None]]:
         """The ports of a binding in this document, each with its SOAP address, None where it has none."""
@@ -111,6 +132,7 @@ class WsdlReader:
         faults = tuple(
             (self._names.name(fault), self._names.qname(fault, "message")) for fault in self._children(element, "fault")
         )
+        first = next(element.iterchildren(f"{{{WSDL}}}input", f"{{{WSDL}}}output"), None)
         return PortOperation(
             self._names.name(element),
             self._place(element),
@@ -118,6 +140,7 @@ class WsdlReader:
             self._message_of(element, "output"),
             faults,
             self._doc(element),
+            answers_first=first is not None and first.tag == f"{{{WSDL}}}output",
         )
 
     def _binding(self, element: etree._Element, soap: etree._Element) -> Binding:
@@ -125,7 +148,7 @@ class WsdlReader:
             self._own_name(element),
             self._names.qname(element, "type"),
             (soap.get("transport") or "").strip(),
-            soap.get("style") or "document",
+            (soap.get("style") or "document").strip(),
             self._place(element),
             tuple(self._bound_operation(child) for child in self._children(element, "operation")),
         )
@@ -136,19 +159,63 @@ class WsdlReader:
             self._names.name(element),
             self._place(element),
             (soap.get("soapAction") or "") if soap is not None else "",
-            (soap.get("style") or "") if soap is not None else "",
+            (soap.get("style") or "").strip() if soap is not None else "",
             self._bound_message(element, "input"),
             self._bound_message(element, "output"),
+            dict(self._fault_spaces(element)),
         )
+
+    def _fault_spaces(self, operation: etree._Element) -> Iterator[tuple[str, str]]:
+        for fault in self._children(operation, "fault"):
+            soap = self._soap(fault, "fault")
+            if soap is not None:
+                yield self._names.name(fault), (soap.get("namespace") or "").strip()
 
     def _bound_message(self, operation: etree._Element, direction: str) -> BoundMessage:
         child = next(self._children(operation, direction), None)
         if child is None:
             return BoundMessage()
-        body = self._soap(child, "body")
-        parts = body.get("parts") if body is not None else None
-        headers = tuple(
-            (self._names.qname(header, "message"), (header.get("part") or "").strip())
-            for header in self._all_soap(child, "header")
+        parts = list(child.iterfind(f"{{{_MIME}}}multipartRelated/{{{_MIME}}}part"))
+        holders = [child, *parts]
+        body = next((body for holder in holders if (body := self._soap(holder, "body")) is not None), None)
+        contents = (content for part in parts for content in part.iterchildren(f"{{{_MIME}}}content"))
+        attachments = tuple((content.get("part") or "").strip() for content in contents)
+        headers = tuple(header for holder in holders for header in self._headers(holder))
+        if body is None:
+            return BoundMessage(None, headers, attachments)
+        named = body.get("parts")
+        return BoundMessage(
+            tuple(named.split()) if named is not None else None,
+            headers,
+            attachments,
+            (body.get("namespace") or "").strip(),
+            encoded=(body.get("use") or "").strip() == "encoded",
         )
-        return BoundMessage(tuple(parts.split()) if parts is not None else None, headers)
+
+    def _headers(self, element: etree._Element) -> Iterator[BoundHeader]:
+        for header in self._all_soap(element, "header"):
+            yield self._header(header)
+            yield from (self._header(fault, fault=True) for fault in self._all_soap(header, "headerfault"))
+
+    def _header(self, element: etree._Element, *, fault: bool = False) -> BoundHeader:
+        message, part = self._names.qname(element, "message"), (element.get("part") or "").strip()
+        return BoundHeader(message, part, (element.get("namespace") or "").strip(), self._place(element), fault)
+
+
+def _kind_of(binding: etree._Element) -> str:
+    """What a binding that is not of SOAP is, in words."""
+    marks = [child for child in binding.iterchildren("*") if not str(child.tag).startswith(f"{{{WSDL}}}")]
+    if not marks:
+        return "says nothing of how messages travel"
+    namespace = str(etree.QName(marks[0]).namespace)
+    if namespace == _HTTP:
+        return f"is for HTTP {(marks[0].get('verb') or '').strip()}".rstrip()
+    return f"is of {namespace}, not of SOAP"
+
+
+def _parts_of(message: Message) -> list[object]:
+    return [(part.name, part.element, part.type) for part in message.parts]
+
+
+def _operations_of(port_type: PortType) -> list[object]:
+    return [(one.name, one.input, one.output, one.faults, one.answers_first) for one in port_type.operations]

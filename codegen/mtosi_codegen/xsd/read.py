@@ -30,6 +30,7 @@ from mtosi_codegen.xsd.model import (
     SimpleType,
     Wildcard,
 )
+from mtosi_codegen.xsd.soap_encoding import fill_array, is_array
 from mtosi_jms.namespaces import XSD
 
 _FACETS: Final = frozenset(
@@ -281,6 +282,8 @@ class SchemaReader:
                 body = self._derivation(child, found)
         found.content = None if found.simple_content else self._content(body)
         found.attributes = self._attributes(body)
+        if is_array(found.base):
+            fill_array(found, body, self._names, self._findings)
         return found
 
     def _derivation(self, content: etree._Element, found: ComplexType) -> etree._Element:
