@@ -1,0 +1,119 @@
+"""How zeep speaks: binding classes for SOAP over JMS, and for the same WSDLs over HTTP.
+
+zeep refuses bindings whose transport is not HTTP. It asks its transport object for `binding_classes`, though, and takes
+these in place of its own: so nothing of zeep's is patched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import requests
+from lxml import etree
+from zeep.wsdl.bindings.soap import Soap11Binding, Soap12Binding, SoapBinding, SoapOperation
+
+from mtosi_jms.errors import ConfigError, ReplyTimeoutError, TransportError
+from mtosi_jms.exchange.messages import moment
+from mtosi_jms.integrations._zeep_calls import JmsCall
+from mtosi_jms.integrations._zeep_faults import as_zeep
+from mtosi_jms.integrations._zeep_headers import blocks_of, declares_header, merged_header
+from mtosi_jms.jms.ids import random_id
+from mtosi_jms.masking import without_login
+from mtosi_jms.soap import Header, parse
+from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
+
+_HTTP: Final = "http://schemas.xmlsoap.org/soap/http"
+
+
+class _AnyTransport(SoapBinding):
+    """A SOAP binding of any transport; `transport` is what the WSDL says."""
+
+    @classmethod
+    def parse(cls, definitions: Any, xmlelement: etree._Element) -> Any:
+        soap = xmlelement.find("soap:binding", namespaces=cls.nsmap)
+        said = soap.get("transport", "")
+        soap.set("transport", _HTTP)
+        try:
+            made = super().parse(definitions, xmlelement)
+        finally:
+            soap.set("transport", said)
+        made.transport = said
+        return made
+
+    def process_service_port(self, xmlelement: etree._Element, force_https: bool = False) -> dict[str, str]:
+        return super().process_service_port(xmlelement, force_https) or {"address": ""}
+
+
+class _JmsBinding(_AnyTransport):
+    """Sends by the client's requestor."""
+
+    def send(self, client: Any, options: Mapping[str, Any], operation: str, args: Any, kwargs: Any) -> Any:
+        return JmsCall(client, self, options, operation, args, kwargs).response()
+
+
+class _HttpBinding(_AnyTransport):
+    """Sends by zeep's transport, with an MTOSI header where the WSDL has one, and typed errors."""
+
+    def _create(self, operation: str, args: Any, kwargs: Any, client: Any = None, options: Any = None) -> Any:
+        given = dict(kwargs)
+        found: SoapOperation = self.get(operation)
+        if declares_header(found):
+            header, others = blocks_of(found, given.get("_soapheaders"))
+            to = (options or {}).get("address", "") if client is None else client.address_of(options)
+            ours = _header(found, to, "" if client is None else client.sender_uri)
+            given["_soapheaders"] = [merged_header(ours, header), *others]
+        return super()._create(operation, args, given, client=client, options=options)
+
+    def send(self, client: Any, options: Mapping[str, Any], operation: str, args: Any, kwargs: Any) -> Any:
+        if "_options" in kwargs:
+            raise ConfigError(f"{operation}: _options are for JMS; over HTTP give transport=zeep.Transport(...)")
+        try:
+            return super().send(client, options, operation, args, kwargs)
+        except requests.Timeout as error:
+            raise ReplyTimeoutError(without_login(str(error)), asked=f"{operation} over HTTP") from None
+        except requests.RequestException as error:
+            raise TransportError(f"{operation} over HTTP: {without_login(str(error))}") from None
+
+    def process_error(self, doc: etree._Element, operation: Any) -> Any:
+        fault = parse(etree.tostring(doc)).fault if doc.find("{*}Body") is not None else None
+        if fault is None:
+            return super().process_error(doc, operation)
+        raise as_zeep(fault)
+
+
+class JmsSoap11(_JmsBinding, Soap11Binding):
+    """SOAP 1.1 over JMS."""
+
+
+class JmsSoap12(_JmsBinding, Soap12Binding):
+    """SOAP 1.2 over JMS."""
+
+
+class HttpSoap11(_HttpBinding, Soap11Binding):
+    """SOAP 1.1 over HTTP."""
+
+
+class HttpSoap12(_HttpBinding, Soap12Binding):
+    """SOAP 1.2 over HTTP."""
+
+
+def names_jms(binding: SoapBinding) -> bool:
+    """Whether a binding's transport names JMS: MTOSI's own, W3C's SOAP/JMS, or another."""
+    return "jms" in str(binding.transport).casefold()
+
+
+def _header(operation: SoapOperation, address: str, sender: str) -> Header:
+    """The MTOSI header of a request over HTTP."""
+    message = operation.abstract.input_message
+    return Header(
+        activity_name=operation.name,
+        msg_name=message.name.localname if message is not None else operation.name,
+        msg_type=MessageTypeType.REQUEST,
+        sender_uri=sender or None,
+        destination_uri=address or None,
+        correlation_id=random_id(),
+        communication_pattern=CommunicationPatternType.SimpleResponse,
+        communication_style=CommunicationStyleType.RPC,
+        timestamp=moment(),
+    )

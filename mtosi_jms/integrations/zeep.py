@@ -1,0 +1,196 @@
+"""zeep over JMS: zeep's client, types and calls from a WSDL alone, with the SDK's exchanges. No stubs are generated.
+
+    from mtosi_jms.integrations.zeep import client
+
+    ems = client("ManagedElementRetrieval.wsdl", requestor, "queue:mtosi/mer")
+    answer = ems.service.getManagedElement(meRef={"rdn": [{"type": "MD", "value": "EMS1"}]})
+    for answer in ems.batches("getAllManagedElements", batch_size=200):
+        ...
+
+zeep reads a copy of the WSDL that the generator's repairs have mended. `client(wsdl, url=...)` speaks the same WSDL
+over HTTP. Needs the extra `zeep`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from mtosi_jms.errors import ConfigError, MissingExtraError, SchemaError
+from mtosi_jms.exchange import Requestor
+from mtosi_jms.masking import without_login
+from mtosi_jms.service import Address, CallOptions
+
+try:
+    import zeep
+    from zeep.proxy import ServiceProxy
+    from zeep.wsdl import Document
+    from zeep.wsdl.bindings.soap import SoapBinding
+except ImportError as missing:
+    raise MissingExtraError("zeep", "zeep") from missing
+
+from mtosi_jms.integrations._zeep_bindings import names_jms
+from mtosi_jms.integrations._zeep_calls import Batches, JmsCall
+from mtosi_jms.integrations._zeep_faults import SoapFault
+from mtosi_jms.integrations._zeep_transports import HttpTransport, LocalTransport, checked_url
+
+__all__ = ["Batches", "Client", "SoapFault", "client"]
+
+
+class Client(zeep.Client):
+    """A `zeep.Client` that calls over JMS, or over HTTP where it has a URL. See `client` for arguments and errors.
+
+    Attributes:
+        requestor: that makes the calls; None over HTTP.
+        destination: where the supplier listens; over HTTP its URL.
+        call_options: what each call sets that has no `_options`.
+        sender_uri: the MTOSI header's senderURI over HTTP.
+    """
+
+    def __init__(
+        self,
+        wsdl: str | Path,
+        requestor: Requestor | None = None,
+        destination: Address | None = None,
+        *,
+        url: str | None = None,
+        sources: Sequence[str | Path] = (),
+        options: CallOptions | None = None,
+        sender_uri: str = "",
+        wsse: Any = None,
+        transport: zeep.Transport | None = None,
+        service_name: str | None = None,
+        port_name: str | None = None,
+        plugins: list[zeep.Plugin] | None = None,
+        settings: zeep.Settings | None = None,
+    ) -> None:
+        _check(requestor, destination, url)
+        if url is not None and options is not None:
+            raise ConfigError("options: they are for JMS; over HTTP give transport=zeep.Transport(operation_timeout=...)")
+        self.requestor = requestor
+        self.call_options = CallOptions.of(options, None)
+        self.sender_uri = sender_uri
+        path, files = _mended(wsdl, sources)
+        if url is not None:
+            address, login = checked_url(url)
+            self.destination: Address = address
+            carrier: LocalTransport = HttpTransport(files, transport, login)
+        else:
+            self.destination = cast(Address, destination)
+            carrier = LocalTransport(files, transport)
+        settings = settings or zeep.Settings()
+        document = Document(path, carrier, settings=settings)
+        super().__init__(document, wsse, carrier, service_name, port_name, plugins, settings)
+        if self._found(service_name, port_name) is None:
+            raise SchemaError("no SOAP binding: there is nothing to call", file=str(wsdl), rule="no-service")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} at {without_login(str(self.destination))}>"
+
+    def bind(self, service_name: str | None = None, port_name: str | None = None) -> ServiceProxy:
+        """The operations of a binding, at this client's destination.
+
+        Args:
+            service_name: of the WSDL; None for any.
+            port_name: of the service; None for the first port over JMS (with a URL over HTTP), else the first.
+
+        Raises:
+            ValueError: there is no such service or port.
+        """
+        binding = self._found(service_name, port_name)
+        text = self.destination if isinstance(self.destination, str) else str(self.destination)
+        return ServiceProxy(self, binding, address=text, destination=self.destination)
+
+    def batches(self, operation: str, /, *, batch_size: int, **arguments: Any) -> Batches:
+        """Call an operation of the default service in the pattern MultipleBatchResponse.
+
+        Args:
+            operation: WSDL name.
+            batch_size: objects in one response at most; 0 for all in one.
+            **arguments: as `client.service.OPERATION` takes them, `_soapheaders` and `_options` too.
+
+        Returns:
+            zeep's responses in order, each once; iteration ends when they are complete, or with an error.
+
+        Raises:
+            ConfigError: over HTTP; for a one-way operation.
+            MtosiError: the request cannot be sent, as `Requestor.call_batches`.
+            ValueError, TypeError, zeep.exceptions.ValidationError: no such operation; arguments that do not fit it.
+        """
+        if self.requestor is None:
+            raise ConfigError(f"{operation}: batches need JMS; over HTTP there is one response")
+        proxy = self.service
+        headers = proxy[operation]._merge_soap_headers(arguments.pop("_soapheaders", None))
+        given: Mapping[str, Any] = {**arguments, **({"_soapheaders": headers} if headers else {})}
+        call = JmsCall(cast(Any, self), proxy._binding, proxy._binding_options, operation, (), given)
+        return call.batches(batch_size)
+
+    def address_of(self, options: Mapping[str, Any] | None) -> str:
+        """The address in binding options; that of this client where they have none."""
+        return str((options or {}).get("address") or self.destination)
+
+    def _found(self, service_name: str | None, port_name: str | None) -> SoapBinding | None:
+        """The binding to use: of the transport that is wanted, else any."""
+        services = [self._get_service(service_name)] if service_name else list(self.wsdl.services.values())
+        if port_name:
+            for service in services:
+                if port_name in service.ports:
+                    return service.ports[port_name].binding
+            raise ValueError("Port not found")
+        bindings = [port.binding for service in services for port in service.ports.values()]
+        if not service_name:
+            bindings += self.wsdl.bindings.values()
+        wanted = (binding for binding in bindings if names_jms(binding) is (self.requestor is not None))
+        return next(wanted, bindings[0] if bindings else None)
+
+
+def client(
+    wsdl: str | Path,
+    requestor: Requestor | None = None,
+    destination: Address | None = None,
+    *,
+    url: str | None = None,
+    **zeep_options: Any,
+) -> Client:
+    """A `zeep.Client` over JMS: `.service.operation(...)` as zeep has it, and `.batches("operation", batch_size=N)`.
+
+    Args:
+        wsdl: the WSDL's file. Imports are followed on disk; nothing is fetched.
+        requestor: makes the calls; its time limits, delivery policies and reply destination hold.
+        destination: where the supplier listens. The WSDL's own address does not count.
+        url: of a supplier that speaks HTTP, in place of `requestor` and `destination`.
+        **zeep_options: `wsse`, `service_name`, `port_name`, `plugins` and `settings` as zeep has them; `transport`, a
+            zeep transport that may fetch what is remote and, over HTTP, sends; `sources`, further files and folders
+            where what an import misses may be; `options`, the `CallOptions` of each call; `sender_uri`, the header's
+            senderURI over HTTP.
+
+    Raises:
+        ConfigError: neither or both of a requestor with destination and a URL; no HTTP URL.
+        SchemaError: the WSDL or what it needs is not there, cannot be read, or has no SOAP binding.
+        MissingExtraError: the generator's libraries are not installed.
+        zeep.exceptions.Error: zeep cannot read the mended WSDL.
+    """
+    return Client(wsdl, requestor, destination, url=url, **zeep_options)
+
+
+def _check(requestor: object, destination: object, url: object) -> None:
+    """See that there is one way to the supplier.
+
+    Raises:
+        ConfigError: there are two, or none.
+    """
+    if url is not None and (requestor is not None or destination is not None):
+        raise ConfigError("give a requestor and a destination, or a url: not both")
+    if url is None and (requestor is None or destination is None):
+        raise ConfigError("give a requestor and a destination, or a url")
+    if requestor is not None and not hasattr(requestor, "call_batches"):
+        raise ConfigError(f"requestor: give mtosi_jms.Requestor(...), not {type(requestor).__name__}")
+
+
+def _mended(wsdl: str | Path, sources: Sequence[str | Path]) -> tuple[str, Mapping[str, bytes]]:
+    """Where zeep begins to read, and the files that were mended, by path."""
+    path = Path(wsdl).resolve()
+    if not path.is_file():
+        raise SchemaError("no such file", file=str(wsdl))
+    return str(path), {}
