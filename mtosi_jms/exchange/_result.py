@@ -166,15 +166,16 @@ def response_of(envelope: Envelope, call: Call) -> XmlObject:
         raise envelope.fault
     if header is not None and header_text(header, "msgType") == "ERROR":
         raise MtosiFault("the reply has msgType ERROR and no fault", detail=envelope.body, header=header)
-    response: XmlObject = envelope.body
+    response: Any = envelope.body
     if call.service.root:
         cls = call.service.load(call.operation.response)
         fits, expected, got = isinstance(response, cls), cls.__name__, type(response).__name__
     else:
         expected, got = call.operation.response, tag_of(response)
-        fits = not expected or got == expected
+        fits = expected in ("", got)
     if fits:
-        return response
+        found: XmlObject = response
+        return found
     got = "an empty body" if response is None else got
     raise ProtocolError(f"{call.operation.name}: expected {expected}, got {got}", correlation_id(header) or "")
 

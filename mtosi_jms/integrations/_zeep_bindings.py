@@ -26,8 +26,8 @@ from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyle
 _HTTP: Final = "http://schemas.xmlsoap.org/soap/http"
 
 
-class _AnyTransport(SoapBinding):
-    """A SOAP binding of any transport; `transport` is what the WSDL says."""
+class _Binding(SoapBinding):
+    """A SOAP binding of any transport; `transport` is what the WSDL says. The client decides how it is spoken."""
 
     @classmethod
     def parse(cls, definitions: Any, xmlelement: etree._Element) -> Any:
@@ -44,28 +44,16 @@ class _AnyTransport(SoapBinding):
     def process_service_port(self, xmlelement: etree._Element, force_https: bool = False) -> dict[str, str]:
         return super().process_service_port(xmlelement, force_https) or {"address": ""}
 
-
-class _JmsBinding(_AnyTransport):
-    """Sends by the client's requestor."""
-
-    def send(self, client: Any, options: Mapping[str, Any], operation: str, args: Any, kwargs: Any) -> Any:
-        return JmsCall(client, self, options, operation, args, kwargs).response()
-
-
-class _HttpBinding(_AnyTransport):
-    """Sends by zeep's transport, with an MTOSI header where the WSDL has one, and typed errors."""
-
     def _create(self, operation: str, args: Any, kwargs: Any, client: Any = None, options: Any = None) -> Any:
-        given = dict(kwargs)
         found: SoapOperation = self.get(operation)
-        if declares_header(found):
-            header, others = blocks_of(found, given.get("_soapheaders"))
-            to = (options or {}).get("address", "") if client is None else client.address_of(options)
-            ours = _header(found, to, "" if client is None else client.sender_uri)
-            given["_soapheaders"] = [merged_header(ours, header), *others]
-        return super()._create(operation, args, given, client=client, options=options)
+        if client is not None and declares_header(found):
+            header, others = blocks_of(found, kwargs.get("_soapheaders"))
+            kwargs = {**kwargs, "_soapheaders": [merged_header(_header(found, client, options), header), *others]}
+        return super()._create(operation, args, kwargs, client=client, options=options)
 
     def send(self, client: Any, options: Mapping[str, Any], operation: str, args: Any, kwargs: Any) -> Any:
+        if client.requestor is not None:
+            return JmsCall(client, self, options, operation, args, kwargs).response()
         if "_options" in kwargs:
             raise ConfigError(f"{operation}: _options are for JMS; over HTTP give transport=zeep.Transport(...)")
         try:
@@ -82,20 +70,12 @@ class _HttpBinding(_AnyTransport):
         raise as_zeep(fault)
 
 
-class JmsSoap11(_JmsBinding, Soap11Binding):
-    """SOAP 1.1 over JMS."""
+class AnySoap11(_Binding, Soap11Binding):
+    """SOAP 1.1 over JMS or HTTP."""
 
 
-class JmsSoap12(_JmsBinding, Soap12Binding):
-    """SOAP 1.2 over JMS."""
-
-
-class HttpSoap11(_HttpBinding, Soap11Binding):
-    """SOAP 1.1 over HTTP."""
-
-
-class HttpSoap12(_HttpBinding, Soap12Binding):
-    """SOAP 1.2 over HTTP."""
+class AnySoap12(_Binding, Soap12Binding):
+    """SOAP 1.2 over JMS or HTTP."""
 
 
 def names_jms(binding: SoapBinding) -> bool:
@@ -103,17 +83,19 @@ def names_jms(binding: SoapBinding) -> bool:
     return "jms" in str(binding.transport).casefold()
 
 
-def _header(operation: SoapOperation, address: str, sender: str) -> Header:
-    """The MTOSI header of a request over HTTP."""
+def _header(operation: SoapOperation, client: Any, options: Mapping[str, Any] | None) -> Header:
+    """The MTOSI header of a request over HTTP, and of a message that is made and not sent."""
     message = operation.abstract.input_message
+    requestor = client.requestor
+    address = str((options or {}).get("address") or client.destination)
     return Header(
         activity_name=operation.name,
         msg_name=message.name.localname if message is not None else operation.name,
         msg_type=MessageTypeType.REQUEST,
-        sender_uri=sender or None,
-        destination_uri=address or None,
+        sender_uri=(client.sender_uri if requestor is None else requestor.sender_uri) or None,
+        destination_uri=address.partition("?")[0] if requestor is None else address,
         correlation_id=random_id(),
         communication_pattern=CommunicationPatternType.SimpleResponse,
-        communication_style=CommunicationStyleType.RPC,
+        communication_style=CommunicationStyleType.RPC if requestor is None else CommunicationStyleType.MSG,
         timestamp=moment(),
     )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from lxml import etree
 from zeep.exceptions import Fault
@@ -16,8 +15,8 @@ from mtosi_jms.xmlbind import parse_xml
 class SoapFault(MtosiFault, Fault):
     """A fault as zeep has it, and as the SDK has it.
 
-    It is an instance of the fault's own class too: `except EntityNotFoundFault` catches it where the SDK or a registered
-    package has that class. `kind`, `reason`, `header`, `fault_code`, `fault_string` and `raw` are those of `MtosiFault`.
+    It is an instance of the fault's own class too: `except EntityNotFoundFault` catches it where a registered package
+    has that class. `kind`, `reason`, `header`, `fault_code`, `fault_string` and `raw` are those of `MtosiFault`.
 
     Attributes:
         fault: the fault as the requestor raises it; its `detail` is the object of the exception kind.
@@ -30,7 +29,7 @@ class SoapFault(MtosiFault, Fault):
 
     def __init__(self, fault: MtosiFault) -> None:
         Exception.__init__(self, *fault.args)
-        vars(self).update({name: value for name, value in vars(fault).items() if name != "detail"})
+        self.__dict__.update({name: value for name, value in vars(fault).items() if name != "detail"})
         self.fault = fault
         element = self._element()
         self.message = fault.fault_string
@@ -70,13 +69,15 @@ class SoapFault(MtosiFault, Fault):
 
 def as_zeep(fault: MtosiFault) -> SoapFault:
     """A fault that the requestor raised as one that is zeep's, too."""
-    return _class_of(type(fault))(fault)
+    own = type(fault)
+    both = _CLASSES.get(own)
+    if both is None:
+        both = _CLASSES[own] = type(own.__name__, (SoapFault, own), {"__module__": own.__module__})
+    return both(fault)
 
 
-@lru_cache(maxsize=1024)
-def _class_of(cls: type[MtosiFault]) -> type[SoapFault]:
-    bases = (SoapFault,) if cls is MtosiFault else (SoapFault, cls)
-    return SoapFault if cls is MtosiFault else type(cls.__name__, bases, {"__module__": cls.__module__})
+_CLASSES: Final[dict[type[MtosiFault], type[SoapFault]]] = {MtosiFault: SoapFault}
+"""What a class of faults is raised as."""
 
 
 def _text(element: Any, name: str) -> str | None:

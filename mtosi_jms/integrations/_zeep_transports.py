@@ -13,27 +13,33 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from lxml import etree
 from zeep import Transport
-from zeep.wsdl.bindings.soap import SoapBinding
 
 from mtosi_jms.errors import ConfigError, SchemaError
-from mtosi_jms.integrations._zeep_bindings import HttpSoap11, HttpSoap12, JmsSoap11, JmsSoap12
+from mtosi_jms.integrations._zeep_bindings import AnySoap11, AnySoap12
 from mtosi_jms.masking import without_login
 
 
-class LocalTransport(Transport):  # type: ignore[misc]
-    """Reads files; what is remote by the user's transport alone.
+class LocalTransport(Transport):
+    """Reads files; what is remote by the user's transport alone. Sends over HTTP for a client that has a URL.
 
     Args:
         files: contents of files that were mended, by path.
-        remote: the user's transport; None: nothing is fetched.
+        given: the user's transport; None: nothing is fetched, and zeep's own sends.
+        login: user and password of the client's URL; None where it has none.
     """
 
-    binding_classes: tuple[type[SoapBinding], ...] = (JmsSoap11, JmsSoap12)
+    binding_classes = (AnySoap11, AnySoap12)
 
-    def __init__(self, files: Mapping[str, bytes], remote: Transport | None) -> None:
-        super().__init__(operation_timeout=remote.operation_timeout if remote is not None else None)
-        self._files = files
-        self._remote = remote
+    def __init__(
+        self,
+        files: Mapping[str, bytes] | None = None,
+        given: Transport | None = None,
+        login: tuple[str, str] | None = None,
+    ) -> None:
+        super().__init__(operation_timeout=given.operation_timeout if given is not None else None)
+        self._files = files or {}
+        self._given = given
+        self._login = login
 
     def load(self, url: str) -> bytes:
         """The content of a file that a WSDL or schema refers to.
@@ -42,12 +48,14 @@ class LocalTransport(Transport):  # type: ignore[misc]
             SchemaError: it is remote and there is no transport for it, or it cannot be read.
         """
         if urlsplit(url).scheme in ("http", "https"):
-            if self._remote is None:
+            if self._given is None:
                 shown = without_login(url)
                 name = Path(urlsplit(url).path).name or "schema.xsd"
-                what = f"{shown} is remote, and nothing is fetched: put {name} beside the WSDL, or in a folder of sources="
-                raise SchemaError(f"{what}; or give a zeep transport that may fetch it", rule="location-remote")
-            return bytes(self._remote.load(url))
+                advice = (
+                    f"put {name} beside the WSDL or into a folder of sources=, or give a transport that may fetch it"
+                )
+                raise SchemaError(f"{shown} is remote, and nothing is fetched: {advice}", rule="location-remote")
+            return bytes(self._given.load(url))
         found = self._files.get(url)
         if found is not None:
             return found
@@ -56,30 +64,13 @@ class LocalTransport(Transport):  # type: ignore[misc]
         except OSError as error:
             raise SchemaError(error.strerror or "cannot be read", file=url, rule="location-missing") from None
 
-
-class HttpTransport(LocalTransport):
-    """The same, which also sends: by the user's transport, or a plain one of zeep's.
-
-    Args:
-        files: contents of files that were mended, by path.
-        remote: the user's transport; None: nothing is fetched, and requests are sent by zeep's own.
-        login: user and password of the address; None where it has none.
-    """
-
-    binding_classes = (HttpSoap11, HttpSoap12)
-
-    def __init__(self, files: Mapping[str, bytes], remote: Transport | None, login: tuple[str, str] | None) -> None:
-        super().__init__(files, remote)
-        self._sender = remote
-        self._login = login
-
     def post_xml(self, address: str, envelope: etree._Element, headers: Mapping[str, str]) -> Any:
         if self._login is not None:
             given = base64.b64encode(":".join(self._login).encode()).decode()
             headers = {"Authorization": f"Basic {given}", **headers}
-        if self._sender is None:
+        if self._given is None:
             return super().post_xml(address, envelope, headers)
-        return self._sender.post_xml(address, envelope, headers)
+        return self._given.post_xml(address, envelope, headers)
 
 
 def checked_url(url: object) -> tuple[str, tuple[str, str] | None]:

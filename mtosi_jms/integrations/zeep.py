@@ -33,9 +33,9 @@ except ImportError as missing:
 from mtosi_jms.integrations._zeep_bindings import names_jms
 from mtosi_jms.integrations._zeep_calls import Batches, JmsCall
 from mtosi_jms.integrations._zeep_faults import SoapFault
-from mtosi_jms.integrations._zeep_transports import HttpTransport, LocalTransport, checked_url
+from mtosi_jms.integrations._zeep_transports import LocalTransport, checked_url
 
-__all__ = ["Batches", "Client", "SoapFault", "client"]
+__all__ = ["Batches", "Client", "SoapFault", "client", "read_wsdl"]
 
 
 class Client(zeep.Client):
@@ -50,7 +50,7 @@ class Client(zeep.Client):
 
     def __init__(
         self,
-        wsdl: str | Path,
+        wsdl: str | Path | Document,
         requestor: Requestor | None = None,
         destination: Address | None = None,
         *,
@@ -67,23 +67,19 @@ class Client(zeep.Client):
     ) -> None:
         _check(requestor, destination, url)
         if url is not None and options is not None:
-            raise ConfigError("options: they are for JMS; over HTTP give transport=zeep.Transport(operation_timeout=...)")
+            raise ConfigError("options are for JMS; over HTTP give transport=zeep.Transport(operation_timeout=...)")
         self.requestor = requestor
         self.call_options = CallOptions.of(options, None)
         self.sender_uri = sender_uri
-        path, files = _mended(wsdl, sources)
-        if url is not None:
-            address, login = checked_url(url)
-            self.destination: Address = address
-            carrier: LocalTransport = HttpTransport(files, transport, login)
-        else:
-            self.destination = cast(Address, destination)
-            carrier = LocalTransport(files, transport)
+        address, login = (destination, None) if url is None else checked_url(url)
+        self.destination = cast(Address, address)
         settings = settings or zeep.Settings()
-        document = Document(path, carrier, settings=settings)
-        super().__init__(document, wsse, carrier, service_name, port_name, plugins, settings)
+        if not isinstance(wsdl, Document):
+            wsdl = read_wsdl(wsdl, sources=sources, transport=transport, settings=settings)
+        carrier = LocalTransport(given=transport, login=login)
+        super().__init__(wsdl, wsse, carrier, service_name, port_name, plugins, settings)
         if self._found(service_name, port_name) is None:
-            raise SchemaError("no SOAP binding: there is nothing to call", file=str(wsdl), rule="no-service")
+            raise SchemaError("no SOAP binding: there is nothing to call", file=str(wsdl.location), rule="no-service")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} at {without_login(str(self.destination))}>"
@@ -126,10 +122,6 @@ class Client(zeep.Client):
         call = JmsCall(cast(Any, self), proxy._binding, proxy._binding_options, operation, (), given)
         return call.batches(batch_size)
 
-    def address_of(self, options: Mapping[str, Any] | None) -> str:
-        """The address in binding options; that of this client where they have none."""
-        return str((options or {}).get("address") or self.destination)
-
     def _found(self, service_name: str | None, port_name: str | None) -> SoapBinding | None:
         """The binding to use: of the transport that is wanted, else any."""
         services = [self._get_service(service_name)] if service_name else list(self.wsdl.services.values())
@@ -146,7 +138,7 @@ class Client(zeep.Client):
 
 
 def client(
-    wsdl: str | Path,
+    wsdl: str | Path | Document,
     requestor: Requestor | None = None,
     destination: Address | None = None,
     *,
@@ -156,7 +148,8 @@ def client(
     """A `zeep.Client` over JMS: `.service.operation(...)` as zeep has it, and `.batches("operation", batch_size=N)`.
 
     Args:
-        wsdl: the WSDL's file. Imports are followed on disk; nothing is fetched.
+        wsdl: the WSDL's file, or what `read_wsdl` made of it, for several clients. Imports are followed on disk; nothing
+            is fetched.
         requestor: makes the calls; its time limits, delivery policies and reply destination hold.
         destination: where the supplier listens. The WSDL's own address does not count.
         url: of a supplier that speaks HTTP, in place of `requestor` and `destination`.
@@ -172,6 +165,30 @@ def client(
         zeep.exceptions.Error: zeep cannot read the mended WSDL.
     """
     return Client(wsdl, requestor, destination, url=url, **zeep_options)
+
+
+def read_wsdl(
+    wsdl: str | Path,
+    *,
+    sources: Sequence[str | Path] = (),
+    transport: zeep.Transport | None = None,
+    settings: zeep.Settings | None = None,
+) -> Document:
+    """zeep's document of a WSDL, mended; clients may share it.
+
+    Args:
+        wsdl: the file.
+        sources: further files and folders where what an import misses may be.
+        transport: a zeep transport that may fetch what is remote; None: nothing is fetched.
+        settings: how zeep parses.
+
+    Raises:
+        SchemaError: the WSDL or what it needs is not there or cannot be read.
+        MissingExtraError: the generator's libraries are not installed.
+        zeep.exceptions.Error: zeep cannot read the mended WSDL.
+    """
+    path, files = _mended(wsdl, sources)
+    return Document(path, LocalTransport(files, transport), settings=settings or zeep.Settings())
 
 
 def _check(requestor: object, destination: object, url: object) -> None:
