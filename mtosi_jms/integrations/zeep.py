@@ -13,6 +13,7 @@ over HTTP. Needs the extra `zeep`.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -76,10 +77,11 @@ class Client(zeep.Client):
         settings = settings or zeep.Settings()
         if not isinstance(wsdl, Document):
             wsdl = read_wsdl(wsdl, sources=sources, transport=transport, settings=settings)
+        elif not isinstance(wsdl.transport, LocalTransport):
+            raise ConfigError("wsdl: give a file, or what read_wsdl made of it")
         carrier = LocalTransport(given=transport, login=login)
         super().__init__(wsdl, wsse, carrier, service_name, port_name, plugins, settings)
-        if self._found(service_name, port_name) is None:
-            raise SchemaError("no SOAP binding: there is nothing to call", file=str(wsdl.location), rule="no-service")
+        self._binding(service_name, port_name)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} at {without_login(str(self.destination))}>"
@@ -92,9 +94,9 @@ class Client(zeep.Client):
             port_name: of the service; None for the first port over JMS (with a URL over HTTP), else the first.
 
         Raises:
-            ValueError: there is no such service or port.
+            ConfigError: there is no such service or port.
         """
-        binding = self._found(service_name, port_name)
+        binding = self._binding(service_name, port_name)
         text = self.destination if isinstance(self.destination, str) else str(self.destination)
         return ServiceProxy(self, binding, address=text, destination=self.destination)
 
@@ -110,31 +112,46 @@ class Client(zeep.Client):
             zeep's responses in order, each once; iteration ends when they are complete, or with an error.
 
         Raises:
-            ConfigError: over HTTP; for a one-way operation.
+            ConfigError: over HTTP; no such operation, or a one-way one.
             MtosiError: the request cannot be sent, as `Requestor.call_batches`.
-            ValueError, TypeError, zeep.exceptions.ValidationError: no such operation; arguments that do not fit it.
+            TypeError, zeep.exceptions.ValidationError: arguments that do not fit the operation.
         """
         if self.requestor is None:
             raise ConfigError(f"{operation}: batches need JMS; over HTTP there is one response")
+        self.operation(operation)
         proxy = self.service
         headers = proxy[operation]._merge_soap_headers(arguments.pop("_soapheaders", None))
         given: Mapping[str, Any] = {**arguments, **({"_soapheaders": headers} if headers else {})}
         call = JmsCall(cast(Any, self), proxy._binding, proxy._binding_options, operation, (), given)
         return call.batches(batch_size)
 
-    def _found(self, service_name: str | None, port_name: str | None) -> SoapBinding | None:
-        """The binding to use: of the transport that is wanted, else any."""
-        services = [self._get_service(service_name)] if service_name else list(self.wsdl.services.values())
+    def operation(self, name: str) -> Any:
+        """zeep's description of an operation of the default service: `.input.signature()` says what it takes.
+
+        Raises:
+            ConfigError: there is none; with names that resemble it.
+        """
+        return _named("operation", name, self._binding(self._default_service_name, self._default_port_name).all())
+
+    def _binding(self, service_name: str | None, port_name: str | None) -> SoapBinding:
+        """The binding to use: of the transport that is wanted, else any.
+
+        Raises:
+            ConfigError: no such service or port.
+            SchemaError: there is no SOAP binding.
+        """
+        services = self.wsdl.services
+        chosen = [_named("service", service_name, services)] if service_name else list(services.values())
+        ports = {name: port for service in reversed(chosen) for name, port in service.ports.items()}
         if port_name:
-            for service in services:
-                if port_name in service.ports:
-                    return service.ports[port_name].binding
-            raise ValueError("Port not found")
-        bindings = [port.binding for service in services for port in service.ports.values()]
+            return _named("port", port_name, ports).binding
+        bindings = [port.binding for service in chosen for port in service.ports.values()]
         if not service_name:
             bindings += self.wsdl.bindings.values()
-        wanted = (binding for binding in bindings if names_jms(binding) is (self.requestor is not None))
-        return next(wanted, bindings[0] if bindings else None)
+        if not bindings:
+            what = "no SOAP binding: there is nothing to call"
+            raise SchemaError(what, file=str(self.wsdl.location), rule="no-service")
+        return next((one for one in bindings if names_jms(one) is (self.requestor is not None)), bindings[0])
 
 
 def client(
@@ -148,8 +165,7 @@ def client(
     """A `zeep.Client` over JMS: `.service.operation(...)` as zeep has it, and `.batches("operation", batch_size=N)`.
 
     Args:
-        wsdl: the WSDL's file, or what `read_wsdl` made of it, for several clients. Imports are followed on disk; nothing
-            is fetched.
+        wsdl: the WSDL's file, or what `read_wsdl` made of it, for several clients.
         requestor: makes the calls; its time limits, delivery policies and reply destination hold.
         destination: where the supplier listens. The WSDL's own address does not count.
         url: of a supplier that speaks HTTP, in place of `requestor` and `destination`.
@@ -159,7 +175,7 @@ def client(
             senderURI over HTTP.
 
     Raises:
-        ConfigError: neither or both of a requestor with destination and a URL; no HTTP URL.
+        ConfigError: neither or both of a requestor with destination and a URL; no HTTP URL; no such service or port.
         SchemaError: the WSDL or what it needs is not there, cannot be read, or has no SOAP binding.
         MissingExtraError: the generator's libraries are not installed.
         zeep.exceptions.Error: zeep cannot read the mended WSDL.
@@ -189,6 +205,19 @@ def read_wsdl(
     """
     path, files = _mended(wsdl, sources)
     return Document(path, LocalTransport(files, transport), settings=settings or zeep.Settings())
+
+
+def _named(what: str, name: str, known: Mapping[str, Any]) -> Any:
+    """One of several things, by name.
+
+    Raises:
+        ConfigError: there is none; with names that resemble it.
+    """
+    if name in known:
+        return known[name]
+    near = difflib.get_close_matches(name, known, 3)
+    hint = f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(sorted(known)) or 'none'}"
+    raise ConfigError(f"the WSDL has no {what} {name!r}; {hint}")
 
 
 def _check(requestor: object, destination: object, url: object) -> None:
