@@ -262,6 +262,7 @@ class Operation:
     Attributes:
         request, response, fault: the body elements; None where there is none.
         fault_elements: all elements that faults carry, the first one is `fault`.
+        bound_name: its name in the binding.
     """
 
     name: str
@@ -274,6 +275,7 @@ class Operation:
     response_message: str
     fault_message: str
     fault_elements: tuple[QName, ...] = ()
+    bound_name: str = ""
     action: str = ""
     doc: str = ""
     python_name: str = ""

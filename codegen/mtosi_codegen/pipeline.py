@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mtosi_codegen import passes
 from mtosi_codegen.findings import Finding, Findings
-from mtosi_codegen.load import Bindings, load
+from mtosi_codegen.load import Bindings, Sources, load
 from mtosi_codegen.model import Model, Service
 from mtosi_codegen.passes.dedupe import collect
 from mtosi_codegen.render import render
@@ -62,6 +62,18 @@ def generate(
 def _generate(
     sources: Sequence[Path | str], bindings: Bindings, operations: Sequence[str] | None, findings: Findings
 ) -> Result:
+    read, services, model = read_model(sources, bindings, operations, findings)
+    return Result(render(model, read.digest), model, tuple(services), tuple(findings))
+
+
+def read_model(
+    sources: Sequence[Path | str], bindings: Bindings, operations: Sequence[str] | None, findings: Findings
+) -> tuple[Sources, list[Service], Model]:
+    """What was read, every service, and the model that would be rendered.
+
+    Args:
+        findings: gets everything that was found.
+    """
     read = load(sources, findings, bindings)
     services = services_of(read, findings, bindings)
     schema = collect(read.units, findings)
@@ -70,7 +82,7 @@ def _generate(
     model = Model(schema, services, findings, only_operations=operations is not None)
     passes.run(model)
     model.services = [service for service in services if service.operations]
-    return Result(render(model, read.digest), model, tuple(services), tuple(findings))
+    return read, services, model
 
 
 def _chosen(services: list[Service], wanted: Sequence[str], findings: Findings, sources: str) -> list[Service]:

@@ -172,6 +172,7 @@ class _Joiner:
             response[0].name.local if response else "",
             faults[0][0].name.local if faults else "",
             fault_elements=tuple(element for _, element in faults),
+            bound_name=bound.name,
             action=bound.action,
             doc=operation.doc,
         )
