@@ -1,7 +1,4 @@
-"""What zeep takes for its transport: reads the mended files, fetches nothing unless the user has a transport for it.
-
-zeep asks the same object which binding classes there are, how long an operation may take, and to send over HTTP.
-"""
+"""What zeep takes for its transport: it reads files, says which binding classes there are, and sends over HTTP."""
 
 from __future__ import annotations
 
@@ -20,49 +17,34 @@ from mtosi_jms.masking import without_login
 
 
 class LocalTransport(Transport):
-    """Reads files; what is remote by the user's transport alone. Sends over HTTP for a client that has a URL.
+    """Reads files, and what is remote by the user's transport alone. Sends over HTTP for a client that has a URL.
 
     Args:
-        files: contents of files that were mended, by path.
-        given: the user's transport; None: nothing is fetched, and zeep's own sends.
+        given: the user's transport, which sends and fetches; None: zeep's own sends, and nothing is fetched.
         login: user and password of the client's URL; None where it has none.
     """
 
     binding_classes = (AnySoap11, AnySoap12)
 
-    def __init__(
-        self,
-        files: Mapping[str, bytes] | None = None,
-        given: Transport | None = None,
-        login: tuple[str, str] | None = None,
-    ) -> None:
+    def __init__(self, given: Transport | None, login: tuple[str, str] | None = None) -> None:
         super().__init__(operation_timeout=given.operation_timeout if given is not None else None)
-        self._files = files or {}
         self._given = given
         self._login = login
 
     def load(self, url: str) -> bytes:
-        """The content of a file that a WSDL or schema refers to.
+        """The content of a file, or of what zeep itself wants to fetch.
 
         Raises:
-            SchemaError: it is remote and there is no transport for it, or it cannot be read.
+            SchemaError: it is remote and there is no transport for it.
         """
-        if urlsplit(url).scheme in ("http", "https"):
-            if self._given is None:
-                shown = without_login(url)
-                name = Path(urlsplit(url).path).name or "schema.xsd"
-                advice = (
-                    f"put {name} beside the WSDL or into a folder of sources=, or give a transport that may fetch it"
-                )
-                raise SchemaError(f"{shown} is remote, and nothing is fetched: {advice}", rule="location-remote")
-            return bytes(self._given.load(url))
-        found = self._files.get(url)
-        if found is not None:
-            return found
-        try:
+        if urlsplit(url).scheme not in ("http", "https"):
             return Path(url).read_bytes()
-        except OSError as error:
-            raise SchemaError(error.strerror or "cannot be read", file=url, rule="location-missing") from None
+        if self._given is None:
+            advice = "name a folder with its schema in sources, or give a transport that may fetch it"
+            raise SchemaError(
+                f"{without_login(url)} is remote, and nothing is fetched: {advice}", rule="location-remote"
+            )
+        return bytes(self._given.load(url))
 
     def post_xml(self, address: str, envelope: etree._Element, headers: Mapping[str, str]) -> Any:
         if self._login is not None:

@@ -34,6 +34,7 @@ except ImportError as missing:
 from mtosi_jms.integrations._zeep_bindings import names_jms
 from mtosi_jms.integrations._zeep_calls import Batches, JmsCall
 from mtosi_jms.integrations._zeep_faults import SoapFault
+from mtosi_jms.integrations._zeep_reading import read_document
 from mtosi_jms.integrations._zeep_transports import LocalTransport, checked_url
 
 __all__ = ["Batches", "Client", "SoapFault", "client", "read_wsdl"]
@@ -79,7 +80,7 @@ class Client(zeep.Client):
             wsdl = read_wsdl(wsdl, sources=sources, transport=transport, settings=settings)
         elif not isinstance(wsdl.transport, LocalTransport):
             raise ConfigError("wsdl: give a file, or what read_wsdl made of it")
-        carrier = LocalTransport(given=transport, login=login)
+        carrier = LocalTransport(transport, login)
         super().__init__(wsdl, wsse, carrier, service_name, port_name, plugins, settings)
         self._binding(service_name, port_name)
 
@@ -203,8 +204,7 @@ def read_wsdl(
         MissingExtraError: the generator's libraries are not installed.
         zeep.exceptions.Error: zeep cannot read the mended WSDL.
     """
-    path, files = _mended(wsdl, sources)
-    return Document(path, LocalTransport(files, transport), settings=settings or zeep.Settings())
+    return read_document(wsdl, sources, transport, settings or zeep.Settings())
 
 
 def _named(what: str, name: str, known: Mapping[str, Any]) -> Any:
@@ -232,11 +232,3 @@ def _check(requestor: object, destination: object, url: object) -> None:
         raise ConfigError("give a requestor and a destination, or a url")
     if requestor is not None and not hasattr(requestor, "call_batches"):
         raise ConfigError(f"requestor: give mtosi_jms.Requestor(...), not {type(requestor).__name__}")
-
-
-def _mended(wsdl: str | Path, sources: Sequence[str | Path]) -> tuple[str, Mapping[str, bytes]]:
-    """Where zeep begins to read, and the files that were mended, by path."""
-    path = Path(wsdl).resolve()
-    if not path.is_file():
-        raise SchemaError("no such file", file=str(wsdl))
-    return str(path), {}
