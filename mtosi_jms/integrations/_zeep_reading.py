@@ -15,7 +15,6 @@ from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
-from lxml import etree
 from zeep import Settings, Transport
 from zeep.exceptions import Error as ZeepError
 from zeep.wsdl import Document
@@ -24,10 +23,9 @@ from mtosi_codegen.findings import Findings
 from mtosi_codegen.load import load
 from mtosi_codegen.mend import Mended, mend
 from mtosi_jms.errors import SchemaError
+from mtosi_jms.integrations._zeep_easing import ease
 from mtosi_jms.integrations._zeep_transports import LocalTransport
 from mtosi_jms.masking import without_login
-from mtosi_jms.namespaces import WSDL
-from mtosi_jms.xmlbind import read_xml
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +74,7 @@ def read_document(
         for finding in mended.findings:
             log.log(logging.WARNING if finding.failed else logging.DEBUG, "%s", finding)
         root = _copy_of(path, every, mended)
-        _import_all(mended)
+        ease(mended)
         document = Document(str(root), LocalTransport(transport), settings=settings)
     document.location = str(path)
     return document
@@ -95,28 +93,6 @@ def _copy_of(wsdl: Path, sources: Sequence[Path], mended: Mended) -> Path:
     why = next((finding for finding in mended.findings if finding.failed), None)
     message = why.message if why is not None else "no WSDL with a binding"
     raise SchemaError(message, file=str(wsdl), rule=why.rule if why is not None else "no-service")
-
-
-def _import_all(mended: Mended) -> None:
-    """Let each WSDL import directly what it reaches: zeep looks no further where namespaces are the same."""
-    trees = {path.name: read_xml(path) for path in mended.wsdls.values()}
-    direct = {name: [one.get("location") or "" for one in _imports(root)] for name, root in trees.items()}
-    for path in mended.wsdls.values():
-        root, queue = trees[path.name], list(direct[path.name])
-        reached = dict.fromkeys((path.name, *queue))
-        while queue:
-            more = [name for name in direct.get(queue.pop(0), ()) if name not in reached]
-            reached |= dict.fromkeys(more)
-            queue += more
-        for name in list(reached)[1 + len(direct[path.name]) :]:
-            if name in trees:
-                namespace = trees[name].get("targetNamespace") or ""
-                root.insert(0, etree.Element(f"{{{WSDL}}}import", namespace=namespace, location=name))
-        path.write_bytes(etree.tostring(root))
-
-
-def _imports(root: etree._Element) -> Iterator[etree._Element]:
-    yield from root.iterchildren(f"{{{WSDL}}}import")
 
 
 class _Remote:
