@@ -41,6 +41,7 @@ EXTRAS: Final[dict[str, tuple[str, tuple[tuple[str, str], ...]]]] = {
     "codegen": ("mtosi-codegen: stubs from WSDL and XSD", (("elementpath", "elementpath"),)),
     "stomp": ("brokers over STOMP", (("stomp", "stomp.py"),)),
     "spark": ("ingestion into Spark", (("pandas", "pandas"), ("pyarrow", "pyarrow"), ("pyspark", "pyspark"))),
+    "zeep": ("calls without stubs, from a WSDL", (("zeep", "zeep"), ("elementpath", "elementpath"))),
     "test": ("the test suite", (("pytest", "pytest"), ("hypothesis", "hypothesis"))),
 }
 

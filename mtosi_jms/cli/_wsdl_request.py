@@ -9,14 +9,11 @@ from decimal import Decimal
 from typing import Any
 
 from lxml import etree
-from zeep.exceptions import Error as ZeepError
-from zeep.helpers import serialize_object
-from zeep.xsd import AnySimpleType, ComplexType, Element
 
 from mtosi_jms.cli._arguments import nearest
 from mtosi_jms.cli._asked import Reply
 from mtosi_jms.cli._filling import fill_shape
-from mtosi_jms.errors import ConfigError, MtosiError
+from mtosi_jms.errors import ConfigError, MissingExtraError, MtosiError
 from mtosi_jms.exchange import Requestor
 from mtosi_jms.integrations.zeep import client, read_wsdl
 from mtosi_jms.namespaces import split_clark
@@ -24,6 +21,13 @@ from mtosi_jms.service import CallOptions
 from mtosi_jms.soap import Envelope
 from mtosi_jms.stubs.fmw.nam import NamingAttributeType
 from mtosi_jms.xmlbind import RawXml, to_element
+
+try:
+    from zeep.exceptions import Error as ZeepError
+    from zeep.helpers import serialize_object
+    from zeep.xsd import AnySimpleType, ComplexType, Element
+except ImportError as error:
+    raise MissingExtraError("zeep", "zeep") from error
 
 
 class ByWsdl:

@@ -29,7 +29,10 @@ def _object(table: ClassTable, around: tuple[ClassTable, ...]) -> Any:
     counts = _counts(table, fields, (*around, table))
     values: dict[str, Any] = {}
     for name, field in fields.items():
-        held = [_value(field, (*around, table)) for _ in range(counts.get(name, field.min if not _modelled(table, name) else 0))]
+        held = [
+            _value(field, (*around, table))
+            for _ in range(counts.get(name, field.min if not _modelled(table, name) else 0))
+        ]
         if held:
             values[name] = held if field.many else held[0]
     return table.cls(**values)
@@ -88,7 +91,9 @@ def _value(field: Field, around: tuple[ClassTable, ...]) -> Any:
         raise NoInstance(f"no value of {field.name}")
     if not isinstance(field.type, str):
         return RawXml(f"<{field.local} xmlns='{field.namespace}'/>".encode())
-    tables = [table for table in (field.table(), *field.member_tables()) if not table.abstract] or [_concrete(field.table())]
+    tables = [table for table in (field.table(), *field.member_tables()) if not table.abstract] or [
+        _concrete(field.table())
+    ]
     problems: list[str] = []
     for table in tables:
         try:

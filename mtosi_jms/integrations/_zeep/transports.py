@@ -12,7 +12,7 @@ from lxml import etree
 from zeep import Transport
 
 from mtosi_jms.errors import ConfigError, SchemaError
-from mtosi_jms.integrations._zeep_bindings import AnySoap11, AnySoap12
+from mtosi_jms.integrations._zeep.bindings import AnySoap11, AnySoap12
 from mtosi_jms.masking import without_login
 
 

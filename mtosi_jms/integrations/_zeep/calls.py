@@ -23,8 +23,8 @@ from zeep.wsdl.utils import etree_to_string
 
 from mtosi_jms.errors import ConfigError, IncompleteBatchError, MtosiFault
 from mtosi_jms.exchange import Requestor
-from mtosi_jms.integrations._zeep_faults import as_zeep
-from mtosi_jms.integrations._zeep_headers import blocks_of, merged_header
+from mtosi_jms.integrations._zeep.faults import as_zeep
+from mtosi_jms.integrations._zeep.headers import blocks_of, merged_header
 from mtosi_jms.service import Address, Call, CallOptions, OperationInfo, ServiceInfo, check_count
 from mtosi_jms.service import Batches as Replies
 from mtosi_jms.soap import Envelope, parse

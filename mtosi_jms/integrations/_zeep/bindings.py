@@ -15,9 +15,9 @@ from zeep.wsdl.bindings.soap import Soap11Binding, Soap12Binding, SoapBinding, S
 
 from mtosi_jms.errors import ConfigError, ReplyTimeoutError, TransportError
 from mtosi_jms.exchange.messages import moment
-from mtosi_jms.integrations._zeep_calls import JmsCall
-from mtosi_jms.integrations._zeep_faults import as_zeep
-from mtosi_jms.integrations._zeep_headers import blocks_of, declares_header, merged_header
+from mtosi_jms.integrations._zeep.calls import JmsCall
+from mtosi_jms.integrations._zeep.faults import as_zeep
+from mtosi_jms.integrations._zeep.headers import blocks_of, declares_header, merged_header
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.masking import without_login
 from mtosi_jms.soap import Header, parse

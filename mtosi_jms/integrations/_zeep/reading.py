@@ -23,8 +23,8 @@ from mtosi_codegen.findings import Findings
 from mtosi_codegen.load import load
 from mtosi_codegen.mend import Mended, mend
 from mtosi_jms.errors import SchemaError
-from mtosi_jms.integrations._zeep_easing import ease
-from mtosi_jms.integrations._zeep_transports import LocalTransport
+from mtosi_jms.integrations._zeep.easing import ease
+from mtosi_jms.integrations._zeep.transports import LocalTransport
 from mtosi_jms.masking import without_login
 
 log = logging.getLogger(__name__)
