@@ -1,4 +1,4 @@
-"""The command `mtosi-codegen generate | check | inspect | deploy`.
+"""The command `mtosi-codegen generate | check | inspect | deploy | verify | sample`.
 
 Exit codes: 0 done; 1 the sources or the tree on disk are at fault, each problem on a line of its own on standard error;
 2 wrong usage; 130 interrupted; 141 nobody reads the output any more. A traceback is shown only where the environment
@@ -20,7 +20,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
-from mtosi_codegen import cli_deploy, report
+from mtosi_codegen import cli_deploy, cli_proof, report
 from mtosi_codegen.pipeline import Result, generate
 from mtosi_codegen.write import compare, is_generated, write
 from mtosi_jms.errors import MtosiError
@@ -128,6 +128,7 @@ def _parser() -> argparse.ArgumentParser:
         else:
             command.add_argument("--json", action="store_true", help="print JSON")
     cli_deploy.add_parser(commands)
+    cli_proof.add_parsers(commands, _names, _package)
     return parser
 
 

@@ -86,6 +86,7 @@ def _element(model: Model, values: Values, cls: ClassDef, element: Element) -> N
         cls.fields.append(Field("text", QName("", ""), value, cls.place, name="value"))
     if not cls.fields and cls.base is None:
         cls.mixed = True
+        cls.any_attribute = ("##any",)
 
 
 def _settle_depth(model: Model, cls: ClassDef, depths: dict[ClassDef, int]) -> None:

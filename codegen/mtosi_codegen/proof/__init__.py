@@ -1,0 +1,14 @@
+"""Proof of stubs by readers apart from ours: xmlschema and libxml2 read the schemas, instances are made of that model.
+
+Raises:
+    MissingExtraError: on import, where xmlschema is not installed.
+"""
+
+from __future__ import annotations
+
+from mtosi_jms.errors import MissingExtraError
+
+try:
+    import xmlschema  # noqa: F401 - the modules of this package import it
+except ModuleNotFoundError as error:
+    raise MissingExtraError("xmlschema", "codegen") from error

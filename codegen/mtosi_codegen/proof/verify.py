@@ -1,0 +1,224 @@
+"""The proof: every message of every operation, class tables and instances, on all cores.
+
+Each process reads the mended schemas with xmlschema and libxml2 and imports the stubs for itself; the calling process
+imports neither.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Final
+
+from mtosi_codegen.findings import Finding
+from mtosi_codegen.load import Bindings
+from mtosi_codegen.mend import mend
+from mtosi_codegen.proof.instances import Kind, Maker, Stock
+from mtosi_codegen.proof.messages import Message, messages_of
+from mtosi_codegen.proof.oracle import Oracle
+from mtosi_codegen.proof.roundtrip import round_trip
+from mtosi_codegen.proof.stubs import Stubs
+from mtosi_codegen.proof.tables import Difference, Tables
+from mtosi_jms.errors import ConfigError, MtosiError, SchemaError
+from mtosi_jms.xmlbind import XmlObject
+
+_CHUNK: Final = 30
+_FEW: Final = 100
+_GREATEST: Final = 4
+_NAME: Final = "mtosi_codegen_verified"
+_SEED: Final = 1
+
+
+@dataclass(slots=True)
+class Proof:
+    """What came of it.
+
+    Attributes:
+        messages: what was to be proven.
+        types: how many pairs of type and class were compared.
+        instances, elements: how many documents went through the stubs, and how many elements they had.
+        differences: what differs, each once, in the order of the messages.
+        findings: what was wrong with the sources.
+    """
+
+    messages: tuple[Message, ...] = ()
+    types: int = 0
+    instances: int = 0
+    elements: int = 0
+    differences: list[Difference] = field(default_factory=list)
+    findings: tuple[Finding, ...] = ()
+
+    def add(self, other: Proof) -> None:
+        """Take in the result of a part."""
+        self.types += other.types
+        self.instances += other.instances
+        self.elements += other.elements
+        self.differences += [one for one in other.differences if one not in self.differences]
+
+
+def verify(
+    sources: Sequence[Path | str],
+    package: Path,
+    *,
+    operations: Sequence[str] | None = None,
+    bindings: Bindings = "jms",
+    progress: Callable[[int, int], None] | None = None,
+    workers: int | None = None,
+) -> Proof:
+    """Prove a generated package against its sources.
+
+    Args:
+        sources: WSDLs, XML Schemas and folders of them.
+        package: folder of the package.
+        operations: names of operations, with or without their service's name before a dot; None for all.
+        bindings: `jms`, or `all` to take other SOAP bindings too.
+        progress: is told how many messages are done, and of how many.
+        workers: number of processes; None for one for each core.
+
+    Raises:
+        SchemaError: no sources, no such operation, schemas that xmlschema or libxml2 refuses even when mended, or no
+            package in the folder.
+        ConfigError: a process ended before its work.
+    """
+    if not (package / "__init__.py").is_file():
+        raise SchemaError("no generated package: run mtosi-codegen generate first", file=str(package))
+    with tempfile.TemporaryDirectory(prefix="mtosi-codegen-") as folder:
+        mended = mend(sources, folder, bindings=bindings)
+        messages = messages_of(mended.services, operations)
+        if not messages:
+            raise SchemaError("nothing to verify: no operation in the sources")
+        whole = Proof(tuple(messages), findings=mended.findings)
+        tasks: list[tuple[Callable[[Sequence[Message]], Proof], Sequence[Message]]]
+        tasks = [(partial(_compare, whole=operations is None), messages)]
+        tasks += [(_send, messages[start : start + _CHUNK]) for start in range(0, len(messages), _CHUNK)]
+        # Every process reads all schemas, which costs more than the few messages of a small set.
+        count = workers or (_cores() if len(messages) > _FEW else 1)
+        settings = (mended.schema, package.resolve())
+        done = 0
+        with ProcessPoolExecutor(count, get_context("spawn"), _prepare, settings) as pool:
+            futures = {pool.submit(task, part): (number, task, part) for number, (task, part) in enumerate(tasks)}
+            parts: dict[int, Proof] = {}
+            try:
+                for future in as_completed(futures):
+                    number, task, part = futures[future]
+                    parts[number] = future.result()
+                    done += len(part) if task is _send else 0
+                    if progress is not None:
+                        progress(done, len(messages))
+            except BrokenProcessPool:
+                raise ConfigError("a process of the proof ended before its work was done") from None
+            finally:
+                pool.shutdown(cancel_futures=True)
+        for _, part_proof in sorted(parts.items()):
+            whole.add(part_proof)
+    return whole
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(slots=True)
+class _Workshop:
+    """What a process has: the model and the stubs, or why there is none."""
+
+    stock: Stock | None = None
+    stubs: Stubs | None = None
+    error: MtosiError | None = None
+    problem: str = ""
+
+
+_workshop: Final = _Workshop()
+
+
+def _prepare(schema: Path, package: Path) -> None:
+    try:
+        _workshop.stock = Stock(Oracle(schema))
+    except MtosiError as error:
+        _workshop.error = error
+    try:
+        _workshop.stubs = Stubs(package, _NAME)
+    except Exception as error:  # noqa: BLE001 - whatever damaged stubs raise is a difference
+        _workshop.problem = f"{type(error).__name__}: {error}"
+
+
+def _compare(messages: Sequence[Message], *, whole: bool) -> Proof:
+    stock, stubs = _tools()
+    if stubs is None:
+        return Proof(differences=[Difference("/", "a package", f"cannot be imported: {_workshop.problem}")])
+    return compare(stock.oracle, stubs, messages, whole=whole)
+
+
+def _send(messages: Sequence[Message]) -> Proof:
+    stock, stubs = _tools()
+    return send(stock, stubs, messages) if stubs is not None else Proof()
+
+
+def _tools() -> tuple[Stock, Stubs | None]:
+    if _workshop.stock is None:
+        raise _workshop.error or ConfigError("a process was not prepared")
+    return _workshop.stock, _workshop.stubs
+
+
+def compare(oracle: Oracle, stubs: Stubs, messages: Sequence[Message], *, whole: bool = True) -> Proof:
+    """Hold classes against the model.
+
+    Args:
+        messages: whose classes, and all that may stand in them.
+        whole: all other elements and types of the package as well.
+    """
+    tables = Tables(oracle, stubs)
+    for message in messages:
+        cls, declaration = stubs.class_of(message), oracle.element(message.element)
+        if isinstance(cls, str):
+            tables.differences.append(Difference(message.path, f"element {message.element}", cls))
+        elif declaration is not None:
+            tables.check(declaration, cls.__xml__, message.path)
+    if whole:
+        tables.check_rest()
+    return Proof(types=tables.types, differences=list(dict.fromkeys(tables.differences)))
+
+
+def send(stock: Stock, stubs: Stubs, messages: Sequence[Message]) -> Proof:
+    """Send the least instance of each message through the stubs, random ones, and greatest ones with all alternatives."""
+    found = Proof()
+    kinds: tuple[Kind, ...] = ("least", "greatest", "random")
+    makers = [Maker(stock, kind, _SEED) for kind in kinds]
+    for message in messages:
+        cls = stubs.class_of(message)
+        if not isinstance(cls, str):
+            for maker in makers:
+                _send_instances(message, cls, maker, stock.oracle, found)
+    return found
+
+
+def _send_instances(message: Message, cls: type[XmlObject], maker: Maker, oracle: Oracle, found: Proof) -> None:
+    declaration = oracle.element(message.element)
+    if declaration is None:
+        return
+    for _ in range(_GREATEST):
+        before = maker.fresh
+        try:
+            document = maker.make(declaration)
+        except SchemaError as error:
+            found.differences.append(Difference(message.path, f"no instance can be made: {error}", "not tried"))
+            return
+        problems = oracle.problems(document)
+        if problems:
+            found.differences.append(Difference(message.path, f"an instance is refused: {problems[0]}", "not tried"))
+            return
+        found.instances += 1
+        found.elements += sum(1 for _ in document.iter("*"))
+        difference = round_trip(document, cls, oracle, f"{message.path} ({maker.kind})")
+        if difference is not None:
+            found.differences.append(difference)
+            return
+        if maker.fresh == before:  # nothing that another one would show
+            return
