@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from mtosi_jms.service import CallOptions
 from mtosi_jms.soap import Envelope
 from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
 from mtosi_jms.testing import Pair
+from mtosi_jms.xmlbind import RawXml
 
 Calling = Callable[..., Client]
 Named = Callable[[str], dict[str, Any]]
@@ -207,6 +209,19 @@ class TestPlugins:
         assert field(envelope, "senderURI") == "jms/RequestorOS"
         assert keeping.contexts == []
 
+    def test_a_hook_of_the_caller_has_the_last_word(self, calling: Calling, ne: Named, keeping: Any) -> None:
+        def sign(envelope: Envelope) -> Envelope:
+            assert envelope.header is not None
+            assert envelope.header.originator_uri == "x"
+            envelope.blocks.append(RawXml(b"<signature/>"))
+            return envelope
+
+        options = CallOptions(on_request=sign)
+        calling().service.getManagedElement(
+            **ne("NE-1"), _options=options, _soapheaders={"mtopHeader": {"originatorURI": "x"}}
+        )
+        assert b"<signature" in keeping.contexts[0].message.body
+
 
 class TestFaults:
     def test_a_fault_is_zeeps_and_ours(self, calling: Calling, ne: Named) -> None:
@@ -278,6 +293,20 @@ class TestTime:
         ems = client(retrieval, pair.requestor, pair.destination, transport=zeep.Transport(operation_timeout=0.02))
         with pytest.raises(ReplyTimeoutError):
             ems.service.getManagedElement(**ne("NE-1"))
+
+
+class TestThreads:
+    def test_threads_may_share_a_client(self, calling: Calling, ne: Named) -> None:
+        ems = calling()
+
+        def asked(number: int) -> str:
+            name = f"NE-{number % 5 + 1}"
+            answer = ems.service.getManagedElement(**ne(name))
+            return f"{answer.body.me.name.rdn[1].value} {name}"
+
+        with ThreadPoolExecutor(8) as pool:
+            found = [one.split() for one in pool.map(asked, range(40))]
+        assert all(got == wanted for got, wanted in found)
 
 
 class TestRaw:

@@ -148,3 +148,22 @@ def test_a_part_of_a_wsdl_is_an_error_of_ours(tmp_path: Path, percent: int) -> N
     wsdl.write_text(definitions()[: len(definitions()) * percent // 100])
     with pytest.raises(SchemaError, match="shop.wsdl"):
         read_wsdl(wsdl)
+
+
+def test_prefixes_below_the_root_of_an_included_schema_are_kept(tmp_path: Path, paired: Paired) -> None:
+    """zeep moves the content of such a schema, and lxml then drops a second prefix of one namespace."""
+    types = '<x:schema targetNamespace="urn:shop"><x:include schemaLocation="shop.xsd"/></x:schema>'
+    text = definitions()
+    begin, end = text.index("<x:schema"), text.index("</wsdl:types>")
+    (tmp_path / "shop.wsdl").write_text(text[:begin] + types + text[end:])
+    (tmp_path / "shop.xsd").write_text(
+        '<x:schema xmlns:x="http://www.w3.org/2001/XMLSchema" targetNamespace="urn:shop">'
+        '<x:element name="order" xmlns:a="urn:shop" type="a:Order"/>'
+        '<x:element name="ordered" xmlns:b="urn:shop" type="b:Ordered"/>'
+        '<x:complexType name="Order"><x:sequence><x:element name="part" type="x:string"/>'
+        '<x:element name="count" type="x:int"/></x:sequence></x:complexType>'
+        '<x:complexType name="Ordered"><x:sequence><x:element name="number" type="x:int"/></x:sequence>'
+        "</x:complexType></x:schema>"
+    )
+    answer = '<s:ordered xmlns:s="urn:shop"><number>7</number></s:ordered>'
+    assert ordering(paired, tmp_path / "shop.wsdl", answer)[0] == 7

@@ -47,7 +47,7 @@ class _Mender:
         self._folder = folder
         self._service = service
         self._model = model
-        root = next(document for document in folder.sources.roots if document.name == service.wsdl)
+        root = next(document for document in folder.sources.documents if document.name == service.wsdl)
         self._scope = list(folder.sources.scope(root))
         outer = outer_documents(folder.sources, root)
         self._definitions: Definitions = read_definitions((*self._scope, *outer), Findings())

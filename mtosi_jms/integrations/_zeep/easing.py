@@ -3,6 +3,7 @@
 - zeep looks through the imports of an imported WSDL only where that has another namespace: each WSDL imports directly
   what it reaches.
 - zeep knows no substitution groups: where the head of one may stand, there is a choice of it and its members.
+- zeep moves what a schema includes, and with that may lose a prefix that is declared below the root: all stand there.
 """
 
 from __future__ import annotations
@@ -23,7 +24,12 @@ _ELEMENT: Final = clark(XSD, "element")
 def ease(mended: Mended) -> None:
     """Change the files of a mended copy."""
     _import_all(mended)
-    _write_out_groups(mended)
+    trees = {path: read_xml(path) for path in sorted(mended.folder.glob("*.xsd"))}
+    changed = _write_out_groups(mended, trees)
+    for path, root in trees.items():
+        whole = _with_prefixes(root)
+        if whole is not root or path in changed:
+            path.write_bytes(etree.tostring(whole))
 
 
 def _import_all(mended: Mended) -> None:
@@ -45,10 +51,10 @@ def _import_all(mended: Mended) -> None:
         Path(mended.folder, name).write_bytes(etree.tostring(root))
 
 
-def _write_out_groups(mended: Mended) -> None:
-    """Put choices in the places of elements that others may substitute."""
-    trees = {path: read_xml(path) for path in sorted(mended.folder.glob("*.xsd"))}
+def _write_out_groups(mended: Mended, trees: Mapping[Path, etree._Element]) -> set[Path]:
+    """Put choices in the places of elements that others may substitute; the files that were changed."""
     groups = _groups(trees)
+    changed = set()
     for path, root in trees.items():
         heads = [(one, name) for one in root.iter(_ELEMENT) if (name := _qname(one, "ref")) in groups]
         for element, head in heads:
@@ -60,7 +66,21 @@ def _write_out_groups(mended: Mended) -> None:
             for namespace in sorted(needed - known - {own}):
                 location = mended.schemas[namespace].name
                 root.insert(0, etree.Element(clark(XSD, "import"), namespace=namespace, schemaLocation=location))
-            path.write_bytes(etree.tostring(root))
+            changed.add(path)
+    return changed
+
+
+def _with_prefixes(root: etree._Element) -> etree._Element:
+    """A schema that declares all its prefixes at its root; itself where it does."""
+    declared = dict(root.nsmap)
+    for _, (prefix, namespace) in etree.iterwalk(root, events=("start-ns",)):
+        if prefix:
+            declared.setdefault(prefix, namespace)
+    if declared == dict(root.nsmap):
+        return root
+    made = etree.Element(root.tag, dict(root.attrib), nsmap=declared)
+    made[:] = root[:]
+    return made
 
 
 def _groups(trees: Mapping[Path, etree._Element]) -> dict[str, list[str]]:
