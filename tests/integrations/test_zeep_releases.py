@@ -57,7 +57,8 @@ def test_all_operations_of_the_shipped_profile(wsdls: Path) -> None:
     counts = {}
     for service in generate([wsdls]).services:
         stub = getattr(importlib.import_module(f"mtosi_jms.stubs.{service.module}"), service.class_name)
-        counts[service.name] = call_all(stub, wsdls / service.wsdl, [wsdls.parent / "xsd"])
+        sources = [wsdls.parent / "xsd"] if service.name.startswith("Notification") else []
+        counts[service.name] = call_all(stub, wsdls / service.wsdl, sources)
     assert len(counts) == 7
 
 
