@@ -44,6 +44,7 @@ EXTRAS: Final[dict[str, tuple[str, tuple[tuple[str, str], ...]]]] = {
         "ingestion into Spark",
         (("pandas", "pandas"), ("pyarrow", "pyarrow"), ("pyspark", "pyspark"), ("jinja2", "jinja2")),
     ),
+    "zeep": ("calls without stubs, from a WSDL", (("zeep", "zeep"), ("elementpath", "elementpath"))),
     "test": ("the test suite", (("pytest", "pytest"), ("hypothesis", "hypothesis"))),
 }
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 import argparse
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from lxml import etree
 
 import mtosi_jms as mtosi
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_stubs, as_usage, count, seconds
+from mtosi_jms.cli._asked import Asked, Reply
 from mtosi_jms.cli._contents import objects_in
 from mtosi_jms.cli._documents import told
 from mtosi_jms.cli._objects import fill, plain
@@ -30,7 +31,7 @@ from mtosi_jms.service import Call as OperationCall
 from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
 from mtosi_jms.soap import Envelope, correlation_id
 from mtosi_jms.transport import Connection
-from mtosi_jms.xmlbind import XmlObject, XmlWarning, decode, parse_xml, read_document, to_element
+from mtosi_jms.xmlbind import RawXml, XmlObject, XmlWarning, decode, parse_xml, read_document, to_element
 
 _BODIES: Final = (clark(SOAP11, "Body"), clark(SOAP12, "Body"))
 _SENDER: Final = "mtosi-jms"
@@ -40,8 +41,35 @@ _GOODBYE: Final = 0.5
 _QUICK: Final = 0.25
 _TICK: Final = 0.001
 
-Asked: TypeAlias = tuple[ServiceInfo, OperationInfo, str, XmlObject]
-"""Service and operation, the supplier's destination, and the request."""
+
+class _ByStubs:
+    """An operation of generated stubs."""
+
+    def __init__(
+        self,
+        requestor: mtosi.Requestor,
+        to: str,
+        service: ServiceInfo,
+        operation: OperationInfo,
+        request: XmlObject,
+    ) -> None:
+        self.service, self.operation = service.name, operation.name
+        self._requestor = requestor
+        self._call = OperationCall(service, operation, to, request)
+
+    def replies(self, options: CallOptions, batch_size: int | None) -> Iterator[Reply | None]:
+        call = self._call._replace(options=options)
+        if batch_size is None:
+            response = self._requestor.call(call)
+            yield None if response is None else _reply(response)
+            return
+        with self._requestor.call_batches(call, batch_size) as batches:
+            for response in batches:
+                yield _reply(response)
+
+
+def _reply(response: XmlObject | RawXml) -> Reply:
+    return Reply(to_element(response), lambda: plain(response))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,6 +97,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--timeout", type=seconds, metavar="S", help="seconds to connect, send and receive in all")
     parser.add_argument("--persistent", action="store_true", help="have the provider store the request")
     add_stubs(parser)
+    parser.add_argument("--wsdl", metavar="FILE", help="the operation is that of a WSDL, without stubs (extra zeep)")
+    parser.add_argument(
+        "--source",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="file or folder with what an import of the WSDL misses; may be given again",
+    )
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--show", choices=("xml", "summary"), help="how to print replies (xml for a single one)")
     shown.add_argument("--json", action="store_true", help="print one JSON line for each reply")
@@ -76,6 +112,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make the call; 1 where the answer is a fault."""
+    asking = _wsdl(args) if args.wsdl is not None else _stubs(args)
+    if asking is None:
+        return 1
+    deadline = None if args.timeout is None else time.monotonic() + args.timeout
+    limits = time_limits(args, args.timeout) if args.timeout else {}
+    with log_in_lines(), _closed_by(deadline) as stack:
+        connection = stack.enter_context(open_connection(args, **limits))
+        return _call(connection, args, asking, stack, deadline)
+
+
+def _stubs(args: argparse.Namespace) -> Callable[[mtosi.Requestor], Asked] | None:
+    """What asks for an operation of the stubs; None where the file with the request cannot be read."""
     with as_usage():
         load_stubs(args.stubs)
         service, operation = find_operation(args.operation)
@@ -85,12 +133,29 @@ def run(args: argparse.Namespace) -> int:
             request = _read(args.body, service, operation)
         except (XmlError, OSError) as error:
             console.problem(told(args.body, error))
-            return 1
-    deadline = None if args.timeout is None else time.monotonic() + args.timeout
-    limits = time_limits(args, args.timeout) if args.timeout else {}
-    with log_in_lines(), _closed_by(deadline) as stack:
-        connection = stack.enter_context(open_connection(args, **limits))
-        return _call(connection, args, (service, operation, args.to, request), stack, deadline)
+            return None
+    made = request
+    return lambda requestor: _ByStubs(requestor, args.to, service, operation, made)
+
+
+def _wsdl(args: argparse.Namespace) -> Callable[[mtosi.Requestor], Asked] | None:
+    """What asks for an operation of a WSDL; None where the file with the request cannot be read."""
+    from mtosi_jms.cli._wsdl_request import ByWsdl, read
+
+    request = None
+    if args.body is not None:
+        try:
+            request = _request_in(args.body)
+        except (XmlError, OSError) as error:
+            console.problem(told(args.body, error))
+            return None
+    document = read(args.wsdl, args.source)
+
+    def ask(requestor: mtosi.Requestor) -> Asked:
+        with as_usage():
+            return ByWsdl(document, requestor, args.to, args.operation, args.set if request is None else request)
+
+    return ask
 
 
 @contextmanager
@@ -121,14 +186,11 @@ def _close(stack: ExitStack, seconds: float) -> None:
 
 
 def _read(file: str, service: ServiceInfo, operation: OperationInfo) -> XmlObject:
-    """The request in a file: as it is, or in an envelope, whose header does not count."""
-    root = parse_xml(read_document(file), source=file)
-    body = next((child for child in root if child.tag in _BODIES), None)
-    element = root if body is None else next(iter(body), None)
+    """The request in a file."""
+    element = _request_in(file)
     cls = service.load(operation.request)
-    if element is None or element.tag != cls.__xml__.tag:
-        found = "an empty body" if element is None else str(element.tag)
-        raise ConfigError(f"{file}: {found} is not a request of {operation.name}, which is {cls.__xml__.tag}")
+    if element.tag != cls.__xml__.tag:
+        raise ConfigError(f"{file}: {element.tag} is not a request of {operation.name}, which is {cls.__xml__.tag}")
     warnings: list[XmlWarning] = []
     request = decode(element, cls, warnings=warnings, source=file)
     for warning in warnings:
@@ -136,11 +198,24 @@ def _read(file: str, service: ServiceInfo, operation: OperationInfo) -> XmlObjec
     return request
 
 
+def _request_in(file: str) -> etree._Element:
+    """The request in a file: as it is, or in an envelope, whose header does not count."""
+    root = parse_xml(read_document(file), source=file)
+    body = next((child for child in root if child.tag in _BODIES), None)
+    element = root if body is None else next(iter(body), None)
+    if element is None:
+        raise ConfigError(f"{file}: an empty body is not a request")
+    return element
+
+
 def _call(
-    connection: Connection, args: argparse.Namespace, asked: Asked, stack: ExitStack, deadline: float | None
+    connection: Connection,
+    args: argparse.Namespace,
+    asking: Callable[[mtosi.Requestor], Asked],
+    stack: ExitStack,
+    deadline: float | None,
 ) -> int:
     """Carry out a call over a connection and print the replies; 1 for a fault."""
-    printer = _Printer(asked[0], asked[1], args)
     landing = stack.enter_context(mtosi.DurableLanding(args.landing)) if args.landing else None
     requestor = stack.enter_context(
         mtosi.Requestor(
@@ -151,12 +226,14 @@ def _call(
             landing=landing,
         )
     )
+    asked = asking(requestor)
+    printer = _Printer(asked, args)
     options = CallOptions(
         timeout=_time_left(args.timeout, deadline), persistent=args.persistent or None, on_reply=printer.heard
     )
     try:
-        for response in _responses(requestor, args, asked, options):
-            printer.show(response)
+        for reply in asked.replies(options, args.batch_size):
+            printer.show(reply)
     except MtosiFault as fault:
         printer.show_fault(fault)
         return 1
@@ -171,23 +248,12 @@ def _time_left(seconds: float | None, deadline: float | None) -> float | None:
     return seconds if seconds - left < _QUICK else max(left, _TICK)
 
 
-def _responses(
-    requestor: mtosi.Requestor, args: argparse.Namespace, asked: Asked, options: CallOptions
-) -> Iterator[Any]:
-    call = OperationCall(*asked, options)
-    if args.batch_size is None:
-        yield requestor.call(call)
-        return
-    with requestor.call_batches(call, args.batch_size) as batches:
-        yield from batches
-
-
 class _Printer:
     """Prints the replies of one call."""
 
-    def __init__(self, service: ServiceInfo, operation: OperationInfo, args: argparse.Namespace) -> None:
-        self._called = {"service": service.name, "operation": operation.name}
-        self._name = f"{service.name}.{operation.name}"
+    def __init__(self, asked: Asked, args: argparse.Namespace) -> None:
+        self._called = {"service": asked.service, "operation": asked.operation}
+        self._name = f"{asked.service}.{asked.operation}"
         self._json: bool = args.json
         self._xml = args.show == "xml" if args.show else args.batch_size is None
         self._replies = 0
@@ -200,17 +266,17 @@ class _Printer:
         for warning in envelope.warnings:
             console.note(f"reply {self._replies}: {warning}")
 
-    def show(self, response: Any) -> None:
+    def show(self, reply: Reply | None) -> None:
         """Print one reply."""
-        if response is None:
+        if reply is None:
             if self._json:
                 console.print_json(self._called)
             else:
                 console.say(f"sent: {self._name}, which has no reply")
             return
-        element = to_element(response)
+        element = reply.element
         if self._json:
-            console.print_json({**self._facts(), "objects": _objects(element), "body": plain(response)})
+            console.print_json({**self._facts(), "objects": _objects(element), "body": reply.body()})
         elif self._xml:
             etree.indent(element)
             console.write(etree.tostring(element, encoding="unicode"))

@@ -23,7 +23,7 @@ from mtosi_jms.bulk import Folders
 from mtosi_jms.errors import ConfigError, MtosiFault, ProtocolError
 from mtosi_jms.exchange._bulk_supplier import BulkSupplier
 from mtosi_jms.exchange._response import ResponseMaker
-from mtosi_jms.exchange.messages import in_package, moment, whole_number
+from mtosi_jms.exchange.messages import in_package, moment, tag_of, whole_number
 from mtosi_jms.jms import BindingProfile, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE
 from mtosi_jms.jms.table2 import MAX_INTEGER
@@ -37,7 +37,6 @@ from mtosi_jms.stubs.fmw.hdr import (
     CommunicationStyleType,
     MessageTypeType,
 )
-from mtosi_jms.xmlbind import RawXml, XmlObject
 
 __all__ = ["NO_REQUEST", "Abandoned", "Dispatcher", "FailureHook", "Failures", "ReplyAddress", "send_all"]
 
@@ -176,9 +175,9 @@ class Dispatcher:
             return
         if envelope.warnings:
             log.warning("a request with %d warnings, the first: %s", len(envelope.warnings), envelope.warnings[0])
-        found = self._operations.get(_tag_of(envelope.body))
+        found = self._operations.get(tag_of(envelope.body))
         if found is None:
-            what = f"no operation here takes {_tag_of(envelope.body).rpartition('}')[2] or 'an empty body'}"
+            what = f"no operation here takes {tag_of(envelope.body).rpartition('}')[2] or 'an empty body'}"
             self.failures.tell("a request is refused", ProtocolError(what, correlation_id(request) or ""))
             if header_text(request, "msgType") != "NOTIFICATION":
                 yield from self.refuse(what, request, envelope.version, address)
@@ -453,13 +452,6 @@ def _is_reply(envelope: Envelope) -> bool:
 def _in_version(envelope: Envelope, version: str) -> Envelope:
     envelope.version = version
     return envelope
-
-
-def _tag_of(body: Any) -> str:
-    """The Clark name of a body's element, empty where there is none."""
-    if isinstance(body, RawXml):
-        return body.tag
-    return str(body.__xml__.tag) if isinstance(body, XmlObject) else ""
 
 
 def _operations_by_tag(services: Sequence[SupplierBase]) -> dict[str, tuple[SupplierBase, OperationInfo]]:

@@ -104,7 +104,7 @@ class RequestWriter:
         options = target.options
         identifier = self._new_id() if options.correlation_id is None else options.correlation_id
         header = self._header(call.operation, target, pattern, identifier)
-        message = self._message(header, call, options, own_id=own_id)
+        header, message = self._message(header, call, options, own_id=own_id)
         exchange = self._exchange(str(header.correlation_id), now, options, simple=not has_batches(pattern))
         asked = RequestInfo(call.operation.name, target.destination, self._replies, self._consumers)
         pending = self._receiver.open(exchange, asked, call.service.root, now, own_id=own_id)
@@ -165,7 +165,7 @@ class RequestWriter:
         operation, target = call.operation, self._target(call)
         options = target.options
         header = self._header(operation, target, {}, options.correlation_id)
-        message = self._message(header, call, options, one_way=True)
+        _, message = self._message(header, call, options, one_way=True)
         sender = TimedSender(self.session, self._sending, self.seconds_of(options))
         with sender.in_time(f"{operation.name} to {target.destination}"):
             if self._outbox is None or target.destination.is_temporary:
@@ -247,18 +247,31 @@ class RequestWriter:
 
     def _message(
         self, header: Header, call: Call, options: CallOptions, *, own_id: str | None = None, one_way: bool = False
-    ) -> JmsMessage:
+    ) -> tuple[Header, JmsMessage]:
+        """The message of a request, and its header as the call's hook left it."""
         names = self._names
-        if one_way:
+        if one_way or options.on_request is not None:
             envelope = Envelope(header=header, body=call.request)
-            message = to_jms(header, envelope, self._profile, names=names, correlation_id=own_id, one_way=True)
+            if options.on_request is not None:
+                envelope = options.on_request(envelope)
+                header = _header_in(envelope)
+            reply_to = None if one_way else self._temporary
+            message = to_jms(
+                header,
+                envelope,
+                self._profile,
+                names=names,
+                reply_to=reply_to,
+                correlation_id=own_id,
+                one_way=one_way,
+            )
         else:
             message = self._templates.to_jms(
                 header, call.request, names=names, reply_to=self._temporary, correlation_id=own_id
             )
         if not one_way and header_text(header, "correlationId") is None:
             raise HeaderError("correlationId", "required: replies could not be told apart (R3b)")
-        return stamped(message, options.persistent, options.time_to_live)
+        return header, stamped(message, options.persistent, options.time_to_live)
 
     def _has_company(self) -> bool:
         """Whether so many exchanges are in flight that more is about to be sent, and one write does for several."""
@@ -267,3 +280,16 @@ class RequestWriter:
     def _send(self, sender: TimedSender, target: Destination, message: JmsMessage) -> JmsMessage:
         soon = self.session.send_soon(target, message, can_wait=True) if self._has_company() else None
         return sender.send(target, message) if soon is None else soon
+
+
+def _header_in(envelope: object) -> Header:
+    """The header of what a call's hook returned.
+
+    Raises:
+        ConfigError: it is no envelope, or has no header.
+    """
+    header = envelope.header if isinstance(envelope, Envelope) else None
+    if header is None:
+        what = "an envelope without a header" if isinstance(envelope, Envelope) else type(envelope).__name__
+        raise ConfigError(f"on_request: return the envelope to send, not {what}")
+    return header

@@ -14,7 +14,7 @@ from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.errors import IllegalStateError, IncompleteBatchError, MtosiError, MtosiFault, ProtocolError
 from mtosi_jms.exchange._pending import PendingExchange
 from mtosi_jms.exchange._receiver import Receiver
-from mtosi_jms.exchange.messages import in_package
+from mtosi_jms.exchange.messages import in_package, tag_of
 from mtosi_jms.patterns import BatchAssembler, BatchCounts
 from mtosi_jms.service import Call
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
@@ -166,12 +166,18 @@ def response_of(envelope: Envelope, call: Call) -> XmlObject:
         raise envelope.fault
     if header is not None and header_text(header, "msgType") == "ERROR":
         raise MtosiFault("the reply has msgType ERROR and no fault", detail=envelope.body, header=header)
-    expected = call.service.load(call.operation.response)
-    if isinstance(envelope.body, expected):
-        return envelope.body
-    got = type(envelope.body).__name__ if envelope.body is not None else "an empty body"
-    what = f"{call.operation.name}: expected {expected.__name__}, got {got}"
-    raise ProtocolError(what, correlation_id(header) or "")
+    response: Any = envelope.body
+    if call.service.root:
+        cls = call.service.load(call.operation.response)
+        fits, expected, got = isinstance(response, cls), cls.__name__, type(response).__name__
+    else:
+        expected, got = call.operation.response, tag_of(response)
+        fits = expected in ("", got)
+    if fits:
+        found: XmlObject = response
+        return found
+    got = "an empty body" if response is None else got
+    raise ProtocolError(f"{call.operation.name}: expected {expected}, got {got}", correlation_id(header) or "")
 
 
 def bulk_reply(envelope: Envelope, response: XmlObject, terms: BulkTerms) -> BulkReply[XmlObject]:

@@ -18,9 +18,9 @@ from mtosi_jms.jms.ids import random_id
 from mtosi_jms.patterns import Reply, ReplyType
 from mtosi_jms.service import CallOptions
 from mtosi_jms.soap import Envelope, correlation_id, header_text, parse
-from mtosi_jms.xmlbind import XmlWarning
+from mtosi_jms.xmlbind import RawXml, XmlObject, XmlWarning
 
-__all__ = ["Target", "in_package", "moment", "read_reply", "stamped", "target_of", "warn", "whole_number"]
+__all__ = ["Target", "in_package", "moment", "read_reply", "stamped", "tag_of", "target_of", "warn", "whole_number"]
 
 log = logging.getLogger(__name__)
 
@@ -138,14 +138,22 @@ def in_package(envelope: Envelope, package: str) -> Envelope:
     """An envelope with its body or fault in the classes of a package.
 
     Several generated packages may know the same elements: the SDK's own stubs and those of a vendor's release. An
-    envelope is read with one of them before it is known whose it is; the other one reads it again.
+    envelope is read with one of them before it is known whose it is; the other one reads it again. A service without
+    classes takes it as it is.
     """
     seen = envelope.fault if envelope.fault is not None else envelope.body
-    if type(seen).__module__.startswith(f"{package}."):
+    if not package or type(seen).__module__.startswith(f"{package}."):
         return envelope
     again = parse(envelope.to_bytes(), package=package)
     again.warnings = envelope.warnings
     return again
+
+
+def tag_of(body: object) -> str:
+    """The Clark name of a body's element, empty where there is none."""
+    if isinstance(body, RawXml):
+        return body.tag
+    return str(body.__xml__.tag) if isinstance(body, XmlObject) else ""
 
 
 def warn(payload: Any, rule: str, reason: str) -> None:

@@ -97,7 +97,8 @@ class OperationInfo:
         name: WSDL name (`getAllManagedElements`).
         python_name: name of the method.
         mep: message exchange pattern; `one-way` where there is no output (P26).
-        request, response, fault: paths of the element classes below the service's root; empty where there is none.
+        request, response, fault: paths of the element classes below the service's root; empty where there is none. Of
+            a service without classes the Clark names of the elements; an empty response is any.
         request_message, response_message, fault_message: names of the WSDL messages, the header's msgName.
         batch_path: Python names from the response down to the list that a batch splits; empty where a response
             cannot be cut by the SDK.
@@ -124,7 +125,8 @@ class ServiceInfo:
         namespace: namespace of the WSDL.
         port_type: name of the port type.
         address: the address of the WSDL's port, a deployment example in TM Forum's files.
-        root: package that class paths are relative to.
+        root: package that class paths are relative to; empty for a service without classes, whose callers see
+            envelopes (`on_request`, `on_reply`) and take what any package makes of a body.
         operations: in the order of the WSDL.
     """
 
@@ -169,6 +171,8 @@ class CallOptions:
             ProtocolError, "keep_first" goes on with the first one (P32).
         correlation_id: the header's correlationId instead of a generated one (R3b).
         header: further header fields by Python name (`originator_uri`, `vendor_extensions`, ...).
+        on_request: called with the envelope of the request before it is sent; what it returns is sent in its place,
+            with JMS headers and properties of its header. What it raises goes to the caller, and nothing is sent.
         on_reply: called with the envelope of each reply before its response is handed out: there stand the header and
             the warnings. What it raises goes to the caller.
     """
@@ -181,6 +185,7 @@ class CallOptions:
     on_conflict: Literal["error", "keep_first"] | None = None
     correlation_id: str | None = None
     header: Mapping[str, object] = field(default_factory=dict, repr=False)
+    on_request: Callable[[Envelope], Envelope] | None = None
     on_reply: Callable[[Envelope], object] | None = None
 
     def __post_init__(self) -> None:
@@ -195,8 +200,10 @@ class CallOptions:
             raise ConfigError(f"persistent: give True or False, not {self.persistent!r}")
         if self.on_conflict not in (None, "error", "keep_first"):
             raise ConfigError(f'on_conflict: give "error" or "keep_first", not {self.on_conflict!r}')
-        if self.on_reply is not None and not callable(self.on_reply):
-            raise ConfigError(f"on_reply: give a function, not {self.on_reply!r}")
+        for name in ("on_request", "on_reply"):
+            hook = getattr(self, name)
+            if hook is not None and not callable(hook):
+                raise ConfigError(f"{name}: give a function, not {hook!r}")
 
     @staticmethod
     def of(options: CallOptions | None, timeout: float | None) -> CallOptions:

@@ -47,7 +47,7 @@ class _Mender:
         self._folder = folder
         self._service = service
         self._model = model
-        root = next(document for document in folder.sources.roots if document.name == service.wsdl)
+        root = next(document for document in folder.sources.documents if document.name == service.wsdl)
         self._scope = list(folder.sources.scope(root))
         outer = outer_documents(folder.sources, root)
         self._definitions: Definitions = read_definitions((*self._scope, *outer), Findings())
@@ -145,6 +145,24 @@ class _Mender:
                 continue
             element.set("name", name)
             self._mend_faults(element, known[name])
+            for role in ("input", "output"):
+                self._mend_headers(element, xml, known[name], port_xml, role)
+
+    def _mend_headers(
+        self, bound: etree._Element, xml: MendedXml, operation: etree._Element, port_xml: MendedXml, role: str
+    ) -> None:
+        """Let headers whose message nothing defines be parts of the operation's own message, if it has them."""
+        own = [message for child in _children(operation, role) for message in self._known(child, port_xml)]
+        for child in _children(bound, role):
+            for header in child.iterchildren(f"{{{WSDL_SOAP11}}}header", f"{{{WSDL_SOAP12}}}header"):
+                parts = {part.name for message in own for part in message.parts}
+                if not self._known(header, xml) and header.get("part") in parts:
+                    xml.set_qnames(header, "message", [own[0].name])
+
+    def _known(self, element: etree._Element, xml: MendedXml) -> list[Message]:
+        """The messages that the `message` of an element names."""
+        messages = self._definitions.messages
+        return [messages[name] for name in xml.qnames(element, "message") if name in messages]
 
     def _mend_faults(self, bound: etree._Element, operation: etree._Element) -> None:
         """Let the faults of a binding's operation be those of the port type's."""

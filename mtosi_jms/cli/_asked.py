@@ -1,0 +1,35 @@
+"""What `request` asks for, by stubs or by a WSDL, and its replies as they are printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol
+
+from mtosi_jms.service import CallOptions
+
+
+class Reply(NamedTuple):
+    """One reply as it is printed.
+
+    Attributes:
+        element: of the response.
+        body: the response as JSON has it.
+    """
+
+    element: Any
+    body: Callable[[], Any]
+
+
+class Asked(Protocol):
+    """What is asked for: an operation and its request.
+
+    Attributes:
+        service, operation: names.
+    """
+
+    service: str
+    operation: str
+
+    def replies(self, options: CallOptions, batch_size: int | None) -> Iterator[Reply | None]:
+        """Make the call; None for an operation without reply."""
+        ...
