@@ -59,6 +59,7 @@ __all__ = [
 
 PROVIDERS: Final = MappingProxyType(
     {
+        "jvm": "mtosi_jms.transport.jvm",
         "memory": "mtosi_jms.transport.memory",
         "stomp": "mtosi_jms.transport.stomp",
         "stomp+ssl": "mtosi_jms.transport.stomp",

@@ -12,11 +12,12 @@ from typing import Any, Protocol
 
 import pytest
 
-from mtosi_jms.broker import BrokerProcess
-from mtosi_jms.jms import Queue, Topic
+from mtosi_jms.broker import KINDS, BrokerProcess
+from mtosi_jms.jms import NamingContext, Queue, Topic
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport import AckMode, Connection, ConnectOptions, Consumer, Session, connect
+from tests.brokers import LOGIN
 from mtosi_jms.transport.memory import CompletionGate, MemoryConnection, MemoryProvider
 
 from .stomp.proxy import Proxy
@@ -162,17 +163,52 @@ class StompUnderTest:
             connection.close()
 
 
+_CLIENTS = {
+    "activemq": ("org.apache.activemq.jndi.ActiveMQInitialContextFactory", "jms."),
+    "artemis": ("org.apache.activemq.artemis.jndi.ActiveMQInitialContextFactory", ""),
+}
+
+
+class JvmUnderTest(StompUnderTest):
+    """A real broker by its own Java client."""
+
+    def __init__(self, kind: str, broker: BrokerProcess) -> None:
+        super().__init__(broker)
+        self._kind = kind
+        initial, _ = _CLIENTS[kind]
+        url = f"tcp://127.0.0.1:{broker.endpoints.ports['openwire']}"
+        if kind == "activemq":
+            url += "?jms.redeliveryPolicy.initialRedeliveryDelay=0&jms.redeliveryPolicy.maximumRedeliveries=-1"
+        self._names = NamingContext.from_properties(
+            f"java.naming.factory.initial={initial}\njava.naming.provider.url={url}\n"
+            f"connectionFactory.ConnectionFactory={url}\n"
+        )
+
+    def connect(self, **options: Any) -> Connection:
+        user, password = LOGIN
+        given = {"connect_timeout": PATIENCE, "send_timeout": PATIENCE, "user": user, "password": password}
+        jars = [str(one) for one in KINDS[self._kind].jars()]
+        connection = connect("jvm:ConnectionFactory", names=self._names, classpath=jars, **(given | options))
+        self._connections.append(connection)
+        return connection
+
+
 @pytest.fixture(
     params=[
         "memory",
         pytest.param("activemq", marks=pytest.mark.broker),
         pytest.param("artemis", marks=pytest.mark.broker),
+        pytest.param("jvm-activemq", marks=pytest.mark.broker),
+        pytest.param("jvm-artemis", marks=pytest.mark.broker),
     ]
 )
 def provider(request: pytest.FixtureRequest) -> Iterator[ProviderUnderTest]:
     made: ProviderUnderTest
     if request.param == "memory":
         made = MemoryUnderTest()
+    elif request.param.startswith("jvm-"):
+        kind = request.param.removeprefix("jvm-")
+        made = JvmUnderTest(kind, request.getfixturevalue(kind))
     else:
         made = StompUnderTest(request.getfixturevalue(request.param))
     yield made
