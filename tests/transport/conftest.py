@@ -17,7 +17,6 @@ from mtosi_jms.jms import NamingContext, Queue, Topic
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport import AckMode, Connection, ConnectOptions, Consumer, Session, connect
-from tests.brokers import LOGIN
 from mtosi_jms.transport.memory import CompletionGate, MemoryConnection, MemoryProvider
 
 from .stomp.proxy import Proxy
@@ -175,6 +174,7 @@ class JvmUnderTest(StompUnderTest):
     def __init__(self, kind: str, broker: BrokerProcess) -> None:
         super().__init__(broker)
         self._kind = kind
+        self._login = {"user": broker.endpoints.user, "password": broker.endpoints.password}
         initial, _ = _CLIENTS[kind]
         url = f"tcp://127.0.0.1:{broker.endpoints.ports['openwire']}"
         if kind == "activemq":
@@ -185,8 +185,7 @@ class JvmUnderTest(StompUnderTest):
         )
 
     def connect(self, **options: Any) -> Connection:
-        user, password = LOGIN
-        given = {"connect_timeout": PATIENCE, "send_timeout": PATIENCE, "user": user, "password": password}
+        given: dict[str, Any] = {"connect_timeout": PATIENCE, "send_timeout": PATIENCE, **self._login}
         jars = [str(one) for one in KINDS[self._kind].jars()]
         connection = connect("jvm:ConnectionFactory", names=self._names, classpath=jars, **(given | options))
         self._connections.append(connection)

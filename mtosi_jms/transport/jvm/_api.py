@@ -111,7 +111,12 @@ def error_of(error: Any, what: str = "") -> MtosiError:
         what: said before Java's own text.
     """
     chain = list(_causes(error))
-    text = ": ".join([*([what] if what else []), *dict.fromkeys(filter(None, map(_text, chain)))])
+    said: list[str] = []
+    for one in chain:
+        message = one.getMessage()
+        if message is None or not any(str(message) in before for before in said):  # causes repeat each other
+            said.append(_text(one))
+    text = ": ".join([*([what] if what else []), *said])
     names = [class_name(one).rpartition(".")[2] for one in chain]
     for name in names:
         if name in _ERRORS:
@@ -119,7 +124,7 @@ def error_of(error: Any, what: str = "") -> MtosiError:
         if name == "InvalidSelectorException":
             return SelectorError(text)
     if any(name in _NAMING for name in names):
-        return NamingError(what or "JNDI", text)
+        return NamingError(what or "JNDI", ": ".join(said))
     return TransportError(text)
 
 

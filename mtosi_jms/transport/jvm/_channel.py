@@ -23,7 +23,7 @@ from mtosi_jms.jms import Destination
 from mtosi_jms.transport._backoff import Backoff
 from mtosi_jms.transport._session_core import T
 from mtosi_jms.transport.jvm import _machine as machine
-from mtosi_jms.transport.jvm._api import error_of
+from mtosi_jms.transport.jvm._api import error_of, refused_login, translated
 from mtosi_jms.transport.jvm._link import Factory, Link, name_of
 from mtosi_jms.transport.jvm._options import JvmOptions, Lookup
 
@@ -187,7 +187,8 @@ class Channel:
         with self._lock:
             self._calls[id(fired)] = (deadline, thread, fired)
         try:
-            yield
+            with machine.blocking():
+                yield
         finally:
             with self._lock:
                 del self._calls[id(fired)]
@@ -240,15 +241,16 @@ class Channel:
             jars = machine.jars_of(self.options.classpath)
             factory = Factory(self._lookup.factory, self._environment, machine.loader(jars))
             link = Link(factory, factory.connect(self.options))
+            listener = machine.sink(self._events, link.api.ExceptionListener, id(link))
             try:
-                listener = machine.sink(self._events, link.api.ExceptionListener, id(link))
-                link.java.setExceptionListener(listener)
-                link.java.start()
-            except machine.jpype.JException as error:
-                link.java.close()
-                raise error_of(error, str(self)) from None
+                with translated(str(self)):
+                    link.java.setExceptionListener(listener)
+                    link.java.start()
+            except MtosiError as error:
+                _close_quietly(link)
+                raise refused_login(error) from None
             if late.is_set():
-                link.java.close()
+                _close_quietly(link)
             made.set_result(link)
         except BaseException as error:  # noqa: BLE001 - for the thread that waits
             made.set_exception(error)
@@ -341,7 +343,11 @@ def _watch(weak: weakref.ref[Channel], events: Any) -> None:
     machine.attach()
     unit = machine.jpype.JClass("java.util.concurrent.TimeUnit").MILLISECONDS
     while True:
-        event = events.poll(int(_LOOK * 1_000), unit)
+        try:
+            with machine.blocking():
+                event = events.poll(int(_LOOK * 1_000), unit)
+        except IllegalStateError:  # the process ends
+            return
         channel = weak()
         if channel is None or not channel.look(event):
             return

@@ -25,7 +25,12 @@ _OPTIONS: Final = (
     "-Dcom.sun.jndi.rmi.object.trustURLCodebase=false",
     "-Dcom.sun.jndi.ldap.object.trustSerialData=false",
 )
+_LAST_WAIT: Final = 2.0
+"""Seconds that the end of the process waits for threads to come back from Java."""
 _starting: Final = threading.Lock()
+_returned: Final = threading.Condition()
+_inside: Final[set[int]] = set()
+_ending = False
 _loaders: Final[dict[tuple[str, ...], Any]] = {}
 _attached: Final = threading.local()
 _forked = False
@@ -70,15 +75,47 @@ def start() -> Any:
                 raise ConfigError("no Java was found: install Java 17 or later, or set JAVA_HOME") from error
             except (OSError, RuntimeError) as error:
                 raise ConfigError(f"Java does not start: {error}") from error
-            atexit.register(_stop_reference_queue)
+            atexit.register(_end)
         jpype = module
         return module
 
 
-def _stop_reference_queue() -> None:
-    """Ends JPype's own thread before Python ends: it would touch an interpreter that is gone."""
+def _end() -> None:
+    """Python ends: a thread that came back from Java later would take the process down with it."""
+    global _ending
+    with _returned:
+        _ending = True
+        _returned.wait_for(lambda: not _inside, _LAST_WAIT)
     with contextlib.suppress(Exception):
         jpype.JClass("org.jpype.ref.JPypeReferenceQueue").getInstance().stop()
+
+
+def is_ending() -> bool:
+    """Whether the process ends, so that Java must not be called any more."""
+    return _ending
+
+
+@contextlib.contextmanager
+def blocking() -> Iterator[None]:
+    """Stands around a call of Java's that may take a while.
+
+    Raises:
+        IllegalStateError: the process ends, or see `check_process`.
+    """
+    attach()
+    mark = threading.get_ident()
+    with _returned:
+        if _ending:
+            raise IllegalStateError("the process ends")
+        nested = mark in _inside
+        _inside.add(mark)
+    try:
+        yield
+    finally:
+        if not nested:
+            with _returned:
+                _inside.discard(mark)
+                _returned.notify_all()
 
 
 def check_process() -> None:

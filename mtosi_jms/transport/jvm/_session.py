@@ -162,7 +162,7 @@ class JvmConsumer(ConsumerCore[Entry, Feed]):
     def feed(self) -> bool:
         """Receives one message for the listener; False where there is nothing to be done any more. Takes the lock."""
         with self.session.lock:
-            if self.closed or self not in self.session.pump:
+            if self.closed or self not in self.session.pump or machine.is_ending():
                 return False
             if self.is_idle():
                 return True
@@ -338,17 +338,17 @@ class JvmSession(SessionCore[Entry, Feed]):
     def fetch(self, feed: Feed, seconds: float) -> None:
         """Receives a message for a feed, waited for so long at most; the lock is not held."""
         link, consumer = feed.link, feed.consumer
-        if link is None or consumer is None:
+        if link is None or consumer is None or machine.is_ending():
             return
-        machine.attach()
         try:
-            with translated():
+            with machine.blocking(), translated():
                 java = consumer.receive(max(int(seconds * 1_000), 1)) if seconds else consumer.receiveNoWait()
             if java is None:
                 return
             message = link.messages.from_java(java, feed.asked.destination, link.from_java)
         except (TransportError, IllegalStateError) as error:
-            if not feed.closed and not self._closed and not self.channel.note_failure(link, error):
+            over = feed.closed or self._closed or machine.is_ending()
+            if not over and not self.channel.note_failure(link, error):
                 raise
             return
         except BaseException:
