@@ -3,7 +3,7 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-LOCK_EXTRAS := cli codegen stomp spark test
+LOCK_EXTRAS := cli codegen jvm stomp spark test
 PIP_TOOLS := pip-tools==7.6.2
 ARGS ?=
 URL :=

@@ -40,13 +40,14 @@ EXTRAS: Final[dict[str, tuple[str, tuple[tuple[str, str], ...]]]] = {
     "cli": ("colour, tables and progress bars", (("rich", "rich"),)),
     "codegen": ("mtosi-codegen: stubs from WSDL and XSD", (("elementpath", "elementpath"),)),
     "stomp": ("brokers over STOMP", (("stomp", "stomp.py"),)),
+    "jvm": ("providers by their Java clients", (("jpype", "jpype1"),)),
     "spark": ("ingestion into Spark", (("pandas", "pandas"), ("pyarrow", "pyarrow"), ("pyspark", "pyspark"))),
     "test": ("the test suite", (("pytest", "pytest"), ("hypothesis", "hypothesis"))),
 }
 
 # URL scheme -> extra of its transport, default port.
 SCHEMES: Final = {"stomp": ("stomp", 61613), "stomp+ssl": ("stomp", 61612)}
-_SERVED: Final = ", ".join(f"{scheme}:" for scheme in ("memory", *SCHEMES))
+_SERVED: Final = ", ".join(f"{scheme}:" for scheme in ("memory", "jvm", *SCHEMES))
 _ADDRESS: Final = re.compile(
     r"([a-z][a-z0-9+.-]*)://(?:[^@/\s]*@)?(\[[^\]\s]+\]|[^:/?,;()\s]+)(?::(\d+))?", re.IGNORECASE
 )
@@ -213,6 +214,10 @@ def check_broker(url: str) -> list[Check]:
     """A broker's URL: which transport serves it, and whether each of its hosts answers."""
     if url.split(":", 1)[0].lower() == "memory":
         return [Check("broker", "ok", "memory: is built in")]
+    if url.lower().startswith("jvm:"):
+        extra = check_extra("jvm")
+        detail = "jvm: is served by the jvm transport; to connect, it needs names and a classpath"
+        return [Check("transport", "ok" if extra.status == "ok" else "fault", detail, extra.fix)]
     found = list(_addresses(url))
     if not found:
         fix = f"give scheme://host:port; the schemes are {_SERVED}"

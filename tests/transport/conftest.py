@@ -12,13 +12,14 @@ from typing import Any, Protocol
 
 import pytest
 
-from mtosi_jms.broker import KINDS, BrokerProcess
-from mtosi_jms.jms import NamingContext, Queue, Topic
+from mtosi_jms.broker import BrokerProcess
+from mtosi_jms.jms import Queue, Topic
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport import AckMode, Connection, ConnectOptions, Consumer, Session, connect
 from mtosi_jms.transport.memory import CompletionGate, MemoryConnection, MemoryProvider
 
+from .jvm.clients import connect_by_java
 from .stomp.proxy import Proxy
 
 PATIENCE = 60.0
@@ -162,32 +163,17 @@ class StompUnderTest:
             connection.close()
 
 
-_CLIENTS = {
-    "activemq": ("org.apache.activemq.jndi.ActiveMQInitialContextFactory", "jms."),
-    "artemis": ("org.apache.activemq.artemis.jndi.ActiveMQInitialContextFactory", ""),
-}
-
-
 class JvmUnderTest(StompUnderTest):
     """A real broker by its own Java client."""
 
     def __init__(self, kind: str, broker: BrokerProcess) -> None:
         super().__init__(broker)
         self._kind = kind
-        self._login = {"user": broker.endpoints.user, "password": broker.endpoints.password}
-        initial, _ = _CLIENTS[kind]
-        url = f"tcp://127.0.0.1:{broker.endpoints.ports['openwire']}"
-        if kind == "activemq":
-            url += "?jms.redeliveryPolicy.initialRedeliveryDelay=0&jms.redeliveryPolicy.maximumRedeliveries=-1"
-        self._names = NamingContext.from_properties(
-            f"java.naming.factory.initial={initial}\njava.naming.provider.url={url}\n"
-            f"connectionFactory.ConnectionFactory={url}\n"
-        )
+        self._broker = broker
 
     def connect(self, **options: Any) -> Connection:
-        given: dict[str, Any] = {"connect_timeout": PATIENCE, "send_timeout": PATIENCE, **self._login}
-        jars = [str(one) for one in KINDS[self._kind].jars()]
-        connection = connect("jvm:ConnectionFactory", names=self._names, classpath=jars, **(given | options))
+        patient: dict[str, Any] = {"connect_timeout": PATIENCE, "send_timeout": PATIENCE}
+        connection = connect_by_java(self._kind, self._broker, **(patient | options))
         self._connections.append(connection)
         return connection
 
@@ -206,6 +192,7 @@ def provider(request: pytest.FixtureRequest) -> Iterator[ProviderUnderTest]:
     if request.param == "memory":
         made = MemoryUnderTest()
     elif request.param.startswith("jvm-"):
+        pytest.importorskip("jpype", reason="JPype is not installed")
         kind = request.param.removeprefix("jvm-")
         made = JvmUnderTest(kind, request.getfixturevalue(kind))
     else:

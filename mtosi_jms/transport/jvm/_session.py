@@ -157,7 +157,8 @@ class JvmConsumer(ConsumerCore[Entry, Feed]):
         """Whether nothing is to be received for a listener now."""
         if self.source.buffer or self.source.link is None or not self.session.connection.started:
             return True
-        return self.session.transacted and self._jvm.is_busy()
+        alone = self.session.transacted or not self.source.link.api.individual
+        return alone and self._jvm.is_busy()
 
     def feed(self) -> bool:
         """Receives one message for the listener; False where there is nothing to be done any more. Takes the lock."""
@@ -359,7 +360,7 @@ class JvmSession(SessionCore[Entry, Feed]):
             feed.buffer.append(Entry(message, java, feed, link))
 
     def is_busy(self) -> bool:
-        """Whether a listener of the transacted session has a message, or is about to; the lock is held."""
+        """Whether a listener of the session has a message, or is about to; the lock is held."""
         return self._listened is not None or any(feed.buffer for feed in self._feeds)
 
     def settle(self, delivery: Delivery, *, failed: bool) -> None:
@@ -376,7 +377,7 @@ class JvmSession(SessionCore[Entry, Feed]):
             raise TransportError("the connection was lost since: the message will be delivered again")
         machine.attach()
         for entry in entries:
-            if entry.is_stale:
+            if entry.is_stale or (not entry.link.api.individual and self._holds_more(entry, entries)):
                 continue
             try:
                 with translated():
@@ -385,6 +386,14 @@ class JvmSession(SessionCore[Entry, Feed]):
                 self.channel.note_failure(entry.link, error)
                 raise TransportError(f"not acknowledged: {error}") from None
         self._settled(entries)
+
+    def _holds_more(self, entry: Entry, settled: Sequence[Entry]) -> bool:
+        """Whether acknowledging one message would acknowledge others, where the provider takes all of a session's.
+
+        The last of them that the application acknowledges acknowledges them all."""
+        with self.lock:
+            others = [one for one in self.unsettled if one.feed is entry.feed and one not in settled]
+            return bool(others or entry.feed.buffer)
 
     def acknowledge_expired(self) -> None:
         """Acknowledges what has expired here."""

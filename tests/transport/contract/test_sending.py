@@ -115,8 +115,7 @@ class TestSending:
         self, connection: Connection, queue: Queue, characters: str, take: Any
     ) -> None:
         """In the body, in an attribute there, in a property and in headers."""
-        plain = max(characters) <= "\uffff" or Capability.BEYOND_BMP in connection.capabilities
-        in_headers = characters if plain else "plain"
+        in_headers = characters if max(characters) <= "\uffff" else "test_headers_beyond_the_bmp"
         message = JmsMessage(
             body=f"<a b='{characters}'>{characters}<![CDATA[{characters}]]></a>".encode(),
             properties={"MTOSI_objectName": in_headers},
@@ -130,6 +129,16 @@ class TestSending:
         assert etree.fromstring(received.body).get("b") == characters
         assert dict(received.properties) == {"MTOSI_objectName": in_headers}
         assert (received.correlation_id, received.jms_type) == (in_headers, in_headers)
+
+    @pytest.mark.capability(Capability.BEYOND_BMP)
+    def test_headers_beyond_the_bmp(self, connection: Connection, queue: Queue, take: Any) -> None:
+        session = connection.session()
+        session.send(queue, JmsMessage(properties={"MTOSI_objectName": "\U0001f600"}, correlation_id="\U00010000"))
+        received = take(session.consumer(queue)).message
+        assert (dict(received.properties), received.correlation_id) == (
+            {"MTOSI_objectName": "\U0001f600"},
+            "\U00010000",
+        )
 
     @pytest.mark.capability(Capability.ANY_TEXT)
     def test_any_text_at_all(self, connection: Connection, queue: Queue, take: Any) -> None:

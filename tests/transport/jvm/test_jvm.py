@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from mtosi_jms.broker import KINDS, BrokerProcess
+from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.errors import (
     ConfigError,
     IllegalStateError,
@@ -21,34 +21,14 @@ from mtosi_jms.errors import (
     TransportError,
     UnknownOutcomeError,
 )
-from mtosi_jms.jms import DeliveryMode, JmsMessage, NamingContext, Queue, Topic
+from mtosi_jms.jms import DeliveryMode, FrozenMap, JmsMessage, JmsUri, NamingContext, Queue, Topic
 from mtosi_jms.jms.message import Byte, Float, Long, Short
 from mtosi_jms.transport import AckMode, Connection, connect
 
+from .clients import FACTORY, address_of, connect_by_java, jars_of, jndi_properties
+
 pytest.importorskip("jpype", reason="JPype is not installed")
 pytestmark = pytest.mark.broker
-
-FACTORY = {
-    "activemq": "org.apache.activemq.jndi.ActiveMQInitialContextFactory",
-    "artemis": "org.apache.activemq.artemis.jndi.ActiveMQInitialContextFactory",
-}
-
-
-def properties(kind: str, address: str) -> str:
-    """A `jndi.properties` for a broker."""
-    return (
-        f"java.naming.factory.initial={FACTORY[kind]}\n"
-        f"java.naming.provider.url={address}\n"
-        f"connectionFactory.ConnectionFactory={address}\n"
-    )
-
-
-def address(broker: BrokerProcess) -> str:
-    return f"tcp://127.0.0.1:{broker.endpoints.ports['openwire']}"
-
-
-def jars(kind: str) -> list[str]:
-    return [str(path) for path in KINDS[kind].jars()]
 
 
 @pytest.fixture(params=["activemq", "artemis"])
@@ -63,14 +43,7 @@ def open_jvm(kind: str, request: pytest.FixtureRequest) -> Any:
     opened: list[Connection] = []
 
     def open_one(broker: BrokerProcess | None = None, url: str = "jvm:ConnectionFactory", **options: Any) -> Connection:
-        there = broker or request.getfixturevalue(kind)
-        given = {
-            "names": NamingContext.from_properties(properties(kind, address(there))),
-            "classpath": jars(kind),
-            "user": there.endpoints.user,
-            "password": there.endpoints.password,
-        }
-        made = connect(url, **(given | options))
+        made = connect_by_java(kind, broker or request.getfixturevalue(kind), url, **options)
         opened.append(made)
         made.start()
         return made
@@ -194,6 +167,18 @@ class TestFailures:
             consumer.receive(60)
 
 
+def test_a_jms_uri_says_it_all(kind: str, open_jvm: Any, queue: Queue, request: pytest.FixtureRequest) -> None:
+    where = address_of(kind, request.getfixturevalue(kind))
+    parameters = {
+        "jndiConnectionFactoryName": "ConnectionFactory",
+        "jndiInitialContextFactory": FACTORY[kind],
+        "jndiURL": where,
+    }
+    uri = JmsUri("jndi", "Somewhere", FrozenMap(parameters))
+    connection = open_jvm(url=str(uri), names=None)
+    assert connection.session().send(queue, JmsMessage()).message_id is not None
+
+
 class TestAtFault:
     @pytest.mark.parametrize(
         ("changes", "error", "said"),
@@ -219,9 +204,9 @@ class TestAtFault:
         assert "wrong-s3cret" not in str(caught.value)
 
     def test_nobody_listens_there(self, kind: str) -> None:
-        names = NamingContext.from_properties(properties(kind, "tcp://127.0.0.1:1"))
+        names = NamingContext.from_properties(jndi_properties(kind, "tcp://127.0.0.1:1"))
         with pytest.raises(TransportError, match=r"(?i)connect"):
-            connect("jvm:ConnectionFactory", names=names, classpath=jars(kind), connect_timeout=20)
+            connect("jvm:ConnectionFactory", names=names, classpath=jars_of(kind), connect_timeout=20)
 
 
 PROGRAM = """
@@ -245,7 +230,7 @@ class TestProcesses:
     def run(self, kind: str, request: pytest.FixtureRequest) -> Any:
         there = request.getfixturevalue(kind)
         login = [there.endpoints.user, there.endpoints.password]
-        arguments = [properties(kind, address(there)), *login, *jars(kind)]
+        arguments = [jndi_properties(kind, address_of(kind, there)), *login, *jars_of(kind)]
 
         def start(code: str) -> subprocess.Popen[str]:
             command = [sys.executable, "-c", PROGRAM + code, *arguments]
