@@ -40,6 +40,7 @@ EXTRAS: Final[dict[str, tuple[str, tuple[tuple[str, str], ...]]]] = {
     "cli": ("colour, tables, progress bars and reports", (("rich", "rich"), ("jinja2", "jinja2"))),
     "codegen": ("mtosi-codegen: stubs from WSDL and XSD", (("elementpath", "elementpath"), ("jinja2", "jinja2"))),
     "stomp": ("brokers over STOMP", (("stomp", "stomp.py"),)),
+    "jvm": ("providers by their Java clients", (("jpype", "jpype1"),)),
     "spark": (
         "ingestion into Spark",
         (("pandas", "pandas"), ("pyarrow", "pyarrow"), ("pyspark", "pyspark"), ("jinja2", "jinja2")),
@@ -50,7 +51,7 @@ EXTRAS: Final[dict[str, tuple[str, tuple[tuple[str, str], ...]]]] = {
 
 # URL scheme -> extra of its transport, default port.
 SCHEMES: Final = {"stomp": ("stomp", 61613), "stomp+ssl": ("stomp", 61612)}
-_SERVED: Final = ", ".join(f"{scheme}:" for scheme in ("memory", *SCHEMES))
+_SERVED: Final = ", ".join(f"{scheme}:" for scheme in ("memory", "jvm", *SCHEMES))
 _ADDRESS: Final = re.compile(
     r"([a-z][a-z0-9+.-]*)://(?:[^@/\s]*@)?(\[[^\]\s]+\]|[^:/?,;()\s]+)(?::(\d+))?", re.IGNORECASE
 )
@@ -217,6 +218,10 @@ def check_broker(url: str) -> list[Check]:
     """A broker's URL: which transport serves it, and whether each of its hosts answers."""
     if url.split(":", 1)[0].lower() == "memory":
         return [Check("broker", "ok", "memory: is built in")]
+    if url.lower().startswith("jvm:"):
+        extra = check_extra("jvm")
+        detail = "jvm: is served by the jvm transport; to connect, it needs names and a classpath"
+        return [Check("transport", "ok" if extra.status == "ok" else "fault", detail, extra.fix)]
     found = list(_addresses(url))
     if not found:
         fix = f"give scheme://host:port; the schemes are {_SERVED}"

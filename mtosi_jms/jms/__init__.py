@@ -9,12 +9,15 @@ from mtosi_jms.jms._uri import JmsUri, is_jms_uri, shown
 from mtosi_jms.jms.message import (
     DUPLICATE_ID,
     RUN_ID,
+    Byte,
     DeliveryMode,
+    Float,
     JmsMessage,
     Long,
     MessageType,
     Properties,
     PropertyValue,
+    Short,
 )
 from mtosi_jms.jms.profile import BindingProfile
 
@@ -23,8 +26,10 @@ __all__ = [
     "KINDS",
     "RUN_ID",
     "BindingProfile",
+    "Byte",
     "DeliveryMode",
     "Destination",
+    "Float",
     "FrozenMap",
     "JmsMessage",
     "JmsUri",
@@ -35,6 +40,7 @@ __all__ = [
     "Properties",
     "PropertyValue",
     "Queue",
+    "Short",
     "TemporaryQueue",
     "TemporaryTopic",
     "Topic",

@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from mtosi_jms.errors import ConfigError, NamingError
 from mtosi_jms.jms._destinations import ADMINISTERED, Destination
 from mtosi_jms.jms._jndi import FACTORY, dynamic, read_jndi
+from mtosi_jms.jms._properties_file import read_properties
 from mtosi_jms.jms._uri import JmsUri, is_jms_uri, shown
 
 _NEAR: Final = 3
@@ -49,6 +50,7 @@ class NamingContext:
 
     Attributes:
         environment: entries of a `jndi.properties` that name neither a destination nor a factory.
+        properties: all entries of a `jndi.properties`, as Java's JNDI takes them; they may hold a credential.
         options: ActiveMQ's destination options by name, as a `jndi.properties` has them after the physical name.
 
     Raises:
@@ -61,6 +63,7 @@ class NamingContext:
         self._factories: dict[str, str] = {}
         self._backends = tuple(backends)
         self.environment: dict[str, str] = {}
+        self.properties: dict[str, str] = {}
         self.options: dict[str, Mapping[str, str]] = {}
         for key, value in (names or {}).items():
             if isinstance(value, Mapping):
@@ -128,6 +131,7 @@ class NamingContext:
                 raise ConfigError(f"line {line}: {exc}") from exc
         context._factories.update(entries.factories)
         context.environment.update(entries.environment)
+        context.properties.update({key: value for _, key, value in read_properties(text)})
         context.options.update(entries.options)
         return context
 

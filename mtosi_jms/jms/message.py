@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from operator import attrgetter
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms._destinations import Destination
@@ -28,12 +28,15 @@ __all__ = [
     "NO_PROPERTIES",
     "RESERVED_WORDS",
     "RUN_ID",
+    "Byte",
     "DeliveryMode",
+    "Float",
     "JmsMessage",
     "Long",
     "MessageType",
     "Properties",
     "PropertyValue",
+    "Short",
     "is_property_name",
     "jms_type_name",
 ]
@@ -68,14 +71,49 @@ class Long(int):
         return f"Long({int(self)})"
 
 
+class Byte(int):
+    """An integer that travels as a JMS Byte, of 8 bits."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"Byte({int(self)})"
+
+
+class Short(int):
+    """An integer that travels as a JMS Short, of 16 bits."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"Short({int(self)})"
+
+
+class Float(float):
+    """A number that travels as a JMS Float, of 32 bits; a plain float is a Double."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"Float({float(self)})"
+
+
 PropertyValue: TypeAlias = str | int | bool | float
+_BITS: Final[Mapping[type[int], int]] = {Byte: 8, Short: 16, int: 32, Long: 64}
 
 
 class MessageType(enum.Enum):
-    """The kinds of message that carry an envelope; MTOSI sends text (O1)."""
+    """The kinds of message; TEXT and BYTES carry an envelope, and MTOSI sends text (O1).
+
+    The others come in from Java alone, without their content: what a peer serialised is never made into objects.
+    """
 
     TEXT = "TextMessage"
     BYTES = "BytesMessage"
+    MAP = "MapMessage"
+    STREAM = "StreamMessage"
+    OBJECT = "ObjectMessage"
+    MESSAGE = "Message"
 
 
 class DeliveryMode(enum.IntEnum):
@@ -98,45 +136,53 @@ def is_property_name(name: str) -> bool:
 
 
 def jms_type_name(value: PropertyValue) -> str:
-    """The JMS type of a property value: String, Boolean, Integer, Long or Double."""
-    if isinstance(value, str):
-        return "String"
-    if isinstance(value, bool):
-        return "Boolean"
-    if isinstance(value, float):
-        return "Double"
-    return "Long" if isinstance(value, Long) else "Integer"
+    """The JMS type of a property value: String, Boolean, Byte, Short, Integer, Long, Float or Double."""
+    return _TYPE_NAMES[type(value)]
+
+
+_TYPE_NAMES: Final[Mapping[type[PropertyValue], str]] = {
+    str: "String",
+    bool: "Boolean",
+    Byte: "Byte",
+    Short: "Short",
+    int: "Integer",
+    Long: "Long",
+    Float: "Float",
+    float: "Double",
+}
 
 
 def _checked(name: object, value: object) -> PropertyValue:
-    """The value as one of the five exact types, or ConfigError; the value itself never stands in the error."""
+    """The value as one of the eight exact types, or ConfigError; the value itself never stands in the error."""
     if not isinstance(name, str) or not is_property_name(name):
         raise ConfigError(f"property {name!r}: not a name that JMS allows for a property")
-    kind = type(value)
+    kind: type[Any] = type(value)
     if kind is str or kind is bool or kind is float:
         return value  # type: ignore[return-value]
     if isinstance(value, str):  # an enumeration's member, for one: selectors and wires want the plain text
         return str.__str__(value)
-    if isinstance(value, Long):
-        if not LONG_MIN <= value <= LONG_MAX:
-            raise ConfigError(f"property {name}: a JMS Long has 64 bits")
-        return value
     if isinstance(value, int):
-        if not INT_MIN <= value <= INT_MAX:
-            raise ConfigError(f"property {name}: a JMS Integer has 32 bits; use Long for more")
-        return int(value)
+        exact: type[int] = kind if kind in _BITS else Long if isinstance(value, Long) else int
+        most = 2 ** (_BITS[exact] - 1)
+        if not -most <= value < most:
+            more = "; use Long for more" if exact is int else ""
+            raise ConfigError(f"property {name}: a JMS {_TYPE_NAMES[exact]} has {_BITS[exact]} bits{more}")
+        return value if kind is exact else exact(value)
+    if kind is Float:
+        return value  # type: ignore[return-value]
     if isinstance(value, float):
         return float(value)
     raise ConfigError(
-        f"property {name}: {type(value).__name__} is not a property type; str, int, Long, bool, float are"
+        f"property {name}: {type(value).__name__} is not a property type; str, int, bool, float, "
+        "Long, Byte, Short, Float are"
     )
 
 
 class Properties(FrozenMap[str, PropertyValue]):
     """The typed properties of a message: immutable, checked by the rules of JMS, secrets masked in `repr`.
 
-    Values keep their JMS type: str String, bool Boolean, int Integer, Long Long, float Double. Subclasses of str and
-    int become the plain type.
+    Values keep their JMS type: str String, bool Boolean, int Integer, float Double; Byte, Short, Long and Float say
+    theirs. Other subclasses of str and int become the plain type.
 
     Raises:
         ConfigError: a name that JMS does not allow, a value of another type, an integer that does not fit.

@@ -59,6 +59,7 @@ __all__ = [
 
 PROVIDERS: Final = MappingProxyType(
     {
+        "jvm": "mtosi_jms.transport.jvm",
         "memory": "mtosi_jms.transport.memory",
         "stomp": "mtosi_jms.transport.stomp",
         "stomp+ssl": "mtosi_jms.transport.stomp",
@@ -76,11 +77,13 @@ def connect(url: str, *, names: NamesSource = None, **options: object) -> Connec
             `stomp://USER:PASSWORD@HOST:PORT` or `stomp+ssl://...`: ActiveMQ or Artemis over STOMP;
             `failover:(stomp://A,stomp://B)`: the first of several that can be reached. `jndi:NAME`: the
             URL of a connection factory in `names` (P17), which a JMS URI names in `jndiConnectionFactoryName`.
+            `jvm:NAME`: a connection factory of Java's JNDI, as is one of a JMS URI with `jndiInitialContextFactory`.
         names: a naming context, a mapping of name to destination, or a file: `jndi.properties` or TOML.
         options: what the provider takes besides; times are seconds. All take `client_id`, which durable subscriptions
             are known by; `jms_version`, the level of the provider's JMS API, 1.1 or later (R1); and for asynchronous
             sends `completion_timeout`, `strict_2012` and `on_completion_error`. `memory:` takes the fields of
-            `transport.memory.MemoryOptions` besides, `stomp:` those of `transport.stomp.StompOptions`.
+            `transport.memory.MemoryOptions` besides, `stomp:` those of `transport.stomp.StompOptions`, `jvm:` those of
+            `transport.jvm.JvmOptions`.
 
     Raises:
         ConfigError: the URL is no text or has a scheme that no provider serves, the JMS version is too old, the names
@@ -106,6 +109,8 @@ def provider_url(url: str, names: NamingContext) -> tuple[str, str]:
         NamingError: no such connection factory.
     """
     _check_text(url)
+    if is_jms_uri(url) and JmsUri.parse(url).parameters.get("jndiInitialContextFactory"):
+        return url, "jvm"
     if (factory := _factory_name(url)) is not None:
         url = names.factory(factory)
     scheme, colon, _ = _FAILOVER.sub("", url).partition(":")

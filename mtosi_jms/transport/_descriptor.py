@@ -18,8 +18,11 @@ class Capability(enum.Enum):
 
     ANY_TEXT: any characters in texts and headers, U+0000 and other control characters as well; elsewhere they are
         refused before anything is sent, as XML refuses them.
+    BEYOND_BMP: characters beyond U+FFFF in headers and properties; elsewhere they are refused before anything is sent.
     BROWSE: `Session.browse`.
     BROWSE_WAITING: `browse` leaves out what was handed out and is not acknowledged.
+    COMMIT_CHECKED: a transaction that sends to a temporary destination which has gone is told at `commit`; elsewhere
+        the message is lost.
     DEAD_LETTER: the connection itself takes `max_deliveries` and `dead_letter`; others have it set up at the broker.
     DELIVERY_COUNT: `JmsMessage.delivery_count` counts over sessions and connections; elsewhere `redelivered` alone
         tells.
@@ -32,6 +35,7 @@ class Capability(enum.Enum):
     PRIORITY: a message of higher priority overtakes those that wait; JMS asks only for a best effort.
     REDELIVERED: what comes again is marked `redelivered`, whoever receives it; elsewhere only the connection that had
         it before sees the mark.
+    SAME_NAMES: a queue and a topic may have the same name.
     SELECTORS: consumers with a selector.
     TEMPORARY_CHECKED: sending to a temporary destination that has gone is told; elsewhere the message is lost.
     TRANSACTED_RECEIVE: what a transacted session receives is part of its transaction, and not its sends alone.
@@ -42,8 +46,10 @@ class Capability(enum.Enum):
     """
 
     ANY_TEXT = "any text"
+    BEYOND_BMP = "characters beyond U+FFFF in headers"
     BROWSE = "browse"
     BROWSE_WAITING = "browsing what waits alone"
+    COMMIT_CHECKED = "temporary destinations checked at commit"
     DEAD_LETTER = "dead letters"
     DELIVERY_COUNT = "delivery count"
     DURABLE = "durable subscriptions"
@@ -53,6 +59,7 @@ class Capability(enum.Enum):
     NO_LOCAL = "no local"
     PRIORITY = "order by priority"
     REDELIVERED = "mark of redelivery"
+    SAME_NAMES = "a queue and a topic of one name"
     SELECTORS = "selectors"
     TEMPORARY_CHECKED = "temporary destinations checked at sending"
     TRANSACTED_RECEIVE = "transacted receiving"

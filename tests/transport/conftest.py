@@ -19,6 +19,7 @@ from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport import AckMode, Connection, ConnectOptions, Consumer, Session, connect
 from mtosi_jms.transport.memory import CompletionGate, MemoryConnection, MemoryProvider
 
+from .jvm.clients import connect_by_java
 from .stomp.proxy import Proxy
 
 PATIENCE = 60.0
@@ -162,17 +163,38 @@ class StompUnderTest:
             connection.close()
 
 
+class JvmUnderTest(StompUnderTest):
+    """A real broker by its own Java client."""
+
+    def __init__(self, kind: str, broker: BrokerProcess) -> None:
+        super().__init__(broker)
+        self._kind = kind
+        self._broker = broker
+
+    def connect(self, **options: Any) -> Connection:
+        patient: dict[str, Any] = {"connect_timeout": PATIENCE, "send_timeout": PATIENCE}
+        connection = connect_by_java(self._kind, self._broker, **(patient | options))
+        self._connections.append(connection)
+        return connection
+
+
 @pytest.fixture(
     params=[
         "memory",
         pytest.param("activemq", marks=pytest.mark.broker),
         pytest.param("artemis", marks=pytest.mark.broker),
+        pytest.param("jvm-activemq", marks=pytest.mark.broker),
+        pytest.param("jvm-artemis", marks=pytest.mark.broker),
     ]
 )
 def provider(request: pytest.FixtureRequest) -> Iterator[ProviderUnderTest]:
     made: ProviderUnderTest
     if request.param == "memory":
         made = MemoryUnderTest()
+    elif request.param.startswith("jvm-"):
+        pytest.importorskip("jpype", reason="JPype is not installed")
+        kind = request.param.removeprefix("jvm-")
+        made = JvmUnderTest(kind, request.getfixturevalue(kind))
     else:
         made = StompUnderTest(request.getfixturevalue(request.param))
     yield made

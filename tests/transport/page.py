@@ -9,6 +9,7 @@ writes docs/transports.md if all passed. The text for what is lacking is the doc
 from __future__ import annotations
 
 import ast
+import runpy
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,14 +19,20 @@ from pathlib import Path
 
 import pytest
 
-from mtosi_jms.broker import KINDS, start_on_free_ports
+from mtosi_jms.broker import KINDS, BrokerProcess, start_on_free_ports
 from mtosi_jms.transport import Capability, connect
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "transports.md"
 CONTRACT = ROOT / "tests" / "transport" / "contract"
 LACKING = CONTRACT / "test_lacking.py"
-TITLES = {"memory": "`memory:`", "activemq": "ActiveMQ Classic", "artemis": "Artemis"}
+TITLES = {
+    "memory": "`memory:`",
+    "activemq": "ActiveMQ Classic, STOMP",
+    "artemis": "Artemis, STOMP",
+    "jvm-activemq": "ActiveMQ Classic, `jvm:`",
+    "jvm-artemis": "Artemis, `jvm:`",
+}
 """The transports by the names that their tests have, in the order of the page."""
 
 INTRODUCTION = """\
@@ -35,7 +42,8 @@ Written by `python tests/transport/page.py` from a run of the contract of transp
 the embedded provider and on real brokers: change those, not this page. A capability that a connection has
 (`connection.capabilities`) is checked by tests there; for one that it lacks, a test shows what happens instead. Every
 transport does what the table does not list. [providers.md](providers.md#metadata-and-capabilities) explains the names.
-The SDK reaches ActiveMQ Classic and Artemis over STOMP: [stomp.md](stomp.md). Codes such as C62 name a line of the
+The SDK reaches ActiveMQ Classic and Artemis over STOMP ([stomp.md](stomp.md)) and by their Java clients
+([jvm.md](jvm.md)). Codes such as C62 name a line of the
 specification, or a decision of this project: [conformance.md](conformance.md).
 """
 
@@ -135,19 +143,27 @@ def unheld(declared: Declared, instead: Sequence[Instead], outcomes: Outcomes | 
 
 def declared_live(folder: Path) -> dict[str, frozenset[Capability]]:
     """What connections to each transport say that they can do; the brokers are started for it."""
-    declared = {}
-    for name in TITLES:
-        if name == "memory":
-            with connect("memory:page-of-transports") as connection:
-                declared[name] = connection.capabilities
-            continue
-        start = partial(KINDS[name].start, folder / name)
-        broker = start_on_free_ports(start, ["stomp"], "page", "of-the-run")
+    with connect("memory:page-of-transports") as connection:
+        declared = {"memory": connection.capabilities}
+    for kind in ("activemq", "artemis"):
+        broker = start_on_free_ports(partial(KINDS[kind].start, folder / kind), ["stomp", "openwire"], "page", "of-run")
         try:
-            with connect(broker.endpoints.url("stomp")) as connection:
-                declared[name] = connection.capabilities
+            declared |= declared_by(kind, broker)
         finally:
             broker.kill()
+    return declared
+
+
+def declared_by(kind: str, broker: BrokerProcess) -> dict[str, frozenset[Capability]]:
+    """What connections to a broker say that they can do: over STOMP, and by its Java client."""
+    connect_by_java = runpy.run_path(str(Path(__file__).parent / "jvm" / "clients.py"))["connect_by_java"]
+    declared = {}
+    for name, connection in (
+        (kind, connect(broker.endpoints.url("stomp"))),
+        (f"jvm-{kind}", connect_by_java(kind, broker)),
+    ):
+        with connection:
+            declared[name] = connection.capabilities
     return declared
 
 

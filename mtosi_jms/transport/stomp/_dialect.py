@@ -103,11 +103,14 @@ class ActiveMQ(Dialect):
     provider = "ActiveMQ"
     capabilities = frozenset(
         {
+            Capability.BEYOND_BMP,
             Capability.BROWSE,
+            Capability.COMMIT_CHECKED,
             Capability.DURABLE,
             Capability.DURABLE_RULES,
             Capability.NO_LOCAL,
             Capability.REDELIVERED,
+            Capability.SAME_NAMES,
             Capability.SELECTORS,
             Capability.TEMPORARY_CHECKED,
             Capability.TRANSACTED_RECEIVE,
@@ -184,10 +187,12 @@ class Artemis(Dialect):
     provider = "ActiveMQ Artemis"
     capabilities = frozenset(
         {
+            Capability.BEYOND_BMP,
             Capability.DURABLE,
             Capability.LARGE_HEADERS,
             Capability.NO_LOCAL,
             Capability.PRIORITY,
+            Capability.SAME_NAMES,
             Capability.SELECTORS,
         }
     )

@@ -29,6 +29,7 @@ from mtosi_jms.jms.message import (
     is_property_name,
 )
 from mtosi_jms.jms.table2 import TABLE4_BOOLEANS, restore, row_of
+from mtosi_jms.transport._text import CONTROL_CHARACTERS, check_body
 from mtosi_jms.transport.stomp._dialect import Dialect
 from mtosi_jms.transport.stomp._frames import escaped
 
@@ -52,9 +53,6 @@ _BEYOND_BMP_IN_NAME: Final = re.compile(rb"<[^<>\"'\xf0-\xf4]*(?:(?:\"[^\"]*\"|'
 _SPECIAL: Final = bytes([*range(9), 11, 12, *range(14, 32), *range(0xF0, 0xF5)])
 _SPECIALS: Final = tuple(bytes([one]) for one in _SPECIAL)
 _PIECE: Final = 16_384
-_CONTROLS: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-"""Control characters that neither XML nor a header may contain; tab, LF and CR are allowed."""
 _PRIORITIES: Final = {str(priority): priority for priority in range(10)}
 
 
@@ -233,20 +231,6 @@ def is_plain(body: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return not any(one in body for one in _SPECIALS)
-
-
-def check_body(body: bytes) -> None:
-    """Check that a TextMessage can carry the body.
-
-    Raises:
-        ConfigError: the body is not UTF-8, or has a control character.
-    """
-    if found := _CONTROLS.search(body):
-        raise ConfigError(f"the body has the control character {found[0][0]:#04x} at byte {found.start()}")
-    try:
-        body.decode()
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"the body is not UTF-8 at byte {error.start}; send it as a BytesMessage") from None
 
 
 def to_references(body: bytes) -> bytes:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.errors import ConfigError
+from mtosi_jms.errors import ConfigError, InvalidDestinationError
 from mtosi_jms.jms import Queue, Topic
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage, Long, MessageType
 from mtosi_jms.transport import Capability, Connection
@@ -58,6 +58,20 @@ def test_headers_that_are_too_large_are_refused(
     assert bodies(session.consumer(queue)) == ["1"]
 
 
+@pytest.mark.without(Capability.BEYOND_BMP)
+@pytest.mark.parametrize("fields", [{"properties": {"p": "\U0001f600"}}, {"correlation_id": "\U0001f600"}], ids=str)
+def test_characters_beyond_the_bmp_in_headers_are_refused(
+    connection: Connection, queue: Queue, fields: dict[str, Any], text: Any, bodies: Any
+) -> None:
+    """Characters beyond U+FFFF in headers and properties: `ConfigError` before anything is sent, for the provider's own
+    client damages them. Bodies may hold them."""
+    session = connection.session()
+    with pytest.raises(ConfigError):
+        session.send(queue, JmsMessage(**fields))
+    session.send(queue, text("\U0001f600"))
+    assert bodies(session.consumer(queue)) == ["\U0001f600"]
+
+
 @pytest.mark.without(Capability.BROWSE)
 def test_browsing_is_refused(connection: Connection, queue: Queue, text: Any, bodies: Any) -> None:
     """`Session.browse` is a `ConfigError`, and takes nothing away."""
@@ -80,6 +94,16 @@ def test_browsing_shows_what_is_handed_out(connection: Connection, queue: Queue,
         with pytest.raises(ConfigError):
             session.browse(queue)
     delivery.acknowledge()
+
+
+@pytest.mark.without(Capability.COMMIT_CHECKED)
+def test_a_commit_does_not_check_temporary_destinations(provider: Any, connection: Connection, text: Any) -> None:
+    """A commit that sends to a temporary destination whose connection has closed succeeds; the message is lost."""
+    other = provider.connect()
+    session = connection.session(transacted=True)
+    session.send(other.session().temporary_queue(), text(1))
+    other.close()
+    session.commit()
 
 
 @pytest.mark.without(Capability.DEAD_LETTER)
@@ -179,6 +203,15 @@ def test_the_mark_is_seen_by_who_had_it_alone(
             assert name_of(again.message) == name
             assert again.message.redelivered == marked
             again.acknowledge()
+
+
+@pytest.mark.without(Capability.SAME_NAMES)
+def test_a_name_is_of_one_kind(connection: Connection, topic: Topic, text: Any) -> None:
+    """Where a queue has a name, no topic has: sending to it is an `InvalidDestinationError`."""
+    session = connection.session()
+    session.send(Queue(topic.name), text(1))
+    with pytest.raises(InvalidDestinationError):
+        session.send(topic, text(2))
 
 
 @pytest.mark.without(Capability.TEMPORARY_CHECKED)

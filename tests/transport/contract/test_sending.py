@@ -97,7 +97,7 @@ class TestSending:
         assert (received.message_type, received.destination) == (MessageType.TEXT, queue)
         assert (received.redelivered, received.delivery_count) == (False, 1)
 
-    @pytest.mark.parametrize("message_type", list(MessageType))
+    @pytest.mark.parametrize("message_type", [MessageType.TEXT, MessageType.BYTES])
     @pytest.mark.parametrize("size", [0, 1, 1024, 1_000_000, 20_000_000])
     def test_bodies_of_any_size(
         self, connection: Connection, queue: Queue, size: int, message_type: MessageType, take: Any
@@ -115,19 +115,30 @@ class TestSending:
         self, connection: Connection, queue: Queue, characters: str, take: Any
     ) -> None:
         """In the body, in an attribute there, in a property and in headers."""
+        in_headers = characters if max(characters) <= "\uffff" else "test_headers_beyond_the_bmp"
         message = JmsMessage(
             body=f"<a b='{characters}'>{characters}<![CDATA[{characters}]]></a>".encode(),
-            properties={"MTOSI_objectName": characters},
-            correlation_id=characters,
-            jms_type=characters,
+            properties={"MTOSI_objectName": in_headers},
+            correlation_id=in_headers,
+            jms_type=in_headers,
         )
         session = connection.session()
         session.send(queue, message)
         received = take(session.consumer(queue)).message
         assert etree.fromstring(received.body).text == etree.fromstring(message.body).text
         assert etree.fromstring(received.body).get("b") == characters
-        assert dict(received.properties) == {"MTOSI_objectName": characters}
-        assert (received.correlation_id, received.jms_type) == (characters, characters)
+        assert dict(received.properties) == {"MTOSI_objectName": in_headers}
+        assert (received.correlation_id, received.jms_type) == (in_headers, in_headers)
+
+    @pytest.mark.capability(Capability.BEYOND_BMP)
+    def test_headers_beyond_the_bmp(self, connection: Connection, queue: Queue, take: Any) -> None:
+        session = connection.session()
+        session.send(queue, JmsMessage(properties={"MTOSI_objectName": "\U0001f600"}, correlation_id="\U00010000"))
+        received = take(session.consumer(queue)).message
+        assert (dict(received.properties), received.correlation_id) == (
+            {"MTOSI_objectName": "\U0001f600"},
+            "\U00010000",
+        )
 
     @pytest.mark.capability(Capability.ANY_TEXT)
     def test_any_text_at_all(self, connection: Connection, queue: Queue, take: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.jms import Queue, Topic
-from mtosi_jms.transport import Connection
+from mtosi_jms.transport import Capability, Connection
 
 
 class TestTopics:
@@ -30,6 +30,7 @@ class TestTopics:
         assert session.send(topic, text(1)).destination == topic
         assert nothing(session.consumer(topic))
 
+    @pytest.mark.capability(Capability.SAME_NAMES)
     def test_a_queue_of_the_same_name_is_another(
         self, connection: Connection, topic: Topic, text: Any, nothing: Any
     ) -> None:

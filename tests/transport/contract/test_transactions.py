@@ -67,7 +67,7 @@ class TestTransactions:
         with pytest.raises(IllegalStateError):
             connection.session(transacted=True).recover()
 
-    @pytest.mark.capability(Capability.TRANSACTED_RECEIVE)
+    @pytest.mark.capability(Capability.TRANSACTED_RECEIVE, Capability.COMMIT_CHECKED)
     @pytest.mark.obligation("P18")
     def test_a_commit_that_cannot_be_is_rolled_back(
         self, provider: Any, connection: Connection, queue: Queue, text: Any, take: Any, drain: Any

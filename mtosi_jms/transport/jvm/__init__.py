@@ -1,0 +1,29 @@
+"""Every JMS provider that has a Java client, by JNDI: `jvm:NAME`, and JMS URIs with `jndi...` parameters.
+
+The provider's own client runs in a Java virtual machine inside this process (JPype). So types of properties, message
+ids, transactions and browsing are the provider's own, and every provider is reached whose jars the user has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mtosi_jms.jms import NamingContext
+from mtosi_jms.transport.jvm._connection import JvmConnection
+from mtosi_jms.transport.jvm._options import JvmOptions, parse_url
+
+__all__ = ["JvmConnection", "JvmOptions", "connect"]
+
+
+def connect(url: str, names: NamingContext, options: Mapping[str, object]) -> JvmConnection:
+    """Serves `connect("jvm:...")`.
+
+    Raises:
+        LoginRefusedError: the login is refused.
+        NamingError: JNDI does not know the connection factory.
+        ConfigError: an option at fault, no Java, a class that is not there, or the client id is in use.
+        MissingExtraError: JPype is not installed.
+        TransportError: the provider cannot be reached.
+    """
+    lookup, checked = parse_url(url, options)
+    return JvmConnection(lookup, checked, names)

@@ -1,0 +1,167 @@
+"""The classes of a provider's JMS API, `javax.jms` or `jakarta.jms`, and its exceptions as the SDK's errors."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, Final
+
+from mtosi_jms.errors import (
+    AuthenticationError,
+    ClientIdInUseError,
+    ConfigError,
+    IllegalStateError,
+    InvalidDestinationError,
+    LoginRefusedError,
+    MessageRefusedError,
+    MtosiError,
+    NamingError,
+    ResourceLimitError,
+    SelectorError,
+    TransportError,
+)
+from mtosi_jms.transport.jvm import _machine as machine
+
+_PACKAGES: Final = ("jakarta.jms", "javax.jms")
+_INDIVIDUAL: Final = (
+    ("org.apache.activemq.artemis.", 101),
+    ("org.apache.activemq.", 4),
+    ("org.apache.qpid.jms.", 101),
+)
+"""How each provider's sessions are told to acknowledge one message at a time, by the names of its classes. For others
+there is no number: what is 4 here means "not at all" to WebLogic."""
+_CLIENT_ACKNOWLEDGE: Final = 2
+_MOST_CAUSES: Final = 8
+
+
+class Api:
+    """One JMS API.
+
+    Args:
+        loader: class loader of the provider.
+        factory: its connection factory, which tells the package.
+
+    Attributes:
+        individual: whether one message can be acknowledged by itself.
+        ack_mode: number of the acknowledgement mode of sessions that receive.
+
+    Raises:
+        ConfigError: the factory is none of JMS.
+    """
+
+    def __init__(self, loader: Any, factory: Any) -> None:
+        self.loader = loader
+        self._package = ""
+        for package in _PACKAGES:
+            interface = machine.find_class(f"{package}.ConnectionFactory", loader)
+            if interface is not None and isinstance(factory, interface):
+                self._package = package
+        if not self._package:
+            known = ", ".join(f"{package}.ConnectionFactory" for package in _PACKAGES)
+            raise ConfigError(
+                f"{class_name(factory)} is not a connection factory ({known}); are the jars of javax.jms and of "
+                "jakarta.jms mixed on the classpath?"
+            )
+        self.TextMessage = self._class("TextMessage")
+        self.BytesMessage = self._class("BytesMessage")
+        self.MapMessage = self._class("MapMessage")
+        self.StreamMessage = self._class("StreamMessage")
+        self.ObjectMessage = self._class("ObjectMessage")
+        self.Topic = self._class("Topic")
+        self.Queue = self._class("Queue")
+        self.TemporaryQueue = self._class("TemporaryQueue")
+        self.TemporaryTopic = self._class("TemporaryTopic")
+        self.ExceptionListener = self._class("ExceptionListener")
+        self.ack_mode, self.individual = _CLIENT_ACKNOWLEDGE, False
+        for prefix, number in _INDIVIDUAL:
+            if class_name(factory).startswith(prefix):
+                self.ack_mode, self.individual = number, True
+                break
+
+    def _class(self, name: str) -> Any:
+        return machine.find_class(f"{self._package}.{name}", self.loader)
+
+
+def class_name(thing: Any) -> str:
+    """The name of an object's Java class."""
+    return str(thing.getClass().getName())
+
+
+@contextlib.contextmanager
+def translated(what: str = "") -> Iterator[None]:
+    """Turns what Java throws into an error of the SDK.
+
+    Args:
+        what: said before Java's own text.
+
+    Raises:
+        MtosiError: in place of the exception.
+    """
+    try:
+        yield
+    except machine.jpype.JException as error:
+        raise error_of(error, what) from None  # its traceback is Java's, and may show a credential
+
+
+def error_of(error: Any, what: str = "") -> MtosiError:
+    """What a Java exception is in the SDK: by the class of the first of its causes that says enough.
+
+    Args:
+        error: the exception.
+        what: said before Java's own text.
+    """
+    chain = list(_causes(error))
+    said: list[str] = []
+    for one in chain:
+        message = one.getMessage()
+        if message is None or not any(str(message) in before for before in said):  # causes repeat each other
+            said.append(_text(one))
+    text = ": ".join([*([what] if what else []), *said])
+    names = [class_name(one).rpartition(".")[2] for one in chain]
+    for name in names:
+        if name in _ERRORS:
+            return _ERRORS[name](text)
+        if name == "InvalidSelectorException":
+            return SelectorError(text)
+    if any(name in _NAMING for name in names):
+        return NamingError(what or "JNDI", ": ".join(said))
+    return TransportError(text)
+
+
+def _causes(error: Any) -> Iterator[Any]:
+    """The exception, what it links to and what caused it, each once."""
+    left, seen = [error], 0
+    while left and seen < _MOST_CAUSES:
+        one = left.pop(0)
+        seen += 1
+        yield one
+        linked = one.getLinkedException() if hasattr(one, "getLinkedException") else None
+        for below in (linked, one.getCause()):
+            if below is not None and not any(below.equals(other) for other in left):
+                left.append(below)
+
+
+def _text(error: Any) -> str:
+    name, message = class_name(error).rpartition(".")[2], error.getMessage()
+    return f"{name}: {message}" if message is not None else name
+
+
+_ERRORS: Final[dict[str, type[MtosiError]]] = {
+    "JMSSecurityException": AuthenticationError,
+    "ActiveMQSecurityException": AuthenticationError,
+    "InvalidClientIDException": ClientIdInUseError,
+    "InvalidDestinationException": InvalidDestinationError,
+    "ResourceAllocationException": ResourceLimitError,
+    "MessageFormatException": MessageRefusedError,
+    "IllegalStateException": IllegalStateError,
+    "ClassNotFoundException": ConfigError,
+    "NoClassDefFoundError": ConfigError,
+    "UnsupportedClassVersionError": ConfigError,
+    "NoInitialContextException": ConfigError,
+}
+_NAMING: Final = frozenset({"NamingException", "NameNotFoundException", "InvalidNameException"})
+
+
+def refused_login(error: MtosiError) -> MtosiError:
+    """An error of connecting: who may not come in has a wrong login."""
+    return LoginRefusedError(str(error)) if isinstance(error, AuthenticationError) else error

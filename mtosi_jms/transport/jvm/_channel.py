@@ -1,0 +1,354 @@
+"""How a connection reaches its provider: one Java connection at a time, made again when it is lost."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import weakref
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotDone
+from contextlib import contextmanager
+from typing import Any, Final, Protocol
+
+from mtosi_jms.errors import (
+    AuthenticationError,
+    ConfigError,
+    IllegalStateError,
+    MtosiError,
+    TransportError,
+)
+from mtosi_jms.jms import Destination
+from mtosi_jms.transport._backoff import Backoff
+from mtosi_jms.transport._session_core import T
+from mtosi_jms.transport.jvm import _machine as machine
+from mtosi_jms.transport.jvm._api import error_of, refused_login, translated
+from mtosi_jms.transport.jvm._link import Factory, Link, name_of
+from mtosi_jms.transport.jvm._options import JvmOptions, Lookup
+
+log = logging.getLogger(__name__)
+
+_PAUSES: Final = Backoff(initial=0.1, maximum=30.0, jitter=0.1)
+_LOOK: Final = 0.25
+"""Seconds from one look at what Java says, and at calls that take too long, to the next."""
+
+
+class Reader(Protocol):
+    """What reads a durable subscription; `closed`: its consumer is, but for messages that are not acknowledged."""
+
+    closed: bool
+
+
+class Owner(Protocol):
+    """What a channel makes links for; called without the lock unless it says otherwise."""
+
+    def on_lost(self, link: Link) -> None:
+        """A link was lost; the lock is held."""
+        ...
+
+    def on_link(self, link: Link) -> None:
+        """There is another link: makes on it what was there on the one that was lost.
+
+        Raises:
+            MtosiError: the provider refuses it.
+        """
+        ...
+
+    def wake_all(self) -> None:
+        """Waiting threads look again; the lock is held."""
+        ...
+
+
+class Channel:
+    """The links of one connection.
+
+    Args:
+        name: of the connection, for threads.
+        lookup: what JNDI is asked for.
+        environment: properties of JNDI.
+        options: see `JvmOptions`.
+        lock: of the connection; guards what is in here.
+        owner: told of losses and new links; kept by a weak reference.
+
+    Attributes:
+        options: the same.
+        durables: durable subscriptions that are read, by their names.
+
+    Raises:
+        MtosiError: see `JvmConnection`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        lookup: Lookup,
+        environment: Mapping[str, str],
+        options: JvmOptions,
+        lock: threading.Lock,
+        owner: Owner,
+    ) -> None:
+        self.options = options
+        self._name = name
+        self._lookup = lookup
+        self._environment = {**environment, **lookup.environment}
+        self._lock = lock
+        self._owner = weakref.ref(owner)
+        self._changed = threading.Condition(lock)
+        self._failed: MtosiError | None = None
+        self.durables: dict[str, Reader] = {}
+        self._temporaries: dict[Destination, None] = {}
+        self._calls: dict[int, tuple[float, Any, list[bool]]] = {}
+        self._over = threading.Event()
+        machine.start()
+        self._events = machine.jpype.JClass("java.util.concurrent.LinkedBlockingQueue")()
+        self._link = self._open()
+        work = (weakref.ref(self), self._events)
+        threading.Thread(target=_watch, args=work, name=f"watches-{name}", daemon=True).start()
+
+    def __str__(self) -> str:
+        return f"jvm:{self._lookup.factory}"
+
+    @property
+    def first(self) -> Link:
+        """The link that is up, or was."""
+        return self._link
+
+    def goodbye(self) -> float:
+        """When what is being closed waits no longer for the provider, by the monotonic clock."""
+        return time.monotonic() + min(self.options.close_timeout, self.options.send_timeout)
+
+    def check_alive(self) -> None:
+        """Raises TransportError where the provider could not be reached again."""
+        if self._failed is not None:
+            kind = type(self._failed) if isinstance(self._failed, TransportError) else TransportError
+            raise kind(str(self._failed))
+
+    def close(self, deadline: float) -> None:
+        """Ends it."""
+        with self._lock:
+            self._over.set()
+            self._changed.notify_all()
+            link = self._link
+        if link.lost is None:
+            machine.attach()
+            try:
+                with self.watched(deadline):
+                    link.close()
+            except MtosiError as error:
+                log.warning("%s did not close in order: %s", self, error)
+
+    def link(self, deadline: float) -> Link:
+        """The link that is up, waited for where it was lost.
+
+        Raises:
+            IllegalStateError: the connection is closed.
+            TransportError: no link came up in time; nothing was sent.
+        """
+        machine.attach()
+        with self._lock:
+            while (link := self._link).lost is not None:
+                if self._over.is_set():
+                    raise IllegalStateError("the connection is closed")
+                self.check_alive()
+                remaining = deadline - time.monotonic()
+                if remaining <= 0:
+                    raise TransportError(f"{self}: the connection is lost and not yet restored; not sent")
+                self._changed.wait(remaining)
+            return link
+
+    def make_temporary(self, kind: type[T]) -> T:
+        """A temporary destination, which is made again on each new link."""
+        link = self.link(time.monotonic() + self.options.send_timeout)
+        java = _make_temporary(link, kind)
+        made = kind(name_of(java), self._name)
+        with self._lock:
+            link.own(made, java)
+            self._temporaries[made] = None
+        return made
+
+    def note_failure(self, link: Link, error: MtosiError) -> bool:
+        """Looks whether the link is lost, after a call on it failed.
+
+        Returns:
+            Whether it is.
+        """
+        if link.lost is None:
+            try:
+                link.session().close()
+            except MtosiError:
+                self._lose(link, TransportError(str(error)))
+        return link.lost is not None
+
+    @contextmanager
+    def watched(self, deadline: float) -> Iterator[None]:
+        """Interrupts a call of Java's that goes on past a deadline, by the monotonic clock."""
+        thread, fired = machine.current_thread(), [False]
+        with self._lock:
+            self._calls[id(fired)] = (deadline, thread, fired)
+        try:
+            with machine.blocking():
+                yield
+        finally:
+            with self._lock:
+                del self._calls[id(fired)]
+            if fired[0]:
+                machine.jpype.JClass("java.lang.Thread").interrupted()  # what came too late must stop no other call
+
+    def claim(self, durable: str) -> None:
+        """Raises IllegalStateError where a consumer has the durable subscription; the lock is held."""
+        if (reader := self.durables.get(durable)) is not None:
+            why = "messages of it are not acknowledged" if reader.closed else "a consumer has it"
+            raise IllegalStateError(f"durable subscription {durable!r}: {why}")
+
+    # What follows runs in the thread that watches.
+
+    def look(self, event: Any) -> bool:
+        """Takes what Java said, if anything; interrupts what takes too long; False where there is nothing to watch."""
+        if self._over.is_set():
+            return False
+        if event is not None:
+            link = event.getKey()
+            self._on_exception(int(link), event.getValue())
+        now = time.monotonic()
+        with self._lock:
+            for deadline, thread, fired in self._calls.values():
+                if deadline <= now and not fired[0]:
+                    fired[0] = True
+                    thread.interrupt()
+        return True
+
+    def _on_exception(self, number: int, error: Any) -> None:
+        link = self._link
+        if id(link) == number:
+            self._lose(link, TransportError(str(error_of(error))))
+
+    def _open(self) -> Link:
+        """A new link, in a thread of its own, for Java may take longer than we wait."""
+        made: Future[Link] = Future()
+        late = threading.Event()
+        work = threading.Thread(target=self._open_into, args=(made, late), name=f"connects-{self._name}", daemon=True)
+        work.start()
+        try:
+            return made.result(self.options.connect_timeout)
+        except NotDone:
+            late.set()
+            raise TransportError(f"{self}: no connection within {self.options.connect_timeout:g} s") from None
+
+    def _open_into(self, made: Future[Link], late: threading.Event) -> None:
+        try:
+            machine.attach()
+            jars = machine.jars_of(self.options.classpath)
+            factory = Factory(self._lookup.factory, self._environment, machine.loader(jars))
+            link = Link(factory, factory.connect(self.options))
+            listener = machine.sink(self._events, link.api.ExceptionListener, id(link))
+            try:
+                with translated(str(self)):
+                    link.java.setExceptionListener(listener)
+                    link.java.start()
+            except MtosiError as error:
+                _close_quietly(link)
+                raise refused_login(error) from None
+            if late.is_set():
+                _close_quietly(link)
+            made.set_result(link)
+        except BaseException as error:  # noqa: BLE001 - for the thread that waits
+            made.set_exception(error)
+
+    def _lose(self, link: Link, error: TransportError) -> None:
+        with self._lock:
+            if link.lost is not None:
+                return
+            link.lost = error
+            owner = self._owner()
+            if owner is None or self._over.is_set():
+                return
+            owner.on_lost(link)
+            if not self.options.reconnect:
+                self._failed = error
+            self._changed.notify_all()
+            owner.wake_all()
+        if self.options.reconnect:
+            threading.Thread(target=self._reconnect, args=(link,), name=f"reconnects-{self._name}", daemon=True).start()
+
+    def _reconnect(self, lost: Link) -> None:
+        threading.Thread(target=_close_quietly, args=(lost,), name=f"closes-{self._name}", daemon=True).start()
+        since = time.monotonic()
+        attempt = 0
+        while not self._over.is_set():
+            try:
+                link = self._open()
+                self._restore(link)
+            except MtosiError as error:
+                log.info("%s is not yet reached again: %s", self, error)
+                if self._gives_up(error, since):
+                    return
+                attempt += 1
+                self._over.wait(_PAUSES.seconds(attempt))
+                continue
+            log.warning("%s: the connection was lost (%s), and made again", self, lost.lost)
+            return
+
+    def _gives_up(self, error: MtosiError, since: float) -> bool:
+        limit = self.options.reconnect_timeout
+        over = limit is not None and time.monotonic() - since >= limit
+        if not over and not isinstance(error, AuthenticationError | ConfigError):
+            return False
+        with self._lock:
+            self._failed = error
+            self._changed.notify_all()
+            if (owner := self._owner()) is not None:
+                owner.wake_all()
+        return True
+
+    def _restore(self, link: Link) -> None:
+        """Makes on a new link what was there on the one that was lost: temporary destinations, then consumers."""
+        with self._lock:
+            temporaries = list(self._temporaries)
+        for destination in temporaries:
+            link.own(destination, _make_temporary(link, type(destination)))
+        owner = self._owner()
+        if owner is not None:
+            owner.on_link(link)
+        with self._lock:
+            self._link = link
+            over = self._over.is_set()
+            self._changed.notify_all()
+            if owner is not None:
+                owner.wake_all()
+        if over:
+            _close_quietly(link)
+
+
+def _make_temporary(link: Link, kind: type[Destination]) -> Any:
+    session = link.session()
+    try:
+        return session.createTemporaryTopic() if kind.is_topic else session.createTemporaryQueue()
+    except machine.jpype.JException as error:
+        raise error_of(error) from None
+    finally:
+        session.close()
+
+
+def _close_quietly(link: Link) -> None:
+    machine.attach()
+    try:
+        link.close()
+    except MtosiError as error:
+        log.debug("a lost connection did not close: %s", error)
+
+
+def _watch(weak: weakref.ref[Channel], events: Any) -> None:
+    """Watches until the channel is closed or dropped; while it waits, nothing here keeps the channel."""
+    machine.attach()
+    unit = machine.jpype.JClass("java.util.concurrent.TimeUnit").MILLISECONDS
+    while True:
+        try:
+            with machine.blocking():
+                event = events.poll(int(_LOOK * 1_000), unit)
+        except IllegalStateError:  # the process ends
+            return
+        channel = weak()
+        if channel is None or not channel.look(event):
+            return
+        del channel, event

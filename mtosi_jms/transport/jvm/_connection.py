@@ -1,0 +1,72 @@
+"""A JMS connection by a Java provider."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+
+from mtosi_jms.jms import NamingContext
+from mtosi_jms.transport._base import AckMode
+from mtosi_jms.transport._dropping import dropped
+from mtosi_jms.transport._session_core import ConnectionCore
+from mtosi_jms.transport.jvm._channel import Channel
+from mtosi_jms.transport.jvm._link import Link
+from mtosi_jms.transport.jvm._options import JvmOptions, Lookup
+from mtosi_jms.transport.jvm._session import JvmSession
+
+
+class JvmConnection(ConnectionCore):
+    """A connection by a Java provider.
+
+    Args:
+        lookup: what JNDI is asked for.
+        options: see `JvmOptions`.
+        names: its naming context.
+
+    Raises:
+        LoginRefusedError: the login is refused.
+        NamingError: JNDI does not know the connection factory.
+        ConfigError: a class that is not there, or the client id is in use.
+        TransportError: the provider cannot be reached.
+    """
+
+    def __init__(self, lookup: Lookup, options: JvmOptions, names: NamingContext) -> None:
+        super().__init__(threading.Lock(), names, options.client_id, options.send_rules)
+        self.id = f"jvm-{uuid.uuid4().hex[:12]}"
+        self.options = options
+        self.channel = Channel(self.id, lookup, names.properties, options, self.lock, self)
+        self.capabilities = self.channel.first.capabilities()
+        self.metadata = self.channel.first.metadata()
+
+    def __del__(self) -> None:
+        if hasattr(self, "metadata") and not self._closing:
+            dropped(repr(self), self.close)
+
+    def check_alive(self) -> None:
+        self.channel.check_alive()
+
+    def goodbye(self) -> float:
+        return self.channel.goodbye()
+
+    def _where(self) -> str:
+        return f"{self.channel}, {self.metadata.provider} {self.metadata.provider_version}"
+
+    def _session(self, ack_mode: AckMode, transacted: bool) -> JvmSession:
+        return JvmSession(self, self.channel, ack_mode, transacted=transacted)
+
+    def _finish(self, deadline: float) -> None:
+        self.channel.close(deadline)
+
+    # What follows is for the channel.
+
+    def on_lost(self, link: Link) -> None:
+        for session in self._sessions:
+            if isinstance(session, JvmSession):
+                session.lost(link)
+
+    def on_link(self, link: Link) -> None:
+        with self.lock:
+            sessions = list(self._sessions)
+        for session in sessions:
+            if isinstance(session, JvmSession):
+                session.restore(link)

@@ -1,0 +1,203 @@
+"""One Java connection, from its making to its loss."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from mtosi_jms.errors import ConfigError, NamingError, TransportError
+from mtosi_jms.jms import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from mtosi_jms.transport._descriptor import ALL_CAPABILITIES, Capability, ConnectionMetadata
+from mtosi_jms.transport.jvm import _machine as machine
+from mtosi_jms.transport.jvm._api import Api, class_name, refused_login, translated
+from mtosi_jms.transport.jvm._messages import Messages
+from mtosi_jms.transport.jvm._options import JvmOptions
+
+_FACTORY_CLASS: Final = "java.naming.factory.initial"
+_FOREIGN: Final = 1_000
+"""How many reply destinations of peers are remembered."""
+_COMMON: Final = frozenset({Capability.DEAD_LETTER, Capability.UNBUFFERED, Capability.COMMIT_CHECKED})
+"""What no Java client has: prefetching and dead letters are set up by its URL and at the broker."""
+_CLASSIC: Final = "org.apache.activemq."
+_LACKING: Final[Mapping[str, frozenset[Capability]]] = {
+    "org.apache.activemq.artemis.": _COMMON | {Capability.TEMPORARY_CHECKED, Capability.SAME_NAMES},
+    _CLASSIC: _COMMON | {Capability.ANY_TEXT, Capability.BEYOND_BMP, Capability.BROWSE_WAITING, Capability.PRIORITY},
+    "org.apache.qpid.jms.": _COMMON | {Capability.TEMPORARY_CHECKED, Capability.SAME_NAMES},
+}
+_NAMES: Final[Mapping[str, str]] = {
+    "org.apache.activemq.artemis.": "ActiveMQ Artemis",
+    _CLASSIC: "ActiveMQ Classic",
+}
+
+
+class Factory:
+    """A connection factory that JNDI gave.
+
+    Args:
+        name: asked for.
+        environment: properties of JNDI.
+        loader: class loader of the provider's jars.
+
+    Attributes:
+        api: the JMS API that it belongs to.
+
+    Raises:
+        NamingError: JNDI does not know the name.
+        ConfigError: no such class, or what JNDI gave is no connection factory.
+        TransportError: the directory cannot be reached.
+    """
+
+    def __init__(self, name: str, environment: Mapping[str, str], loader: Any) -> None:
+        self.name = name
+        self._loader = loader
+        java = machine.jpype
+        if _FACTORY_CLASS not in environment:
+            raise ConfigError(
+                f"jvm:{name}: the names say nothing of {_FACTORY_CLASS}; give connect a jndi.properties with it"
+            )
+        if machine.find_class(environment[_FACTORY_CLASS], loader) is None:
+            raise ConfigError(
+                f"jvm:{name}: the classpath has no class {environment[_FACTORY_CLASS]}, which {_FACTORY_CLASS} names; "
+                "give connect the provider's jars as classpath=[...]"
+            )
+        table = java.JClass("java.util.Hashtable")()
+        for key, value in environment.items():
+            table.put(key, value)
+        with machine.context_loader(loader), translated(f"jvm:{name}"):
+            self._context = java.JClass("javax.naming.InitialContext")(table)
+            self._java = self._context.lookup(name)
+        if self._java is None:
+            raise NamingError(name, "JNDI knows nothing by this name")
+        self.api = Api(loader, self._java)
+
+    @property
+    def provider(self) -> str:
+        """Name of the factory's class."""
+        return class_name(self._java)
+
+    def connect(self, options: JvmOptions) -> Any:
+        """A new Java connection, stopped.
+
+        Raises:
+            LoginRefusedError: the login is refused.
+            TransportError: the provider cannot be reached.
+        """
+        with machine.context_loader(self._loader):
+            try:
+                with translated(f"jvm:{self.name}"):
+                    made = self._java.createConnection(*((options.user, options.password) if options.user else ()))
+            except TransportError as error:
+                raise refused_login(error) from None
+            try:
+                with translated(f"jvm:{self.name}"):
+                    if options.client_id:
+                        made.setClientID(options.client_id)
+            except BaseException:
+                made.close()
+                raise
+        return made
+
+
+class Link:
+    """A Java connection that is up, or was.
+
+    Args:
+        factory: what made it.
+        java: the connection.
+
+    Attributes:
+        api, messages: of the provider.
+        lost: why it is gone; None as long as it is up.
+    """
+
+    def __init__(self, factory: Factory, java: Any) -> None:
+        self._provider = factory.provider
+        self.java = java
+        self.api = factory.api
+        self.messages = Messages(factory.api, damages_text=Capability.ANY_TEXT not in self.capabilities())
+        self.lost: TransportError | None = None
+        self._administered: dict[Destination, Any] = {}
+        self._foreign: dict[Destination, Any] = {}
+        self._own: dict[Destination, Any] = {}
+        self._ours: dict[str, Destination] = {}
+
+    def metadata(self) -> ConnectionMetadata:
+        """What is at the other end."""
+        with translated():
+            found = self.java.getMetaData()
+            name = _by_prefix(_NAMES, self._provider) or str(found.getJMSProviderName())
+            level = f"{int(found.getJMSMajorVersion())}.{int(found.getJMSMinorVersion())}"
+            return ConnectionMetadata(name, str(found.getProviderVersion()), level)
+
+    def capabilities(self) -> frozenset[Capability]:
+        """What of JMS the provider can do."""
+        lacking = _by_prefix(_LACKING, self._provider)
+        return ALL_CAPABILITIES - (lacking if lacking is not None else _LACKING[_CLASSIC])
+
+    def session(self, *, transacted: bool = False) -> Any:
+        """A new Java session: a transacted one, or one that acknowledges messages one by one where that can be."""
+        with translated():
+            if transacted:
+                return self.java.createSession(True, 0)
+            return self.java.createSession(False, self.api.ack_mode)
+
+    def own(self, ours: Destination, java: Any) -> None:
+        """A temporary destination of the connection, as Java has it now."""
+        self._own[ours] = java
+        self._ours[name_of(java)] = ours
+
+    def is_own(self, destination: Destination) -> bool:
+        """Whether a temporary destination is the connection's."""
+        return destination in self._own
+
+    def to_java(self, destination: Destination, session: Any) -> Any:
+        """The Java destination of ours.
+
+        Args:
+            destination: ours.
+            session: makes it, where it is an administered one.
+        """
+        if destination.is_temporary:
+            found = self._own.get(destination) or self._foreign.get(destination)
+            if found is not None:
+                return found
+        elif (found := self._administered.get(destination) or self._foreign.get(destination)) is not None:
+            return found
+        with translated():
+            made = (session.createTopic if destination.is_topic else session.createQueue)(destination.name)
+        self._administered[destination] = made
+        return made
+
+    def from_java(self, java: Any) -> Destination | None:
+        """Our destination of a Java one, which is remembered, so that what goes there finds it; None without name."""
+        api, name = self.api, name_of(java)
+        if (own := self._ours.get(name)) is not None:
+            return own
+        temporary = isinstance(java, (api.TemporaryQueue, api.TemporaryTopic))
+        if isinstance(java, api.Topic) and not isinstance(java, api.Queue):
+            kind: type[Destination] = TemporaryTopic if temporary else Topic
+        else:
+            kind = TemporaryQueue if temporary else Queue
+        try:
+            made = kind(name)
+        except ConfigError:
+            return None
+        if len(self._foreign) >= _FOREIGN:
+            self._foreign.pop(next(iter(self._foreign)))
+        self._foreign[made] = java
+        return made
+
+    def close(self) -> None:
+        """Closes the Java connection, with all that it made."""
+        with translated():
+            self.java.close()
+
+
+def name_of(java: Any) -> str:
+    """The name of a Java destination."""
+    found = java.getQueueName() if hasattr(java, "getQueueName") else java.getTopicName()
+    return "" if found is None else str(found)
+
+
+def _by_prefix(table: Mapping[str, Any], name: str) -> Any:
+    return next((value for prefix, value in table.items() if name.startswith(prefix)), None)

@@ -1,0 +1,228 @@
+"""The Java virtual machine inside this process: started once, jars loaded when they are needed.
+
+JPype is imported here and nowhere else. Each set of jars has a class loader of its own, so that providers whose jars
+disagree live in one machine.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from mtosi_jms.errors import ConfigError, IllegalStateError, MissingExtraError
+
+_OPTIONS: Final = (
+    "-Xrs",  # signals stay Python's
+    "-Djava.awt.headless=true",
+    # A directory answers with references to classes: none is loaded from where a directory says.
+    "-Dcom.sun.jndi.ldap.object.trustURLCodebase=false",
+    "-Dcom.sun.jndi.rmi.object.trustURLCodebase=false",
+    "-Dcom.sun.jndi.ldap.object.trustSerialData=false",
+)
+_LAST_WAIT: Final = 2.0
+"""Seconds that the end of the process waits for threads to come back from Java."""
+_starting: Final = threading.Lock()
+_returned: Final = threading.Condition()
+_inside: Final[set[int]] = set()
+_ending = False
+_loaders: Final[dict[tuple[str, ...], Any]] = {}
+_attached: Final = threading.local()
+_forked = False
+
+
+def _after_fork() -> None:
+    global _forked
+    _forked = jpype is not None and jpype.isJVMStarted()
+
+
+jpype: Any = None
+"""The module, once the machine runs."""
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def start() -> Any:
+    """Starts the machine, unless it runs already, whoever started it.
+
+    Returns:
+        The module `jpype`.
+
+    Raises:
+        MissingExtraError: JPype is not installed.
+        ConfigError: there is no Java, or it does not start.
+        IllegalStateError: this process was forked from one where the machine runs.
+    """
+    global jpype
+    check_process()
+    with _starting:
+        if jpype is not None:
+            return jpype
+        try:
+            module = importlib.import_module("jpype")
+        except ImportError as error:
+            raise MissingExtraError("JPype", "jvm") from error
+        if not module.isJVMStarted():
+            config: Any = importlib.import_module("jpype.config")
+            config.destroy_jvm = False  # else the exit of the process waits for threads of providers
+            try:
+                module.startJVM(*_OPTIONS, convertStrings=False)
+            except module.JVMNotFoundException as error:
+                raise ConfigError("no Java was found: install Java 17 or later, or set JAVA_HOME") from error
+            except (OSError, RuntimeError) as error:
+                raise ConfigError(f"Java does not start: {error}") from error
+            atexit.register(_end)
+        jpype = module
+        return module
+
+
+def _end() -> None:
+    """Python ends: a thread that came back from Java later would take the process down with it."""
+    global _ending
+    with _returned:
+        _ending = True
+        _returned.wait_for(lambda: not _inside, _LAST_WAIT)
+    with contextlib.suppress(Exception):
+        jpype.JClass("org.jpype.ref.JPypeReferenceQueue").getInstance().stop()
+
+
+def is_ending() -> bool:
+    """Whether the process ends, so that Java must not be called any more."""
+    return _ending
+
+
+@contextlib.contextmanager
+def blocking() -> Iterator[None]:
+    """Stands around a call of Java's that may take a while.
+
+    Raises:
+        IllegalStateError: the process ends, or see `check_process`.
+    """
+    attach()
+    mark = threading.get_ident()
+    with _returned:
+        if _ending:
+            raise IllegalStateError("the process ends")
+        nested = mark in _inside
+        _inside.add(mark)
+    try:
+        yield
+    finally:
+        if not nested:
+            with _returned:
+                _inside.discard(mark)
+                _returned.notify_all()
+
+
+def check_process() -> None:
+    """Raises IllegalStateError in a forked child: the machine did not come with it, and a call would hang."""
+    if _forked:
+        raise IllegalStateError(
+            "this process was forked from one that uses a jvm: connection: Java runs in the parent alone; start the "
+            "process with multiprocessing's spawn, or connect after the fork"
+        )
+
+
+class _Attachment:
+    """Goes with its thread, and takes the Java thread along that JPype made for it."""
+
+    __slots__ = ()
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            if jpype.isJVMStarted():
+                jpype.JClass("java.lang.Thread").detach()
+
+
+def attach() -> None:
+    """Called before Java is, in whatever thread: has its Java thread end with it.
+
+    Raises:
+        IllegalStateError: see `check_process`.
+    """
+    check_process()
+    if threading.current_thread() is not threading.main_thread() and not hasattr(_attached, "until_the_end"):
+        _attached.until_the_end = _Attachment()
+
+
+def loader(jars: Sequence[Path]) -> Any:
+    """The class loader of a set of jars; the same for the same set.
+
+    Raises:
+        ConfigError: a jar that is not there.
+    """
+    if missing := [path for path in jars if not path.exists()]:
+        raise ConfigError(f"classpath: {missing[0]}: no such file or folder")
+    key = tuple(str(path.resolve()) for path in jars)
+    with _starting:
+        if key not in _loaders:
+            file, url = jpype.JClass("java.io.File"), jpype.JClass("java.net.URL")
+            parent = jpype.JClass("java.lang.ClassLoader")
+            # Without jars what the application put on the class path of its own machine is used.
+            above = parent.getPlatformClassLoader() if key else parent.getSystemClassLoader()
+            urls = jpype.JArray(url)([file(path).toURI().toURL() for path in key])
+            _loaders[key] = jpype.JClass("java.net.URLClassLoader")(urls, above)
+        return _loaders[key]
+
+
+@contextlib.contextmanager
+def context_loader(chosen: Any) -> Iterator[None]:
+    """Sets the class loader that JNDI and providers look classes up with, for the calling thread."""
+    attach()
+    thread = jpype.JClass("java.lang.Thread").currentThread()
+    before = thread.getContextClassLoader()
+    thread.setContextClassLoader(chosen)
+    try:
+        yield
+    finally:
+        thread.setContextClassLoader(before)
+
+
+def find_class(name: str, chosen: Any) -> Any:
+    """A class by its name; None where the loader has none."""
+    try:
+        return jpype.JClass(name, loader=chosen)
+    except (TypeError, jpype.JException):
+        return None
+
+
+def sink(queue: Any, interface: Any, label: object) -> Any:
+    """A listener for Java to call, which puts a pair of `label` and its argument into a queue of Java's.
+
+    No Python runs in a thread of Java's. The interface has one method, of one argument.
+    """
+    handles, method_type = jpype.JClass("java.lang.invoke.MethodHandles"), jpype.JClass("java.lang.invoke.MethodType")
+    anything, pair = jpype.JClass("java.lang.Object"), jpype.JClass("java.util.AbstractMap$SimpleImmutableEntry")
+    nothing, truth = jpype.JClass("java.lang.Void").TYPE, jpype.JClass("java.lang.Boolean").TYPE
+    public = handles.publicLookup()
+    put = public.findVirtual(
+        jpype.JClass("java.util.concurrent.LinkedBlockingQueue"), "add", method_type.methodType(truth, anything)
+    ).bindTo(queue)
+    make = public.findConstructor(pair, method_type.methodType(nothing, anything, anything))
+    labelled = handles.insertArguments(make, 0, jpype.JArray(anything)([label]))
+    target = handles.filterArguments(
+        put.asType(method_type.methodType(nothing, anything)), 0,
+        jpype.JArray(jpype.JClass("java.lang.invoke.MethodHandle"))(
+            [labelled.asType(method_type.methodType(anything, anything))]
+        ),
+    )  # fmt: skip
+    return jpype.JClass("java.lang.invoke.MethodHandleProxies").asInterfaceInstance(interface, target)
+
+
+def current_thread() -> Any:
+    """The Java thread of the calling thread."""
+    attach()
+    return jpype.JClass("java.lang.Thread").currentThread()
+
+
+def jars_of(classpath: Sequence[str]) -> list[Path]:
+    """The jars of a class path: files as they are, of a folder its jars, those in folders below included."""
+    found: list[Path] = []
+    for one in map(Path, classpath):
+        jars = sorted(one.rglob("*.jar")) if one.is_dir() else []
+        found += jars or [one]
+    return found

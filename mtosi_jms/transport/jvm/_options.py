@@ -1,0 +1,99 @@
+"""The URL and the options of a connection by JNDI, checked; nothing here shows a credential."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from typing import Any
+from urllib.parse import parse_qsl
+
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.jms import JmsUri, is_jms_uri
+from mtosi_jms.transport._options import FLAG, PATH, SECONDS, TEXT, ConnectOptions, check, checked, from_query
+from mtosi_jms.transport.login import with_login
+
+
+def _is_classpath(value: object) -> bool:
+    if isinstance(value, str | PathLike):
+        return True
+    return isinstance(value, Sequence) and all(isinstance(one, str | PathLike) for one in value)
+
+
+def _paths(value: Any) -> tuple[str, ...]:
+    return (fspath(value),) if isinstance(value, str | PathLike) else tuple(fspath(one) for one in value)
+
+
+_CLASSPATH = check(
+    "a path, or a list of paths: jars, or folders of jars", _is_classpath, lambda text: text.split(":"), _paths
+)
+_JNDI = {"jndiInitialContextFactory": "java.naming.factory.initial", "jndiURL": "java.naming.provider.url"}
+"""Parameters of JMS URIs, and the properties of JNDI that they stand for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JvmOptions(ConnectOptions):
+    """What `connect("jvm:NAME")` takes besides the name; each may stand in the URL's query, secrets excepted.
+
+    Attributes:
+        classpath: the provider's jars: files, and folders whose jars are taken.
+        user: login; else from MTOSI_JMS_USER.
+        password: of the login; else from `password_file`, else from MTOSI_JMS_PASSWORD or the file that
+            MTOSI_JMS_PASSWORD_FILE names.
+        password_file: file whose first line is the password.
+        connect_timeout: seconds for one attempt to connect.
+        send_timeout: seconds that a send may take, a reconnect included.
+        close_timeout: seconds that closing gives to a provider that does not answer.
+        reconnect: whether a lost connection is made again.
+        reconnect_timeout: seconds after which that is given up; None: never.
+    """
+
+    classpath: tuple[str, ...] = field(default=(), metadata=_CLASSPATH)
+    user: str = field(default="", metadata=TEXT)
+    password: str = field(default="", repr=False, metadata=TEXT)
+    password_file: str = field(default="", metadata=PATH)
+    connect_timeout: float = field(default=10.0, metadata=SECONDS)
+    send_timeout: float = field(default=30.0, metadata=SECONDS)
+    close_timeout: float = field(default=5.0, metadata=SECONDS)
+    reconnect: bool = field(default=True, metadata=FLAG)
+    reconnect_timeout: float | None = field(default=None, metadata=SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """What JNDI is asked for.
+
+    Attributes:
+        factory: name of the connection factory.
+        environment: properties that go before those of the names.
+    """
+
+    factory: str
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def parse_url(url: str, given: Mapping[str, object]) -> tuple[Lookup, JvmOptions]:
+    """What a URL asks JNDI for, and the options.
+
+    Args:
+        url: `jvm:NAME`, or a JMS URI with the parameter `jndiConnectionFactoryName`.
+        given: options of the call; they win over those of the URL.
+
+    Raises:
+        ConfigError: no name, or an option at fault.
+    """
+    if is_jms_uri(url):
+        uri = JmsUri.parse(url)
+        own = {key: value for name, value in uri.parameters.items() if (key := _JNDI.get(name)) is not None}
+        own |= {name.removeprefix("jndi-"): value for name, value in uri.parameters.items() if name.startswith("jndi-")}
+        lookup, query = Lookup(uri.connection_factory or "", own), {}
+    else:
+        name, _, text = url.partition(":")[2].partition("?")
+        lookup, query = Lookup(name.removeprefix("//").strip()), dict(parse_qsl(text, keep_blank_values=True))
+    if not lookup.factory:
+        raise ConfigError("jvm: the URL names no connection factory; write jvm:NAME, as JNDI knows it")
+    asked = {name: from_query(JvmOptions, name, text) for name, text in query.items()}
+    said = {name: value for name, value in given.items() if value is not None or name not in asked}
+    complete = with_login(checked(JvmOptions, "jvm", asked | said))
+    complete.pop("ca_file", None)  # TLS is the provider's own matter
+    return lookup, JvmOptions(**complete)

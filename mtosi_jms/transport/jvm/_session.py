@@ -1,0 +1,646 @@
+"""Sessions and consumers by a Java provider.
+
+Each consumer has a Java session of its own, in which messages are acknowledged one by one; what is sent goes by
+another. In a transacted session all share one. Java's `receive` is called in the thread that waits, or, for a listener,
+in a thread of the consumer: no Python runs in a thread of Java's.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from mtosi_jms.errors import (
+    IllegalStateError,
+    InvalidDestinationError,
+    MtosiError,
+    TransportError,
+    UnknownOutcomeError,
+)
+from mtosi_jms.jms import Destination
+from mtosi_jms.jms.message import DeliveryMode, JmsMessage
+from mtosi_jms.transport._base import AckMode, Delivery, ErrorHook, Interruption, InterruptionHook, Listener
+from mtosi_jms.transport._completion import CompletionListener, Pending
+from mtosi_jms.transport._session_core import ConnectionCore, ConsumerCore, ConsumerSpec, DeliveryCore, SessionCore, T
+from mtosi_jms.transport.jvm import _machine as machine
+from mtosi_jms.transport.jvm._api import translated
+from mtosi_jms.transport.jvm._channel import Channel
+from mtosi_jms.transport.jvm._link import Link
+
+log = logging.getLogger(__name__)
+
+_SLICE: Final = 0.25
+"""Seconds that one call of Java's `receive` waits: an interrupt and a close are seen that soon."""
+
+
+@dataclass(slots=True, eq=False)
+class Feed:
+    """What brings a consumer its messages.
+
+    Attributes:
+        asked: what the consumer was asked for.
+        held: how many were handed out and are not settled.
+        closed: whether its consumer is.
+        buffer: what was received and not handed out.
+        link, session, consumer: the Java side; None while the connection is lost.
+    """
+
+    asked: ConsumerSpec
+    held: int = 0
+    closed: bool = False
+    buffer: deque[Entry | Interruption] = field(default_factory=deque)
+    link: Link | None = None
+    session: Any = None
+    consumer: Any = None
+
+    @property
+    def returns(self) -> bool:
+        """Whether the provider delivers again what was not acknowledged on a connection that was lost."""
+        return not self.asked.destination.is_topic or self.asked.durable is not None
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A message that was received, and is not acknowledged.
+
+    Attributes:
+        message: as it is handed out the next time.
+        java: the same of Java's.
+        feed, link: by which it came.
+        settled: whether it was acknowledged.
+    """
+
+    message: JmsMessage
+    java: Any
+    feed: Feed
+    link: Link
+    settled: bool = False
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether its link is gone, so that the provider cannot be told."""
+        return self.link is not self.feed.link
+
+    @property
+    def comes_again(self) -> bool:
+        """Whether the provider delivers it once more by itself."""
+        return self.is_stale and self.feed.returns
+
+    def is_expired(self) -> bool:
+        """Whether its time to live has passed while it was here."""
+        return 0 < self.message.expiration_ms <= time.time() * 1_000
+
+
+class JvmConsumer(ConsumerCore[Entry, Feed]):
+    """A consumer by a Java provider."""
+
+    def __init__(self, session: JvmSession, asked: ConsumerSpec, feed: Feed) -> None:
+        super().__init__(session, asked, feed)
+        self._jvm = session
+        self._room = threading.Condition(session.lock)
+        feed.closed = False
+
+    def receive(self, timeout: float | None = None) -> DeliveryCore[Entry] | None:
+        if timeout == 0 and not self.closed:
+            with self.session.use:
+                self._jvm.fetch_now(self.source)
+        return super().receive(timeout)
+
+    def listen(self, on_message: Listener, on_error: ErrorHook | None = None) -> None:
+        super().listen(on_message, on_error)
+        work = (weakref.ref(self), self._room)
+        threading.Thread(target=_feed, args=work, name=f"feeds-{self.session.connection.id}", daemon=True).start()
+
+    # What follows holds the lock already.
+
+    def _next(self) -> Entry | Interruption | None:
+        buffer = self.source.buffer
+        while buffer:
+            entry = buffer.popleft()
+            self._room.notify()
+            if isinstance(entry, Interruption):
+                return entry
+            if entry.is_expired():
+                self._jvm.expired.append(entry)
+            elif not entry.comes_again:
+                return entry
+        return Expired("messages have expired", self._jvm) if self._jvm.expired else None
+
+    def _sleep(self, seconds: float | None) -> None:
+        if self.source.link is None or not self.session.connection.started:
+            super()._sleep(seconds)
+            return
+        self.session.lock.release()
+        try:
+            self._jvm.fetch(self.source, _SLICE if seconds is None else min(seconds, _SLICE))
+        finally:
+            self.session.lock.acquire()
+
+    def signal(self) -> None:
+        self._room.notify()
+        super().signal()
+
+    def shut(self) -> None:
+        self.source.closed = True
+        self._room.notify_all()
+        super().shut()
+
+    def is_idle(self) -> bool:
+        """Whether nothing is to be received for a listener now."""
+        if self.source.buffer or self.source.link is None or not self.session.connection.started:
+            return True
+        alone = self.session.transacted or not self.source.link.api.individual
+        return alone and self._jvm.is_busy()
+
+    def feed(self) -> bool:
+        """Receives one message for the listener; False where there is nothing to be done any more. Takes the lock."""
+        with self.session.lock:
+            if self.closed or self not in self.session.pump or machine.is_ending():
+                return False
+            if self.is_idle():
+                return True
+        with self._jvm.turn if self.session.transacted else nullcontext():
+            self._jvm.fetch(self.source, _SLICE)
+        with self.session.lock:
+            if self.source.buffer:
+                self.session.pump.signal()
+        return True
+
+
+@dataclass(frozen=True)
+class Expired(Interruption):
+    """Stands where there is no message, but some that have expired as they waited here to be handed out again."""
+
+    session: JvmSession
+
+    def tell(self, hook: InterruptionHook | None) -> None:
+        """Acknowledges them; the hook has nothing to do with that."""
+        self.session.acknowledge_expired()
+
+
+def _feed(weak: weakref.ref[JvmConsumer], room: threading.Condition) -> None:
+    """Receives for a listener; while it waits, nothing here keeps the consumer."""
+    while True:
+        consumer = weak()
+        if consumer is None or not consumer.feed():
+            return
+        with room:
+            idle = consumer.is_idle() and not consumer.closed
+            del consumer
+            if idle:
+                room.wait(1.0)
+
+
+class JvmSession(SessionCore[Entry, Feed]):
+    """A session by a Java provider.
+
+    Attributes:
+        expired: messages that expired here, to be acknowledged.
+        turn: held while Java receives for a listener of a transacted session, which has one Java session for all.
+    """
+
+    def __init__(self, connection: ConnectionCore, channel: Channel, ack_mode: AckMode, *, transacted: bool) -> None:
+        super().__init__(connection, ack_mode, transacted=transacted)
+        self.channel = channel
+        self.turn = threading.Lock()
+        self.expired: list[Entry] = []
+        self._feeds: dict[Feed, None] = {}
+        self._sending = threading.Lock()
+        self._link: Link | None = None
+        self._session: Any = None
+        self._producer: Any = None
+        self._sends: list[JmsMessage] = []
+        self._broken: TransportError | None = None
+        self._sender: _Sender | None = None
+
+    # Sending
+
+    def _send(
+        self, destination: Destination, message: JmsMessage, listener: CompletionListener | None, timeout: float | None
+    ) -> JmsMessage:
+        self._check_open()
+        if listener is None:
+            if self._sender is not None:
+                self._sender.await_sent()
+            return self._send_now(destination, message, timeout)
+        self.completions.check_open()
+        if self._sender is None:
+            self._sender = _Sender(self._send_now, self.connection.id)
+        self._sender.add(destination, message, self.completions.begin(message, listener), timeout)
+        return message
+
+    def send_soon(
+        self, destination: Destination | str, message: JmsMessage, *, can_wait: bool = False
+    ) -> JmsMessage | None:
+        """See `Session.send_soon`: Java's clients wait for nothing where a message is NON_PERSISTENT."""
+        if self.transacted or message.delivery_mode is DeliveryMode.PERSISTENT:
+            with self.use:
+                self._check_open()
+                self._named(destination)
+            return None
+        return self.send(destination, message)
+
+    def _send_now(self, destination: Destination, message: JmsMessage, timeout: float | None) -> JmsMessage:
+        seconds = self.channel.options.send_timeout if timeout is None else timeout
+        deadline = time.monotonic() + seconds
+        link = self.channel.link(deadline)
+        with self._sending:
+            session = self._java(link)
+            target = link.to_java(destination, session)
+            reply_to = None if message.reply_to is None else link.to_java(message.reply_to, session)
+            with translated():
+                made = link.messages.to_java(session, message, reply_to)
+            try:
+                with self.channel.watched(deadline), translated():
+                    self._producer.send(
+                        target, made, int(message.delivery_mode), message.priority, message.time_to_live_ms
+                    )
+            except TransportError as error:
+                if type(error) is TransportError and self.channel.note_failure(link, error):
+                    sent = message.stamped(destination, message_id=None, timestamp_ms=int(time.time() * 1_000))
+                    raise UnknownOutcomeError(str(error), (sent,)) from None
+                raise
+            sent = link.messages.sent(made, message, destination)
+        if self.transacted:
+            self._sends.append(sent)
+        return sent
+
+    def _java(self, link: Link) -> Any:
+        """The Java session for what is sent, and for all that a transacted session does."""
+        if self._link is not link:
+            self._check_broken()
+            self._session = link.session(transacted=self.transacted)
+            with translated():
+                self._producer = self._session.createProducer(None)
+            self._link = link
+        return self._session
+
+    # Receiving
+
+    def _subscribe(self, asked: ConsumerSpec) -> JvmConsumer:
+        with self.lock:
+            self.check_open()
+            if asked.durable is not None:
+                self.channel.claim(asked.durable)
+            if (kept := self._kept_feed(asked)) is not None:
+                consumer = JvmConsumer(self, asked, kept)
+                self.consumers[consumer] = None
+                return consumer
+        link = self.channel.link(time.monotonic() + self.channel.options.send_timeout)
+        self._check_reader(link, asked.destination)
+        feed = Feed(asked)
+        consumer = JvmConsumer(self, asked, feed)
+        self._open_feed(feed, link)
+        with self.lock:
+            if not self._closed:
+                self._feeds[feed] = None
+                self.consumers[consumer] = None
+                if asked.durable is not None:
+                    self.channel.durables[asked.durable] = feed
+                return consumer
+        self._close_java(feed)
+        self._check_open()
+        return consumer
+
+    def _check_reader(self, link: Link, destination: Destination) -> None:
+        if destination.is_temporary and not link.is_own(destination):
+            raise InvalidDestinationError(
+                f"{destination}: gone, or made by another connection, which alone reads it (R2c)"
+            )
+
+    def _open_feed(self, feed: Feed, link: Link) -> None:
+        asked, selector = feed.asked, feed.asked.text or ""  # None would suit more than one method of a provider's
+        session = self._java(link) if self.transacted else link.session()
+        target = link.to_java(asked.destination, session)
+        with translated():
+            if asked.durable is not None:
+                feed.consumer = session.createDurableSubscriber(target, asked.durable, selector, asked.no_local)
+            elif asked.no_local:
+                feed.consumer = session.createConsumer(target, selector, True)
+            else:
+                feed.consumer = session.createConsumer(target, selector)
+        feed.session, feed.link = session, link
+
+    def fetch_now(self, feed: Feed) -> None:
+        """Receives a message for a feed that has none, if one is there."""
+        with self.lock:
+            ready = not feed.buffer and feed.link is not None and self.connection.started and not self._closed
+        if ready and not self.pump:
+            self.fetch(feed, 0)
+
+    def fetch(self, feed: Feed, seconds: float) -> None:
+        """Receives a message for a feed, waited for so long at most; the lock is not held."""
+        link, consumer = feed.link, feed.consumer
+        if link is None or consumer is None or machine.is_ending():
+            return
+        try:
+            with machine.blocking(), translated():
+                java = consumer.receive(max(int(seconds * 1_000), 1)) if seconds else consumer.receiveNoWait()
+            if java is None:
+                return
+            message = link.messages.from_java(java, feed.asked.destination, link.from_java)
+        except (TransportError, IllegalStateError) as error:
+            over = feed.closed or self._closed or machine.is_ending()
+            if not over and not self.channel.note_failure(link, error):
+                raise
+            return
+        except BaseException:
+            if self.transacted:  # a message may have been received that nobody saw: the commit must not count it
+                self._broken = TransportError("receiving was interrupted: the transaction is rolled back")
+            raise
+        with self.lock:
+            feed.buffer.append(Entry(message, java, feed, link))
+
+    def is_busy(self) -> bool:
+        """Whether a listener of the session has a message, or is about to; the lock is held."""
+        return self._listened is not None or any(feed.buffer for feed in self._feeds)
+
+    def settle(self, delivery: Delivery, *, failed: bool) -> None:
+        super().settle(delivery, failed=failed)
+        with self.lock:
+            for consumer in self.consumers:
+                consumer.signal()
+
+    # Acknowledging
+
+    def _acknowledge(self, entries: Sequence[Entry], deadline: float | None = None) -> None:
+        if deadline is None and self.ack_mode is AckMode.CLIENT and any(entry.comes_again for entry in entries):
+            self._forget(entries)
+            raise TransportError("the connection was lost since: the message will be delivered again")
+        machine.attach()
+        for entry in entries:
+            if entry.is_stale or (not entry.link.api.individual and self._holds_more(entry, entries)):
+                continue
+            try:
+                with translated():
+                    entry.java.acknowledge()
+            except (TransportError, IllegalStateError) as error:
+                self.channel.note_failure(entry.link, error)
+                raise TransportError(f"not acknowledged: {error}") from None
+        self._settled(entries)
+
+    def _holds_more(self, entry: Entry, settled: Sequence[Entry]) -> bool:
+        """Whether acknowledging one message would acknowledge others, where the provider takes all of a session's.
+
+        The last of them that the application acknowledges acknowledges them all."""
+        with self.lock:
+            others = [one for one in self.unsettled if one.feed is entry.feed and one not in settled]
+            return bool(others or entry.feed.buffer)
+
+    def acknowledge_expired(self) -> None:
+        """Acknowledges what has expired here."""
+        expired, self.expired = self.expired, []
+        for entry in expired:
+            if not entry.is_stale:
+                with suppress(MtosiError), translated():  # then it comes again, and expires again
+                    entry.java.acknowledge()
+
+    def _give_back(self, entries: Sequence[Entry]) -> None:
+        """Has messages delivered again: from here, or by the provider where their consumer is closed."""
+        closed: dict[Feed, None] = {}
+        with self.lock:
+            for entry in reversed(entries):
+                feed = self.strike(entry)
+                if feed is None:
+                    continue
+                if feed.closed:
+                    closed[feed] = None
+                elif not entry.comes_again:
+                    feed.buffer.appendleft(Entry(entry.message.again(), entry.java, feed, entry.link))
+                    for consumer in self.consumers:
+                        if consumer.source is feed:
+                            consumer.signal()
+        self._end_feeds(closed, returns=True)
+
+    def _forget(self, entries: Iterable[Entry]) -> None:
+        """Strikes messages off, and ends the feeds that were kept for them alone."""
+        with self.lock:
+            feeds = dict.fromkeys(feed for entry in entries if (feed := self.strike(entry)) is not None)
+        self._end_feeds(feeds)
+
+    # Transactions
+
+    def _check_broken(self) -> None:
+        if self._broken is not None and self.transacted:
+            raise TransportError(str(self._broken))
+
+    def _commit(self) -> None:
+        held = list(self.unsettled)
+        if self._broken is not None or any(entry.is_stale for entry in held):
+            error = self._broken
+            self._roll_back()
+            raise TransportError(
+                str(error) if error is not None else "the connection was lost: the transaction is rolled back"
+            )
+        link = self._link
+        if link is None or link.lost is not None:
+            return
+        sends, self._sends = self._sends, []
+        try:
+            with self.channel.watched(time.monotonic() + self.channel.options.send_timeout), translated():
+                self._session.commit()
+        except MtosiError as error:
+            if self.channel.note_failure(link, error):
+                self._forget(held)
+                raise UnknownOutcomeError(str(error), tuple(sends)) from None
+            self._roll_back()
+            raise
+        self._settled(held)
+
+    def _roll_back(self) -> None:
+        self._sends.clear()
+        self._broken = None
+        link = self._link
+        if link is not None and link.lost is None:
+            try:
+                with translated():
+                    self._session.rollback()
+            except MtosiError as error:
+                if not self.channel.note_failure(link, error):
+                    raise
+        with self.lock:
+            for feed in self._feeds:
+                feed.buffer = deque(one for one in feed.buffer if isinstance(one, Interruption))
+        self._forget(list(self.unsettled))
+
+    # Other requests
+
+    def _browse(self, asked: ConsumerSpec) -> list[JmsMessage]:
+        self._check_open()
+        link = self.channel.link(time.monotonic() + self.channel.options.send_timeout)
+        self._check_reader(link, asked.destination)
+        session = link.session()
+        try:
+            with translated():
+                browser = session.createBrowser(link.to_java(asked.destination, session), asked.text or "")
+                found = []
+                waiting = browser.getEnumeration()
+                while waiting.hasMoreElements():
+                    found.append(link.messages.from_java(waiting.nextElement(), asked.destination, link.from_java))
+                return found
+        finally:
+            session.close()
+
+    def _temporary(self, kind: type[T]) -> T:
+        self._check_open()
+        return self.channel.make_temporary(kind)
+
+    def unsubscribe(self, durable: str) -> None:
+        """See `Session.unsubscribe`."""
+        with self.use:
+            with self.lock:
+                self.check_open()
+                self.channel.claim(durable)
+            link = self.channel.link(time.monotonic() + self.channel.options.send_timeout)
+            session = link.session()
+            try:
+                with translated():
+                    session.unsubscribe(durable)
+            finally:
+                session.close()
+
+    # Closing and losing
+
+    def _end_consumer(self, consumer: ConsumerCore[Entry, Feed], deadline: float) -> None:
+        self._end_feeds([consumer.source])
+
+    def _end_feeds(self, feeds: Iterable[Feed], *, returns: bool = False) -> None:
+        """Ends the feeds of closed consumers, unless messages that came by them are still to be settled."""
+        for feed in feeds:
+            if feed.closed and not feed.held:
+                self._end_feed(feed, returns=returns)
+
+    def _end_feed(self, feed: Feed, *, returns: bool = False) -> None:
+        """Ends a feed; `returns`: messages of it go back, and are to be marked so."""
+        self._close_java(feed, returns=returns)
+        with self.lock:
+            self._feeds.pop(feed, None)
+            if feed.asked.durable is not None:
+                self.channel.durables.pop(feed.asked.durable, None)
+
+    def _close_java(self, feed: Feed, *, returns: bool = False) -> None:
+        link, consumer, session = feed.link, feed.consumer, feed.session
+        feed.link = feed.consumer = feed.session = None
+        if link is None or link.lost is not None:
+            return
+        machine.attach()
+        try:
+            with self.channel.watched(self.channel.goodbye()), translated():
+                if returns and not self.transacted:
+                    session.recover()  # Artemis marks nothing that comes back by closing alone
+                consumer.close()
+                if not self.transacted:
+                    session.close()
+        except MtosiError as error:
+            log.warning("a consumer of %s was not ended in order: %s", feed.asked.destination, error)
+
+    def _end(self, deadline: float) -> None:
+        """What a listener holds, that acknowledges as it returns, stays with its feed."""
+        if self._sender is not None:
+            self._sender.end()
+        with self.lock:
+            listened = None if self._listened is None else self._listened.feed
+            returned = [entry for entry in self.unsettled if entry is not self._listened]
+        for feed in list(self._feeds):
+            if feed is not listened:
+                self._end_feed(feed, returns=any(entry.feed is feed for entry in returned))
+        with self.lock:
+            for entry in returned:
+                self.strike(entry)
+            link, session = self._link, self._session
+        if link is not None and link.lost is None and session is not None and listened is None:
+            self._session = self._link = None
+            machine.attach()
+            try:
+                with self.channel.watched(deadline), translated():
+                    session.close()
+            except MtosiError as error:
+                log.warning("a session did not close in order: %s", error)
+
+    def lost(self, link: Link) -> None:
+        """A link was lost; the lock is held."""
+        for feed in self._feeds:
+            if feed.link is link:
+                feed.link = feed.consumer = feed.session = None
+                feed.buffer = deque(one for one in feed.buffer if isinstance(one, Interruption) or not feed.returns)
+                feed.buffer.append(Interruption(str(link.lost)))
+        if self.transacted and self._link is link and (self._sends or self.unsettled):
+            self._broken = TransportError("the connection was lost: the transaction is rolled back")
+
+    def restore(self, link: Link) -> None:
+        """Makes on a new link what was there on the one that was lost.
+
+        Raises:
+            MtosiError: the provider refuses it.
+        """
+        for feed in list(self._feeds):
+            if feed.link is None and not (feed.closed and not feed.held):
+                if self.transacted:
+                    broken, self._broken = self._broken, None
+                    try:
+                        self._open_feed(feed, link)
+                    finally:
+                        self._broken = broken
+                else:
+                    self._open_feed(feed, link)
+
+    def _check_open(self) -> None:
+        with self.lock:
+            self.check_open()
+
+    def _kept_feed(self, asked: ConsumerSpec) -> Feed | None:
+        """The feed of a closed consumer that is kept, and would keep messages from a new consumer like it."""
+        if asked.destination.is_topic:
+            return None
+        wanted = asked.destination, asked.text
+        return next(
+            (one for one in self._feeds if one.closed and (one.asked.destination, one.asked.text) == wanted), None
+        )
+
+
+class _Sender:
+    """The thread that sends a session's messages which are not waited for, in their order."""
+
+    def __init__(self, send: Any, name: str) -> None:
+        self._send = send
+        self._waiting: queue.SimpleQueue[tuple[Destination, JmsMessage, Pending, float | None] | None] = (
+            queue.SimpleQueue()
+        )
+        self._lock = threading.Condition()
+        self._open = 0
+        threading.Thread(target=self._run, name=f"sends-{name}", daemon=True).start()
+
+    def add(self, destination: Destination, message: JmsMessage, pending: Pending, timeout: float | None) -> None:
+        """Sends one message after all others."""
+        with self._lock:
+            self._open += 1
+        self._waiting.put((destination, message, pending, timeout))
+
+    def await_sent(self) -> None:
+        """Waits until all was sent."""
+        with self._lock:
+            while self._open:
+                self._lock.wait()
+
+    def end(self) -> None:
+        """Nothing more is sent."""
+        self._waiting.put(None)
+
+    def _run(self) -> None:
+        while (one := self._waiting.get()) is not None:
+            destination, message, pending, timeout = one
+            try:
+                pending.complete(self._send(destination, message, timeout))
+            except Exception as error:  # noqa: BLE001 - for the listener
+                pending.fail(error)
+            with self._lock:
+                self._open -= 1
+                self._lock.notify_all()

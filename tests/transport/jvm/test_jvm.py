@@ -1,0 +1,296 @@
+"""What Java clients bring that no wire of text can, and how a connection by one fails and comes back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from mtosi_jms.broker import BrokerProcess
+from mtosi_jms.errors import (
+    ConfigError,
+    IllegalStateError,
+    LoginRefusedError,
+    NamingError,
+    TransportError,
+    UnknownOutcomeError,
+)
+from mtosi_jms.jms import DeliveryMode, FrozenMap, JmsMessage, JmsUri, NamingContext, Queue, Topic
+from mtosi_jms.jms.message import Byte, Float, Long, Short
+from mtosi_jms.transport import AckMode, Connection, connect
+
+from .clients import FACTORY, address_of, connect_by_java, jars_of, jndi_properties
+
+pytest.importorskip("jpype", reason="JPype is not installed")
+pytestmark = pytest.mark.broker
+
+
+@pytest.fixture(params=["activemq", "artemis"])
+def kind(request: pytest.FixtureRequest) -> str:
+    found: str = request.param
+    return found
+
+
+@pytest.fixture
+def open_jvm(kind: str, request: pytest.FixtureRequest) -> Any:
+    """Opens connections to the session's broker, started; they are closed with the test."""
+    opened: list[Connection] = []
+
+    def open_one(broker: BrokerProcess | None = None, url: str = "jvm:ConnectionFactory", **options: Any) -> Connection:
+        made = connect_by_java(kind, broker or request.getfixturevalue(kind), url, **options)
+        opened.append(made)
+        made.start()
+        return made
+
+    yield open_one
+    for one in opened:
+        one.close()
+
+
+class TestTypes:
+    VALUES: ClassVar[dict[str, Any]] = {
+        "text": "größe",
+        "flag": True,
+        "byte": Byte(-7),
+        "short": Short(300),
+        "number": 70_000,
+        "long": Long(2**40),
+        "float": Float(0.5),
+        "double": 0.1,
+    }
+
+    def test_properties_keep_their_types(self, open_jvm: Any, queue: Queue) -> None:
+        session = open_jvm().session(AckMode.AUTO)
+        session.send(queue, JmsMessage(properties=self.VALUES))
+        received = dict(session.consumer(queue).receive(30).message.properties)
+        assert received == self.VALUES
+        assert {name: type(value) for name, value in received.items()} == {
+            name: type(value) for name, value in self.VALUES.items()
+        }
+
+    @pytest.mark.parametrize("selector", ["number > 69999", "flag", "double BETWEEN 0 AND 1", "JMSPriority = 7"])
+    def test_selectors_are_the_brokers_own(self, open_jvm: Any, queue: Queue, selector: str) -> None:
+        session = open_jvm().session(AckMode.AUTO)
+        session.send(queue, JmsMessage(body=b"<no/>", properties={"number": 1, "flag": False, "double": 2.0}))
+        session.send(queue, JmsMessage(body=b"<yes/>", properties=self.VALUES, priority=7))
+        assert session.consumer(queue, selector).receive(30).message.body == b"<yes/>"
+
+    def test_what_is_sent_has_its_message_id(self, open_jvm: Any, queue: Queue) -> None:
+        session = open_jvm().session(AckMode.AUTO)
+        sent = session.send(queue, JmsMessage(time_to_live_ms=60_000))
+        received = session.consumer(queue).receive(30).message
+        assert sent.message_id == received.message_id
+        assert (sent.timestamp_ms, sent.expiration_ms) == (received.timestamp_ms, received.expiration_ms)
+
+    def test_a_reply_reaches_a_temporary_queue_of_another_connection(self, open_jvm: Any, queue: Queue) -> None:
+        asking, answering = open_jvm(), open_jvm()
+        session, other = asking.session(AckMode.AUTO), answering.session(AckMode.AUTO)
+        mine = session.temporary_queue()
+        session.send(queue, JmsMessage(reply_to=mine, correlation_id="7"))
+        request = other.consumer(queue).receive(30).message
+        other.send(request.reply_to, JmsMessage(body=b"<yes/>", correlation_id=request.correlation_id))
+        reply = session.consumer(mine).receive(30).message
+        assert (reply.body, reply.correlation_id) == (b"<yes/>", "7")
+
+
+class TestFailures:
+    @pytest.fixture
+    def restart(self, kind: str, start_broker: Any, tmp_path: Path) -> Any:
+        """A broker of the test's own, and what kills it and starts it again with its data."""
+        folder = tmp_path / "broker"
+        first = start_broker(kind, folder)
+
+        def again(current: BrokerProcess) -> BrokerProcess:
+            current.kill()
+            made: BrokerProcess = start_broker(kind, folder, endpoints=current.endpoints)
+            return made
+
+        return first, again
+
+    def test_a_killed_broker_loses_nothing_that_was_confirmed(
+        self, open_jvm: Any, restart: Any, queue: Queue, topic: Topic
+    ) -> None:
+        broker, again = restart
+        connection = open_jvm(broker)
+        session = connection.session()
+        consumer, gap = session.consumer(queue), []
+        consumer.on_interrupted = gap.append
+        for number in range(3):
+            session.send(queue, JmsMessage(body=b"<n>%d</n>" % number, delivery_mode=DeliveryMode.PERSISTENT))
+        held = consumer.receive(30)
+        again(broker)
+        sender = connection.session()
+        sender.send(queue, JmsMessage(body=b"<n>3</n>", delivery_mode=DeliveryMode.PERSISTENT), timeout=60)
+        bodies = []
+        while len(set(bodies)) < 4:
+            delivery = consumer.receive(60)
+            delivery.acknowledge()
+            bodies.append(delivery.message.body)
+        assert sorted(set(bodies)) == [b"<n>%d</n>" % number for number in range(4)]
+        assert len(gap) == 1
+        with pytest.raises((TransportError, IllegalStateError)):
+            held.acknowledge()
+
+    def test_a_transaction_on_a_lost_connection_is_rolled_back(self, open_jvm: Any, restart: Any, queue: Queue) -> None:
+        broker, again = restart
+        connection = open_jvm(broker)
+        session = connection.session(transacted=True)
+        session.send(queue, JmsMessage(body=b"<lost/>", delivery_mode=DeliveryMode.PERSISTENT))
+        again(broker)
+        with pytest.raises((TransportError, UnknownOutcomeError)):
+            session.commit()
+        session.send(queue, JmsMessage(body=b"<kept/>", delivery_mode=DeliveryMode.PERSISTENT), timeout=60)
+        session.commit()
+        consumer = connection.session(AckMode.AUTO).consumer(queue)
+        assert consumer.receive(30).message.body == b"<kept/>"
+        assert consumer.receive(0.2) is None
+
+    def test_a_broker_that_is_gone_ends_a_send_in_time(self, open_jvm: Any, restart: Any, queue: Queue) -> None:
+        broker, _ = restart
+        session = open_jvm(broker, send_timeout=1.0).session()
+        broker.kill()
+        for _ in range(3):
+            with pytest.raises(TransportError):
+                session.send(queue, JmsMessage(delivery_mode=DeliveryMode.PERSISTENT))
+
+    def test_without_reconnecting_readers_are_told(self, open_jvm: Any, restart: Any, queue: Queue) -> None:
+        broker, _ = restart
+        consumer = open_jvm(broker, reconnect=False).session().consumer(queue)
+        broker.kill()
+        with pytest.raises(TransportError):
+            consumer.receive(60)
+
+
+def test_a_jms_uri_says_it_all(kind: str, open_jvm: Any, queue: Queue, request: pytest.FixtureRequest) -> None:
+    where = address_of(kind, request.getfixturevalue(kind))
+    parameters = {
+        "jndiConnectionFactoryName": "ConnectionFactory",
+        "jndiInitialContextFactory": FACTORY[kind],
+        "jndiURL": where,
+    }
+    uri = JmsUri("jndi", "Somewhere", FrozenMap(parameters))
+    connection = open_jvm(url=str(uri), names=None)
+    assert connection.session().send(queue, JmsMessage()).message_id is not None
+
+
+class TestAtFault:
+    @pytest.mark.parametrize(
+        ("changes", "error", "said"),
+        [
+            ({"password": "wrong-s3cret"}, LoginRefusedError, "(?i)jms"),
+            ({"classpath": []}, ConfigError, r"classpath has no class .*classpath=\[\.\.\.\]"),
+            ({"classpath": "/no/such.jar"}, ConfigError, "/no/such.jar: no such file or folder"),
+            ({"names": None}, ConfigError, r"say nothing of java\.naming\.factory\.initial"),
+            ({"url": "jvm:"}, ConfigError, "names no connection factory"),
+            ({"url": "jvm:dynamicQueues/x"}, ConfigError, "is not a connection factory"),
+            ({"url": "jvm:Nobody"}, NamingError, "Nobody"),
+            ({"prefetch": 5}, ConfigError, "takes no option prefetch"),
+            ({"classpath": [7]}, ConfigError, "option classpath"),
+            ({"jms_version": "1.0"}, ConfigError, "JMS version"),
+        ],
+        ids=str,
+    )
+    def test_what_is_wrong_is_said(
+        self, open_jvm: Any, changes: dict[str, Any], error: type[Exception], said: str
+    ) -> None:
+        with pytest.raises(error, match=said) as caught:
+            open_jvm(**changes)
+        assert "wrong-s3cret" not in str(caught.value)
+
+    def test_nobody_listens_there(self, kind: str) -> None:
+        names = NamingContext.from_properties(jndi_properties(kind, "tcp://127.0.0.1:1"))
+        with pytest.raises(TransportError, match=r"(?i)connect"):
+            connect("jvm:ConnectionFactory", names=names, classpath=jars_of(kind), connect_timeout=20)
+
+
+PROGRAM = """
+import os, sys
+from mtosi_jms.jms import JmsMessage, NamingContext, Queue
+from mtosi_jms.transport import connect
+names, user, password, *jars = sys.argv[1:]
+connection = connect(
+    "jvm:ConnectionFactory", names=NamingContext.from_properties(names), classpath=jars, user=user, password=password
+)
+connection.start()
+session = connection.session()
+consumer = session.consumer(Queue("jvm.programs"))
+"""
+
+
+class TestProcesses:
+    """What a program of its own sees: it ends, it is interrupted, it forks."""
+
+    @pytest.fixture
+    def run(self, kind: str, request: pytest.FixtureRequest) -> Any:
+        there = request.getfixturevalue(kind)
+        login = [there.endpoints.user, there.endpoints.password]
+        arguments = [jndi_properties(kind, address_of(kind, there)), *login, *jars_of(kind)]
+
+        def start(code: str) -> subprocess.Popen[str]:
+            command = [sys.executable, "-c", PROGRAM + code, *arguments]
+            return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+        return start
+
+    def test_who_forgets_to_close_ends_all_the_same(self, run: Any) -> None:
+        process = run("consumer.listen(print)\nprint('ready')")
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, out) == (0, "ready\n"), err
+
+    def test_an_interrupt_ends_a_receive(self, run: Any) -> None:
+        process = run("print('ready', flush=True)\nconsumer.receive()")
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == -signal.SIGINT, err
+        assert "KeyboardInterrupt" in err
+
+    def test_a_forked_child_is_refused(self, run: Any) -> None:
+        process = run(
+            """
+pid = os.fork()
+if pid == 0:
+    try:
+        session.send(Queue("jvm.programs"), JmsMessage())
+    except Exception as error:
+        print(type(error).__name__, flush=True)
+    os._exit(0)
+os.waitpid(pid, 0)
+connection.close()
+"""
+        )
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, out) == (0, f"{IllegalStateError.__name__}\n"), err
+
+
+def test_threads_leave_no_java_thread_behind(open_jvm: Any, queue: Queue) -> None:
+    import jpype
+
+    connection = open_jvm()
+
+    def send() -> None:
+        with connection.session() as session:
+            session.send(queue, JmsMessage())
+
+    def java_threads() -> int:
+        return int(jpype.JClass("java.lang.management.ManagementFactory").getThreadMXBean().getThreadCount())
+
+    for _ in range(3):
+        send()
+    before = java_threads()
+    for _ in range(20):
+        thread = threading.Thread(target=send)
+        thread.start()
+        thread.join()
+    assert java_threads() <= before + 5
+
+
+def test_importing_starts_no_machine() -> None:
+    code = "import mtosi_jms, sys; import mtosi_jms.transport.jvm; sys.exit('jpype' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False, env=dict(os.environ)).returncode == 0

@@ -1,0 +1,44 @@
+"""docs/jvm.md: its code runs, and it names every option."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mtosi_jms.transport.jvm import JvmOptions
+
+from .clients import jars_of
+
+
+@pytest.fixture
+def page(root: Path) -> str:
+    return (root / "docs" / "jvm.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.broker
+def test_the_code_on_the_page_runs(
+    page: str, artemis: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("jpype", reason="JPype is not installed")
+    (properties,) = re.findall(r"```properties\n(.*?)```", page, re.DOTALL)
+    file = tmp_path / "jndi.properties"
+    file.write_text(properties.replace("127.0.0.1:61616", f"127.0.0.1:{artemis.endpoints.ports['openwire']}"))
+    for name, value in {
+        "JNDI_PROPERTIES": str(file),
+        "BROKER_JARS": ":".join(jars_of("artemis")),
+        "MTOSI_JMS_USER": artemis.endpoints.user,
+        "MTOSI_JMS_PASSWORD": artemis.endpoints.password,
+    }.items():
+        monkeypatch.setenv(name, value)
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(compile(block, "jvm.md", "exec"), {})
+    assert capsys.readouterr().out == "{'retries': Short(3)} True\n"
+
+
+def test_the_page_names_all_options(page: str) -> None:
+    for option in fields(JvmOptions):
+        assert f"`{option.name}`" in page
