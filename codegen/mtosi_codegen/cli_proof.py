@@ -92,7 +92,7 @@ def _verify(args: argparse.Namespace) -> int:
         print(json.dumps(content, indent=2))
         return int(bool(proof.differences or failed))
     messages = Counter(message.service for message in proof.messages)
-    width = max(len("service"), *map(len, operations))
+    width = max(map(len, ["service", *operations]))
     print(f"{'service':{width}}  operations  messages  differences")
     for service, count in operations.items():
         differing = sum(1 for one in proof.differences if one.path.startswith(f"{service}."))

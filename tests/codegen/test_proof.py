@@ -229,6 +229,19 @@ def test_what_cannot_be_verified(
     assert message in capsys.readouterr().err
 
 
+def test_schemas_without_operations_and_stubs_that_do_not_import(
+    xsd: Callable[..., str], tree: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tree({"a.xsd": xsd('<x:element name="a" type="x:int"/>')})
+    write(tmp_path / "types", generate([source]).files)
+    arguments = ["verify", str(source), "--package", "types", "--out", str(tmp_path)]
+    assert main(arguments) == 0
+    assert "0 differences; 0 operations, 0 messages, 1 types" in capsys.readouterr().out
+    (tmp_path / "types" / "urn_t" / "types.py").write_text("class")
+    assert main(arguments) == 1
+    assert "SyntaxError" in capsys.readouterr().out
+
+
 @pytest.mark.endurance
 @pytest.mark.parametrize(("release", "operations"), [("2.0", 242), ("4.0", 289)])
 def test_a_release_is_proven(

@@ -128,12 +128,11 @@ class Maker:
         return able[turn % len(able)]
 
     def _times(self, low: int, high: int | None) -> int:
-        if high is not None and low >= high:
-            return high
-        most = low + _REPEATS if high is None else high
-        if self.kind == "random" and self._left > 0:
-            return self._rng.randint(low, min(most, max(low, _REPEATS) + 1))
-        return min(most, max(low, _REPEATS)) if self._rich else low
+        """How often a particle stands: between its bounds, no more than a few times."""
+        most = max(low, _REPEATS) if high is None else min(high, max(low, _REPEATS))
+        if most <= low or not self._rich:
+            return low
+        return self._rng.randint(max(low, 1), most) if self.kind == "random" else most
 
     # Elements
 

@@ -75,7 +75,7 @@ def verify(
     progress: Callable[[int, int], None] | None = None,
     workers: int | None = None,
 ) -> Proof:
-    """Prove a generated package against its sources.
+    """Prove a generated package against its sources; of sources without operations, the classes.
 
     Args:
         sources: WSDLs, XML Schemas and folders of them.
@@ -95,8 +95,6 @@ def verify(
     with tempfile.TemporaryDirectory(prefix="mtosi-codegen-") as folder:
         mended = mend(sources, folder, bindings=bindings)
         messages = messages_of(mended.services, operations)
-        if not messages:
-            raise SchemaError("nothing to verify: no operation in the sources")
         whole = Proof(tuple(messages), findings=mended.findings)
         tasks: list[tuple[Callable[[Sequence[Message]], Proof], Sequence[Message]]]
         tasks = [(partial(_compare, whole=operations is None), messages)]
@@ -146,6 +144,8 @@ def _prepare(schema: Path, package: Path) -> None:
         _workshop.stock = Stock(Oracle(schema))
     except MtosiError as error:
         _workshop.error = error
+    except Exception as error:  # noqa: BLE001 - an initializer that raises would end all processes without a word
+        _workshop.error = ConfigError(f"the schemas cannot be read: {type(error).__name__}: {error}")
     try:
         _workshop.stubs = Stubs(package, _NAME)
     except Exception as error:  # noqa: BLE001 - whatever damaged stubs raise is a difference
@@ -154,9 +154,13 @@ def _prepare(schema: Path, package: Path) -> None:
 
 def _compare(messages: Sequence[Message], *, whole: bool) -> Proof:
     stock, stubs = _tools()
-    if stubs is None:
-        return Proof(differences=[Difference("/", "a package", f"cannot be imported: {_workshop.problem}")])
-    return compare(stock.oracle, stubs, messages, whole=whole)
+    problem = _workshop.problem
+    try:
+        if stubs is not None:
+            return compare(stock.oracle, stubs, messages, whole=whole)
+    except Exception as error:  # noqa: BLE001 - a module is imported when it is looked at, and may be damaged
+        problem = f"{type(error).__name__}: {error}"
+    return Proof(differences=[Difference("/", "a package", f"cannot be imported: {problem}")])
 
 
 def _send(messages: Sequence[Message]) -> Proof:
