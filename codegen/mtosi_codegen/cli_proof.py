@@ -85,24 +85,27 @@ def _verify(args: argparse.Namespace) -> int:
             "instances": proof.instances,
             "elements": proof.elements,
             "differences": [{"path": one.path, "schema": one.schema, "stub": one.stub} for one in proof.differences],
+            "skipped": [message.path for message in proof.skipped],
             "findings": [finding.as_json() for finding in failed],
             "seconds": seconds,
         }
         print(json.dumps(content, indent=2))
         return int(bool(proof.differences or failed))
     messages = Counter(message.service for message in proof.messages)
-    width = max(len("service"), *map(len, operations))
+    width = max(map(len, ["service", *operations]))
     print(f"{'service':{width}}  operations  messages  differences")
     for service, count in operations.items():
         differing = sum(1 for one in proof.differences if one.path.startswith(f"{service}."))
         print(f"{service:{width}}  {count:10}  {messages[service]:8}  {differing:11}")
     for difference in proof.differences[:_SHOWN]:
         print(f"{difference.path}:\n    schema: {difference.schema}\n    stub:   {difference.stub}")
+    for message in proof.skipped:
+        print(f"{message.path}: not compared, no schema has the element {message.element}")
     if len(proof.differences) > _SHOWN:
         print(f"and {len(proof.differences) - _SHOWN} more")
     print(
-        f"{package}: {len(proof.differences)} differences; {operations.total()} operations, {len(proof.messages)} messages,"
-        f" {proof.types} types, {proof.instances} instances of {proof.elements} elements, {seconds} s"
+        f"{package}: {len(proof.differences)} differences; {operations.total()} operations, {len(proof.messages)}"
+        f" messages, {proof.types} types, {proof.instances} instances of {proof.elements} elements, {seconds} s"
     )
     return int(bool(proof.differences or failed))
 

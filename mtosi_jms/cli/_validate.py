@@ -11,7 +11,7 @@ from collections import Counter
 
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json
-from mtosi_jms.validation import Report, SchemaSet, Validator
+from mtosi_jms.validation import Explainer, Explanation, Report, SchemaSet, Validator
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="a release tree (its IIS/xsd folders count) or any folder of XSDs; by default the schemas of mtosi-jms",
     )
+    parser.add_argument("--explain", action="store_true", help="say why, with the schema's file and line (xmlschema)")
     add_json(parser, "one JSON line for each file")
 
 
@@ -30,12 +31,15 @@ def run(args: argparse.Namespace) -> int:
     for item in schemas.notes:
         console.note(str(item))
     validator = Validator(schemas)
+    explainer = Explainer(schemas) if args.explain else None
     verdicts: Counter[str] = Counter()
     with console.progress("validating", len(args.files)) as advance:
         for file in args.files:
             report = validator.validate_file(file)
             verdicts[_verdict(report)] += 1
-            _show(report, as_json=args.json)
+            wrong = explainer is not None and report.well_formed and not report.valid
+            explanations = explainer.explain_file(file) if explainer is not None and wrong else None
+            _show(report, explanations, as_json=args.json)
             advance(1)
     if not args.json and len(args.files) > 1:
         counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
@@ -51,12 +55,16 @@ def _verdict(report: Report) -> str:
     return "not well-formed" if report.issues[0].kind == "malformed" else report.issues[0].kind
 
 
-def _show(report: Report, *, as_json: bool) -> None:
+def _show(report: Report, explanations: list[Explanation] | None, *, as_json: bool) -> None:
     if as_json:
-        console.print_json(report.to_json())
+        more = {} if explanations is None else {"explanations": [one.to_json() for one in explanations]}
+        console.print_json(report.to_json() | more)
     elif report.valid:
         console.say(f"{report.file}: valid", "good")
     else:
         for issue in report.issues:
             place = report.file if issue.line is None else f"{report.file}:{issue.line}"
             console.say(f"{place}: {issue}", "bad")
+            for explanation in explanations or ():
+                if explanation.path == issue.path:
+                    console.say(f"    {explanation}")

@@ -46,6 +46,14 @@ def compile_schema(chosen: Choice, usable: Mapping[Path, SchemaFile]) -> etree.X
     Raises:
         lxml.etree.XMLSchemaParseError: libxml2 refuses it; `refusals` tells what in which file.
     """
+    driver, documents = linked_documents(chosen, usable)
+    parser = make_parser()
+    parser.resolvers.add(_Memory(documents))
+    return etree.XMLSchema(etree.fromstring(driver, parser))
+
+
+def linked_documents(chosen: Choice, usable: Mapping[Path, SchemaFile]) -> tuple[bytes, dict[str, bytes]]:
+    """A schema that imports every namespace, and what its imports and includes lead to, by location."""
     documents = {file.key: etree.tostring(linked(file, usable, chosen)) for file in usable.values()}
     documents[_XML_KEY] = _XML_ATTRIBUTES
     imports = [] if XML in chosen else [_import(XML, _XML_KEY)]
@@ -55,10 +63,8 @@ def compile_schema(chosen: Choice, usable: Mapping[Path, SchemaFile]) -> etree.X
             key = f"mtosi-schema:/parts/{number}"
             documents[key] = _together(namespace, chosen[namespace])
         imports.append(_import(namespace, key))
-    parser = make_parser()
-    parser.resolvers.add(_Memory(documents))
     driver = f'<xs:schema xmlns:xs="{XSD}" targetNamespace="{_DRIVER}">{"".join(imports)}</xs:schema>'
-    return etree.XMLSchema(etree.fromstring(driver.encode(), parser))
+    return driver.encode(), documents
 
 
 def _import(namespace: str, key: str) -> str:

@@ -7,6 +7,7 @@ and an element of the missing namespace is an issue that names the reason.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 from lxml import etree
@@ -14,9 +15,10 @@ from lxml import etree
 from mtosi_jms.errors import SchemaError
 from mtosi_jms.validation._bounds import overgrown
 from mtosi_jms.validation._choice import Choice, choose, count_wsdl_imports
-from mtosi_jms.validation._linking import compile_schema, link_notes, refusals
+from mtosi_jms.validation._linking import compile_schema, link_notes, linked_documents, refusals
 from mtosi_jms.validation._locate import FoundFiles, default_folder, find_files
 from mtosi_jms.validation._schemafile import SchemaFile, SchemaNote, read_schema
+from mtosi_jms.xmlbind import make_parser
 
 
 class SchemaSet:
@@ -43,7 +45,8 @@ class SchemaSet:
         self._found = found
         self._wsdl_counts: Counter[Path] | None = None
         self._files = self._read()
-        self.schema, chosen = self._compile()
+        self.schema, chosen, self._usable = self._compile()
+        self._chosen = chosen
         self.namespaces = {namespace: tuple(file.path for file in files) for namespace, files in chosen.items()}
         self.elements: dict[str, frozenset[str]] = {}
         for namespace, heads in chosen.items():
@@ -65,6 +68,22 @@ class SchemaSet:
             ConfigError: the project's own schemas are not installed.
         """
         return cls(find_files(default_folder() if folder is None else Path(folder)))
+
+    def write(self, folder: Path) -> tuple[Path, Mapping[str, SchemaFile]]:
+        """Write the schemas as they are used, repaired and linked, for readers that want files.
+
+        Returns:
+            a schema that imports all namespaces, and by the names of the others what they were made of.
+        """
+        driver, documents = linked_documents(self._chosen, self._usable)
+        names = {key: f"{number}.xsd" for number, key in enumerate(documents)}
+        for name, data in (("all.xsd", driver), *((names[key], data) for key, data in documents.items())):
+            root = etree.fromstring(data, make_parser())
+            for link in root.iterchildren("{*}import", "{*}include", "{*}redefine"):
+                if link.get("schemaLocation") in names:
+                    link.set("schemaLocation", names[link.get("schemaLocation")])
+            (folder / name).write_bytes(etree.tostring(root))
+        return folder / "all.xsd", {names[file.key]: file for file in self._usable.values()}
 
     def _read(self) -> dict[Path, SchemaFile]:
         """Read what was found, and what its imports and includes reach beyond the folder."""
@@ -88,7 +107,7 @@ class SchemaSet:
             raise SchemaError(f"holds no usable schema: {reasons}", file=str(self.folder))
         return files
 
-    def _compile(self) -> tuple[etree.XMLSchema, Choice]:
+    def _compile(self) -> tuple[etree.XMLSchema, Choice, dict[Path, SchemaFile]]:
         """Compile; leave out what libxml2 refuses, until it accepts the rest."""
         usable = dict(self._files)
         while True:
@@ -103,7 +122,7 @@ class SchemaSet:
             else:
                 self.notes.extend(rivals)
                 self.left_out = {key: why for key, why in self.left_out.items() if key not in chosen}
-                return schema, chosen
+                return schema, chosen, usable
 
     def _leave_out(self, refused: dict[Path, tuple[int | None, str]], usable: dict[Path, SchemaFile]) -> None:
         for path, (line, reason) in refused.items():

@@ -42,7 +42,7 @@ CLOCKS = frozenset({"now", "utcnow", "today"})
 OPTIONAL = {
     "elementpath": ("mtosi_codegen",),
     "jinja2": ("mtosi_codegen",),
-    "xmlschema": ("mtosi_codegen",),
+    "xmlschema": ("mtosi_codegen", "mtosi_jms.validation._explain"),
     "zeep": ("mtosi_jms.integrations", "mtosi_jms.cli._wsdl_request"),
     "requests": ("mtosi_jms.integrations",),  # zeep's own
     "rich": ("mtosi_jms.cli", "mtosi_codegen.cli"),

@@ -34,6 +34,7 @@ Kind = Literal["least", "greatest", "random"]
 _SPEND: Final[dict[str, int]] = {"least": 0, "greatest": 400, "random": 120}
 _LIMIT: Final = 20_000
 _REPEATS: Final = 2
+_ROOTS: Final = 5
 _FOREIGN: Final = "urn:mtosi-codegen:sample"
 _INFINITE: Final = 1 << 30
 _XSI_TYPE: Final = f"{{{XSI}}}type"
@@ -107,7 +108,9 @@ class Maker:
         """Whether what is optional is taken."""
         if self._left <= 0:
             return False
-        return self.kind == "greatest" or (self.kind == "random" and self._rng.random() < 0.6)
+        return self.kind == "greatest" or (
+            self.kind == "random" and self._rng.random() < (0.9 if self._made < _ROOTS else 0.6)
+        )
 
     def _one_of(self, key: Hashable, options: Sequence[T], heights: Sequence[int]) -> T:
         """One of several alternatives: in turn or by chance, the lowest where there is nothing to spend."""
@@ -182,7 +185,7 @@ class Maker:
     def _type_of(self, node: etree._Element, element: XsdElement) -> XsdType:
         """The type of an element, declared or derived; what is derived is named by xsi:type.
 
-        An element of simple type keeps it: stubs hold its bare value, which has no place for a derived type's attributes.
+        An element of simple type keeps it: stubs hold its bare value, without the attributes of a derived type.
         """
         declared = element.type
         if declared.is_simple():

@@ -42,7 +42,7 @@ def sample(
         bindings: `jms`, or `all` to take other SOAP bindings too.
 
     Raises:
-        SchemaError: no such operation or message, several of that name, or schemas that cannot be used even when mended.
+        SchemaError: no such operation or message, several of that name, or schemas that cannot be used even mended.
     """
     with tempfile.TemporaryDirectory(prefix="mtosi-codegen-") as folder:
         mended = mend(sources, folder, bindings=bindings)

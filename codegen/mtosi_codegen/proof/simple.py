@@ -120,6 +120,7 @@ class SimpleTypes:
 
 def shape_of(found: SimpleType) -> Shape:
     """What a stub's type comes to; facets of enumerations and unions aside."""
+    found = getattr(found, "inner", found)  # of a declaration that gives the value, its type
     if isinstance(found, EnumType):
         return "enum", frozenset(str(member) for member in found.cls), ()
     if isinstance(found, UnionType):

@@ -74,8 +74,8 @@ class Stubs:
         try:
             path = getattr(operation, message.role)
             cls = info.load(path) if path else None
-        except ConfigError as error:
-            return str(error)
+        except Exception as error:  # noqa: BLE001 - a module is imported when it is asked for, and may be damaged
+            return f"{type(error).__name__}: {error}"
         if cls is not None and cls.__xml__.tag == message.element:
             return cls
         if message.role == "fault":  # a stub names the first of several

@@ -45,6 +45,7 @@ class Proof:
         types: how many pairs of type and class were compared.
         instances, elements: how many documents went through the stubs, and how many elements they had.
         differences: what differs, each once, in the order of the messages.
+        skipped: messages whose element no schema has: the wrappers of the rpc style.
         findings: what was wrong with the sources.
     """
 
@@ -53,6 +54,7 @@ class Proof:
     instances: int = 0
     elements: int = 0
     differences: list[Difference] = field(default_factory=list)
+    skipped: list[Message] = field(default_factory=list)
     findings: tuple[Finding, ...] = ()
 
     def add(self, other: Proof) -> None:
@@ -61,6 +63,7 @@ class Proof:
         self.instances += other.instances
         self.elements += other.elements
         self.differences += [one for one in other.differences if one not in self.differences]
+        self.skipped += other.skipped
 
 
 def verify(
@@ -72,7 +75,7 @@ def verify(
     progress: Callable[[int, int], None] | None = None,
     workers: int | None = None,
 ) -> Proof:
-    """Prove a generated package against its sources.
+    """Prove a generated package against its sources; of sources without operations, the classes.
 
     Args:
         sources: WSDLs, XML Schemas and folders of them.
@@ -92,8 +95,6 @@ def verify(
     with tempfile.TemporaryDirectory(prefix="mtosi-codegen-") as folder:
         mended = mend(sources, folder, bindings=bindings)
         messages = messages_of(mended.services, operations)
-        if not messages:
-            raise SchemaError("nothing to verify: no operation in the sources")
         whole = Proof(tuple(messages), findings=mended.findings)
         tasks: list[tuple[Callable[[Sequence[Message]], Proof], Sequence[Message]]]
         tasks = [(partial(_compare, whole=operations is None), messages)]
@@ -143,6 +144,8 @@ def _prepare(schema: Path, package: Path) -> None:
         _workshop.stock = Stock(Oracle(schema))
     except MtosiError as error:
         _workshop.error = error
+    except Exception as error:  # noqa: BLE001 - an initializer that raises would end all processes without a word
+        _workshop.error = ConfigError(f"the schemas cannot be read: {type(error).__name__}: {error}")
     try:
         _workshop.stubs = Stubs(package, _NAME)
     except Exception as error:  # noqa: BLE001 - whatever damaged stubs raise is a difference
@@ -151,9 +154,13 @@ def _prepare(schema: Path, package: Path) -> None:
 
 def _compare(messages: Sequence[Message], *, whole: bool) -> Proof:
     stock, stubs = _tools()
-    if stubs is None:
-        return Proof(differences=[Difference("/", "a package", f"cannot be imported: {_workshop.problem}")])
-    return compare(stock.oracle, stubs, messages, whole=whole)
+    problem = _workshop.problem
+    try:
+        if stubs is not None:
+            return compare(stock.oracle, stubs, messages, whole=whole)
+    except Exception as error:  # noqa: BLE001 - a module is imported when it is looked at, and may be damaged
+        problem = f"{type(error).__name__}: {error}"
+    return Proof(differences=[Difference("/", "a package", f"cannot be imported: {problem}")])
 
 
 def _send(messages: Sequence[Message]) -> Proof:
@@ -174,20 +181,22 @@ def compare(oracle: Oracle, stubs: Stubs, messages: Sequence[Message], *, whole:
         messages: whose classes, and all that may stand in them.
         whole: all other elements and types of the package as well.
     """
-    tables = Tables(oracle, stubs)
+    tables, skipped = Tables(oracle, stubs), []
     for message in messages:
         cls, declaration = stubs.class_of(message), oracle.element(message.element)
         if isinstance(cls, str):
             tables.differences.append(Difference(message.path, f"element {message.element}", cls))
-        elif declaration is not None:
+        elif declaration is None:
+            skipped.append(message)
+        else:
             tables.check(declaration, cls.__xml__, message.path)
     if whole:
         tables.check_rest()
-    return Proof(types=tables.types, differences=list(dict.fromkeys(tables.differences)))
+    return Proof(types=tables.types, differences=list(dict.fromkeys(tables.differences)), skipped=skipped)
 
 
 def send(stock: Stock, stubs: Stubs, messages: Sequence[Message]) -> Proof:
-    """Send the least instance of each message through the stubs, random ones, and greatest ones with all alternatives."""
+    """Send instances of each message through the stubs: the least, a random one, the greatest with all alternatives."""
     found = Proof()
     kinds: tuple[Kind, ...] = ("least", "greatest", "random")
     makers = [Maker(stock, kind, _SEED) for kind in kinds]
