@@ -38,7 +38,10 @@ CONNECT_SECONDS: Final = 3.0
 # Extra -> what it is for, and (module, distribution) of what its code needs.
 EXTRAS: Final[dict[str, tuple[str, tuple[tuple[str, str], ...]]]] = {
     "cli": ("colour, tables, progress bars and reports", (("rich", "rich"), ("jinja2", "jinja2"))),
-    "codegen": ("mtosi-codegen: stubs from WSDL and XSD", (("elementpath", "elementpath"), ("jinja2", "jinja2"))),
+    "codegen": (
+        "mtosi-codegen: stubs from WSDL and XSD",
+        (("elementpath", "elementpath"), ("jinja2", "jinja2"), ("xmlschema", "xmlschema")),
+    ),
     "stomp": ("brokers over STOMP", (("stomp", "stomp.py"),)),
     "jvm": ("providers by their Java clients", (("jpype", "jpype1"),)),
     "spark": (

@@ -164,6 +164,14 @@ def test_an_answer_that_is_no_soap_is_zeeps_to_tell(retrieval: Any, ne: Named) -
             ems.service.getManagedElement(**ne("NE-1"))
 
 
+def test_an_answer_with_a_document_type_is_refused(retrieval: Any, ne: Named) -> None:
+    bomb = b'<!DOCTYPE a [<!ENTITY b "c">]><e:Envelope xmlns:e="http://schemas.xmlsoap.org/soap/envelope/">&b;</e:Envelope>'
+    with serving(lambda data: (200, bomb)) as server:
+        ems = client(retrieval, url=f"http://{server.address}/")
+        with pytest.raises(zeep.exceptions.DTDForbidden):
+            ems.service.getManagedElement(**ne("NE-1"))
+
+
 @pytest.mark.parametrize("url", ["ftp://host/", "http:///x", "host", 7, "http://h:0x/", "http://ann:geheim@/"])
 def test_a_wrong_url_is_told(retrieval: Any, url: Any) -> None:
     with pytest.raises(ConfigError, match="url: give an http: or https: URL") as caught:

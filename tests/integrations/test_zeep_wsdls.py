@@ -79,14 +79,6 @@ def test_any_transport_and_version_of_soap_goes_over_jms(
     assert parse(etree.tostring(request)).version == ("1.2" if version else "1.1")
 
 
-def test_rpc_style_wraps_the_parts(tmp_path: Path, paired: Paired) -> None:
-    wsdl = tmp_path / "shop.wsdl"
-    wsdl.write_text(definitions(style="rpc", parts="type"))
-    number, request = ordering(paired, wsdl, '<o:orderResponse xmlns:o="urn:shop"><number>7</number></o:orderResponse>')
-    assert number == 7
-    assert [one.tag for one in request.find(".//{urn:shop}order")] == ["part", "count"]
-
-
 def test_ports_may_stand_in_a_file_of_their_own(tmp_path: Path, paired: Paired) -> None:
     text = definitions()
     begin, end = text.index("<wsdl:service"), text.index("</wsdl:definitions>")

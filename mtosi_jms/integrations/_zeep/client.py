@@ -57,7 +57,7 @@ class Client(zeep.Client):
         self.sender_uri = sender_uri
         address, login = (destination, None) if url is None else checked_url(url)
         self.destination = cast(Address, address)
-        settings = settings or zeep.Settings()
+        settings = settings or zeep.Settings(forbid_dtd=True)
         if not isinstance(wsdl, Document):
             wsdl = read_wsdl(wsdl, sources=sources, transport=transport, settings=settings)
         elif not isinstance(wsdl.transport, LocalTransport):
@@ -186,7 +186,7 @@ def read_wsdl(
         MissingExtraError: the generator's libraries are not installed.
         zeep.exceptions.Error: zeep cannot read the mended WSDL.
     """
-    return read_document(wsdl, sources, transport, settings or zeep.Settings())
+    return read_document(wsdl, sources, transport, settings or zeep.Settings(forbid_dtd=True))
 
 
 def _named(what: str, name: str, known: Mapping[str, Any]) -> Any:
