@@ -333,9 +333,10 @@ def _object(data: Any, table: ClassTable, path: str) -> Any:
         elif name not in ("@type", "@element", "@package", "@extras"):
             raise DecodeError(f"{table.cls.__name__} has no field {name!r:.60}", path=path)
     for name, item in known.items():
-        if name not in values and item.min and not item.many:
+        if name not in values and item.min and not item.many and not table.drops(item):
             raise DecodeError(f"required, but not there: {name}", path=path)
-    made = table.cls(**values)
+    dropped = {name: None for name, item in known.items() if not item.many and table.drops(item)}
+    made = table.cls(**{**dropped, **values})
     if "@extras" in data:
         made.extras = _extras(data["@extras"], made, f"{path}.@extras")
     return made
@@ -378,7 +379,8 @@ def _one(plain: Any, item: Field, table: ClassTable, path: str) -> Any:
         if isinstance(item.type, str):
             target = item.table()
             made = _object(plain, target, path)
-            if not item.head and not made.__xml__.declared.is_a(target.declared):
+            fits = item.refers or target.declared.any_type or made.__xml__.declared.is_a(target.declared)
+            if not fits:
                 raise DecodeError(f"{target.cls.__name__} is needed, not {type(made).__name__}", path=path)
             return made
         return _object(plain, _class_of(plain, None, path), path)

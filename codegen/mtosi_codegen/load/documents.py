@@ -23,7 +23,7 @@ _SKIPPED_FOLDERS: Final = {"__pycache__", "node_modules"}
 _KINDS: Final[dict[str, Literal["wsdl", "xsd"]]] = {f"{{{WSDL}}}definitions": "wsdl", f"{{{XSD}}}schema": "xsd"}
 
 Kind = Literal["wsdl", "xsd"]
-LinkKind = Literal["import", "include", "redefine"]
+LinkKind = Literal["import", "include", "redefine", "override"]
 _SUFFIXES: Final = {".wsdl", ".xsd"}
 _FILE_LEFT_OUT: Final = "not generated: file left out"
 _FOLDER_LEFT_OUT: Final = "not generated: folder left out"
@@ -60,11 +60,11 @@ class Document:
 
 @dataclass(slots=True, eq=False)
 class Link:
-    """An import, include or redefine, and the document that it leads to.
+    """An import, include, redefine or override, and the document that it leads to.
 
     Attributes:
         element: the XML element.
-        kind: `import`, `include` or `redefine`.
+        kind: `import`, `include`, `redefine` or `override`.
         schema: the schema element that it stands in, None for a WSDL import.
         target: the document; None where nothing was found or nothing is needed.
     """

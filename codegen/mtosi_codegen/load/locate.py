@@ -23,6 +23,7 @@ _LINK_KINDS: Final[dict[str, LinkKind]] = {
     f"{{{XSD}}}import": "import",
     f"{{{XSD}}}include": "include",
     f"{{{XSD}}}redefine": "redefine",
+    f"{{{XSD}}}override": "override",
 }
 _NEEDS: Final = ("portType", "message")
 
@@ -117,7 +118,11 @@ class Locator:
         ]
         best = min(candidates, key=lambda other: self._rank(document, other, location, wanted), default=None)
         if best is None:
-            self._report(rule, document, link, message, "left out; what it defines is unresolved where it is used")
+            name = location.replace("\\", "/").rpartition("/")[2].partition("?")[0] or "it"
+            repair = "left out; what it defines is unresolved where it is used"
+            if remote:
+                repair += f": put {name} into the folder of {document.name}, or name it among the sources"
+            self._report(rule, document, link, message, repair)
         else:
             self._report(rule, document, link, message, f"read {best.name}, which defines what is needed")
         return best
@@ -179,7 +184,7 @@ def _local(text: str | None) -> str:
 
 
 def links_of(document: Document) -> list[Link]:
-    """The imports, includes and redefines of a document, in document order, not yet followed."""
+    """The imports, includes, redefines and overrides of a document, in document order, not yet followed."""
     links = [Link(element, "import", None) for element in document.root.iterchildren(f"{{{WSDL}}}import")]
     for schema in schemas_of(document):
         children = schema.iterchildren(*_LINK_KINDS)

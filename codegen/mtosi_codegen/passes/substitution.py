@@ -11,6 +11,8 @@ def run(model: Model) -> None:
     direct: dict[QName, list[QName]] = {}
     for name, element in model.schema.elements.items():
         for head in element.heads:
+            if head in model.elements and "substitution" in model.schema.elements[head].block:
+                continue
             if head in model.elements and head != name:
                 direct.setdefault(head, []).append(name)
                 cls = model.elements[name]

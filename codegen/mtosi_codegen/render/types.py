@@ -125,16 +125,17 @@ class _TypesFile:
         if cls.base is not None:
             base = self._names.local(cls.base.module, cls.base.name, run_time=True)
         bases = ", ".join([f"_x.{cls.mixin}", base] if cls.mixin else [base])
-        shadowed = frozenset(field.name for field in cls.fields) & SHADOWED
+        declared = [field for field in cls.fields if not field.prohibited]
+        shadowed = frozenset(field.name for field in declared) & SHADOWED
         self._builtins = self._builtins or bool(shadowed - {"field"})
         self._shadows_field = self._shadows_field or "field" in shadowed
         yield "@dataclass(slots=True, kw_only=True)"
         yield f"class {private_name(cls.module, cls.name)}({bases}):"
-        yield from docstring(_class_doc(cls), INDENT, ((field.name, field.doc) for field in cls.fields))
+        yield from docstring(_class_doc(cls), INDENT, ((field.name, field.doc) for field in declared))
         yield ""
-        for field in cls.fields:
+        for field in declared:
             yield from self._declaration(field, shadowed)
-        if cls.fields:
+        if declared:
             yield ""
         yield from lines(self._table(cls), prefix="__xml__ = ", indent=INDENT)
 
@@ -172,6 +173,10 @@ class _TypesFile:
             items.append("mixed=True")
         if cls.abstract:
             items.append("abstract=True")
+        if cls.block:
+            items.append(tuple_of([string(kind) for kind in sorted(cls.block)], head="block="))
+        if cls.nillable:
+            items.append("nillable=True")
         if cls.substitutes is not None:
             items.append(f"substitutes={string(path_of(cls.substitutes))}")
         if cls.restricts:
@@ -239,13 +244,15 @@ def _entry(field: Field, cls: ClassDef) -> Expression:
         return Brackets("_x.ANY(", tuple(items))
     items += [string(field.xml.local), table_type(field.type)]
     if field.kind == "attribute":
-        items += ["required=True"] if field.minimum else []
+        items += ["required=True"] if field.minimum else ["prohibited=True"] if field.prohibited else []
         items += [f"ns={string(field.xml.namespace)}"] if field.xml.namespace else []
         return Brackets("_x.A(", tuple(items))
     items += [f"min={field.minimum}"] if field.minimum else []
     items += [f"max={field.maximum}"] if field.maximum != 1 else []
     items += [f"ns={string(field.xml.namespace)}"] if field.xml.namespace != cls.namespace else []
     items += ["nillable=True"] if field.nillable else []
+    if field.block:
+        items.append(tuple_of([string(kind) for kind in sorted(field.block)], head="block="))
     if field.head:
         items += ["head=True", tuple_of([string(path_of(member)) for member in field.members], head="members=")]
     return Brackets("_x.E(", tuple(items))

@@ -154,6 +154,8 @@ def table_type(value: Value) -> Expression:
 def _facet(name: str, texts: tuple[str, ...], kind: str) -> Expression | None:
     if name == "patterns":
         return f"pattern={string(texts[0])}" if len(texts) == 1 else tuple_of([*map(string, texts)], head="patterns=")
+    if name in ("default", "fixed"):
+        return f"{name}={string(texts[0])}"
     if name == "values":
         return tuple_of([string(text) for text in texts], head="values=")
     text = texts[0].strip()
