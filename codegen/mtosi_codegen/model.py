@@ -245,6 +245,7 @@ class TypeModule:
         path: dotted path below the package.
         home: path of the module that holds the classes; another one only where modules had to be merged.
         classes: in the order of definition.
+        simple: named simple types that have no class, for xsi:type.
     """
 
     path: str
@@ -255,6 +256,7 @@ class TypeModule:
     enums: list[EnumClass] = field(default_factory=list)
     classes: list[ClassDef] = field(default_factory=list)
     faults: list[FaultDef] = field(default_factory=list)
+    simple: dict[str, Value] = field(default_factory=dict)
 
     @property
     def alias(self) -> str:

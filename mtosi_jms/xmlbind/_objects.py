@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from mtosi_jms.errors import ConfigError, DecodeError, EncodeError, MtosiError
 from mtosi_jms.xmlbind._registry import find_class
-from mtosi_jms.xmlbind._simpletypes import STRING, SimpleType
+from mtosi_jms.xmlbind._simpletypes import STRING, SimpleType, builtin_type, simple_type
 from mtosi_jms.xmlbind._table import ClassTable, Field
 from mtosi_jms.xmlbind._values import Anchor, Extras, Kept, Leaf, Nil, RawXml
 
@@ -205,6 +205,16 @@ def find_type(tag: str, root: str | None = None) -> type[Any] | None:
     """The class of a named type, None if no registered package has it; arguments as `find_element`."""
     found: type[Any] | None = find_class(tag, "__types__", root)
     return found
+
+
+def find_simple(tag: str, root: str) -> SimpleType | None:
+    """The simple type of a Clark name, built in or of a generated package; None if there is none."""
+    kind = builtin_type(tag) or simple_type(find_type(tag, root))
+    found = find_class(tag, "__simple__", root) if kind is None else None
+    if found is not None:
+        kind, package = found
+        kind.bind(package)
+    return kind
 
 
 def _plain_fields(obj: XmlObject) -> dict[str, Any]:

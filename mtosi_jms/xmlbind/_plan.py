@@ -74,6 +74,7 @@ class Plan:
     Attributes:
         cls: the class; called with everything at once.
         slots: child elements by Clark name, members of substitution groups included.
+        rivals: other slots of children whose names several fields admit, by Clark name.
         attributes: attributes by Clark name.
         text: simple content; None if there is none.
         mixed: name of the field of mixed content; None if there is none.
@@ -92,6 +93,7 @@ class Plan:
         self.table = table
         self.cls: type[XmlObject] = table.cls
         self.slots: dict[str, Slot] = {}
+        self.rivals: dict[str, list[Slot]] = {}
         self.attributes: dict[str, Slot] = {}
         self.text: Slot | None = None
         self.mixed: str | None = None
@@ -139,12 +141,17 @@ class Plan:
 
     def _add_element(self, field: Field, order: int) -> None:
         slot = _slot(field, order)
-        self.slots.setdefault(field.tag, slot)
+        self._offer(field.tag, slot)
         if field.refers:
             self.heads.append(slot)
         for member in field.member_tables():
             tag = clark(member.module.namespace, member.element or "")
-            self.slots.setdefault(tag, slot._replace(kind=OBJECT, target=member))
+            self._offer(tag, slot._replace(kind=OBJECT, target=member))
+
+    def _offer(self, tag: str, slot: Slot) -> None:
+        """Let children of a name go to a slot, unless they go to another one before it."""
+        if self.slots.setdefault(tag, slot) is not slot:
+            self.rivals.setdefault(tag, []).append(slot)
 
     def counts(self, values: Mapping[str, Any]) -> dict[str, int]:
         """How many values each field of the content has.

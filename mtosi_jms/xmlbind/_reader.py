@@ -14,18 +14,19 @@ from lxml import etree
 
 from mtosi_jms.errors import DecodeError, ForbiddenXmlError
 from mtosi_jms.masking import MASK
-from mtosi_jms.namespaces import XSI, split_clark
+from mtosi_jms.namespaces import XSD, XSI, clark, split_clark
 from mtosi_jms.xmlbind._fast import NOT_PLAIN, FastPlan, fast_plan, read_fast
 from mtosi_jms.xmlbind._issues import Issues, shown
-from mtosi_jms.xmlbind._objects import XmlObject, find_element, find_type
+from mtosi_jms.xmlbind._objects import XmlObject, find_element, find_simple, find_type
 from mtosi_jms.xmlbind._plan import KEEP, OBJECT, STRING, Plan, Slot, Wildcard, plan_of
 from mtosi_jms.xmlbind._registry import XSI_NIL, XSI_TYPE
 from mtosi_jms.xmlbind._scopes import Scopes, attributes_of
-from mtosi_jms.xmlbind._simpletypes import ListType, SimpleType, builtin_type, simple_type
+from mtosi_jms.xmlbind._simpletypes import ListType, SimpleType
 from mtosi_jms.xmlbind._table import ClassTable
 from mtosi_jms.xmlbind._values import BLANKS, NIL, Anchor, Extras, Kept, Leaf, Nil, RawXml
 
 _HAS_ATTRIBUTES: Final = etree.XPath("boolean(descendant-or-self::*/@*)")
+_ANY_TYPE: Final = clark(XSD, "anyType")
 _PATIENCE: Final = 3
 _RETRY: Final = 32
 _YES: Final = ("true", "1")
@@ -260,7 +261,7 @@ class Reader:
         declared = table.declared
         if name == declared.type_qname and declared.type_name:
             return None
-        if found is None and builtin_type(name) is not None and declared.takes_text:
+        if name == _ANY_TYPE or (declared.takes_text and find_simple(name, table.module.root) is not None):
             return None
         if found is None or not hasattr(found, "__xml__"):
             self.issues.add("xsi-type", f"xsi:type {shown(text, element)} names no known type", element)
@@ -317,7 +318,8 @@ class Keeper:
         if self.plan.text is not None:
             self._simple_content(self.plan.text)
             if self.kept is not None and XSI_TYPE in self.kept.attributes:
-                self._check_type(self.kept.attributes[XSI_TYPE], self.element.text or "", self.element)
+                text = self.element.text or self.plan.text.target.default
+                self._check_type(self.kept.attributes[XSI_TYPE], text, self.element)
         elif self.plan.mixed is not None:
             self._mixed_content(self.plan.mixed)
         else:
@@ -405,6 +407,8 @@ class Keeper:
             tail = child.tail
             previous = child
             slot = slots.get(child.tag)
+            if slot is not None and child.tag in self.plan.rivals and slot.order < self._last:
+                slot = next((rival for rival in self.plan.rivals[child.tag] if rival.order >= self._last), slot)
             if slot is None:
                 self._foreign(child)
             elif self._in_place(child, slot):
@@ -463,7 +467,7 @@ class Keeper:
             return None
         attributes = tuple(self.reader.attributes_of(child))
         for _, named in (pair for pair in attributes if pair[0] == XSI_TYPE):
-            self._check_type(named, text, child)
+            self._check_type(named, text or slot.target.default, child)
         unknown = [split_clark(tag)[1] for tag, _ in attributes if not tag.startswith(_XSI_PREFIX)]
         if unknown:
             self._add("unknown-attribute", f"unknown attribute {', '.join(unknown)} is kept", child)
@@ -474,7 +478,7 @@ class Keeper:
 
     def _check_type(self, named: str, text: str, element: etree._Element) -> None:
         """See that a text fits the simple type that an xsi:type names beside the declared one."""
-        kind = builtin_type(named) or simple_type(find_type(named, self.plan.table.module.root))
+        kind = find_simple(named, self.plan.table.module.root)
         if kind is None or kind.qualified:
             return
         try:

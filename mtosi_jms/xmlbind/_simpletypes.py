@@ -87,9 +87,17 @@ class Facets:
         """What bounds object to of which one alone has a time zone, the value or the bound."""
         if not isinstance(value, (dt.datetime, dt.time)):
             return "not comparable with its bound"
+        return self.on_time_line(lambda bound: bound.isoformat())._bound_problem(value.isoformat())
+
+    def on_time_line(self, text: Callable[[Any], str]) -> Facets:
+        """The facets with their bounds as times.
+
+        Args:
+            text: gives what XML Schema has for a bound.
+        """
         bounds = {name: bound for name in _BOUNDS if (bound := getattr(self, name)) is not None}
-        zoned = Facets(**{name: lexical.Moment(bound.isoformat()) for name, bound in bounds.items()})
-        return zoned._bound_problem(value.isoformat())
+        times: dict[str, Any] = {name: lexical.Moment(text(bound)) for name, bound in bounds.items()}
+        return replace(self, **times)
 
     def _digit_problem(self, value: Any) -> str | None:
         if self.digits is None and self.fraction is None:
@@ -285,6 +293,11 @@ class SimpleType:
         """Whether the values are qualified names, one or a list, which only namespaces in scope tell."""
         return False
 
+    @property
+    def default(self) -> str:
+        """The text that an empty element stands for: itself unless its declaration says otherwise."""
+        return ""
+
     def breach(self, value: Any, text: str) -> str | None:
         """What the facets object to in a value and its text, None if nothing."""
         return self.facets.problem(value, text) if self.facets else None
@@ -334,8 +347,7 @@ class PartType(SimpleType):
 
     def restrict(self, name: str, facets: Facets) -> SimpleType:
         """This type with more facets."""
-        bounds = {name: lexical.Moment(bound) for name in _BOUNDS if (bound := getattr(facets, name)) is not None}
-        return super().restrict(name, replace(facets, **bounds))
+        return super().restrict(name, facets.on_time_line(str))
 
 
 class QNameType(SimpleType):
@@ -592,6 +604,11 @@ class GivenType(SimpleType):
         """Bind the type."""
         self._inner.bind(root)
 
+    @property
+    def default(self) -> str:
+        """The default value."""
+        return self._default or ""
+
     def exact(self, text: str) -> Any:
         """The value of text that is written as we would write it: never of an empty one that stands for another."""
         if not text and self._default is not None:
@@ -706,8 +723,12 @@ IDREFS: Final = ListType(IDREF, Facets(min_length=1))
 ENTITIES: Final = ListType(ENTITY, Facets(min_length=1))
 HEX: Final = SimpleType("hexBinary", lexical.parse_hex, lexical.format_hex, arrow="binary")
 
-_BUILT_IN: Final[dict[str, SimpleType]] = {kind.name: kind for kind in map(globals().__getitem__, __all__)}
-_BUILT_IN |= {"NMTOKENS": NMTOKENS, "IDREFS": IDREFS, "ENTITIES": ENTITIES}
+_BUILT_IN: Final[dict[str, SimpleType]] = {
+    **{kind.name: kind for kind in map(globals().__getitem__, __all__)},
+    "NMTOKENS": NMTOKENS,
+    "IDREFS": IDREFS,
+    "ENTITIES": ENTITIES,
+}
 
 
 def builtin_type(tag: str) -> SimpleType | None:

@@ -82,6 +82,7 @@ class Reader:
         self._base = base
         self._findings = findings
         self._read: dict[Path, Document | None] = {}
+        self._peeked: dict[Path, Document | None] = {}
         self._folders: dict[Path, tuple[str, ...]] = {}
 
     def name(self, path: Path) -> str:
@@ -93,6 +94,14 @@ class Reader:
         if path not in self._read:
             self._read[path] = self._parse(path)
         return self._read[path]
+
+    def peek(self, path: Path) -> Document | None:
+        """The document at a path that may not be wanted: what is wrong with it is not reported."""
+        if path in self._read:
+            return self._read[path]
+        if path not in self._peeked:
+            self._peeked[path] = Reader(self._base, Findings())._parse(path)
+        return self._peeked[path]
 
     def entries(self, folder: Path) -> tuple[str, ...]:
         """The names in a folder, sorted; empty where it cannot be listed, with a finding if it is of the sources."""

@@ -103,7 +103,7 @@ class Locator:
         if best is not None:
             message = f"import of {wanted!r} has no location"
             self._report("import-without-location", document, link, message, f"read {best.name}")
-        return best
+        return self._reader.read(best.path) if best is not None else None
 
     def _substitute(self, document: Document, link: Link, location: str, wanted: str) -> Document | None:
         remote = _SCHEME.match(location) is not None
@@ -125,7 +125,7 @@ class Locator:
             self._report(rule, document, link, message, repair)
         else:
             self._report(rule, document, link, message, f"read {best.name}, which defines what is needed")
-        return best
+        return self._reader.read(best.path) if best is not None else None
 
     def _candidates(self, document: Document, link: Link) -> Iterator[Document]:
         kind: Kind = "wsdl" if link.schema is None else "xsd"
@@ -136,7 +136,7 @@ class Locator:
         siblings = (folder / name for folder in folders for name in self._reader.entries(folder))
         nearby = (path for path in siblings if path.suffix.lower() in {".wsdl", ".xsd"} and is_file(path))
         for path in sorted({*self._pool, *nearby} - {document.path}):
-            other = self._reader.read(path)
+            other = self._reader.peek(path)
             if other is not None and other.kind == kind:
                 yield other
 

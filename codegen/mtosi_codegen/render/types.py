@@ -9,7 +9,7 @@ from mtosi_codegen.model import ClassDef, EnumClass, FaultDef, Field, ModelGroup
 from mtosi_codegen.passes.cycles import private_name
 from mtosi_codegen.passes.names import SHADOWED
 from mtosi_codegen.passes.order import bases_first
-from mtosi_codegen.render.layout import INDENT, Brackets, Expression, docstring, lines, string, tuple_of
+from mtosi_codegen.render.layout import INDENT, Brackets, Expression, docstring, flat, lines, string, tuple_of
 from mtosi_codegen.render.values import Names, builtin, path_of, table_type
 
 _SECRETS: Final = frozenset({"security", "password"})
@@ -36,6 +36,8 @@ def public_module(module: TypeModule, banner: str) -> str:
     names += [fault.name for fault in module.faults]
     pairs = sorted((private_name(module, name), name) for name in names)
     text = [banner, *docstring(f"Types of {module.namespace or 'no namespace'}."), "", *_FUTURE, ""]
+    if module.simple:
+        text += ["from mtosi_jms import xmlbind as _x", ""]
     text += [f"from .._shared.{shared} import {private} as {name}" for private, name in pairs]
     return "\n".join([*text, "", *_dictionaries(module)]) + "\n"
 
@@ -52,6 +54,9 @@ def _dictionaries(module: TypeModule) -> Iterator[str]:
         if table or name != "__faults__":
             pairs = tuple(f"{string(key)}: {string(table[key])}" for key in sorted(table))
             yield from lines(Brackets("{", pairs, "}"), prefix=f"{name} = " if table else f"{name}: dict[str, str] = ")
+    if module.simple:
+        simple = tuple(f"{string(key)}: {flat(table_type(value))}" for key, value in sorted(module.simple.items()))
+        yield from lines(Brackets("{", simple, "}"), prefix="__simple__ = ")
 
 
 class _TypesFile:
