@@ -214,7 +214,7 @@ class Values:
         translated: list[str] = []
         for text in texts:
             try:
-                pattern = translate_pattern(text, back_references=False, lazy_quantifiers=False, anchors=False)
+                pattern = translate_pattern(_classed(text), back_references=False, lazy_quantifiers=False, anchors=False)
                 re.compile(pattern)
             except (RegexError, re.error, OverflowError, RecursionError) as error:
                 message = f"pattern {text!r}: {error}"
@@ -237,6 +237,19 @@ def _is_sound(name: str, text: str, kind: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _classed(pattern: str) -> str:
+    r"""The pattern with `\w` and `\s` inside classes: outside of them they would be taken for Python's own."""
+    depth = 0
+
+    def classed(match: re.Match[str]) -> str:
+        nonlocal depth
+        found = match[0]
+        depth += {"[": 1, "]": -1}.get(found, 0)
+        return f"[{found}]" if not depth and found in (r"\w", r"\W", r"\s", r"\S") else found
+
+    return re.sub(r"\\.|[\[\]]", classed, pattern, flags=re.DOTALL)
 
 
 def _bare(pattern: str) -> str:
