@@ -38,6 +38,8 @@ RULES: Final[dict[str, str]] = {
     "too-large": "a definition that grows beyond any use: by groups in groups, or by a long chain of base types",
     "pattern-unsupported": "a pattern facet that has no Python equivalent",
     "repeated-in-extension": "an element that the base type has already",
+    "xsd-1.1": "a construct of XML Schema 1.1",
+    "redefine-undefined": "a definition that redefines or overrides one that is not there",
     "xsd-unsupported": "a construct of XML Schema that the generator leaves out",
     "binding-type-missing": "a binding whose portType cannot be found",
     "operation-drift": "a binding operation spelled otherwise in the portType",

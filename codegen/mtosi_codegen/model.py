@@ -100,6 +100,7 @@ class Field:
         namespaces: namespace constraint of a wildcard.
         reference: whether it refers to a global element.
         head: whether a substitution group may stand in its place; `members` are those known.
+        block: as that of `ClassDef`.
         name: Python name; filled by `names`.
         overrides: the field of a base class that this one narrows.
     """
@@ -117,6 +118,7 @@ class Field:
     namespaces: str = "##any"
     process: str = "lax"
     doc: str = ""
+    block: frozenset[str] = frozenset()
     name: str = ""
     overrides: Field | None = None
 
@@ -124,6 +126,11 @@ class Field:
     def many(self) -> bool:
         """Whether the field is a list."""
         return self.kind in {"any", "mixed"} or self.maximum is None or self.maximum > 1
+
+    @property
+    def prohibited(self) -> bool:
+        """Whether it only says that an attribute of the base type may not be there."""
+        return self.kind == "attribute" and self.maximum == 0
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -170,6 +177,7 @@ class ClassDef:
         model: content model, None where the fields say it all.
         any_attribute: what each wildcard for attributes admits; all of them must.
         restricts: whether the type restricts its base.
+        block: how a type may not be derived that xsi:type names in its place.
         substitutes: element class that this element class may take the place of.
     """
 
@@ -187,6 +195,8 @@ class ClassDef:
     restricts: bool = False
     mixed: bool = False
     abstract: bool = False
+    nillable: bool = False
+    block: frozenset[str] = frozenset()
     substitutes: ClassDef | None = None
     mixin: str = ""
     name: str = ""
@@ -235,6 +245,7 @@ class TypeModule:
         path: dotted path below the package.
         home: path of the module that holds the classes; another one only where modules had to be merged.
         classes: in the order of definition.
+        simple: named simple types that have no class, for xsi:type.
     """
 
     path: str
@@ -245,6 +256,7 @@ class TypeModule:
     enums: list[EnumClass] = field(default_factory=list)
     classes: list[ClassDef] = field(default_factory=list)
     faults: list[FaultDef] = field(default_factory=list)
+    simple: dict[str, Value] = field(default_factory=dict)
 
     @property
     def alias(self) -> str:

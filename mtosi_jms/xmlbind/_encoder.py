@@ -18,7 +18,7 @@ from mtosi_jms.xmlbind._fast import Odd
 from mtosi_jms.xmlbind._objects import XmlObject
 from mtosi_jms.xmlbind._plan import substitutes
 from mtosi_jms.xmlbind._registry import XSI_NIL, XSI_TYPE
-from mtosi_jms.xmlbind._simpletypes import QNameType, SimpleType
+from mtosi_jms.xmlbind._simpletypes import SimpleType
 from mtosi_jms.xmlbind._table import ClassTable
 from mtosi_jms.xmlbind._values import Extras, Leaf, Nil, RawXml
 from mtosi_jms.xmlbind._writecode import inner_text, joined, pieces
@@ -213,17 +213,17 @@ class Writer:
 
     def _place(self, out: Out, value: XmlObject, table: ClassTable, target: ClassTable) -> tuple[str, str]:
         """Tag and xsi:type of a value whose class is not the declared one."""
-        if out.field.head and table.tag != out.field.tag and substitutes(table, out.field.tag):
+        if out.field.refers and table.tag != out.field.tag and substitutes(table, out.field.tag):
             return self._own_tag(value, table)
         declared = target.declared
         actual = table.declared
-        if not actual.is_a(declared):
+        if not actual.is_a(declared) and not declared.any_type:
             raise EncodeError(f"{target.cls.__name__} is needed, not {table.cls.__name__}")
         if (table.abstract or actual.abstract) and not is_excused(value, "abstract"):
             raise EncodeError(f"{table.cls.__name__} is abstract: give an instance of a class derived from it")
         extras = extras_of(value)
         named = extras.element if extras is not None else ""
-        tag = self.names.qualified(named) if named and out.field.head else out.tag
+        tag = self.names.qualified(named) if named and out.field.refers else out.tag
         if actual is declared:
             return tag, ""
         if not actual.type_name:
@@ -255,12 +255,19 @@ class Writer:
         self._object(value, table, tag, attributes)
 
     def _format(self, kind: SimpleType, value: Any) -> str:
-        if isinstance(kind, QNameType) and type(value) is str:
-            value = self.names.qualified(value)
         try:
-            return kind.format(value)
+            if not kind.qualified:
+                return kind.format(value)
+            text = self._qualified(value)
+            if problem := kind.breach(value, text):
+                raise ValueError(problem)
+            return text
         except (TypeError, ValueError, OverflowError, ArithmeticError, AttributeError) as error:
             raise EncodeError(f"no {kind.name}: {error}") from None
+
+    def _qualified(self, value: Any) -> str:
+        """The text of a Clark name, or of a list of them."""
+        return " ".join(self.names.qualified(name) for name in (value if isinstance(value, (list, tuple)) else [value]))
 
     def _character_content(self, obj: Any, plan: WritePlan, extras: Extras) -> str:
         if plan.text is None:
@@ -305,6 +312,8 @@ class Writer:
                 if out.required and not (out.field.tag in extras.attributes or out.name in extras.excused):
                     raise EncodeError("required, but not set", out.name)
                 continue
+            if not out.field.max:
+                raise EncodeError("an attribute that the type prohibits", out.name)
             leaf = extras.leaves.get((out.name, 0))
             value = leaf.text if leaf is not None and leaf.holds(value) else self._at(out, value)
             text += f' {out.tag}="{escape_attribute(value)}"'
@@ -382,8 +391,8 @@ class Writer:
     def _leaf(self, out: Out, leaf: Leaf) -> None:
         attributes = self.attributes(dict(leaf.attributes)) if leaf.attributes else ""
         text = leaf.text
-        if isinstance(out.target, QNameType):
-            text = self.names.qualified(leaf.value)
+        if isinstance(out.target, SimpleType) and out.target.qualified:
+            text = self._qualified(leaf.value)
         text = escape_text(text)
         self.parts.append(f"<{out.tag}{attributes}>{text}</{out.tag}>" if text else f"<{out.tag}{attributes}/>")
 

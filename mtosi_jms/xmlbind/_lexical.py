@@ -33,12 +33,86 @@ _LOOSE_ZONE_RE = re.compile(r"(.*T.*)([+-]\d\d)(\d\d)", re.ASCII)
 _EPOCH_RE = re.compile(r"\d{10}(?:\d{3})?", re.ASCII)
 _FARTHEST_ZONE = 14 * 60
 _LONGEST_DURATION = 80
+_STARTS = ((1696, 9), (1697, 2), (1903, 3), (1903, 7))
 _EXACT = Context(prec=100)  # Decimal's own 28 digits would round what a duration may say
+
+
+_MOMENT_RE = re.compile(
+    r"(?:(?P<year>-?\d{4,})(?:-(?P<month>\d\d))?(?:-(?P<day>\d\d))?|--(?P<month2>\d\d)(?:-(?P<day2>\d\d))?"
+    r"|---(?P<day3>\d\d))?T?(?:(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d(?:\.\d+)?))?"
+    r"(?P<zone>Z|[+-]\d\d:\d\d)?",
+    re.ASCII,
+)
+_LEAP_YEAR = 1972
+
+
+class Moment:
+    """The time that a date, a time or a part of one means, for comparing alone.
+
+    Two of which only one has a time zone are in no order if they are within 14 hours of each other.
+    """
+
+    __slots__ = ("_seconds", "_text", "_zoned")
+
+    def __init__(self, text: str) -> None:
+        """Read any of XML Schema's forms.
+
+        Raises:
+            ValueError: it is none of them.
+        """
+        match = _MOMENT_RE.fullmatch(text)
+        if not match:
+            raise ValueError("not a date, a time or a part of one")
+        found = match.groupdict()
+        month = int(found["month"] or found["month2"] or 1)
+        day = int(found["day"] or found["day2"] or found["day3"] or 1)
+        days = _days(int(found["year"] or _LEAP_YEAR), month, day)
+        minutes = (days * 24 + int(found["hour"] or 0)) * 60 + int(found["minute"] or 0)
+        offset = (_zone(found["zone"]) or dt.UTC).utcoffset(None) or dt.timedelta(0)
+        self._text = text
+        self._zoned = found["zone"] is not None
+        self._seconds = Decimal(minutes * 60) - offset // dt.timedelta(seconds=1) + Decimal(found["second"] or 0)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Moment) and (self._seconds, self._zoned) == (other._seconds, other._zoned)
+
+    def __hash__(self) -> int:
+        return hash((self._seconds, self._zoned))
+
+    def __lt__(self, other: Moment) -> bool:
+        apart = 0 if self._zoned == other._zoned else _FARTHEST_ZONE * 60
+        return self._seconds + apart < other._seconds
+
+    def __le__(self, other: Moment) -> bool:
+        return self < other or self == other
+
+    def __gt__(self, other: Moment) -> bool:
+        return other < self
+
+    def __ge__(self, other: Moment) -> bool:
+        return other <= self
+
+    def __str__(self) -> str:
+        return self._text
+
+
+def _span(year: int, month: int, months: int) -> int:
+    """Days in some months from the first of one."""
+    years, last = divmod(month - 1 + months, 12)
+    return _days(year + years, last + 1, 1) - _days(year, month, 1)
+
+
+def _days(year: int, month: int, day: int) -> int:
+    """Days since some day long ago, in the Gregorian calendar without end."""
+    year, month = (year - 1, month + 9) if month < 3 else (year, month - 3)
+    return 365 * year + year // 4 - year // 100 + year // 400 + (153 * month + 2) // 5 + day
 
 
 @dataclass(frozen=True, slots=True)
 class Duration:
     """An xsd:duration: months and seconds do not convert into each other, so both are kept.
+
+    Durations are ordered as far as months of any length leave it certain: `P1M` is neither less nor more than `P30D`.
 
     Attributes:
         months: years and months, in months.
@@ -47,6 +121,22 @@ class Duration:
 
     months: int = 0
     seconds: Decimal = Decimal(0)
+
+    def __lt__(self, other: Duration) -> bool:
+        return all(one < two for one, two in zip(self._lengths(), other._lengths(), strict=True))
+
+    def __le__(self, other: Duration) -> bool:
+        return all(one <= two for one, two in zip(self._lengths(), other._lengths(), strict=True))
+
+    def __gt__(self, other: Duration) -> bool:
+        return other < self
+
+    def __ge__(self, other: Duration) -> bool:
+        return other <= self
+
+    def _lengths(self) -> list[Decimal]:
+        """Seconds from each of the four days that XML Schema compares durations by."""
+        return [_EXACT.add(self.seconds, 86400 * _span(*start, self.months)) for start in _STARTS]
 
     def to_timedelta(self) -> dt.timedelta:
         """The duration as a timedelta.

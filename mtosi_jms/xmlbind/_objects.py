@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from mtosi_jms.errors import ConfigError, DecodeError, EncodeError, MtosiError
 from mtosi_jms.xmlbind._registry import find_class
-from mtosi_jms.xmlbind._simpletypes import STRING, SimpleType
+from mtosi_jms.xmlbind._simpletypes import STRING, SimpleType, builtin_type, simple_type
 from mtosi_jms.xmlbind._table import ClassTable, Field
 from mtosi_jms.xmlbind._values import Anchor, Extras, Kept, Leaf, Nil, RawXml
 
@@ -207,6 +207,16 @@ def find_type(tag: str, root: str | None = None) -> type[Any] | None:
     return found
 
 
+def find_simple(tag: str, root: str) -> SimpleType | None:
+    """The simple type of a Clark name, built in or of a generated package; None if there is none."""
+    kind = builtin_type(tag) or simple_type(find_type(tag, root))
+    found = find_class(tag, "__simple__", root) if kind is None else None
+    if found is not None:
+        kind, package = found
+        kind.bind(package)
+    return kind
+
+
 def _plain_fields(obj: XmlObject) -> dict[str, Any]:
     plain: dict[str, Any] = {}
     for item in obj.__xml__.fields:
@@ -333,9 +343,10 @@ def _object(data: Any, table: ClassTable, path: str) -> Any:
         elif name not in ("@type", "@element", "@package", "@extras"):
             raise DecodeError(f"{table.cls.__name__} has no field {name!r:.60}", path=path)
     for name, item in known.items():
-        if name not in values and item.min and not item.many:
+        if name not in values and item.min and not item.many and not table.drops(item):
             raise DecodeError(f"required, but not there: {name}", path=path)
-    made = table.cls(**values)
+    dropped = {name: None for name, item in known.items() if not item.many and table.drops(item)}
+    made = table.cls(**{**dropped, **values})
     if "@extras" in data:
         made.extras = _extras(data["@extras"], made, f"{path}.@extras")
     return made
@@ -378,7 +389,8 @@ def _one(plain: Any, item: Field, table: ClassTable, path: str) -> Any:
         if isinstance(item.type, str):
             target = item.table()
             made = _object(plain, target, path)
-            if not item.head and not made.__xml__.declared.is_a(target.declared):
+            fits = item.refers or target.declared.any_type or made.__xml__.declared.is_a(target.declared)
+            if not fits:
                 raise DecodeError(f"{target.cls.__name__} is needed, not {type(made).__name__}", path=path)
             return made
         return _object(plain, _class_of(plain, None, path), path)

@@ -74,12 +74,14 @@ class Plan:
     Attributes:
         cls: the class; called with everything at once.
         slots: child elements by Clark name, members of substitution groups included.
+        rivals: other slots of children whose names several fields admit, by Clark name.
         attributes: attributes by Clark name.
         text: simple content; None if there is none.
         mixed: name of the field of mixed content; None if there is none.
         wildcards: where elements of other schemas may stand.
         content: names of the fields that stand between the tags.
         required: names of fields that a document must have.
+        dropped: names of fields that a base requires and a restriction has no place for.
         lists: those of them that are lists.
         bounded: lists whose length counts besides: name, least, most.
         grammar: the content model, None where the content is one sequence.
@@ -91,6 +93,7 @@ class Plan:
         self.table = table
         self.cls: type[XmlObject] = table.cls
         self.slots: dict[str, Slot] = {}
+        self.rivals: dict[str, list[Slot]] = {}
         self.attributes: dict[str, Slot] = {}
         self.text: Slot | None = None
         self.mixed: str | None = None
@@ -98,13 +101,19 @@ class Plan:
         self.heads: list[Slot] = []
         self.ordered = table.model is None
         self.interleaved = table.model is not None and _interleaves(table.model)
+        dropped = [field for field in table.fields if table.drops(field)]
         for order, field in enumerate(table.fields):
-            self._add(field, order if self.ordered else 0)
+            if field not in dropped:
+                self._add(field, order if self.ordered else 0)
+        for field in dropped:  # what is found of it is too much, unless another field may have it
+            if field.kind != "any":
+                self._add(field, 0)
         self.content = tuple(field.name for field in table.fields if field.kind in ("element", "any"))
-        self.required = tuple(field.name for field in table.fields if field.min)
+        self.required = tuple(field.name for field in table.fields if field.min and not table.drops(field))
+        self.dropped = tuple(field.name for field in dropped if field.min and not field.many)
         lists = [field for field in table.fields if field.many and field.kind in ("element", "any")]
         self.lists = frozenset(field.name for field in lists)
-        bounds = [(field.name, field.min, field.max) for field in lists]
+        bounds = [(field.name, 0 if table.drops(field) else field.min, field.max) for field in lists]
         self.bounded = tuple(bound for bound in bounds if bound[1] > 1 or bound[2] is not None)
         self.grammar = table.grammar
         self._free_attributes = tuple(
@@ -132,12 +141,17 @@ class Plan:
 
     def _add_element(self, field: Field, order: int) -> None:
         slot = _slot(field, order)
-        self.slots.setdefault(field.tag, slot)
-        if field.head:
+        self._offer(field.tag, slot)
+        if field.refers:
             self.heads.append(slot)
         for member in field.member_tables():
             tag = clark(member.module.namespace, member.element or "")
-            self.slots.setdefault(tag, slot._replace(kind=OBJECT, target=member))
+            self._offer(tag, slot._replace(kind=OBJECT, target=member))
+
+    def _offer(self, tag: str, slot: Slot) -> None:
+        """Let children of a name go to a slot, unless they go to another one before it."""
+        if self.slots.setdefault(tag, slot) is not slot:
+            self.rivals.setdefault(tag, []).append(slot)
 
     def counts(self, values: Mapping[str, Any]) -> dict[str, int]:
         """How many values each field of the content has.

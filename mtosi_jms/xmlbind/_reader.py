@@ -14,18 +14,19 @@ from lxml import etree
 
 from mtosi_jms.errors import DecodeError, ForbiddenXmlError
 from mtosi_jms.masking import MASK
-from mtosi_jms.namespaces import XSI, split_clark
+from mtosi_jms.namespaces import XSD, XSI, clark, split_clark
 from mtosi_jms.xmlbind._fast import NOT_PLAIN, FastPlan, fast_plan, read_fast
 from mtosi_jms.xmlbind._issues import Issues, shown
-from mtosi_jms.xmlbind._objects import XmlObject, find_element, find_type
+from mtosi_jms.xmlbind._objects import XmlObject, find_element, find_simple, find_type
 from mtosi_jms.xmlbind._plan import KEEP, OBJECT, STRING, Plan, Slot, Wildcard, plan_of
 from mtosi_jms.xmlbind._registry import XSI_NIL, XSI_TYPE
 from mtosi_jms.xmlbind._scopes import Scopes, attributes_of
-from mtosi_jms.xmlbind._simpletypes import QNameType, SimpleType
+from mtosi_jms.xmlbind._simpletypes import ListType, SimpleType
 from mtosi_jms.xmlbind._table import ClassTable
 from mtosi_jms.xmlbind._values import BLANKS, NIL, Anchor, Extras, Kept, Leaf, Nil, RawXml
 
 _HAS_ATTRIBUTES: Final = etree.XPath("boolean(descendant-or-self::*/@*)")
+_ANY_TYPE: Final = clark(XSD, "anyType")
 _PATIENCE: Final = 3
 _RETRY: Final = 32
 _YES: Final = ("true", "1")
@@ -107,7 +108,7 @@ class Reader:
             if cls is None:
                 return self.kept(element)
         table: ClassTable = cls.__xml__
-        value = self.object(element, table, nillable=False)
+        value = self.object(element, table, nillable=table.nillable)
         return self._named(value, element) if table.element is not None else value
 
     def kept(self, element: etree._Element) -> RawXml:
@@ -139,16 +140,16 @@ class Reader:
         """The value of a child that is an object or stays XML; None if it can only be kept as XML."""
         if slot.kind == KEEP:
             return self.kept(child)
-        member = slot.field.head and child.tag != slot.field.tag
-        value = self.object(child, slot.target, nillable=slot.field.nillable and not member)
+        member = child.tag != slot.field.tag
+        value = self.object(child, slot.target, nillable=slot.field.nillable and not member, block=slot.field.block)
         if isinstance(value, RawXml) or (member and isinstance(value, Nil)):
             return None
         return self._named(value, child) if member else value
 
-    def object(self, element: etree._Element, table: ClassTable, *, nillable: bool) -> Any:
+    def object(self, element: etree._Element, table: ClassTable, *, nillable: bool, block: tuple[str, ...] = ()) -> Any:
         """The object of an element whose declared class is known; NIL or RawXml where it is nil."""
         if element.keys() or table.abstract:
-            return self._with_attributes(element, table, nillable=nillable)
+            return self._with_attributes(element, table, nillable=nillable, block=block)
         return self._plain(element, table)
 
     def _plain(self, element: etree._Element, table: ClassTable) -> Any:
@@ -190,7 +191,9 @@ class Reader:
         """
         return Keeper(element, plan_of(table), self).read(attributes)
 
-    def _with_attributes(self, element: etree._Element, table: ClassTable, *, nillable: bool) -> Any:
+    def _with_attributes(
+        self, element: etree._Element, table: ClassTable, *, nillable: bool, block: tuple[str, ...]
+    ) -> Any:
         """The object of an element with attributes: nil, a type of its own, or plain attributes."""
         attributes = dict(attributes_of(element))
         if XSI_NIL in attributes:
@@ -199,7 +202,7 @@ class Reader:
             self.not_nil(element, attributes[XSI_NIL], nillable=nillable)
         if XSI_TYPE in attributes:
             text = attributes[XSI_TYPE]
-            derived = self.derived(element, text, table)
+            derived = self.derived(element, text, table, block)
             if derived is not None:
                 table = derived
                 attributes.pop(XSI_TYPE)
@@ -239,13 +242,16 @@ class Reader:
             elif name != but:
                 yield name, text
 
-    def derived(self, element: etree._Element, text: str, table: ClassTable) -> ClassTable | None:
+    def derived(
+        self, element: etree._Element, text: str, table: ClassTable, block: tuple[str, ...] = ()
+    ) -> ClassTable | None:
         """The table that an xsi:type names; None where it cannot be obeyed, or says what is known.
 
         Args:
             element: the element that has it.
             text: its value.
             table: the declared one.
+            block: derivations that the place does not allow.
         """
         name = self.scopes.qname(text, element)
         if name is None:
@@ -255,15 +261,19 @@ class Reader:
         declared = table.declared
         if name == declared.type_qname and declared.type_name:
             return None
+        if name == _ANY_TYPE or (declared.takes_text and find_simple(name, table.module.root) is not None):
+            return None
         if found is None or not hasattr(found, "__xml__"):
             self.issues.add("xsi-type", f"xsi:type {shown(text, element)} names no known type", element)
             return None
         derived: ClassTable = found.__xml__
-        if not derived.is_a(declared):
+        if not derived.is_a(declared) and not declared.any_type:
             self.issues.add(
                 "xsi-type", f"xsi:type {shown(text, element)} is not derived from {declared.type_qname}", element
             )
             return None
+        if table.blocks(derived, block):
+            self.issues.add("xsi-type", f"xsi:type {shown(text, element)} is of a derivation that is blocked", element)
         return derived
 
 
@@ -307,6 +317,9 @@ class Keeper:
         self.bind_attributes(attributes)
         if self.plan.text is not None:
             self._simple_content(self.plan.text)
+            if self.kept is not None and XSI_TYPE in self.kept.attributes:
+                text = self.element.text or self.plan.text.target.default
+                self._check_type(self.kept.attributes[XSI_TYPE], text, self.element)
         elif self.plan.mixed is not None:
             self._mixed_content(self.plan.mixed)
         else:
@@ -315,6 +328,8 @@ class Keeper:
         for name in self.plan.required:
             if name not in self.values:
                 self._absent(name)
+        for name in self.plan.dropped:
+            self.values.setdefault(name, None)
         return self.plan.cls(extras=self.kept, **self.values)
 
     def take(self, child: etree._Element) -> None:
@@ -331,7 +346,8 @@ class Keeper:
 
     def so_far(self) -> Any:
         """The object with what was read of it until now: what is missing is None and not reported."""
-        lacking = {name: None for name in self.plan.required if name not in self.values and name not in self.plan.lists}
+        needed = (*self.plan.required, *self.plan.dropped)
+        lacking = {name: None for name in needed if name not in self.values and name not in self.plan.lists}
         return self.plan.cls(extras=copy.deepcopy(self.kept), **self.values, **lacking)
 
     def _add(self, rule: str, message: str, element: etree._Element | None = None) -> None:
@@ -345,6 +361,10 @@ class Keeper:
                 namespace, local = split_clark(tag)
                 if namespace != XSI and not self.plan.admits_attribute(namespace):
                     self._add("unknown-attribute", f"unknown attribute {local} is kept")
+                self.extras.attributes[tag] = text
+                continue
+            if not known.field.max:
+                self._add("unknown-attribute", f"attribute {known.field.local} is prohibited: kept as it came")
                 self.extras.attributes[tag] = text
                 continue
             value, exact = self._convert(known.target, text, self.element, f"attribute {known.field.local}")
@@ -387,6 +407,8 @@ class Keeper:
             tail = child.tail
             previous = child
             slot = slots.get(child.tag)
+            if slot is not None and child.tag in self.plan.rivals and slot.order < self._last:
+                slot = next((rival for rival in self.plan.rivals[child.tag] if rival.order >= self._last), slot)
             if slot is None:
                 self._foreign(child)
             elif self._in_place(child, slot):
@@ -444,6 +466,8 @@ class Keeper:
         if value is _MISSING:
             return None
         attributes = tuple(self.reader.attributes_of(child))
+        for _, named in (pair for pair in attributes if pair[0] == XSI_TYPE):
+            self._check_type(named, text or slot.target.default, child)
         unknown = [split_clark(tag)[1] for tag, _ in attributes if not tag.startswith(_XSI_PREFIX)]
         if unknown:
             self._add("unknown-attribute", f"unknown attribute {', '.join(unknown)} is kept", child)
@@ -452,10 +476,22 @@ class Keeper:
             self.extras.leaves[slot.name, len(done) if isinstance(done, list) else 0] = Leaf(value, text, attributes)
         return value
 
+    def _check_type(self, named: str, text: str, element: etree._Element) -> None:
+        """See that a text fits the simple type that an xsi:type names beside the declared one."""
+        kind = find_simple(named, self.plan.table.module.root)
+        if kind is None or kind.qualified:
+            return
+        try:
+            problem = kind.lenient(text)[1]
+        except ValueError as error:
+            problem = str(error)
+        if problem:
+            self._bad_value("value", text, f"{problem}, of the type that xsi:type names", element)
+
     def _convert(self, kind: SimpleType, text: str, element: etree._Element, what: str) -> tuple[Any, bool]:
         """The value of a text, and whether we would write it the same way; _MISSING where none can be made."""
-        if isinstance(kind, QNameType):
-            return self._qname(kind, text, element, what)
+        if kind.qualified:
+            return self._names(kind, text, element, what)
         try:
             return kind.exact(text), True
         except ValueError:
@@ -473,15 +509,18 @@ class Keeper:
         told = shown(text, element, what)
         self._add("bad-value", f"{what} {told}: {'it does not fit its type' if told == MASK else problem}", element)
 
-    def _qname(self, kind: QNameType, text: str, element: etree._Element, what: str) -> tuple[Any, bool]:
-        name = self.reader.scopes.qname(text, element)
-        if name is None:
+    def _names(self, kind: SimpleType, text: str, element: etree._Element, what: str) -> tuple[Any, bool]:
+        """The Clark name, or the list of them, that qualified names mean."""
+        found = [self.reader.scopes.qname(word, element) for word in text.split()]
+        names = [name for name in found if name is not None]
+        if len(names) < len(found) or (not names and not isinstance(kind, ListType)):
             self._bad_value(what, text, "its prefix is not declared: kept as it came", element)
             return _MISSING, False
-        problem = kind.lenient(text)[1]
+        value: Any = names if isinstance(kind, ListType) else names[0]
+        problem = kind.breach(value, " ".join(text.split()))
         if problem:
             self._bad_value(what, text, problem, element)
-        return name, problem is None
+        return value, problem is None
 
     def _stray_text(self, text: str, previous: etree._Element | None) -> None:
         """Character data between elements."""
@@ -523,6 +562,9 @@ class Keeper:
             self._add("order", "out of the schema's order: written in its place", child)
         self._last = wild.order
         value = self.reader.free(child, self.plan.table.module.root, skip=wild.process == "skip")
+        if wild.process == "strict" and isinstance(value, RawXml) and not child.keys():
+            local = split_clark(str(child.tag))[1]
+            self._add("undeclared", f"element {local}, which no schema declares, where that is asked for", child)
         self._put(wild.name, value, many=True)
 
     def _keep(self, child: etree._Element) -> None:

@@ -58,7 +58,7 @@ def find_class(tag: Any, table: str, root: str | None) -> Any:
 
     Args:
         tag: the name.
-        table: what a module lists it in, `__elements__` or `__types__`.
+        table: what a module lists it in: `__elements__` or `__types__`, or `__simple__` where it has that.
         root: a package to ask before all others.
     """
     if not isinstance(tag, str):
@@ -67,8 +67,8 @@ def find_class(tag: Any, table: str, root: str | None) -> Any:
     packages = registered_packages()
     for package in (root, *packages) if root and packages[:1] != (root,) else packages:
         module = module_of(namespace, package)
-        if module is not None and local in (names := getattr(module, table)):
-            return getattr(module, names[local])
+        if module is not None and local in (names := getattr(module, table, {})):
+            return getattr(module, names[local]) if isinstance(names[local], str) else (names[local], package)
     return None
 
 

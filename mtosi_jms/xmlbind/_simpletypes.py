@@ -10,12 +10,14 @@ import copy
 import datetime as dt
 import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final
 
 from mtosi_jms.errors import ConfigError
+from mtosi_jms.namespaces import XSD, split_clark
 from mtosi_jms.xmlbind import _lexical as lexical
 from mtosi_jms.xmlbind._registry import resolve_class
 from mtosi_jms.xmlbind._values import XmlEnum
@@ -32,6 +34,7 @@ class Facets:
         above, below: exclusive bounds.
         digits, fraction: most digits in all, most digits after the point.
         values: allowed texts where an enumeration has no class of its own.
+        allowed: what they mean: equal values may be written in other ways.
     """
 
     patterns: tuple[re.Pattern[str], ...] = ()
@@ -44,14 +47,18 @@ class Facets:
     digits: int | None = None
     fraction: int | None = None
     values: frozenset[str] | None = None
+    allowed: tuple[Any, ...] = ()
 
     def problem(self, value: Any, text: str) -> str | None:
         """What the facets object to, None if nothing."""
-        if self.values is not None and text not in self.values:
+        if self.values is not None and text not in self.values and not self._is_allowed(value):
             return "not one of the values listed"
         if any(not pattern.fullmatch(text) for pattern in self.patterns):
             return "does not match the pattern"
         return self._length_problem(value) or self._bound_problem(value) or self._digit_problem(value)
+
+    def _is_allowed(self, value: Any) -> bool:
+        return not isinstance(value, str) and any(same(value, other) for other in self.allowed)
 
     def _length_problem(self, value: Any) -> str | None:
         if self.min_length is not None and len(value) < self.min_length:
@@ -61,18 +68,36 @@ class Facets:
         return None
 
     def _bound_problem(self, value: Any) -> str | None:
+        if isinstance(value, str):
+            value = lexical.Moment(value) if any(getattr(self, name) is not None for name in _BOUNDS) else value
         try:
-            if self.minimum is not None and value < self.minimum:
+            if self.minimum is not None and not value >= self.minimum:
                 return f"less than {self.minimum}"
-            if self.maximum is not None and value > self.maximum:
+            if self.maximum is not None and not value <= self.maximum:
                 return f"more than {self.maximum}"
-            if self.above is not None and value <= self.above:
+            if self.above is not None and not value > self.above:
                 return f"not above {self.above}"
-            if self.below is not None and value >= self.below:
+            if self.below is not None and not value < self.below:
                 return f"not below {self.below}"
         except TypeError:
-            return "not comparable with its bound"
+            return self._zone_problem(value)
         return None
+
+    def _zone_problem(self, value: Any) -> str | None:
+        """What bounds object to of which one alone has a time zone, the value or the bound."""
+        if not isinstance(value, (dt.datetime, dt.time)):
+            return "not comparable with its bound"
+        return self.on_time_line(lambda bound: bound.isoformat())._bound_problem(value.isoformat())
+
+    def on_time_line(self, text: Callable[[Any], str]) -> Facets:
+        """The facets with their bounds as times.
+
+        Args:
+            text: gives what XML Schema has for a bound.
+        """
+        bounds = {name: bound for name in _BOUNDS if (bound := getattr(self, name)) is not None}
+        times: dict[str, Any] = {name: lexical.Moment(text(bound)) for name, bound in bounds.items()}
+        return replace(self, **times)
 
     def _digit_problem(self, value: Any) -> str | None:
         if self.digits is None and self.fraction is None:
@@ -92,11 +117,16 @@ def _digits(number: Decimal) -> tuple[int, int]:
     return len(before.lstrip("0")), len(after.rstrip("0"))
 
 
+def same(one: Any, other: Any) -> bool:
+    """Whether two values of a type are the same to XML Schema: NaN equals itself."""
+    return bool(one == other) or (one != one and other != other)
+
+
 def merged(old: Facets | None, new: Facets) -> Facets:
     """The facets of a type and of one derived from it: the newer bound counts, all patterns hold."""
     if old is None:
         return new
-    bounds = {name: getattr(new, name) for name in Facets.__slots__ if getattr(new, name) is not None}
+    bounds = {name: getattr(new, name) for name in Facets.__slots__ if getattr(new, name) not in (None, ())}
     kept = {name: getattr(old, name) for name in Facets.__slots__}
     return Facets(**{**kept, **bounds, "patterns": old.patterns + new.patterns})
 
@@ -149,7 +179,12 @@ __all__ = [
     "UNSIGNED_SHORT",
 ]
 
-_ZONE = r"(?:Z|[+-]\d\d:\d\d)?"
+_ZONE = r"(?:Z|[+-](?:(?:0[0-9]|1[0-3]):[0-5][0-9]|14:00))?"
+_YEAR = r"-?(?!0000)(?:[1-9][0-9]{4,}|[0-9]{4})"
+_MONTH = "(?:0[1-9]|1[0-2])"
+_DAY = "(?:0[1-9]|[12][0-9]|3[01])"
+_MONTH_DAY = f"(?!02-3|(?:04|06|09|11)-31){_MONTH}-{_DAY}"
+_BOUNDS: Final = ("minimum", "maximum", "above", "below")
 _BLANKS = re.compile(r"[\t\n\r ]+")
 
 
@@ -253,6 +288,20 @@ class SimpleType:
             return plain
         return plain if self._parse is lexical.parse_string else self.lenient(plain)[0]
 
+    @property
+    def qualified(self) -> bool:
+        """Whether the values are qualified names, one or a list, which only namespaces in scope tell."""
+        return False
+
+    @property
+    def default(self) -> str:
+        """The text that an empty element stands for: itself unless its declaration says otherwise."""
+        return ""
+
+    def breach(self, value: Any, text: str) -> str | None:
+        """What the facets object to in a value and its text, None if nothing."""
+        return self.facets.problem(value, text) if self.facets else None
+
     def bind(self, root: str) -> None:
         """Tell the type which package the paths in it are relative to."""
 
@@ -260,10 +309,18 @@ class SimpleType:
         """This type with more facets."""
         derived = copy.copy(self)
         derived.name = name
-        derived.facets = merged(self.facets, facets)
+        derived.facets = merged(self.facets, replace(facets, allowed=self._meant(facets.values or ())))
         derived.plain = False
         derived.known = {}
         return derived
+
+    def _meant(self, texts: Iterable[str]) -> tuple[Any, ...]:
+        """The values of texts, as far as they have any."""
+        values: list[Any] = []
+        for text in texts:
+            with suppress(ValueError):
+                values.append(self.lenient(text)[0])
+        return tuple(values)
 
 
 def _collapsed(text: str) -> str:
@@ -283,10 +340,33 @@ class DateTimeType(SimpleType):
             return lexical.parse_loose_date_time(text.strip()), "not an xsd:dateTime"
 
 
+class PartType(SimpleType):
+    """A part of a date, such as xsd:gYear: text whose bounds are the times that are meant."""
+
+    __slots__ = ()
+
+    def restrict(self, name: str, facets: Facets) -> SimpleType:
+        """This type with more facets."""
+        return super().restrict(name, facets.on_time_line(str))
+
+
 class QNameType(SimpleType):
     """xsd:QName: the value is the Clark name, which the decoder makes of text and namespaces in scope."""
 
     __slots__ = ()
+
+    @property
+    def qualified(self) -> bool:
+        """Always."""
+        return True
+
+    def breach(self, value: Any, text: str) -> str | None:
+        """As for every simple type, but the values listed are Clark names."""
+        if self.facets is None:
+            return None
+        if self.facets.values is not None and value not in self.facets.values:
+            return "not one of the values listed"
+        return replace(self.facets, values=None).problem(value, text)
 
     def exact(self, text: str) -> Any:
         """Never: text alone does not say which name is meant."""
@@ -439,6 +519,19 @@ class ListType(SimpleType):
 
     __slots__ = ("item",)
 
+    @property
+    def qualified(self) -> bool:
+        """Whether the items are qualified names."""
+        return self.item.qualified
+
+    def breach(self, value: Any, text: str) -> str | None:
+        """As for every simple type; lists of qualified names are not held against the values listed."""
+        if not self.qualified:
+            return super().breach(value, text)
+        items = (self.item.breach(*pair) for pair in zip(value, text.split(), strict=True))
+        facets = replace(self.facets, values=None) if self.facets else Facets()
+        return next((problem for problem in items if problem), None) or facets.problem(value, text)
+
     def __init__(self, item: SimpleType, facets: Facets | None = None) -> None:
         super().__init__(f"list of {item.name}", str, str, arrow="list", facets=facets)
         self.item = item
@@ -489,6 +582,70 @@ class ListType(SimpleType):
         return text
 
 
+class GivenType(SimpleType):
+    """A simple type in a declaration that gives the value itself: for an element that is empty, or in any case.
+
+    Args:
+        inner: the type.
+        default: the text that an empty element stands for, None if for itself.
+        fixed: the text whose value is the only one allowed, None if any is.
+    """
+
+    __slots__ = ("_default", "_fixed", "_inner", "_wanted")
+
+    def __init__(self, inner: SimpleType, default: str | None, fixed: str | None) -> None:
+        super().__init__(inner.name, str, str, arrow=inner.arrow, collapse=inner.collapse, facets=Facets())
+        self._inner = inner
+        self._default = default
+        self._fixed = fixed
+        self._wanted: Any = None
+
+    def bind(self, root: str) -> None:
+        """Bind the type."""
+        self._inner.bind(root)
+
+    @property
+    def default(self) -> str:
+        """The default value."""
+        return self._default or ""
+
+    def exact(self, text: str) -> Any:
+        """The value of text that is written as we would write it: never of an empty one that stands for another."""
+        if not text and self._default is not None:
+            raise ValueError("the default value stands here")
+        value = self._inner.exact(text)
+        if problem := self._breach(value):
+            raise ValueError(problem)
+        return value
+
+    def lenient(self, text: str) -> tuple[Any, str | None]:
+        """The value of a text, or of the default where there is none."""
+        value, problem = self._inner.lenient(text or self._default or "")
+        return value, problem or self._breach(value)
+
+    def _breach(self, value: Any) -> str | None:
+        if self._fixed is None:
+            return None
+        if self._wanted is None:
+            self._wanted = self._inner.lenient(self._fixed)[0]
+        return None if same(value, self._wanted) else f"only {self._fixed!r:.60} is allowed"
+
+    def format(self, value: Any) -> str:
+        """The text of a value, which must be the fixed one if there is one."""
+        text = self._inner.format(value)
+        if problem := self._breach(value):
+            raise ValueError(problem)
+        return text
+
+    def to_plain(self, value: Any) -> Any:
+        """As the type has it."""
+        return self._inner.to_plain(value)
+
+    def from_plain(self, plain: Any) -> Any:
+        """As the type has it."""
+        return self._inner.from_plain(plain)
+
+
 def _integer(name: str, minimum: int | None = None, maximum: int | None = None) -> SimpleType:
     facets = Facets(minimum=minimum, maximum=maximum) if minimum is not None or maximum is not None else None
     arrow = "integer" if maximum is not None and maximum < 2**31 and (minimum or 0) >= -(2**31) else "long"
@@ -497,26 +654,39 @@ def _integer(name: str, minimum: int | None = None, maximum: int | None = None) 
     return SimpleType(name, lexical.parse_integer, lexical.format_integer, arrow=arrow, facets=facets)
 
 
+def _part(name: str, pattern: str) -> SimpleType:
+    """A part of a date: text that is ordered by the time that it means."""
+    return PartType(
+        name, lexical.parse_string, lexical.format_string, facets=Facets(patterns=(re.compile(pattern + _ZONE),))
+    )
+
+
 def _text(name: str, pattern: str = "", *, collapse: bool = True) -> SimpleType:
     facets = Facets(patterns=(re.compile(pattern),)) if pattern else None
     return SimpleType(name, lexical.parse_string, lexical.format_string, collapse=collapse, facets=facets)
 
 
-_NCNAME = r"[^\W\d][\w.\-\u00b7]*"
+_LETTERS = (
+    "A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f\u2c00-\u2fef"
+    "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
+)
+_SIGNS = rf"{_LETTERS}\-.0-9\u00b7\u0300-\u036f\u203f\u2040"
+_NCNAME = f"[{_LETTERS}][{_SIGNS}]*"
 
 STRING: Final = _text("string", collapse=False)
 NORMALIZED: Final = _text("normalizedString", collapse=False)
 TOKEN: Final = _text("token")
 LANGUAGE: Final = _text("language", "[a-zA-Z]{1,8}(?:-[a-zA-Z0-9]{1,8})*")
-NMTOKEN: Final = _text("NMTOKEN", r"[\w.\-:\u00b7]+")
-NAME: Final = _text("Name", r"(?:[^\W\d]|:)[\w.\-:\u00b7]*")
+NMTOKEN: Final = _text("NMTOKEN", f"[{_SIGNS}:]+")
+NAME: Final = _text("Name", f"[{_LETTERS}:][{_SIGNS}:]*")
 NCNAME: Final = _text("NCName", _NCNAME)
 ID: Final = _text("ID", _NCNAME)
 IDREF: Final = _text("IDREF", _NCNAME)
 ENTITY: Final = _text("ENTITY", _NCNAME)
 ANY_URI: Final = _text("anyURI")
-QNAME: Final = QNameType("QName", lexical.parse_string, lexical.format_string)
-NOTATION: Final = QNameType("NOTATION", lexical.parse_string, lexical.format_string)
+_QUALIFIED = Facets(patterns=(re.compile(f"(?:{_NCNAME}:)?{_NCNAME}"),))
+QNAME: Final = QNameType("QName", lexical.parse_string, lexical.format_string, facets=_QUALIFIED)
+NOTATION: Final = QNameType("NOTATION", lexical.parse_string, lexical.format_string, facets=_QUALIFIED)
 ANY_SIMPLE: Final = _text("anySimpleType", collapse=False)
 BOOLEAN: Final = SimpleType("boolean", lexical.parse_boolean, lexical.format_boolean, arrow="boolean")
 BOOLEAN.known = {"true": True, "false": False}
@@ -542,13 +712,33 @@ DATE_TIME: Final = DateTimeType(
 DATE: Final = SimpleType("date", lexical.parse_date, lexical.format_date, arrow="date", quick=dt.date.fromisoformat)
 TIME: Final = SimpleType("time", lexical.parse_time, lexical.format_time, arrow="string")
 DURATION: Final = SimpleType("duration", lexical.parse_duration, lexical.format_duration, arrow="string")
-G_YEAR: Final = _text("gYear", rf"-?\d{{4,}}{_ZONE}")
-G_YEAR_MONTH: Final = _text("gYearMonth", rf"-?\d{{4,}}-\d\d{_ZONE}")
-G_MONTH: Final = _text("gMonth", rf"--\d\d{_ZONE}")
-G_MONTH_DAY: Final = _text("gMonthDay", rf"--\d\d-\d\d{_ZONE}")
-G_DAY: Final = _text("gDay", rf"---\d\d{_ZONE}")
+G_YEAR: Final = _part("gYear", _YEAR)
+G_YEAR_MONTH: Final = _part("gYearMonth", f"{_YEAR}-{_MONTH}")
+G_MONTH: Final = _part("gMonth", f"--{_MONTH}")
+G_MONTH_DAY: Final = _part("gMonthDay", f"--{_MONTH_DAY}")
+G_DAY: Final = _part("gDay", f"---{_DAY}")
 BASE64: Final = SimpleType("base64Binary", lexical.parse_base64, lexical.format_base64, arrow="binary")
-NMTOKENS: Final = ListType(NMTOKEN)
-IDREFS: Final = ListType(IDREF)
-ENTITIES: Final = ListType(ENTITY)
+NMTOKENS: Final = ListType(NMTOKEN, Facets(min_length=1))
+IDREFS: Final = ListType(IDREF, Facets(min_length=1))
+ENTITIES: Final = ListType(ENTITY, Facets(min_length=1))
 HEX: Final = SimpleType("hexBinary", lexical.parse_hex, lexical.format_hex, arrow="binary")
+
+_BUILT_IN: Final[dict[str, SimpleType]] = {
+    **{kind.name: kind for kind in map(globals().__getitem__, __all__)},
+    "NMTOKENS": NMTOKENS,
+    "IDREFS": IDREFS,
+    "ENTITIES": ENTITIES,
+}
+
+
+def builtin_type(tag: str) -> SimpleType | None:
+    """The built-in type of a Clark name, None if there is none."""
+    namespace, local = split_clark(tag)
+    return _BUILT_IN.get(local) if namespace == XSD else None
+
+
+def simple_type(cls: Any) -> SimpleType | None:
+    """The simple type of a generated enumeration; None of any other class."""
+    if not (isinstance(cls, type) and issubclass(cls, XmlEnum)):
+        return None
+    return STRING.restrict(cls.__name__, Facets(values=frozenset(str(member) for member in cls)))

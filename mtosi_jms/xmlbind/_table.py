@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 from mtosi_jms.namespaces import clark
 from mtosi_jms.xmlbind._grammar import Grammar, Group
 from mtosi_jms.xmlbind._registry import prefix_for, resolve_class
-from mtosi_jms.xmlbind._simpletypes import EnumType, Facets, ListType, SimpleType, UnionType
+from mtosi_jms.xmlbind._simpletypes import EnumType, Facets, GivenType, ListType, SimpleType, UnionType
 
 Process = Literal["strict", "lax", "skip"]
 
@@ -48,6 +48,7 @@ class Field:
         head: whether elements of a substitution group may stand here.
         members: paths of the element classes that may.
         process: how a wildcard treats what it finds.
+        block: how a type may not be derived, by `extension` or `restriction`, that xsi:type names in place of its own.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Field:
     head: bool = False
     members: tuple[str, ...] = ()
     process: Process = "lax"
+    block: tuple[str, ...] = ()
     owner: Module | None = None
 
     @property
@@ -97,6 +99,11 @@ class Field:
         return [resolve_class(path, self._root).__xml__ for path in self.members]
 
     @property
+    def refers(self) -> bool:
+        """Whether it is a reference to a global element of complex type, for which others may substitute."""
+        return self.head or (self.kind == "element" and isinstance(self.type, str) and self.table().tag == self.tag)
+
+    @property
     def _root(self) -> str:
         return self.owner.root if self.owner else ""
 
@@ -112,14 +119,17 @@ def E(  # noqa: N802 - short names keep the tables readable
     nillable: bool = False,
     head: bool = False,
     members: tuple[str, ...] = (),
+    block: tuple[str, ...] = (),
 ) -> Field:
     """A child element."""
-    return Field(name, local, type_, "element", min, max, ns, nillable, head, members)
+    return Field(name, local, type_, "element", min, max, ns, nillable, head, members, block=block)
 
 
-def A(name: str, local: str, type_: TypeRef, *, required: bool = False, ns: str = "") -> Field:  # noqa: N802
-    """An attribute."""
-    return Field(name, local, type_, "attribute", int(required), 1, ns)
+def A(  # noqa: N802
+    name: str, local: str, type_: TypeRef, *, required: bool = False, prohibited: bool = False, ns: str = ""
+) -> Field:
+    """An attribute; one that is prohibited is one of the base type's that may not be there."""
+    return Field(name, local, type_, "attribute", int(required), int(not prohibited), ns)
 
 
 def TEXT(name: str, type_: TypeRef) -> Field:  # noqa: N802
@@ -157,6 +167,7 @@ class ContentOptions(TypedDict, total=False):
     mixed: bool
     abstract: bool
     restricts: bool
+    block: tuple[str, ...]
     any_attribute: tuple[str, ...]
 
 
@@ -170,9 +181,11 @@ class ClassTable:
         own: fields that the class adds.
         cls: the class.
         abstract: whether no instance may be written as this very type or element.
+        nillable: whether xsi:nil is allowed at the global element.
         substitutes: path of the element class whose place this element may take.
         mixed: whether character data may stand between the elements.
         restricts: whether the type restricts its base instead of extending it; its model then replaces the base's.
+        block: how a type may not be derived, by `extension` or `restriction`, that xsi:type names in its place.
         any_attribute: what each xsd:anyAttribute admits, as `ANY` takes it; an attribute must suit all of them.
         plan, fast, writing: the compiled forms for reading, for its fast path and for writing; None until `plan_of`,
             `fast_plan` and `write_plan` make them.
@@ -188,8 +201,10 @@ class ClassTable:
         model: Group | None = None,
         mixed: bool = False,
         abstract: bool = False,
+        nillable: bool = False,
         substitutes: str | None = None,
         restricts: bool = False,
+        block: tuple[str, ...] = (),
         any_attribute: tuple[str, ...] = (),
     ) -> None:
         self.module = module
@@ -200,8 +215,10 @@ class ClassTable:
         self.own_model = model
         self.mixed = mixed
         self.abstract = abstract
+        self.nillable = nillable
         self.substitutes = substitutes
         self.restricts = restricts
+        self.block = block
         self.cls: type[Any]
         self.plan: Any = None
         self.fast: Any = None
@@ -242,6 +259,10 @@ class ClassTable:
         own = [self.own_model] if self.own_model else [name for name in _content(self.own) if name not in known]
         return ("seq", 1, 1, (*before, *own))
 
+    def drops(self, field: Field) -> bool:
+        """Whether a field of a base is no part of the content any more, which a restriction has narrowed."""
+        return field.kind in ("element", "any") and self.grammar is not None and field.name not in self.grammar.names
+
     @cached_property
     def attribute_wildcards(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Where attributes may stand that the class does not name: target namespace and constraints of each type, any
@@ -273,6 +294,32 @@ class ClassTable:
         while table is not None and not table.type_name:
             table = table.base
         return clark(table.module.namespace, table.type_name) if table is not None else None
+
+    @property
+    def any_type(self) -> bool:
+        """Whether the type is xsd:anyType, so that any other may stand in its place."""
+        return self.mixed and self.any_attribute == ("##any",) and not self.type_name and len(self.fields) == 1
+
+    def blocks(self, derived: ClassTable, more: tuple[str, ...] = ()) -> bool:
+        """Whether a type may not stand in the place of this one, or of this element's type.
+
+        Args:
+            derived: the type.
+            more: what the place blocks besides.
+        """
+        declared = self.declared
+        barred = {*self.block, *declared.block, *more}
+        table: ClassTable | None = derived
+        while barred and table is not None and table is not declared:
+            if ("restriction" if table.restricts else "extension") in barred:
+                return True
+            table = table.base
+        return False
+
+    @property
+    def takes_text(self) -> bool:
+        """Whether an element may be of a simple type that it names itself: its own is one, or any type will do."""
+        return self.any_type or any(item.kind == "text" for item in self.fields)
 
     def is_a(self, other: ClassTable) -> bool:
         """Whether this class is, or extends, the other's class."""
@@ -322,15 +369,25 @@ class Module:
         name: str,
         fields: Sequence[Field] = (),
         *,
+        nillable: bool = False,
         substitutes: str | None = None,
         **options: Unpack[ContentOptions],
     ) -> ClassTable:
         """The table of a global element: with its fields, or derived from its named type."""
-        return ClassTable(self, fields, element=name, substitutes=substitutes, **options)
+        return ClassTable(self, fields, element=name, nillable=nillable, substitutes=substitutes, **options)
 
 
 def simple(base: SimpleType, **facets: Any) -> SimpleType:
-    """A restricted simple type; `name` and the attributes of `Facets` as keywords, patterns as strings."""
+    """A restricted simple type.
+
+    Args:
+        base: the type.
+        facets: `name` and the attributes of `Facets`, patterns as strings; `default` and `fixed`, texts, where the
+            declaration of an element or attribute gives its value.
+    """
+    given = facets.pop("default", None), facets.pop("fixed", None)
+    if given != (None, None):
+        return GivenType(simple(base, **facets) if facets else base, *given)
     name = facets.pop("name", base.name)
     if "patterns" in facets:
         facets["patterns"] = tuple(re.compile(pattern) for pattern in facets["patterns"])

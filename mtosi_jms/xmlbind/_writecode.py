@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from mtosi_jms.xmlbind._fast import Odd
-from mtosi_jms.xmlbind._simpletypes import EnumType, Facets, QNameType, SimpleType
+from mtosi_jms.xmlbind._simpletypes import EnumType, Facets, SimpleType
 from mtosi_jms.xmlbind._table import ClassTable
 from mtosi_jms.xmlbind._values import Nil
 from mtosi_jms.xmlbind._writeplan import (
@@ -206,7 +206,11 @@ def _is_able(plan: WritePlan) -> bool:
         return False
     outs = (plan.text,) if plan.text is not None else plan.outs
     # A wildcard that must have something, and a name that depends on namespaces in scope, are for the encoder.
-    return not any((out.kind in (ANY, RAW_XML) and out.required) or isinstance(out.target, QNameType) for out in outs)
+    return not any((out.kind in (ANY, RAW_XML) and out.required) or _is_qualified(out) for out in outs)
+
+
+def _is_qualified(out: Out) -> bool:
+    return isinstance(out.target, SimpleType) and out.target.qualified
 
 
 class _Coder:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, Protocol
@@ -164,7 +165,8 @@ class WritePlan:
         self.table = table
         self.reading: Plan = plan_of(table)
         wildcards = {wild.name: wild for wild in self.reading.wildcards}
-        self.outs = tuple(_out(item, wildcards) for item in table.fields if item.kind in ("element", "any"))
+        content = [item for item in table.fields if item.kind in ("element", "any")]
+        self.outs = tuple(_out(replace(item, min=0) if table.drops(item) else item, wildcards) for item in content)
         self.by_name = {out.name: out for out in self.outs}
         self.attributes = tuple(_out(item) for item in table.fields if item.kind == "attribute")
         self.text = next((_out(item) for item in table.fields if item.kind == "text"), None)

@@ -40,7 +40,7 @@ def test_the_extras_are_those_of_the_distribution(root: Path) -> None:
 
 
 def test_schemes_are_those_that_have_a_transport() -> None:
-    assert {"memory", *doctor.SCHEMES} == set(PROVIDERS)
+    assert {"memory", "jvm", *doctor.SCHEMES} == set(PROVIDERS)
 
 
 @pytest.mark.usefixtures("healthy")

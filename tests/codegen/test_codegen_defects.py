@@ -18,6 +18,7 @@ PREFIXES = (
     'xmlns:s="http://schemas.xmlsoap.org/wsdl/soap/" xmlns:t="urn:t" xmlns:o="urn:o"'
 )
 ELEMENT = '<x:element name="e" type="x:string"/>'
+GROUP = '<x:group name="G"><x:sequence/></x:group>'
 USE = '<x:element name="e" type="o:S"/>'
 
 
@@ -174,7 +175,21 @@ CASES: list[Case] = [
         5,
         "kept as XML",
     ),
-    ("xsd-unsupported", {"a.xsd": _schema("<x:redefine schemaLocation='b.xsd'/>"), "b.xsd": _schema()}, "a.xsd", 2, ""),
+    ("xsd-unsupported", {"a.xsd": _schema("<x:element name='1'/>")}, "a.xsd", 2, "left out"),
+    (
+        "xsd-1.1",
+        {"a.xsd": _schema("<x:complexType name='T'>", "<x:assert test='@a'/></x:complexType>")},
+        "a.xsd",
+        3,
+        "not",
+    ),
+    (
+        "redefine-undefined",
+        {"a.xsd": _schema("<x:redefine schemaLocation='b.xsd'>", f"{GROUP}</x:redefine>"), "b.xsd": _schema()},
+        "a.xsd",
+        3,
+        "taken as a definition",
+    ),
     ("binding-type-missing", {"a.wsdl": _wsdl(port_type="t:No")}, "a.wsdl", 2, "not generated"),
     ("operation-drift", {"a.wsdl": _service(operation="aks_it", binding="asks_it")}, "a.wsdl", 10, "'aks_it'"),
     ("operation-undefined", {"a.wsdl": _service(binding="whatever")}, "a.wsdl", 10, "not generated"),

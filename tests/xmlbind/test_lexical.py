@@ -248,7 +248,8 @@ def test_loose_date_times_with_facets_stay_loose() -> None:
     kind = x.simple(x.DATE_TIME, minimum=dt.datetime(2000, 1, 1))
     assert kind.lenient("20051004140305")[0] == dt.datetime(2005, 10, 4, 14, 3, 5)
     assert kind.lenient("1999-01-01T00:00:00")[1] == "less than 2000-01-01 00:00:00"
-    assert kind.lenient("2005-01-01T00:00:00Z")[1] == "not comparable with its bound"
+    assert kind.lenient("2005-01-01T00:00:00Z")[1] is None
+    assert kind.lenient("2000-01-01T10:00:00Z")[1] == "less than 2000-01-01T00:00:00"  # it may be, in some zone
 
 
 def test_restricted_enumerations(package: str) -> None:

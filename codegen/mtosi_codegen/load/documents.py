@@ -29,7 +29,7 @@ _FOREIGN: Final = {
 }
 
 Kind = Literal["wsdl", "xsd"]
-LinkKind = Literal["import", "include", "redefine"]
+LinkKind = Literal["import", "include", "redefine", "override"]
 _SUFFIXES: Final = {".wsdl", ".xsd"}
 _FILE_LEFT_OUT: Final = "not generated: file left out"
 _FOLDER_LEFT_OUT: Final = "not generated: folder left out"
@@ -66,11 +66,11 @@ class Document:
 
 @dataclass(slots=True, eq=False)
 class Link:
-    """An import, include or redefine, and the document that it leads to.
+    """An import, include, redefine or override, and the document that it leads to.
 
     Attributes:
         element: the XML element.
-        kind: `import`, `include` or `redefine`.
+        kind: `import`, `include`, `redefine` or `override`.
         schema: the schema element that it stands in, None for a WSDL import.
         target: the document; None where nothing was found or nothing is needed.
     """
@@ -88,6 +88,7 @@ class Reader:
         self._base = base
         self._findings = findings
         self._read: dict[Path, Document | None] = {}
+        self._peeked: dict[Path, Document | None] = {}
         self._folders: dict[Path, tuple[str, ...]] = {}
 
     def name(self, path: Path) -> str:
@@ -99,6 +100,14 @@ class Reader:
         if path not in self._read:
             self._read[path] = self._parse(path)
         return self._read[path]
+
+    def peek(self, path: Path) -> Document | None:
+        """The document at a path that may not be wanted: what is wrong with it is not reported."""
+        if path in self._read:
+            return self._read[path]
+        if path not in self._peeked:
+            self._peeked[path] = Reader(self._base, Findings())._parse(path)
+        return self._peeked[path]
 
     def entries(self, folder: Path) -> tuple[str, ...]:
         """The names in a folder, sorted; empty where it cannot be listed, with a finding if it is of the sources."""

@@ -25,6 +25,7 @@ _LINK_KINDS: Final[dict[str, LinkKind]] = {
     f"{{{XSD}}}import": "import",
     f"{{{XSD}}}include": "include",
     f"{{{XSD}}}redefine": "redefine",
+    f"{{{XSD}}}override": "override",
 }
 _NEEDS: Final = ("portType", "message")
 
@@ -119,7 +120,7 @@ class Locator:
         if best is not None:
             message = f"import of {wanted!r} has no location"
             self._report("import-without-location", document, link, message, f"read {best.name}")
-        return best
+        return self._reader.read(best.path) if best is not None else None
 
     def _substitute(self, document: Document, link: Link, location: str, wanted: str) -> Document | None:
         remote = _SCHEME.match(location) is not None
@@ -138,7 +139,7 @@ class Locator:
             self._report(rule, document, link, message, repair)
         else:
             self._report(rule, document, link, message, f"read {best.name}, which defines what is needed")
-        return best
+        return self._reader.read(best.path) if best is not None else None
 
     def _place_for(self, document: Document, link: Link, location: str) -> str:
         """Where a file that is not there would be found, as reports name files."""
@@ -159,7 +160,7 @@ class Locator:
         siblings = (folder / name for folder in folders for name in self._reader.entries(folder))
         nearby = (path for path in siblings if path.suffix.lower() in {".wsdl", ".xsd"} and is_file(path))
         for path in sorted({*self._pool, *nearby} - {document.path}):
-            other = self._reader.read(path)
+            other = self._reader.peek(path)
             if other is not None and other.kind == kind:
                 yield other
 
@@ -207,7 +208,7 @@ def _local(text: str | None) -> str:
 
 
 def links_of(document: Document) -> list[Link]:
-    """The imports, includes and redefines of a document, in document order, not yet followed."""
+    """The imports, includes, redefines and overrides of a document, in document order, not yet followed."""
     links = [Link(element, "import", None) for element in document.root.iterchildren(f"{{{WSDL}}}import")]
     for schema in schemas_of(document):
         children = schema.iterchildren(*_LINK_KINDS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from mtosi_codegen.model import ClassDef, Model
 from mtosi_codegen.xsd.model import ComplexType, Compositor, Element, ElementUse, Particle, QName
 
@@ -12,9 +14,10 @@ def run(model: Model) -> None:
         _inside(model, group.content, name.namespace, (name.local,))
     for name, component in model.schema.types.items():
         if isinstance(component, ComplexType):
+            kind: Literal["type", "anonymous"] = "type" if name == component.name else "anonymous"
             model.types[name] = _add(model, ClassDef(
-                "type", name, (name.local,), component.place, name.namespace, component.doc, source=component,
-                abstract=component.abstract, mixed=component.mixed,
+                kind, name, (name.local,), component.place, name.namespace, component.doc, source=component,
+                abstract=component.abstract, mixed=component.mixed, block=_derivations(component.block),
             ))  # fmt: skip
             _inside(model, component.content, name.namespace, (name.local,))
     for name, element in model.schema.elements.items():
@@ -31,11 +34,17 @@ def _add(model: Model, cls: ClassDef) -> ClassDef:
 def _element_class(element: Element) -> ClassDef:
     name = element.name
     source = element.type if isinstance(element.type, ComplexType) else None
-    doc = "\n\n".join(text for text in (element.doc, source.doc if source else "", element.value) if text)
+    doc = "\n\n".join(text for text in (element.doc, source.doc if source else "", str(element.value or "")) if text)
     cls = ClassDef("element", name, (name.local,), element.place, name.namespace, doc, source=source)
     cls.abstract = element.abstract
+    cls.nillable = element.nillable
+    cls.block = _derivations(element.block | (source.block if source else frozenset()))
     cls.mixed = source.mixed if source else False
     return cls
+
+
+def _derivations(block: frozenset[str]) -> frozenset[str]:
+    return block & {"extension", "restriction"}
 
 
 def _inside(model: Model, particle: Particle | None, namespace: str, path: tuple[str, ...]) -> None:

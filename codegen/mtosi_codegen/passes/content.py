@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mtosi_codegen.model import RAW, ClassDef, Field, Model, ModelGroup, ModelItem, ObjectValue, Value
-from mtosi_codegen.passes.values import ANY_SIMPLE, Values
+from mtosi_codegen.passes.values import ANY_SIMPLE, Values, given
 from mtosi_codegen.xsd.model import (
     ONCE,
     AnyAttribute,
@@ -70,12 +70,13 @@ class _Builder:
             field = Field("any", QName("", ""), RAW, leaf.place, occurs.minimum, occurs.maximum, doc=leaf.doc)
             field.namespaces, field.process = leaf.namespace, leaf.process
             return field
-        value = self._element_value(leaf) if leaf.reference else self._declared(cls, leaf)
-        doc = "\n\n".join(text for text in (leaf.doc, leaf.value) if text)
+        value = self._element_value(leaf) if leaf.reference else given(self._declared(cls, leaf), leaf.value)
+        doc = "\n\n".join(text for text in (leaf.doc, str(leaf.value or "")) if text)
         field = Field("element", leaf.name, value, leaf.place, occurs.minimum, occurs.maximum, doc=doc)
         declaration = self._model.schema.elements.get(leaf.name) if leaf.reference else None
         field.nillable = declaration.nillable if declaration else leaf.nillable
         field.reference = leaf.reference
+        field.block = leaf.block & {"extension", "restriction"} if isinstance(value, ObjectValue) else frozenset()
         return field
 
     def _declared(self, cls: ClassDef, leaf: ElementUse) -> Value:
@@ -91,20 +92,22 @@ class _Builder:
 
     def _attributes(self, cls: ClassDef, source: ComplexType) -> Iterator[Field]:
         for attribute in source.attributes:
-            if isinstance(attribute, Attribute) and attribute.use != "prohibited":
+            if isinstance(attribute, Attribute):
                 value = self._attribute_value(cls, attribute)
-                doc = "\n\n".join(text for text in (attribute.doc, attribute.value) if text)
-                least = int(attribute.use == "required")
-                yield Field("attribute", attribute.name, value, attribute.place, least, 1, doc=doc)
+                doc = "\n\n".join(text for text in (attribute.doc, str(attribute.value or "")) if text)
+                least, most = int(attribute.use == "required"), int(attribute.use != "prohibited")
+                yield Field("attribute", attribute.name, value, attribute.place, least, most, doc=doc)
 
     def _attribute_value(self, cls: ClassDef, attribute: Attribute) -> Value:
         path = (*cls.path, attribute.name.local)
         if not attribute.reference:
-            return self._values.text(attribute.type, attribute.place, cls.namespace, path)
+            value = self._values.text(attribute.type, attribute.place, cls.namespace, path)
+            return given(value, attribute.value, attribute=True)
         declared = self._model.schema.attributes.get(attribute.name)
         if declared is not None:
             namespace = declared.name.namespace
-            return self._values.text(declared.type, declared.place, namespace, (declared.name.local,))
+            value = self._values.text(declared.type, declared.place, namespace, (declared.name.local,))
+            return given(value, attribute.value or declared.value, attribute=True)
         if attribute.name.namespace == XML and attribute.name.local in _XML_ATTRIBUTES:
             builtin = QName("http://www.w3.org/2001/XMLSchema", _XML_ATTRIBUTES[attribute.name.local])
             return self._values.named(builtin, attribute.place)
@@ -162,7 +165,7 @@ def _with_occurs(particle: Particle, occurs: Occurs) -> Particle:
         return GroupUse(particle.name, particle.place, occurs)
     return ElementUse(
         particle.name, particle.place, occurs, particle.type, particle.reference, particle.nillable, particle.value,
-        particle.doc,
+        particle.doc, particle.block,
     )  # fmt: skip
 
 

@@ -10,25 +10,18 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
 from mtosi_codegen.findings import Findings
-from mtosi_codegen.load import SchemaUnit
-from mtosi_codegen.xsd.model import (
-    Attribute,
-    ComplexType,
-    Component,
-    Element,
-    Group,
-    QName,
-    SchemaSet,
-    SimpleType,
-)
+from mtosi_codegen.load import Document, SchemaUnit
+from mtosi_codegen.xsd.model import Component, QName, SchemaSet
 from mtosi_codegen.xsd.read import SchemaReader, documentation
+from mtosi_codegen.xsd.redefine import Replacement, replace
 
-_IGNORED: Final = {"place", "doc"}
+_IGNORED: Final = {"place", "doc", "scope"}
 
 
 def collect(units: Iterable[SchemaUnit], findings: Findings) -> SchemaSet:
     """All global components of the units, each name once."""
     schema = SchemaSet()
+    replacements: dict[Document, list[Replacement]] = {}
     for unit in units:
         schema.prefixes.setdefault(unit.namespace, _prefix(unit))
         schema.docs.setdefault(unit.namespace, documentation(unit.element))
@@ -36,7 +29,29 @@ def collect(units: Iterable[SchemaUnit], findings: Findings) -> SchemaSet:
         reader = SchemaReader(unit.element, unit.namespace, document.name, findings, document.aliases)
         for component in reader.components():
             _add(schema, component, findings)
+        replacements.setdefault(document, []).extend(reader.replacements())
+    ordered = [found for document in _innermost_first(replacements) for found in replacements[document]]
+    replace(schema, ordered, findings)
     return schema
+
+
+def _innermost_first(documents: Iterable[Document]) -> list[Document]:
+    """Documents, each after those that it includes, redefines or overrides."""
+    done: dict[Document, None] = {}
+    met: set[Document] = set()
+
+    def visit(document: Document) -> None:
+        if document not in met:
+            met.add(document)
+            for link in document.links:
+                if link.kind != "import" and link.target is not None:
+                    visit(link.target)
+            done[document] = None
+
+    known = list(documents)
+    for document in known:
+        visit(document)
+    return [document for document in done if document in known]
 
 
 def _prefix(unit: SchemaUnit) -> str:
@@ -46,20 +61,8 @@ def _prefix(unit: SchemaUnit) -> str:
     return named[0] if named else ""
 
 
-def _table(schema: SchemaSet, component: Component) -> dict[QName, Any]:
-    if isinstance(component, (SimpleType, ComplexType)):
-        return schema.types
-    if isinstance(component, Element):
-        return schema.elements
-    if isinstance(component, Group):
-        return schema.groups
-    if isinstance(component, Attribute):
-        return schema.attributes
-    return schema.attribute_groups
-
-
 def _add(schema: SchemaSet, component: Component, findings: Findings) -> None:
-    table = _table(schema, component)
+    table = schema.table(component)
     if component.name is None:
         return
     known = table.setdefault(component.name, component)

@@ -23,7 +23,9 @@ def run(model: Model) -> None:
         for ancestor in reversed(list(cls.lineage())):
             if ancestor not in done:
                 done.add(ancestor)
-                if ancestor.base is not None:
+                if ancestor.base is None:
+                    ancestor.fields = [field for field in ancestor.fields if not field.prohibited]
+                else:
                     _settle(model, ancestor)
 
 
@@ -33,14 +35,14 @@ def _settle(model: Model, cls: ClassDef) -> None:
     kept: list[Field] = []
     for field in cls.fields:
         known = inherited.get(field.key)
-        if known is None:
-            kept.append(field)
+        if known is None or known.prohibited:
+            kept.extend([] if field.prohibited else [field])
             continue
         if not cls.restricts and field.kind == "element":
             message = f"element {field.xml.local!r} is in the base type already"
             repair = "one field for both; what it cannot hold is kept as XML"
             model.findings.add("repeated-in-extension", *field.place, message, repair)
-        if field.kind != "any" and _narrower(field, known):
+        if field.kind != "any" and (field.prohibited or _narrower(field, known)):
             field.overrides = known
             kept.append(field)
         else:

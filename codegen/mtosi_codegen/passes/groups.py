@@ -132,7 +132,8 @@ class _Expander:
             if attribute is None:
                 opened.pop()
             elif isinstance(attribute, (Attribute, AnyAttribute)):
-                yield attribute
+                if len(opened) == 1 or isinstance(attribute, AnyAttribute) or attribute.use != "prohibited":
+                    yield attribute  # what a group prohibits says nothing
             elif attribute.name in met and all(name != attribute.name for name, _ in opened):
                 continue
             elif attribute.name in met or attribute.name not in self._schema.attribute_groups:

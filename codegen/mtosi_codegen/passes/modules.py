@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from mtosi_codegen.model import Model, Service, TypeModule
+from mtosi_codegen.model import EnumValue, Model, RawValue, Service, TypeModule
 from mtosi_codegen.text import escaped, snake
 from mtosi_codegen.wsdl.join import stripped_name
+from mtosi_codegen.xsd.model import QName
 
 _MTOP: Final = re.compile(r"^http://www\.tmforum\.org/mtop/([^/]+)/(?:xsd|wsdl)/([^/]+)/v(\d+(?:[-.]\d+)*)/?$")
 _LOCAL: Final = ("local", "types")
@@ -38,6 +39,9 @@ def run(model: Model) -> None:
     for fault in model.faults:
         fault.module = by_space[fault.namespace]
         fault.module.faults.append(fault)
+    for name, value in model.values.items():
+        if isinstance(name, QName) and name.namespace in by_space and not isinstance(value, (EnumValue, RawValue)):
+            by_space[name.namespace].simple[name.local] = value
     model.modules = sorted(by_space.values(), key=lambda module: module.path)
     _service_paths(model, {module.path for module in model.modules})
 

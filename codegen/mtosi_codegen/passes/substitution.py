@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mtosi_codegen.model import ClassDef, Model, ObjectValue
-from mtosi_codegen.xsd.model import QName
+from mtosi_codegen.xsd.model import ComplexType, Element, QName
 
 
 def run(model: Model) -> None:
@@ -11,6 +11,8 @@ def run(model: Model) -> None:
     direct: dict[QName, list[QName]] = {}
     for name, element in model.schema.elements.items():
         for head in element.heads:
+            if head in model.elements and _is_blocked(model, element, model.schema.elements[head]):
+                continue
             if head in model.elements and head != name:
                 direct.setdefault(head, []).append(name)
                 cls = model.elements[name]
@@ -23,6 +25,22 @@ def run(model: Model) -> None:
             if field.reference and isinstance(field.type, ObjectValue) and field.xml in direct:
                 field.head = True
                 field.members = tuple(_members(model, direct, field.xml))
+
+
+def _is_blocked(model: Model, member: Element, head: Element) -> bool:
+    """Whether a head does not let an element take its place: any at all, or one of a type derived in some way."""
+    if "substitution" in head.block:
+        return True
+    type_ = member.type
+    met: set[object] = set()
+    while head.block and type_ is not None and type_ != head.type and type_ not in met:
+        met.add(type_)
+        component = model.schema.types.get(type_) if isinstance(type_, QName) else type_
+        method = component.derivation if isinstance(component, ComplexType) else "restriction"
+        if method in head.block:
+            return True
+        type_ = component.base if component is not None else None
+    return False
 
 
 def _members(model: Model, direct: dict[QName, list[QName]], head: QName) -> list[ClassDef]:

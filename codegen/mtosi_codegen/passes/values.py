@@ -15,14 +15,15 @@ from mtosi_codegen.model import (
     ListValue,
     Model,
     ObjectValue,
+    RawValue,
     UnionValue,
     Value,
 )
-from mtosi_codegen.xsd.model import ComplexType, Place, QName, SimpleType
+from mtosi_codegen.xsd.model import ComplexType, Given, Place, QName, SimpleType
 from mtosi_codegen.xsd.soap_encoding import ENCODINGS, in_schema, is_array
 from mtosi_jms import xmlbind
 from mtosi_jms.errors import MissingExtraError
-from mtosi_jms.namespaces import XSD
+from mtosi_jms.namespaces import XSD, clark
 from mtosi_jms.xmlbind import SimpleType as SimpleTypeAtRunTime
 
 STRING: Final = Builtin("string")
@@ -46,7 +47,13 @@ _OTHERS: Final = frozenset(
         "gMonth", "gMonthDay", "gDay", "base64Binary", "hexBinary", "NMTOKENS", "IDREFS", "ENTITIES",
     }
 )  # fmt: skip
-_ALIASES: Final = {"anyAtomicType": "anySimpleType", "dateTimeStamp": "dateTime", "dayTimeDuration": "duration"}
+_MEASURED: Final = TEXTS - {"QName", "NOTATION"} | {"base64Binary", "hexBinary", "NMTOKENS", "IDREFS", "ENTITIES"}
+_ALIASES: Final = {
+    "anyAtomicType": "anySimpleType",
+    "dateTimeStamp": "dateTime",
+    "dayTimeDuration": "duration",
+    "yearMonthDuration": "duration",
+}
 _BOUNDS: Final = {
     "minInclusive": "minimum",
     "maxInclusive": "maximum",
@@ -68,6 +75,12 @@ _BOUNDED: Final[dict[str, SimpleTypeAtRunTime]] = {
     "dateTime": xmlbind.DATE_TIME,
     "date": xmlbind.DATE,
     "time": xmlbind.TIME,
+    "duration": xmlbind.DURATION,
+    "gYear": xmlbind.G_YEAR,
+    "gYearMonth": xmlbind.G_YEAR_MONTH,
+    "gMonth": xmlbind.G_MONTH,
+    "gMonthDay": xmlbind.G_MONTH_DAY,
+    "gDay": xmlbind.G_DAY,
 }
 _ORDERED: Final = INTEGERS | _BOUNDED.keys()
 
@@ -159,7 +172,7 @@ class Values:
                 item = ANY_SIMPLE
             return ListValue(item)
         base = self.text(component.base, component.place, namespace, (*path, "Base"))
-        if component.enumeration is not None and is_text(base):
+        if component.enumeration is not None and is_text(base) and not is_qualified(base):
             return EnumValue(self._enum(component, component.enumeration, namespace, path))
         return self._restricted(base, component)
 
@@ -173,8 +186,6 @@ class Values:
 
     def _restricted(self, base: Value, component: SimpleType) -> Value:
         facets: dict[str, tuple[str, ...]] = {}
-        if isinstance(base, (UnionValue, EnumValue)):
-            return base
         kind = builtin_of(base)
         for name, texts in component.facets.items():
             if name != "pattern" and not _is_sound(name, texts[-1].strip(), kind):
@@ -182,12 +193,14 @@ class Values:
                 self._model.findings.add("xsd-unsupported", *component.place, message, "not checked")
             elif name == "pattern":
                 facets["patterns"] = self._patterns(texts, component)
-            elif name in _LENGTHS and (kind in TEXTS or isinstance(base, ListValue) or kind.endswith("Binary")):
+            elif name in _LENGTHS and (kind in _MEASURED or isinstance(base, ListValue)):
                 facets.update(dict.fromkeys(_LENGTHS[name], texts[-1:]))
             elif name in _BOUNDS and kind in _ORDERED:
                 facets[_BOUNDS[name]] = texts[-1:]
-        if component.enumeration is not None and kind and not isinstance(base, ListValue):
+        if component.enumeration is not None:
             facets["values"] = tuple(value for value, _ in component.enumeration)
+            if is_qualified(base):
+                facets["values"] = tuple(_clark(value, component) for value in facets["values"])
         base = _with_white_space(base, component.facets.get("whiteSpace", ("",))[-1])
         return _merged(base, {name: texts for name, texts in facets.items() if texts})
 
@@ -204,7 +217,9 @@ class Values:
         translated: list[str] = []
         for text in texts:
             try:
-                pattern = translate_pattern(text, back_references=False, lazy_quantifiers=False, anchors=False)
+                pattern = translate_pattern(
+                    _classed(text), back_references=False, lazy_quantifiers=False, anchors=False
+                )
                 re.compile(pattern)
             except (RegexError, re.error, OverflowError, RecursionError) as error:
                 message = f"pattern {text!r}: {error}"
@@ -227,6 +242,19 @@ def _is_sound(name: str, text: str, kind: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _classed(pattern: str) -> str:
+    r"""The pattern with `\w` and `\s` inside classes: outside of them they would be taken for Python's own."""
+    depth = 0
+
+    def classed(match: re.Match[str]) -> str:
+        nonlocal depth
+        found = match[0]
+        depth += {"[": 1, "]": -1}.get(found, 0)
+        return f"[{found}]" if not depth and found in (r"\w", r"\W", r"\s", r"\S") else found
+
+    return re.sub(r"\\.|[\[\]]", classed, pattern, flags=re.DOTALL)
 
 
 def _bare(pattern: str) -> str:
@@ -261,6 +289,22 @@ def _with_white_space(base: Value, mode: str) -> Value:
     return Builtin("normalizedString") if base == STRING and mode == "replace" else base
 
 
+def given(value: Value, told: Given | None, *, attribute: bool = False) -> Value:
+    """A value with the default or fixed one of its declaration.
+
+    Args:
+        value: the value.
+        told: what the declaration says.
+        attribute: whether it is one of an attribute: it is never empty, so its default says nothing.
+    """
+    simple = not isinstance(value, (ObjectValue, RawValue)) and not is_qualified(value)
+    if told is None or not simple or (attribute and told.kind == "default"):
+        return value
+    both = told.kind == "fixed" and not attribute
+    kinds = ("default", "fixed") if both else (told.kind,)
+    return FacetValue(value, tuple((kind, (told.text,)) for kind in kinds))
+
+
 def builtin_of(value: Value) -> str:
     """The built-in type under a value, empty for lists, unions, objects and raw XML."""
     if isinstance(value, FacetValue):
@@ -268,6 +312,17 @@ def builtin_of(value: Value) -> str:
     if isinstance(value, EnumValue):
         return "string"
     return value.name if isinstance(value, Builtin) else ""
+
+
+def is_qualified(value: Value) -> bool:
+    """Whether the values of a type are qualified names."""
+    return builtin_of(value) in ("QName", "NOTATION")
+
+
+def _clark(text: str, component: SimpleType) -> str:
+    """The Clark name that a qualified name among the values of an enumeration means."""
+    prefix, _, local = text.strip().rpartition(":")
+    return clark(component.scope.get(prefix or None, ""), local)
 
 
 def is_text(value: Value) -> bool:

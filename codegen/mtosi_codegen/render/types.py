@@ -14,7 +14,7 @@ from mtosi_codegen.passes.cycles import private_name
 from mtosi_codegen.passes.names import SHADOWED
 from mtosi_codegen.passes.order import bases_first
 from mtosi_codegen.render.layout import python
-from mtosi_codegen.render.values import Names, builtin, path_of, table_entry, table_model
+from mtosi_codegen.render.values import Names, builtin, path_of, table_entry, table_model, table_type
 
 _SECRETS: Final = frozenset({"security", "password"})
 """XML names of credentials, in lower case: their values stay out of `repr`, and so out of logs (C55)."""
@@ -51,7 +51,8 @@ class TypesView:
         base = "_x.XmlObject"
         if cls.base is not None:
             base = self._names.local(cls.base.module, cls.base.name, run_time=True)
-        shadowed = frozenset(field.name for field in cls.fields) & SHADOWED
+        declared = [field for field in cls.fields if not field.prohibited]
+        shadowed = frozenset(field.name for field in declared) & SHADOWED
         self.shadows_builtins |= bool(shadowed - {"field"})
         self.shadows_field |= "field" in shadowed
         kinds = {"element": "Element", "type": "Type", "anonymous": "Content of element"}
@@ -59,7 +60,7 @@ class TypesView:
             name=private_name(cls.module, cls.name),
             doc=cls.doc or f"{kinds[cls.kind]} {cls.xml.local}.",
             bases=f"_x.{cls.mixin}, {base}" if cls.mixin else base,
-            fields=[self._field(field, shadowed) for field in cls.fields],
+            fields=[self._field(field, shadowed) for field in declared],
             entries=[table_entry(field, cls) for field in cls.fields],
             table=f"{self._descriptor_name(cls.module)}.{'element' if cls.kind == 'element' else 'complex_type'}",
             xml="None" if cls.kind == "anonymous" else python(cls.xml.local),
@@ -98,7 +99,8 @@ def registry(module: TypeModule) -> SimpleNamespace:
     types.update({enum.type_name: enum.name for enum in module.enums if enum.type_name})
     faults = {fault.element: fault.name for fault in module.faults}
     ordered = [dict(sorted(table.items())) for table in (elements, types, faults)]
-    return SimpleNamespace(elements=ordered[0], types=ordered[1], faults=ordered[2])
+    simple = {name: table_type(value) for name, value in sorted(module.simple.items())}
+    return SimpleNamespace(elements=ordered[0], types=ordered[1], faults=ordered[2], simple=simple)
 
 
 def shared_names(module: TypeModule) -> list[tuple[str, str]]:
@@ -110,6 +112,8 @@ def shared_names(module: TypeModule) -> list[tuple[str, str]]:
 def _options(cls: ClassDef) -> list[str]:
     options = [f"model={table_model(cls.model)}"] if cls.model is not None else []
     options += [f"{name}=True" for name in ("mixed", "abstract") if getattr(cls, name)]
+    options += [f"block={python(sorted(cls.block))}"] if cls.block else []
+    options += ["nillable=True"] if cls.nillable else []
     options += [f"substitutes={python(path_of(cls.substitutes))}"] if cls.substitutes is not None else []
     options += ["restricts=True"] if cls.restricts else []
     return options + ([f"any_attribute={python(cls.any_attribute)}"] if cls.any_attribute else [])

@@ -167,6 +167,8 @@ def table_type(value: Value) -> str:
 def _facet(name: str, texts: tuple[str, ...], kind: str) -> str:
     if name == "patterns":
         return f"pattern={python(texts[0])}" if len(texts) == 1 else f"patterns={python(texts)}"
+    if name in ("default", "fixed"):
+        return f"{name}={python(texts[0])}"
     if name == "values":
         return f"values={python(texts)}"
     text = texts[0].strip()
@@ -190,13 +192,14 @@ def table_entry(field: Field, cls: ClassDef) -> str:
         return f"_x.ANY({', '.join(items)})"
     items += [python(field.xml.local), table_type(field.type)]
     if field.kind == "attribute":
-        items += ["required=True"] if field.minimum else []
+        items += ["required=True"] if field.minimum else ["prohibited=True"] if field.prohibited else []
         items += [f"ns={python(field.xml.namespace)}"] if field.xml.namespace else []
         return f"_x.A({', '.join(items)})"
     items += [f"min={field.minimum}"] if field.minimum else []
     items += [f"max={field.maximum}"] if field.maximum != 1 else []
     items += [f"ns={python(field.xml.namespace)}"] if field.xml.namespace != cls.namespace else []
     items += ["nillable=True"] if field.nillable else []
+    items += [f"block={python(sorted(field.block))}"] if field.block else []
     items += ["head=True", f"members={python([path_of(member) for member in field.members])}"] if field.head else []
     return f"_x.E({', '.join(items)})"
 

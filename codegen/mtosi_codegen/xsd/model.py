@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from mtosi_jms.namespaces import clark
 
@@ -35,17 +35,28 @@ class Occurs(NamedTuple):
 ONCE = Occurs()
 
 
+class Given(NamedTuple):
+    """A value that a declaration gives."""
+
+    kind: Literal["default", "fixed"]
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind.capitalize()}: {self.text}."
+
+
 @dataclass(slots=True, eq=False)
 class SimpleType:
     """A simple type, named or not.
 
     Attributes:
-        name: None for an anonymous type.
+        name: None for an anonymous type, and for one that was redefined.
         base: what it restricts; None for a list or union.
         item: item type of a list.
         members: member types of a union.
         enumeration: its values with their documentation, None where there are none.
         facets: other facets by XSD name; `pattern` holds all patterns of this step.
+        scope: the namespaces that the values of an enumeration may use, by prefix.
     """
 
     name: QName | None
@@ -56,6 +67,7 @@ class SimpleType:
     members: tuple[QName | SimpleType, ...] = ()
     enumeration: tuple[tuple[str, str], ...] | None = None
     facets: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    scope: dict[str | None, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -67,7 +79,7 @@ class Attribute:
     type: QName | SimpleType | None = None
     reference: bool = False
     use: Literal["optional", "required", "prohibited"] = "optional"
-    value: str = ""
+    value: Given | None = None
     doc: str = ""
 
 
@@ -83,7 +95,7 @@ class AnyAttribute:
 class AttributeGroup:
     """Attributes with the groups that they refer to."""
 
-    name: QName
+    name: QName | None
     place: Place
     attributes: tuple[AttributePart, ...]
 
@@ -106,7 +118,8 @@ class ElementUse:
     Attributes:
         name: its name on the wire.
         type: None for anyType, or for a reference.
-        value: a sentence about a fixed or default value, empty where there is none.
+        value: its fixed or default value.
+        block: as that of `Element`.
     """
 
     name: QName
@@ -115,8 +128,9 @@ class ElementUse:
     type: QName | SimpleType | ComplexType | None = None
     reference: bool = False
     nillable: bool = False
-    value: str = ""
+    value: Given | None = None
     doc: str = ""
+    block: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True, eq=False)
@@ -155,7 +169,7 @@ Particle = ElementUse | Wildcard | GroupUse | Compositor
 class Group:
     """A model group definition."""
 
-    name: QName
+    name: QName | None
     place: Place
     content: Compositor | None
 
@@ -165,8 +179,9 @@ class ComplexType:
     """A complex type, named or not.
 
     Attributes:
-        name: None for an anonymous type.
+        name: None for an anonymous type, and for one that was redefined.
         derivation: empty where it derives from anyType.
+        block: how types may not be derived from it that xsi:type names in its place.
         simple: what a simple content restricts or extends; a restriction's own facets are an anonymous simple type.
         content: the content model, None for empty content.
     """
@@ -182,11 +197,17 @@ class ComplexType:
     simple: SimpleType | None = None
     content: Particle | None = None
     attributes: tuple[AttributePart, ...] = ()
+    block: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True, eq=False)
 class Element:
-    """A global element declaration; `type` None is anyType, or the type of the substitution head."""
+    """A global element declaration; `type` None is anyType, or the type of the substitution head.
+
+    Attributes:
+        block: what may not stand in its place: types derived by `extension` or `restriction`, members of its group by
+            `substitution`.
+    """
 
     name: QName
     place: Place
@@ -194,7 +215,8 @@ class Element:
     nillable: bool = False
     abstract: bool = False
     heads: tuple[QName, ...] = ()
-    value: str = ""
+    block: frozenset[str] = frozenset()
+    value: Given | None = None
     doc: str = ""
 
 
@@ -212,3 +234,13 @@ class SchemaSet:
     attribute_groups: dict[QName, AttributeGroup] = field(default_factory=dict)
     prefixes: dict[str, str] = field(default_factory=dict)
     docs: dict[str, str] = field(default_factory=dict)
+
+    def table(self, component: Component) -> dict[QName, Any]:
+        """The components of a kind, by name: types share one symbol space."""
+        if isinstance(component, (SimpleType, ComplexType)):
+            return self.types
+        if isinstance(component, Element):
+            return self.elements
+        if isinstance(component, Group):
+            return self.groups
+        return self.attributes if isinstance(component, Attribute) else self.attribute_groups

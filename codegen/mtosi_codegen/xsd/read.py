@@ -21,6 +21,7 @@ from mtosi_codegen.xsd.model import (
     Compositor,
     Element,
     ElementUse,
+    Given,
     Group,
     GroupUse,
     Occurs,
@@ -30,7 +31,9 @@ from mtosi_codegen.xsd.model import (
     SimpleType,
     Wildcard,
 )
+from mtosi_codegen.xsd.redefine import Replacement
 from mtosi_codegen.xsd.soap_encoding import fill_array, is_array
+from mtosi_jms import xmlbind
 from mtosi_jms.namespaces import XSD
 
 _FACETS: Final = frozenset(
@@ -39,10 +42,25 @@ _FACETS: Final = frozenset(
         "totalDigits", "fractionDigits", "whiteSpace",
     }
 )  # fmt: skip
-# Products of these are written out, and Python refuses to write numbers of thousands of digits.
-_COUNT: Final = re.compile(r"\+?0*[0-9]{1,9}")
-_NAME: Final = re.compile(r"[^\W\d][\w.\-\u00b7]*")
+# More than the most of them are as good as unbounded: no document holds so many.
+_COUNT: Final = re.compile(r"\+?0*([0-9]+)")
+_MOST: Final = 999_999_999
 _SHOWN: Final = 40
+_GLOBAL: Final = frozenset({"complexType", "simpleType", "element", "group", "attribute", "attributeGroup"})
+_NEWER: Final = {
+    "assert": "not checked",
+    "assertion": "not checked",
+    "alternative": "the declared type counts; what does not fit it is kept as XML",
+    "openContent": "what it lets in is kept as XML",
+    "defaultOpenContent": "what it lets in is kept as XML",
+    "explicitTimezone": "not checked",
+}
+_NEWER_ATTRIBUTES: Final = {
+    "defaultAttributes": "left out; the attributes are kept as they come",
+    "notNamespace": "not checked",
+    "notQName": "not checked",
+}
+"""Elements and attributes of XML Schema 1.1, with what becomes of them."""
 _PARTICLES: Final = frozenset({"element", "any", "group", "sequence", "choice", "all"})
 _ANY_TYPE: Final = QName(XSD, "anyType")
 
@@ -112,6 +130,22 @@ class SchemaReader:
 
     def components(self) -> Iterator[Component]:
         """The global components, in document order."""
+        self._report_newer()
+        for child in self._defined(self._schema):
+            yield self._component(child)
+
+    def replacements(self) -> Iterator[Replacement]:
+        """The components inside xsd:redefine and xsd:override, in document order."""
+        for local, child in children(self._schema):
+            if local in {"redefine", "override"}:
+                for inner in self._defined(child):
+                    yield Replacement(self._component(inner), redefines=local == "redefine")
+
+    def _defined(self, element: etree._Element) -> Iterator[etree._Element]:
+        """The definitions in a schema, or in what replaces those of another."""
+        return (child for local, child in children(element) if local in _GLOBAL and self._has_name(child))
+
+    def _component(self, child: etree._Element) -> Component:
         readers: dict[str, Callable[[etree._Element, QName], Component]] = {
             "complexType": self._complex_type,
             "simpleType": self._simple_type,
@@ -120,11 +154,19 @@ class SchemaReader:
             "attribute": self._attribute,
             "attributeGroup": lambda child, name: AttributeGroup(name, self._place(child), self._attributes(child)),
         }
-        for local, child in children(self._schema):
-            if local in {"redefine", "override"}:
-                self._unsupported(child, f"{local} is not understood; the definitions inside replace nothing")
-            elif local in readers and self._has_name(child):
-                yield readers[local](child, self._own_name(child))
+        return readers[local_of(child)](child, self._own_name(child))
+
+    def _report_newer(self) -> None:
+        """Tell what only XML Schema 1.1 knows."""
+        for element in self._schema.iter(f"{{{XSD}}}*"):
+            local = local_of(element)
+            found = (
+                [local] if local in _NEWER else [name for name in _NEWER_ATTRIBUTES if element.get(name) is not None]
+            )
+            for name in found:
+                message = f"{name} is of XML Schema 1.1"
+                repair = _NEWER.get(name) or _NEWER_ATTRIBUTES[name]
+                self._findings.add("xsd-1.1", self._file, element.sourceline, message, repair)
 
     def _place(self, element: etree._Element) -> Place:
         return Place(self._file, element.sourceline or 0)
@@ -135,7 +177,7 @@ class SchemaReader:
     def _has_name(self, element: etree._Element) -> bool:
         """Whether a definition has a name that XML can have; one that has not is left out."""
         name = element.get("name")
-        sound = name is not None and _NAME.fullmatch(name.strip()) is not None
+        sound = name is not None and xmlbind.NCNAME.lenient(name)[1] is None
         if not sound:
             shown = "without a name" if name is None else f"with the name {name[:_SHOWN]!r}, which XML does not allow"
             self._unsupported(element, f"{local_of(element)} {shown}")
@@ -144,11 +186,15 @@ class SchemaReader:
     def _unsupported(self, element: etree._Element, message: str) -> None:
         self._findings.add("xsd-unsupported", self._file, element.sourceline, message, "left out")
 
-    def _value(self, element: etree._Element) -> str:
-        for key in ("fixed", "default"):
-            if element.get(key) is not None:
-                return f"{key.capitalize()}: {element.get(key)}."
-        return ""
+    def _block(self, element: etree._Element) -> frozenset[str]:
+        text = element.get("block", self._schema.get("blockDefault", "")).split()
+        return frozenset({"extension", "restriction", "substitution"} if "#all" in text else text)
+
+    def _value(self, element: etree._Element) -> Given | None:
+        if (fixed := element.get("fixed")) is not None:
+            return Given("fixed", fixed)
+        default = element.get("default")
+        return Given("default", default) if default is not None else None
 
     # Elements
 
@@ -161,6 +207,7 @@ class SchemaReader:
             nillable=_is_true(element.get("nillable")),
             abstract=_is_true(element.get("abstract")),
             heads=tuple(self._names.resolve(head, element) for head in heads),
+            block=self._block(element),
             value=self._value(element),
             doc=documentation(element),
         )
@@ -191,17 +238,19 @@ class SchemaReader:
             nillable=_is_true(element.get("nillable")),
             value=self._value(element),
             doc=documentation(element),
+            block=frozenset() if reference else self._block(element),
         )
 
     # Particles
 
     def _occurs(self, element: etree._Element) -> Occurs:
         low, high = (element.get("minOccurs") or "1").strip(), (element.get("maxOccurs") or "1").strip()
-        unbounded = high == "unbounded"
-        if all(_COUNT.fullmatch(text) for text in (low, *([] if unbounded else [high]))):
-            return Occurs(int(low), None if unbounded else int(high))
+        least, most = _COUNT.fullmatch(low), _COUNT.fullmatch(high)
+        if least and (most or high == "unbounded"):
+            number = _number(most[1]) if most else _MOST + 1
+            return Occurs(min(_number(least[1]), _MOST), number if number <= _MOST else None)
         shown = f"minOccurs {low[:_SHOWN]!r} or maxOccurs {high[:_SHOWN]!r}"
-        self._unsupported(element, f"{shown} is no number from 0 to 999999999")
+        self._unsupported(element, f"{shown} is no number")
         return Occurs()
 
     def _particle(self, local: str, element: etree._Element) -> Particle:
@@ -274,6 +323,7 @@ class SchemaReader:
         found = ComplexType(name, self._place(element), documentation(element))
         found.abstract = _is_true(element.get("abstract"))
         found.mixed = _is_true(element.get("mixed"))
+        found.block = self._block(element)
         body = element
         for local, child in children(element):
             if local in {"simpleContent", "complexContent"}:
@@ -324,6 +374,7 @@ class SchemaReader:
             elif local in _FACETS:
                 found.facets[local] = (*found.facets.get(local, ()), value)
         found.enumeration = tuple(dict(values).items()) if values else None
+        found.scope = dict(element.nsmap) if values else {}
         return found
 
     def _check_blanks(self, element: etree._Element, value: str) -> None:
@@ -331,6 +382,11 @@ class SchemaReader:
             message = f"enumeration value {value!r} has blanks around it"
             repair = "kept as it is: the blank belongs to the value"
             self._findings.add("value-blanks", self._file, element.sourceline, message, repair)
+
+
+def _number(digits: str) -> int:
+    """The number of some digits, whatever is more than the most as one more: Python refuses thousands of digits."""
+    return int(digits) if len(digits) <= len(str(_MOST)) else _MOST + 1
 
 
 def _is_true(text: str | None) -> bool:

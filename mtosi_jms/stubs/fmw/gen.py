@@ -291,3 +291,12 @@ __types__ = {
     "QueryDialectEnumType": "QueryDialectEnumType",
     "QueryExpressionType": "QueryExpressionType",
 }
+__simple__ = {
+    "DiscoveredNameType": _x.STRING,
+    "ManufactureDateType": _x.DATE,
+    "NetworkAccessDomainType": _x.STRING,
+    "NotificationIdentifierType": _x.STRING,
+    "ObjectTypeType": _x.STRING,
+    "OwnerType": _x.STRING,
+    "QueryDialectTypeType": _x.ANY_URI,
+}

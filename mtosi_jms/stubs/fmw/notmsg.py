@@ -284,3 +284,8 @@ __elements__ = {
     "unsubscribeResponse": "UnsubscribeResponse",
 }
 __types__: dict[str, str] = {}
+__simple__ = {
+    "EndPointReferenceType": _x.ANY_URI,
+    "SubscriptionIdentifierType": _x.STRING,
+    "TopicExpressionType": _x.STRING,
+}

@@ -113,3 +113,4 @@ __types__ = {
     "ServiceAffectingType": "ServiceAffectingType",
     "SpecificProblemListType": "SpecificProblemListType",
 }
+__simple__ = {"ProposedRepairActionType": _x.STRING, "SpecificProblemType": _x.STRING}

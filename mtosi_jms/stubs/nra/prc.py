@@ -111,8 +111,8 @@ class ProbableCauseType(_x.XmlObject):
     __xml__ = _M.complex_type(
         "ProbableCauseType",
         (
-            _x.E("ru", "ru", _x.BOOLEAN),
-            _x.E("contra", "contra", _x.BOOLEAN),
+            _x.E("ru", "ru", _x.simple(_x.BOOLEAN, default="false")),
+            _x.E("contra", "contra", _x.simple(_x.BOOLEAN, default="false")),
             _x.E("probable_cause", "probableCause", _x.enum("nra.prc:ProbableCauseEnumType"), min=1),
             _x.A("extension", "extension", _x.STRING),
             _x.A("qualifier", "qualifier", _x.STRING),

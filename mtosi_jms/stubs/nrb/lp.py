@@ -39,7 +39,7 @@ class LayeredParametersListType(_x.XmlObject):
 class TransmissionParametersList(LayeredParametersListType):
     """The transmission parameters of all layers of a resource."""
 
-    __xml__ = _M.element("transmissionParametersList")
+    __xml__ = _M.element("transmissionParametersList", nillable=True)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class LayeredParametersType(_x.XmlObject):
 class TransmissionParameters(LayeredParametersType):
     """The transmission parameters of one layer."""
 
-    __xml__ = _M.element("transmissionParameters")
+    __xml__ = _M.element("transmissionParameters", nillable=True)
 
 
 __elements__ = {

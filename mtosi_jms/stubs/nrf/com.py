@@ -226,3 +226,10 @@ __types__ = {
     "TerminationPointProtectionAssociationType": "TerminationPointProtectionAssociationType",
     "TransmissionDescriptorStateType": "TransmissionDescriptorStateType",
 }
+__simple__ = {
+    "EquipmentObjectTypeType": _x.STRING,
+    "InstalledPartNumberType": _x.STRING,
+    "InstalledSerialNumberType": _x.STRING,
+    "InstalledVersionType": _x.STRING,
+    "SoftwareVersionType": _x.STRING,
+}

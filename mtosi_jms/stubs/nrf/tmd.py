@@ -81,3 +81,4 @@ __types__ = {
     "TransmissionDescriptorListType": "TransmissionDescriptorListType",
     "TransmissionDescriptorType": "TransmissionDescriptorType",
 }
+__simple__ = {"ExternalRepresentationReferenceType": _x.STRING}
