@@ -53,6 +53,8 @@ _ALIASES: Final = {
     "dayTimeDuration": "duration",
     "yearMonthDuration": "duration",
 }
+_LAST_LETTERS: Final = "\ufdf0-\ufffd"
+"""The end of the classes that stand for `\\i` and `\\c` in what is translated: XML has more letters after it."""
 _BOUNDS: Final = {
     "minInclusive": "minimum",
     "maxInclusive": "maximum",
@@ -214,13 +216,15 @@ class Values:
         translated: list[str] = []
         for text in texts:
             try:
-                pattern = translate_pattern(_classed(text), back_references=False, lazy_quantifiers=False, anchors=False)
+                pattern = translate_pattern(
+                    _classed(text), back_references=False, lazy_quantifiers=False, anchors=False
+                )
                 re.compile(pattern)
             except (RegexError, re.error, OverflowError, RecursionError) as error:
                 message = f"pattern {text!r}: {error}"
                 self._model.findings.add("pattern-unsupported", *component.place, message, "not checked")
                 return ()
-            translated.append(_bare(pattern))
+            translated.append(_bare(pattern).replace(_LAST_LETTERS, f"{_LAST_LETTERS}\U00010000-\U000effff"))
         return (translated[0],) if len(translated) == 1 else ("|".join(f"(?:{text})" for text in translated),)
 
 
