@@ -217,7 +217,7 @@ class Writer:
             return self._own_tag(value, table)
         declared = target.declared
         actual = table.declared
-        if not actual.is_a(declared) and not declared.any_type:
+        if not declared.admits(actual):
             raise EncodeError(f"{target.cls.__name__} is needed, not {table.cls.__name__}")
         if (table.abstract or actual.abstract) and not is_excused(value, "abstract"):
             raise EncodeError(f"{table.cls.__name__} is abstract: give an instance of a class derived from it")

@@ -38,7 +38,7 @@ _EXACT = Context(prec=100)  # Decimal's own 28 digits would round what a duratio
 
 
 _MOMENT_RE = re.compile(
-    r"(?:(?P<year>-?\d{4,})(?:-(?P<month>\d\d))?(?:-(?P<day>\d\d))?|--(?P<month2>\d\d)(?:-(?P<day2>\d\d))?"
+    r"(?:(?P<year>-?\d{4,})(?:-(?P<month>\d\d))?(?:-(?P<day>\d\d))?|--(?P<month2>\d\d)(?:--|-(?P<day2>\d\d))?"
     r"|---(?P<day3>\d\d))?T?(?:(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d(?:\.\d+)?))?"
     r"(?P<zone>Z|[+-]\d\d:\d\d)?",
     re.ASCII,

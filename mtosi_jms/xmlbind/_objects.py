@@ -389,8 +389,7 @@ def _one(plain: Any, item: Field, table: ClassTable, path: str) -> Any:
         if isinstance(item.type, str):
             target = item.table()
             made = _object(plain, target, path)
-            fits = item.refers or target.declared.any_type or made.__xml__.declared.is_a(target.declared)
-            if not fits:
+            if not item.refers and not target.declared.admits(made.__xml__.declared):
                 raise DecodeError(f"{target.cls.__name__} is needed, not {type(made).__name__}", path=path)
             return made
         return _object(plain, _class_of(plain, None, path), path)

@@ -267,7 +267,7 @@ class Reader:
             self.issues.add("xsi-type", f"xsi:type {shown(text, element)} names no known type", element)
             return None
         derived: ClassTable = found.__xml__
-        if not derived.is_a(declared) and not declared.any_type:
+        if not declared.admits(derived):
             self.issues.add(
                 "xsi-type", f"xsi:type {shown(text, element)} is not derived from {declared.type_qname}", element
             )
@@ -409,7 +409,7 @@ class Keeper:
             slot = slots.get(child.tag)
             if slot is not None and child.tag in self.plan.rivals and slot.order < self._last:
                 slot = next((rival for rival in self.plan.rivals[child.tag] if rival.order >= self._last), slot)
-            if slot is None:
+            if slot is None or (self.plan.wildcards and self._is_wild(child, slot)):
                 self._foreign(child)
             elif self._in_place(child, slot):
                 self._bind(child, slot)
@@ -550,6 +550,12 @@ class Keeper:
             return
         self._add("unknown-element", f"unknown element {local} is kept as XML", child)
         self._keep(child)
+
+    def _is_wild(self, child: etree._Element, slot: Slot) -> bool:
+        """Whether a child is one too many for its field, and a wildcard takes it."""
+        namespace = split_clark(str(child.tag))[0]
+        taken = not slot.many and slot.name in self.values
+        return taken and any(wild.admits(namespace) for wild in self.plan.wildcards)
 
     def _wild(self, child: etree._Element, wildcards: list[Wildcard]) -> None:
         free = [wild for wild in wildcards if wild.limit is None or len(self.values.get(wild.name, ())) < wild.limit]

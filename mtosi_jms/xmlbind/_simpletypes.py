@@ -714,7 +714,7 @@ TIME: Final = SimpleType("time", lexical.parse_time, lexical.format_time, arrow=
 DURATION: Final = SimpleType("duration", lexical.parse_duration, lexical.format_duration, arrow="string")
 G_YEAR: Final = _part("gYear", _YEAR)
 G_YEAR_MONTH: Final = _part("gYearMonth", f"{_YEAR}-{_MONTH}")
-G_MONTH: Final = _part("gMonth", f"--{_MONTH}")
+G_MONTH: Final = _part("gMonth", f"--{_MONTH}(?:--)?")
 G_MONTH_DAY: Final = _part("gMonthDay", f"--{_MONTH_DAY}")
 G_DAY: Final = _part("gDay", f"---{_DAY}")
 BASE64: Final = SimpleType("base64Binary", lexical.parse_base64, lexical.format_base64, arrow="binary")

@@ -300,6 +300,13 @@ class ClassTable:
         """Whether the type is xsd:anyType, so that any other may stand in its place."""
         return self.mixed and self.any_attribute == ("##any",) and not self.type_name and len(self.fields) == 1
 
+    def admits(self, derived: ClassTable) -> bool:
+        """Whether xsi:type may name a type in place of this one: one derived from it, or any in place of anyType."""
+        if derived.is_a(self) or self.any_type:
+            return True
+        simple = self.element is not None and self.base is None and self.own[:1] and self.own[0].kind == "text"
+        return bool(simple) and any(item.kind == "text" for item in derived.fields)
+
     def blocks(self, derived: ClassTable, more: tuple[str, ...] = ()) -> bool:
         """Whether a type may not stand in the place of this one, or of this element's type.
 

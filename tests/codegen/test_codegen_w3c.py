@@ -6,6 +6,7 @@ prints the table that docs/xml-schema.md has.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import re
@@ -123,7 +124,7 @@ def trial(group: Group, folder: Path, name: str) -> Outcome:
     """Generate stubs for a group and read its instances with them."""
     outcome = Outcome()
     try:
-        result = generate(list(group.schemas))
+        result = generate(_sources(group))
     except MtosiError as error:
         outcome.error = f"{type(error).__name__}: {error}"
         return outcome
@@ -147,6 +148,18 @@ def trial(group: Group, folder: Path, name: str) -> Outcome:
         for module in [module for module in sys.modules if module.partition(".")[0] == name]:
             del sys.modules[module]
     return outcome
+
+
+def _sources(group: Group) -> list[Path]:
+    """The schemas of a group, and those that its instances name."""
+    found = dict.fromkeys(group.schemas)
+    for path in (*group.valid, *group.invalid):
+        with contextlib.suppress(MtosiError):
+            root = xmlbind.read_xml(path)
+            hints = root.get(f"{_XSI}schemaLocation", "").split()[1::2]
+            hints += root.get(f"{_XSI}noNamespaceSchemaLocation", "").split()
+            found |= {hinted: None for hint in hints if (hinted := path.parent / hint).is_file()}
+    return list(found)
 
 
 def _class_of(path: Path, package: str) -> tuple[etree._Element, type[xmlbind.XmlObject] | None]:
@@ -249,7 +262,8 @@ def reason(path: Path, group: Group, findings: list[str], report: str) -> str:
     instance = path.read_text(encoding="utf-8", errors="replace")
     known = {
         IDENTITY: re.search("key-sequence|identity-constraint", report),
-        "a type that a declaration of a simple type blocks": "blocked" in report,
+        "a type that a declaration of a simple type blocks": re.search("blocked|not expected", report)
+        and "block" in schema,
         "a class of characters that another release of Unicode has otherwise": "\\p{" in schema,
         "an attribute that a wildcard admits: its declaration is not looked up": "anyAttribute" in schema,
         "a wildcard of no namespace": 'namespace=""' in schema,
@@ -257,6 +271,7 @@ def reason(path: Path, group: Group, findings: list[str], report: str) -> str:
         "a fixed value of mixed content, or of a union": "fixed=" in schema,
         "ID that is there twice, or IDREF to nothing": re.search(r":ID(?:REFS?)?\b", schema),
         "a type that nothing defines": any("type-unresolved" in finding for finding in findings),
+        "nothing is wrong that libxml2 could find": not report,
     }
     return next((name for name, found in known.items() if found), "other")
 

@@ -13,7 +13,18 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from mtosi_codegen.model import EnumValue, Model, RawValue, Service, TypeModule
+from mtosi_codegen.model import (
+    EnumClass,
+    EnumValue,
+    FacetValue,
+    ListValue,
+    Model,
+    RawValue,
+    Service,
+    TypeModule,
+    UnionValue,
+    Value,
+)
 from mtosi_codegen.text import escaped, snake
 from mtosi_codegen.wsdl.join import stripped_name
 from mtosi_codegen.xsd.model import QName
@@ -39,11 +50,27 @@ def run(model: Model) -> None:
     for fault in model.faults:
         fault.module = by_space[fault.namespace]
         fault.module.faults.append(fault)
+    kept = set(model.enums)
     for name, value in model.values.items():
-        if isinstance(name, QName) and name.namespace in by_space and not isinstance(value, (EnumValue, RawValue)):
+        if not isinstance(name, QName) or name.namespace not in by_space or name not in model.schema.types:
+            continue
+        if not isinstance(value, (EnumValue, RawValue)) and kept.issuperset(_enums(value)):
             by_space[name.namespace].simple[name.local] = value
     model.modules = sorted(by_space.values(), key=lambda module: module.path)
     _service_paths(model, {module.path for module in model.modules})
+
+
+def _enums(value: Value) -> Iterator[EnumClass]:
+    """The enumerations that a simple type is made of."""
+    if isinstance(value, EnumValue):
+        yield value.enum
+    elif isinstance(value, ListValue):
+        yield from _enums(value.item)
+    elif isinstance(value, FacetValue):
+        yield from _enums(value.base)
+    elif isinstance(value, UnionValue):
+        for member in value.members:
+            yield from _enums(member)
 
 
 def _module(model: Model, namespace: str, path: str) -> TypeModule:

@@ -54,6 +54,8 @@ _ALIASES: Final = {
     "dayTimeDuration": "duration",
     "yearMonthDuration": "duration",
 }
+_LAST_LETTERS: Final = "\ufdf0-\ufffd"
+"""The end of the classes that stand for `\\i` and `\\c` in what is translated: XML has more letters after it."""
 _BOUNDS: Final = {
     "minInclusive": "minimum",
     "maxInclusive": "maximum",
@@ -225,7 +227,7 @@ class Values:
                 message = f"pattern {text!r}: {error}"
                 self._model.findings.add("pattern-unsupported", *component.place, message, "not checked")
                 return ()
-            translated.append(_bare(pattern))
+            translated.append(_bare(pattern).replace(_LAST_LETTERS, f"{_LAST_LETTERS}\U00010000-\U000effff"))
         return (translated[0],) if len(translated) == 1 else ("|".join(f"(?:{text})" for text in translated),)
 
 

@@ -136,3 +136,7 @@ class Remark(_x.XmlObject):
 
 __elements__ = {"order": "Order", "remark": "Remark"}
 __types__ = {"NamedType": "NamedType", "OrderType": "OrderType", "PriceType": "PriceType", "StateType": "StateType"}
+__simple__ = {
+    "AmountType": _x.union(_x.UNSIGNED_INT, _x.enum("com_example.shop_goods:AmountType")),
+    "NameType": _x.TOKEN,
+}

@@ -195,3 +195,4 @@ __types__ = {
     "TroubleType": "TroubleType",
 }
 __faults__ = {"listOrdersException": "ListOrdersExceptionFault"}
+__simple__ = {"CustomerIdType": _x.simple(_x.STRING, max_length=5, pattern="C\\d{4}")}
