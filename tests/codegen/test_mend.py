@@ -58,6 +58,7 @@ def test_xmlschema_reads_a_release_and_finds_every_message(release: Mended) -> N
             assert {str(name) for name in names if name} <= set(elements)
 
 
+@pytest.mark.endurance
 def test_zeep_reads_wsdls_that_had_defects(release: Mended) -> None:
     found = [finding.file for finding in release.findings if finding.file.endswith("PortType.wsdl")]
     assert found
