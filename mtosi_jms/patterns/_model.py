@@ -93,7 +93,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name in ("first_reply", "gap", "total", "grace"):
-            value: float | None = getattr(self, name)
+            value: object = getattr(self, name)
             if value is not None and not (isinstance(value, int | float) and value > 0):
                 raise ConfigError(f"limit {name} must be a number of seconds above 0, not {value!r}")
 
