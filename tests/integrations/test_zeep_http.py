@@ -150,6 +150,9 @@ def test_the_time_of_zeeps_transport_holds(retrieval: Any, ne: Named) -> None:
         ems = client(retrieval, url=f"http://{server.address}/", transport=zeep.Transport(operation_timeout=0.05))
         with pytest.raises(ReplyTimeoutError, match="getManagedElement over HTTP"):
             ems.service.getManagedElement(**ne("NE-1"))
+        patient = client(retrieval, url=f"http://{server.address}/", transport=zeep.Transport())
+        with patient.transport.settings(timeout=0.05), pytest.raises(ReplyTimeoutError):
+            patient.service.getManagedElement(**ne("NE-1"))
         done.set()
 
 

@@ -80,8 +80,7 @@ class Client(zeep.Client):
             ConfigError: there is no such service or port.
         """
         binding = self._binding(service_name, port_name)
-        text = self.destination if isinstance(self.destination, str) else str(self.destination)
-        return ServiceProxy(self, binding, address=text, destination=self.destination)
+        return ServiceProxy(self, binding, address=str(self.destination), destination=self.destination)
 
     def batches(self, operation: str, /, *, batch_size: int, **arguments: Any) -> Batches:
         """Call an operation of the default service in the pattern MultipleBatchResponse.

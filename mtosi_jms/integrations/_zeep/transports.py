@@ -52,7 +52,10 @@ class LocalTransport(Transport):
             headers = {"Authorization": f"Basic {given}", **headers}
         if self._given is None:
             return super().post_xml(address, envelope, headers)
-        return self._given.post_xml(address, envelope, headers)
+        if self.operation_timeout == self._given.operation_timeout:
+            return self._given.post_xml(address, envelope, headers)
+        with self._given.settings(timeout=self.operation_timeout):
+            return self._given.post_xml(address, envelope, headers)
 
 
 def checked_url(url: object) -> tuple[str, tuple[str, str] | None]:
