@@ -45,6 +45,7 @@ _FACETS: Final = frozenset(
 # More than the most of them are as good as unbounded: no document holds so many.
 _COUNT: Final = re.compile(r"\+?0*([0-9]+)")
 _MOST: Final = 999_999_999
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _SHOWN: Final = 40
 _GLOBAL: Final = frozenset({"complexType", "simpleType", "element", "group", "attribute", "attributeGroup"})
 _NEWER: Final = {
@@ -61,6 +62,7 @@ _NEWER_ATTRIBUTES: Final = {
     "notQName": "not checked",
 }
 """Elements and attributes of XML Schema 1.1, with what becomes of them."""
+_NEWER_TAGS: Final = tuple(f"{{{XSD}}}{name}" for name in (*_NEWER, "any", "anyAttribute"))
 _PARTICLES: Final = frozenset({"element", "any", "group", "sequence", "choice", "all"})
 _ANY_TYPE: Final = QName(XSD, "anyType")
 
@@ -158,14 +160,11 @@ class SchemaReader:
 
     def _report_newer(self) -> None:
         """Tell what only XML Schema 1.1 knows."""
-        for element in self._schema.iter(f"{{{XSD}}}*"):
+        for element in (self._schema, *self._schema.iter(*_NEWER_TAGS)):
             local = local_of(element)
-            found = (
-                [local] if local in _NEWER else [name for name in _NEWER_ATTRIBUTES if element.get(name) is not None]
-            )
-            for name in found:
-                message = f"{name} is of XML Schema 1.1"
+            for name in [local] if local in _NEWER else [name for name in _NEWER_ATTRIBUTES if name in element.attrib]:
                 repair = _NEWER.get(name) or _NEWER_ATTRIBUTES[name]
+                message = f"{name} is of XML Schema 1.1"
                 self._findings.add("xsd-1.1", self._file, element.sourceline, message, repair)
 
     def _place(self, element: etree._Element) -> Place:
@@ -177,11 +176,11 @@ class SchemaReader:
     def _has_name(self, element: etree._Element) -> bool:
         """Whether a definition has a name that XML can have; one that has not is left out."""
         name = element.get("name")
-        sound = name is not None and xmlbind.NCNAME.lenient(name)[1] is None
+        sound = name is not None and (_PLAIN_NAME.fullmatch(name) or xmlbind.NCNAME.lenient(name)[1] is None)
         if not sound:
             shown = "without a name" if name is None else f"with the name {name[:_SHOWN]!r}, which XML does not allow"
             self._unsupported(element, f"{local_of(element)} {shown}")
-        return sound
+        return bool(sound)
 
     def _unsupported(self, element: etree._Element, message: str) -> None:
         self._findings.add("xsd-unsupported", self._file, element.sourceline, message, "left out")
