@@ -589,20 +589,23 @@ class GivenType(SimpleType):
         inner: the type.
         default: the text that an empty element stands for, None if for itself.
         fixed: the text whose value is the only one allowed, None if any is.
+
+    Attributes:
+        inner: the type.
     """
 
-    __slots__ = ("_default", "_fixed", "_inner", "_wanted")
+    __slots__ = ("_default", "_fixed", "_wanted", "inner")
 
     def __init__(self, inner: SimpleType, default: str | None, fixed: str | None) -> None:
         super().__init__(inner.name, str, str, arrow=inner.arrow, collapse=inner.collapse, facets=Facets())
-        self._inner = inner
+        self.inner = inner
         self._default = default
         self._fixed = fixed
         self._wanted: Any = None
 
     def bind(self, root: str) -> None:
         """Bind the type."""
-        self._inner.bind(root)
+        self.inner.bind(root)
 
     @property
     def default(self) -> str:
@@ -613,37 +616,37 @@ class GivenType(SimpleType):
         """The value of text that is written as we would write it: never of an empty one that stands for another."""
         if not text and self._default is not None:
             raise ValueError("the default value stands here")
-        value = self._inner.exact(text)
+        value = self.inner.exact(text)
         if problem := self._breach(value):
             raise ValueError(problem)
         return value
 
     def lenient(self, text: str) -> tuple[Any, str | None]:
         """The value of a text, or of the default where there is none."""
-        value, problem = self._inner.lenient(text or self._default or "")
+        value, problem = self.inner.lenient(text or self._default or "")
         return value, problem or self._breach(value)
 
     def _breach(self, value: Any) -> str | None:
         if self._fixed is None:
             return None
         if self._wanted is None:
-            self._wanted = self._inner.lenient(self._fixed)[0]
+            self._wanted = self.inner.lenient(self._fixed)[0]
         return None if same(value, self._wanted) else f"only {self._fixed!r:.60} is allowed"
 
     def format(self, value: Any) -> str:
         """The text of a value, which must be the fixed one if there is one."""
-        text = self._inner.format(value)
+        text = self.inner.format(value)
         if problem := self._breach(value):
             raise ValueError(problem)
         return text
 
     def to_plain(self, value: Any) -> Any:
         """As the type has it."""
-        return self._inner.to_plain(value)
+        return self.inner.to_plain(value)
 
     def from_plain(self, plain: Any) -> Any:
         """As the type has it."""
-        return self._inner.from_plain(plain)
+        return self.inner.from_plain(plain)
 
 
 def _integer(name: str, minimum: int | None = None, maximum: int | None = None) -> SimpleType:

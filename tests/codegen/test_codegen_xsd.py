@@ -485,7 +485,7 @@ def test_a_remote_import_says_where_to_put_the_file(xsd: Make, build: Callable[.
     result = build({"sub/a.xsd": xsd(remote + '<x:element name="a" type="x:int"/>')})
     (finding,) = result.findings
     assert finding.rule == "location-remote"
-    assert "put other.xsd into the folder of sub/a.xsd" in finding.repair
+    assert "put it at sub/other.xsd" in finding.repair
 
 
 def test_strict_reading_raises_what_lenient_reading_tells(xsd: Make, module: Load) -> None:

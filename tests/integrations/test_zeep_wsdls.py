@@ -159,3 +159,11 @@ def test_prefixes_below_the_root_of_an_included_schema_are_kept(tmp_path: Path, 
     )
     answer = '<s:ordered xmlns:s="urn:shop"><number>7</number></s:ordered>'
     assert ordering(paired, tmp_path / "shop.wsdl", answer)[0] == 7
+
+
+def test_rpc_style_wraps_the_parts(tmp_path: Path, paired: Paired) -> None:
+    wsdl = tmp_path / "shop.wsdl"
+    wsdl.write_text(definitions(style="rpc", parts="type"))
+    number, request = ordering(paired, wsdl, '<o:orderResponse xmlns:o="urn:shop"><number>7</number></o:orderResponse>')
+    assert number == 7
+    assert [one.tag for one in request.find(".//{urn:shop}order")] == ["part", "count"]
