@@ -35,15 +35,29 @@ def run(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     ("names", "needs", "lines"),
     [
         ("decode", ("zeep", "xsdata"), ["zeep", "xsdata, lxml", "xsdata, native", "lxml parse alone"]),
-        ("encode", ("zeep", "xsdata"), ["zeep", "xsdata, lxml", "xsdata, native"]),
-        ("iter_decode", (), ["iter_decode", "iter_placed", "lxml iterparse alone"]),
+        pytest.param(
+            "encode", ("zeep", "xsdata"), ["zeep", "xsdata, lxml", "xsdata, native"], marks=pytest.mark.endurance
+        ),
+        pytest.param(
+            "iter_decode", (), ["iter_decode", "iter_placed", "lxml iterparse alone"], marks=pytest.mark.endurance
+        ),
         ("request,batches", (), ["the same XML, no messaging"]),
-        ("notifications", (), ["1 subscriber", "10 subscribers", "100 subscribers", "10 subscribers, all get all"]),
+        pytest.param(
+            "notifications",
+            (),
+            ["1 subscriber", "10 subscribers", "100 subscribers", "10 subscribers, all get all"],
+            marks=pytest.mark.endurance,
+        ),
         ("send", (), ["send_async, a window of 16", "send with a listener", "send, each waited for"]),
-        ("stored,landed", (), []),
-        ("asyncio-1,asyncio-100,asyncio-10000", (), ["asyncio", "threads"]),
+        pytest.param("stored,landed", (), [], marks=pytest.mark.endurance),
+        pytest.param("asyncio-1,asyncio-100,asyncio-10000", (), ["asyncio", "threads"], marks=pytest.mark.endurance),
         ("selectors", (), ["one comparison", "ten terms", "parse, ten terms", "one comparison in Python"]),
-        ("nested", ("pyspark",), ["2,000 objects", "10,000 objects", "lxml's parse alone"]),
+        pytest.param(
+            "nested",
+            ("pyspark",),
+            ["2,000 objects", "10,000 objects", "lxml's parse alone"],
+            marks=pytest.mark.endurance,
+        ),
         ("generate", ("xsdata",), ["mtosi-codegen", "xsdata, clusters"]),
     ],
 )

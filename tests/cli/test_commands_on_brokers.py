@@ -66,7 +66,7 @@ class Shell:
             process.communicate()
 
 
-@pytest.fixture(params=["activemq", "artemis"])
+@pytest.fixture(params=[pytest.param("activemq", marks=pytest.mark.endurance), "artemis"])
 def shell(request: pytest.FixtureRequest) -> Iterator[Shell]:
     made = Shell(request.getfixturevalue(request.param))
     yield made

@@ -125,7 +125,7 @@ def test_sizes_are_positive_numbers(option: str, value: str, capsys: pytest.Capt
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.endurance) for seed in (1, 2))])
 def test_a_killed_demo_has_landed_what_it_acknowledged(tmp_path: Path, seed: int) -> None:
     landing, log = kill_at_random(tmp_path, seed)
     landed = {(entry.name, entry.sha256) for entry in entries(landing)} if landing.exists() else set()

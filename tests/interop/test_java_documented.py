@@ -136,7 +136,7 @@ def test_ids_and_addresses(side: Side, peer: Peer, connection: Connection, queue
 def test_bodies(side: Side, peer: Peer, connection: Connection, queue: Queue) -> None:
     session, seen = connection.session(), {}
     peer.ask("consume", "c", f"queue:{queue.name}", "")
-    for kind in MessageType:
+    for kind in (MessageType.TEXT, MessageType.BYTES):
         session.send(queue, JmsMessage(body=b"<a/>", message_type=kind))
         theirs = peer.receive("c")
         assert theirs is not None

@@ -230,6 +230,7 @@ def test_the_guide_by_spark_submit(
     assert len(cluster.workers_used()) == 2
 
 
+@pytest.mark.endurance
 def test_a_session_of_ones_own(
     cluster: Cluster, put: Put, landing: Path, envelopes: Any, root: Path, tmp_path: Path
 ) -> None:

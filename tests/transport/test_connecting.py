@@ -78,7 +78,7 @@ class TestConnect:
 
     @pytest.mark.parametrize("url", ["nosuch://oss:hunter2@broker:61613", "oss-hunter2", ""])
     def test_an_unknown_scheme_lists_what_there_is(self, url: str) -> None:
-        with pytest.raises(ConfigError, match="use one of memory:") as caught:
+        with pytest.raises(ConfigError, match="use one of jvm:, memory:") as caught:
             connect(url)
         assert "hunter2" not in str(caught.value)
 
@@ -98,6 +98,7 @@ class TestConnect:
 
     def test_every_scheme_has_its_module(self) -> None:
         assert dict(PROVIDERS) == {
+            "jvm": "mtosi_jms.transport.jvm",
             "memory": "mtosi_jms.transport.memory",
             "stomp": "mtosi_jms.transport.stomp",
             "stomp+ssl": "mtosi_jms.transport.stomp",

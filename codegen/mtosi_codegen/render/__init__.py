@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from mtosi_codegen.model import Model, TypeModule
@@ -29,7 +30,7 @@ def render(model: Model, digest: str, templates: Path | None = None) -> dict[str
     Raises:
         SchemaError: a template is at fault.
     """
-    made = Templates(folder=templates)
+    made = _ours() if templates is None else Templates(folder=templates)
     banner = f"{MARK} Sources: sha256:{digest}"
     files: dict[str, str] = {}
     for path, template, values in _files(model):
@@ -38,6 +39,12 @@ def render(model: Model, digest: str, templates: Path | None = None) -> dict[str
             _check(text, banner, path, template)
         files[path] = text
     return dict(sorted(files.items()))
+
+
+@cache
+def _ours() -> Templates:
+    """Our own templates, compiled once a process."""
+    return Templates()
 
 
 def _check(text: str, banner: str, path: str, template: str) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import uuid
+from typing import Any
 
 from mtosi_jms.jms import NamingContext
 from mtosi_jms.transport._base import AckMode
 from mtosi_jms.transport._dropping import dropped
-from mtosi_jms.transport._session_core import ConnectionCore
+from mtosi_jms.transport._session_core import ConnectionCore, SessionCore
+from mtosi_jms.transport.jvm import _machine as machine
 from mtosi_jms.transport.jvm._channel import Channel
 from mtosi_jms.transport.jvm._link import Link
 from mtosi_jms.transport.jvm._options import JvmOptions, Lookup
@@ -41,6 +43,14 @@ class JvmConnection(ConnectionCore):
     def __del__(self) -> None:
         if hasattr(self, "metadata") and not self._closing:
             dropped(repr(self), self.close)
+
+    def start(self) -> None:
+        machine.check_process()
+        super().start()
+
+    def session(self, ack_mode: AckMode = AckMode.CLIENT, *, transacted: bool = False) -> SessionCore[Any, Any]:
+        machine.check_process()  # before any lock: a thread of the parent's may have held it as the process was forked
+        return super().session(ack_mode, transacted=transacted)
 
     def check_alive(self) -> None:
         self.channel.check_alive()

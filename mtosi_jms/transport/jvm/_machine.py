@@ -38,7 +38,7 @@ _forked = False
 
 def _after_fork() -> None:
     global _forked
-    _forked = jpype is not None and jpype.isJVMStarted()
+    _forked = jpype is not None  # no call of JPype's: in the child it may wait for ever
 
 
 jpype: Any = None
@@ -130,9 +130,14 @@ def check_process() -> None:
 class _Attachment:
     """Goes with its thread, and takes the Java thread along that JPype made for it."""
 
-    __slots__ = ()
+    __slots__ = ("_process",)
+
+    def __init__(self) -> None:
+        self._process = os.getpid()
 
     def __del__(self) -> None:
+        if os.getpid() != self._process:
+            return  # a forked child drops the threads of its parent before any function of ours runs there
         with contextlib.suppress(Exception):
             if jpype.isJVMStarted():
                 jpype.JClass("java.lang.Thread").detach()

@@ -119,6 +119,9 @@ class JvmConsumer(ConsumerCore[Entry, Feed]):
         work = (weakref.ref(self), self._room)
         threading.Thread(target=_feed, args=work, name=f"feeds-{self.session.connection.id}", daemon=True).start()
 
+    def _prepare(self) -> None:
+        machine.check_process()
+
     # What follows holds the lock already.
 
     def _next(self) -> Entry | Interruption | None:
@@ -226,6 +229,7 @@ class JvmSession(SessionCore[Entry, Feed]):
     def _send(
         self, destination: Destination, message: JmsMessage, listener: CompletionListener | None, timeout: float | None
     ) -> JmsMessage:
+        machine.attach()
         self._check_open()
         if listener is None:
             if self._sender is not None:
@@ -286,6 +290,7 @@ class JvmSession(SessionCore[Entry, Feed]):
     # Receiving
 
     def _subscribe(self, asked: ConsumerSpec) -> JvmConsumer:
+        machine.check_process()
         with self.lock:
             self.check_open()
             if asked.durable is not None:

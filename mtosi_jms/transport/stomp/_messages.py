@@ -77,7 +77,7 @@ def outgoing(
         check_body(body)
         if dialect.references:
             body = to_references(body)
-    headers.update(dialect.kind_of_body(sent.message_type, len(body)))
+    headers.update(dialect.kind_of_body(_checked_kind(sent.message_type), len(body)))
     if sent.delivery_mode is DeliveryMode.PERSISTENT:
         headers["persistent"] = "true"
     if sent.priority != 4:
@@ -97,6 +97,12 @@ def outgoing(
     if not _are_short_and_plain(dialect, headers):
         _check_headers(dialect, headers)
     return headers, body
+
+
+def _checked_kind(message_type: MessageType) -> MessageType:
+    if message_type not in (MessageType.TEXT, MessageType.BYTES):
+        raise ConfigError(f"a {message_type.value} cannot be sent over STOMP; send text or bytes")
+    return message_type
 
 
 def incoming(

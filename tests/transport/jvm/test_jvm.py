@@ -100,6 +100,13 @@ class TestTypes:
 
 
 class TestFailures:
+    """`make test` kills an Artemis, `make endurance` an ActiveMQ Classic too."""
+
+    @pytest.fixture(params=[pytest.param("activemq", marks=pytest.mark.endurance), "artemis"])
+    def kind(self, request: pytest.FixtureRequest) -> str:
+        found: str = request.param
+        return found
+
     @pytest.fixture
     def restart(self, kind: str, start_broker: Any, tmp_path: Path) -> Any:
         """A broker of the test's own, and what kills it and starts it again with its data."""
