@@ -75,7 +75,8 @@ def test_the_demo_brings_what_was_asked_for(tmp_path: Path) -> None:
 
 @pytest.mark.broker
 @pytest.mark.spark
-@pytest.mark.parametrize("kind", [pytest.param("activemq", marks=pytest.mark.endurance), "artemis"])
+@pytest.mark.endurance
+@pytest.mark.parametrize("kind", ["activemq", "artemis"])
 def test_the_demo_on_a_broker_and_the_alarms_that_it_landed(
     tmp_path: Path,
     request: pytest.FixtureRequest,

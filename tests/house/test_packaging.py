@@ -213,7 +213,7 @@ def test_the_examples_run_with_the_wheel_and_what_it_requires_alone(
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.endurance
 def test_the_spark_example_runs_with_the_wheel(full: Path, tmp_path: Path) -> None:
     """400 elements in four batches: every vendor with its count, and one complete sequence in the ledger."""
     said = run_example(full, "e03_spark_landing.py", tmp_path)

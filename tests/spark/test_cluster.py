@@ -26,7 +26,7 @@ import pyspark
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.spark._session import check_java
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.endurance]
 
 Put = Callable[..., Path]
 HOME = Path(pyspark.__file__).parent
@@ -230,7 +230,6 @@ def test_the_guide_by_spark_submit(
     assert len(cluster.workers_used()) == 2
 
 
-@pytest.mark.endurance
 def test_a_session_of_ones_own(
     cluster: Cluster, put: Put, landing: Path, envelopes: Any, root: Path, tmp_path: Path
 ) -> None:

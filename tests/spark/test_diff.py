@@ -265,7 +265,7 @@ def alter(rows: Rows, changes: int, dice: random.Random) -> tuple[Rows, dict[tup
     return later, known
 
 
-@pytest.mark.parametrize("objects", [5_000, pytest.param(100_000, marks=pytest.mark.endurance)])
+@pytest.mark.parametrize("objects", [1_000, pytest.param(100_000, marks=pytest.mark.endurance)])
 def test_known_changes_of_a_network(spark: Any, tmp_path: Path, objects: int) -> None:
     changes = objects // 100
     before = network(objects)

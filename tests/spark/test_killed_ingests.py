@@ -108,8 +108,9 @@ def kill_when(job: subprocess.Popen[bytes], moment: Callable[[], bool]) -> bool:
     return job.wait() != 0
 
 
+@pytest.mark.endurance
 def test_killed_as_it_writes_and_as_it_swaps(rounds: Rounds, spark: Any) -> None:
-    """Two kills for each run of the suite; the moments in between are those of `make endurance` and of test_swap."""
+    """The moments in between are those of the next test; test_swap kills at every step, without Spark."""
     run_ingest(IngestOptions(landing=rounds.landing("a"), out=rounds.out, object_type="ALL"), spark=spark)
     assert rounds.generation() == "a"
     assert kill_when(rounds.start("b"), rounds.writes)

@@ -34,7 +34,8 @@ SPREAD = 3
 """Threads and descriptors that may be there now and not then: a connection is just being made, another one ends."""
 
 
-@pytest.fixture(params=["activemq", "artemis"])
+# A cut may leave a message with Artemis 2.44 until it starts again, see docs/delivery.md: its runs are read by hand.
+@pytest.fixture(params=["activemq", pytest.param("artemis", marks=pytest.mark.endurance)])
 def broker(request: pytest.FixtureRequest) -> BrokerProcess:
     found: BrokerProcess = request.getfixturevalue(request.param)
     return found
