@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,16 @@ def _file(nodeid: str) -> str:
 
 def _shares_spark(file: str) -> bool:
     return file in SPARK_TOO or (file.startswith("spark/") and file not in SPARK_ALONE)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def packages_are_forgotten() -> Iterator[None]:
+    """Packages that a module's tests have generated and imported do not answer for names in other modules' tests."""
+    registry = import_module("mtosi_jms.xmlbind._registry")
+    known = dict(registry._packages)
+    yield
+    for name in registry._packages.keys() - known.keys() - {"mtosi_jms.stubs"}:
+        registry._packages.pop(name)
 
 
 @pytest.fixture(scope="session")

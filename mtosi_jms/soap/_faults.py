@@ -146,7 +146,7 @@ def _alternatives(exception: XmlObject) -> Iterator[tuple[Any, XmlObject]]:
     for field in exception.__xml__.fields:
         value = getattr(exception, field.name) if field.kind == "element" else None
         for item in value if isinstance(value, list) else (value,):
-            if isinstance(item, XmlObject) and not isinstance(item, Header):
+            if isinstance(item, XmlObject) and clark(field.namespace, field.local) != _HEADER_TAG:
                 yield field, item
 
 
