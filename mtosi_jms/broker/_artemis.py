@@ -164,6 +164,9 @@ activemq {
 _LOGGING: Final = """\
 rootLogger.level = INFO
 rootLogger.appenderRef.console.ref = console
+# Else each message that is sent, received and acknowledged is logged with its properties: 4 kB a message.
+logger.audit.name = org.apache.activemq.audit
+logger.audit.level = OFF
 appender.console.type = Console
 appender.console.name = console
 appender.console.layout.type = PatternLayout

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 import pytest
 
 import mtosi_jms as mtosi
-from mtosi_jms.broker import KINDS, Endpoints
+from mtosi_jms.broker import KINDS, BrokerProcess
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import Queue, Topic
 from mtosi_jms.transport import Connection
 
+from ..transport.jvm.clients import connect_by_java
 from .peer import Peer
 
 _numbers = itertools.count(1)
@@ -23,16 +24,19 @@ CORE = "org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory"
 
 
 class Client(NamedTuple):
-    """A Java client, and the broker it belongs to."""
+    """A Java client, the broker it belongs to, and the transport by which we are there."""
 
     broker: str
     factory: str
+    transport: str = "stomp"
 
 
 CLIENTS = {
     "openwire-activemq": Client("activemq", OPENWIRE),
     "openwire-artemis": Client("artemis", OPENWIRE),
     "core-artemis": Client("artemis", CORE),
+    "openwire-activemq-jvm": Client("activemq", OPENWIRE, "jvm"),
+    "core-artemis-jvm": Client("artemis", CORE, "jvm"),
 }
 
 
@@ -42,14 +46,16 @@ class Side:
     Attributes:
         kind: `activemq` or `artemis`.
         client: its name, a key of CLIENTS.
-        endpoints: of the broker.
+        transport: `stomp`, or `jvm`: how we connect to the broker.
+        broker: its process.
         peer: the Java client.
     """
 
-    def __init__(self, client: str, endpoints: Endpoints, start: Callable[[], Peer]) -> None:
+    def __init__(self, client: str, broker: BrokerProcess, start: Callable[[], Peer]) -> None:
         self.kind = CLIENTS[client].broker
         self.client = client
-        self.endpoints = endpoints
+        self.transport = CLIENTS[client].transport
+        self.broker = broker
         self.peer = start()
         self._start = start
 
@@ -60,12 +66,20 @@ class Side:
             self.peer = self._start()
         return self.peer
 
+    def connect(self) -> Connection:
+        """Our own connection to the same broker."""
+        if self.transport == "jvm":
+            pytest.importorskip("jpype")
+            return connect_by_java(self.kind, self.broker)
+        return mtosi.connect(self.broker.endpoints.url("stomp"))
+
 
 @pytest.fixture(scope="session", params=list(CLIENTS))
 def side(request: pytest.FixtureRequest, java: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
     """Each Java client in turn; skips where its broker, its jars or a compiler cannot be had."""
     client = CLIENTS[request.param]
-    endpoints = request.getfixturevalue(client.broker).endpoints
+    broker = request.getfixturevalue(client.broker)
+    endpoints = broker.endpoints
     try:  # each broker brings its clients; the hashes of what is fetched are pinned
         jars = KINDS[client.broker].jars()
     except ConfigError as error:
@@ -74,7 +88,7 @@ def side(request: pytest.FixtureRequest, java: Any, tmp_path_factory: pytest.Tem
     folder = tmp_path_factory.mktemp(request.param)
     url = f"tcp://127.0.0.1:{endpoints.ports['openwire']}"
     made = Side(
-        request.param, endpoints, lambda: Peer(command, client.factory, url, endpoints.user, endpoints.password, folder)
+        request.param, broker, lambda: Peer(command, client.factory, url, endpoints.user, endpoints.password, folder)
     )
     yield made
     made.peer.kill()
@@ -89,7 +103,7 @@ def peer(side: Side) -> Peer:
 @pytest.fixture
 def connection(side: Side) -> Iterator[Connection]:
     """Our own connection to the same broker, started."""
-    with mtosi.connect(side.endpoints.url("stomp")) as made:
+    with side.connect() as made:
         made.start()
         yield made
 
