@@ -14,10 +14,12 @@ import pytest
 
 from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.testing import fixtures
+from mtosi_jms.transport import Connection
 
 from .brokers import Brokers
 from .java_tools import JavaTools
 from .selector_maker import SelectorMaker
+from .transport.jvm import clients
 
 ROOT = Path(__file__).resolve().parent.parent
 SPARK_ALONE = ("spark/test_cluster.py", "spark/test_connect.py", "spark/test_worker_memory.py")
@@ -161,6 +163,13 @@ def spark(interpreted: dict[str, str]) -> Iterator[Any]:
 def java(tmp_path_factory: pytest.TempPathFactory) -> JavaTools:
     """Compiles and runs Java programs of the suite; skips where there is no compiler."""
     return JavaTools(tmp_path_factory.mktemp("java"))
+
+
+@pytest.fixture(scope="session")
+def connect_by_java() -> Callable[..., Connection]:
+    """Connects by the Java client of a broker; skips where JPype is missing."""
+    pytest.importorskip("jpype")
+    return clients.connect_by_java
 
 
 @pytest.fixture(scope="session")

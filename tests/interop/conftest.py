@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 import mtosi_jms as mtosi
-from mtosi_jms.broker import KINDS, BrokerProcess
+from mtosi_jms.broker import KINDS
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import Queue, Topic
 from mtosi_jms.transport import Connection
 
-from ..transport.jvm.clients import connect_by_java
 from .peer import Peer
 
 _numbers = itertools.count(1)
@@ -47,17 +47,17 @@ class Side:
         kind: `activemq` or `artemis`.
         client: its name, a key of CLIENTS.
         transport: `stomp`, or `jvm`: how we connect to the broker.
-        broker: its process.
+        connect: makes a connection of ours to the same broker.
         peer: the Java client.
     """
 
-    def __init__(self, client: str, broker: BrokerProcess, start: Callable[[], Peer]) -> None:
+    def __init__(self, client: str, start: Callable[[], Peer], connect: Callable[[], Connection]) -> None:
         self.kind = CLIENTS[client].broker
         self.client = client
         self.transport = CLIENTS[client].transport
-        self.broker = broker
         self.peer = start()
         self._start = start
+        self.connect = connect
 
     def living(self) -> Peer:
         """The client, started anew where a test killed it."""
@@ -65,13 +65,6 @@ class Side:
             self.peer.kill()
             self.peer = self._start()
         return self.peer
-
-    def connect(self) -> Connection:
-        """Our own connection to the same broker."""
-        if self.transport == "jvm":
-            pytest.importorskip("jpype")
-            return connect_by_java(self.kind, self.broker)
-        return mtosi.connect(self.broker.endpoints.url("stomp"))
 
 
 @pytest.fixture(scope="session", params=list(CLIENTS))
@@ -87,8 +80,13 @@ def side(request: pytest.FixtureRequest, java: Any, tmp_path_factory: pytest.Tem
     command = java.compiled(Path(__file__).with_name("JmsPeer.java"), jars)
     folder = tmp_path_factory.mktemp(request.param)
     url = f"tcp://127.0.0.1:{endpoints.ports['openwire']}"
+    connect = partial(mtosi.connect, endpoints.url("stomp"))
+    if client.transport == "jvm":
+        connect = partial(request.getfixturevalue("connect_by_java"), client.broker, broker)
     made = Side(
-        request.param, broker, lambda: Peer(command, client.factory, url, endpoints.user, endpoints.password, folder)
+        request.param,
+        lambda: Peer(command, client.factory, url, endpoints.user, endpoints.password, folder),
+        connect,
     )
     yield made
     made.peer.kill()
