@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mtosi_jms.errors import ConfigError, IllegalStateError, MissingExtraError
+from mtosi_jms.jars import find_client, is_client
 
 _OPTIONS: Final = (
     "-Xrs",  # signals stay Python's
@@ -225,9 +226,17 @@ def current_thread() -> Any:
 
 
 def jars_of(classpath: Sequence[str]) -> list[Path]:
-    """The jars of a class path: files as they are, of a folder its jars, those in folders below included."""
+    """The jars of a class path: files as they are, of a folder its jars, those in folders below included.
+
+    Raises:
+        ConfigError: it names a client that was not fetched.
+    """
     found: list[Path] = []
-    for one in map(Path, classpath):
+    for text in classpath:
+        if is_client(text):
+            found += find_client(text)
+            continue
+        one = Path(text)
         jars = sorted(one.rglob("*.jar")) if one.is_dir() else []
         found += jars or [one]
     return found

@@ -25,7 +25,10 @@ def _paths(value: Any) -> tuple[str, ...]:
 
 
 _CLASSPATH = check(
-    "a path, or a list of paths: jars, or folders of jars", _is_classpath, lambda text: text.split(":"), _paths
+    "a path or the name of a fetched client, or a list of them: jars, or folders of jars",
+    _is_classpath,
+    lambda text: text.split(":"),
+    _paths,
 )
 _JNDI = {"jndiInitialContextFactory": "java.naming.factory.initial", "jndiURL": "java.naming.provider.url"}
 """Parameters of JMS URIs, and the properties of JNDI that they stand for."""
@@ -36,7 +39,8 @@ class JvmOptions(ConnectOptions):
     """What `connect("jvm:NAME")` takes besides the name; each may stand in the URL's query, secrets excepted.
 
     Attributes:
-        classpath: the provider's jars: files, and folders whose jars are taken.
+        classpath: the provider's jars: files, folders whose jars are taken, and names of clients that `mtosi-jms jvm
+            fetch` brought, such as `artemis`. A folder of such a name is written `./artemis`.
         user: login; else from MTOSI_JMS_USER.
         password: of the login; else from `password_file`, else from MTOSI_JMS_PASSWORD or the file that
             MTOSI_JMS_PASSWORD_FILE names.
