@@ -148,8 +148,8 @@ def declared_live(folder: Path) -> dict[str, frozenset[Capability]]:
     """What connections to each transport say that they can do; the brokers are started for it."""
     with connect("memory:page-of-transports") as connection:
         declared = {"memory": connection.capabilities}
-    for kind in PROTOCOLS:
-        broker = start_on_free_ports(partial(KINDS[kind].start, folder / kind), PROTOCOLS[kind], "page", "of-run")
+    for kind, protocols in PROTOCOLS.items():
+        broker = start_on_free_ports(partial(KINDS[kind].start, folder / kind), protocols, "page", "of-run")
         try:
             declared |= declared_by(kind, broker)
         finally:

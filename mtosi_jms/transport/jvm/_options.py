@@ -30,6 +30,14 @@ _CLASSPATH = check(
     lambda text: text.split(":"),
     _paths,
 )
+_NAMES = check(
+    "a name, or a list of names",
+    lambda value: (
+        isinstance(value, str) or (isinstance(value, Sequence) and all(isinstance(one, str) for one in value))
+    ),
+    lambda text: [one for one in text.split(",") if one],
+    lambda value: (value,) if isinstance(value, str) else tuple(value),
+)
 _JNDI = {"jndiInitialContextFactory": "java.naming.factory.initial", "jndiURL": "java.naming.provider.url"}
 """Parameters of JMS URIs, and the properties of JNDI that they stand for."""
 
@@ -41,6 +49,8 @@ class JvmOptions(ConnectOptions):
     Attributes:
         classpath: the provider's jars: files, folders whose jars are taken, and names of clients that `mtosi-jms jvm
             fetch` brought, such as `artemis`. A folder of such a name is written `./artemis`.
+        jndi_names: names of destinations that JNDI is asked for as the connection is made; they are names of the naming
+            context from then on. It is asked for no others: names come in with messages too.
         user: login; else from MTOSI_JMS_USER.
         password: of the login; else from `password_file`, else from MTOSI_JMS_PASSWORD or the file that
             MTOSI_JMS_PASSWORD_FILE names.
@@ -53,6 +63,7 @@ class JvmOptions(ConnectOptions):
     """
 
     classpath: tuple[str, ...] = field(default=(), metadata=_CLASSPATH)
+    jndi_names: tuple[str, ...] = field(default=(), metadata=_NAMES)
     user: str = field(default="", metadata=TEXT)
     password: str = field(default="", repr=False, metadata=TEXT)
     password_file: str = field(default="", metadata=PATH)
