@@ -131,7 +131,7 @@ def activemq(start_session_broker: Brokers) -> BrokerProcess:
 @pytest.fixture(scope="session")
 def artemis(start_session_broker: Brokers) -> BrokerProcess:
     """ActiveMQ Artemis, the same way."""
-    return start_session_broker("artemis")
+    return start_session_broker("artemis", protocols=("stomp", "amqp", "openwire"))
 
 
 @pytest.fixture(scope="session")

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import quoteattr
 
-from mtosi_jms.broker import _maven as maven
 from mtosi_jms.broker._process import HOST, BrokerProcess, Endpoints, KeyStores, java_command, write_private
+from mtosi_jms.jars import CLIENTS, cached, fetch
 
 JARS: Final = Path("/usr/share/java")
-VERSION: Final = "5.17.6"
+VERSION: Final = CLIENTS["activemq"].version
 _OURS: Final = ("broker", "client", "console", "jaas", "kahadb-store", "openwire-legacy", "spring", "stomp")
 _DEBIAN: Final = (
     *(f"activemq-{name}" for name in (*_OURS, "protobuf")),
@@ -33,8 +33,8 @@ _MAVEN: Final = (
     *(f"org.springframework:spring-{name}:5.3.39" for name in ("aop", "beans", "context", "core", "expression", "jcl")),
 )
 _SHA256: Final = {
+    **{name: digest for name, digest in CLIENTS["activemq"].hashes.items() if not name.startswith("slf4j-nop")},
     "activemq-broker-5.17.6.jar": "3688f17b52ca8ac9803dc5e3322c9ee7a77c455a86242fddeb95dd99112ef2c5",
-    "activemq-client-5.17.6.jar": "bc9671d7320747c6e5a141fc425e33e0026a129eb8418086aedabf8660e61af6",
     "activemq-console-5.17.6.jar": "f74378e2e549b698205860d4baa8492f6cbc6bcbc72867eb3906a1c73139b468",
     "activemq-jaas-5.17.6.jar": "877bf65ed9be9de5bdf865b05b0807a533be17457a0a1e0694db137f2ff54f4f",
     "activemq-kahadb-store-5.17.6.jar": "6560c94230864e9334e854eef86b7e088f8209c6593b0cfebcb476f722bb5116",
@@ -42,11 +42,7 @@ _SHA256: Final = {
     "activemq-protobuf-1.1.jar": "8323444e48a1920afe37b5f24b6dc139f35793e8a87fa178f6d9c8f92a6f39d1",
     "activemq-spring-5.17.6.jar": "751b973d7f16a84ee0761752a92ec1c1de7134421f2e7221201366bee49b0172",
     "activemq-stomp-5.17.6.jar": "2a22f1e493ffd87500c618d7cce1c9200ec241a271d6b24a43654482b03055ee",
-    "geronimo-j2ee-management_1.1_spec-1.0.1.jar": "7ad780c72a92039bc07cbc09b6ee8d06571a1fbd92d4361a19a433d783b6e221",
-    "geronimo-jms_1.1_spec-1.1.1.jar": "18d9ff7b9066aa99cf89843f5055d2fe58b1abe4346ee9df0daf4ac18ca232d7",
     "geronimo-jta_1.1_spec-1.1.1.jar": "3a0c3c1bbc2efe8383969574922791959670ef547d6c897496915617025c3023",
-    "hawtbuf-1.11.jar": "c6b45db967f3b2b3e28fd2f0724b1730a89d3f5aa9eef3664de29caba219593e",
-    "slf4j-api-1.7.36.jar": "d3ef575e3e4979678dc01bf1dcce51021493b4d11fb7f1be8ad982877c16a1c0",
     "slf4j-simple-1.7.36.jar": "2f39bed943d624dfa8f4102d0571283a10870b6aa36f197a8a506f147010c10f",
     "spring-aop-5.3.39.jar": "aa706e4f749982c0bae5fa637433c44c24f0fff5d16dc41deea6d30c3dfa7c85",
     "spring-beans-5.3.39.jar": "b6697a5d8facb81aa75e5a46d959d4256da9ce3b40d33f3b5bbd42a8b1ed5722",
@@ -69,7 +65,7 @@ def jars() -> list[Path]:
     installed = [JARS / f"{name}.jar" for name in _DEBIAN]
     if all(jar.is_file() for jar in installed):
         return installed
-    folder = maven.cached(f"apache-activemq-{VERSION}", lambda scratch: maven.fetch(_MAVEN, _SHA256, scratch, _INSTEAD))
+    folder = cached(f"apache-activemq-{VERSION}", lambda scratch: fetch(_MAVEN, _SHA256, scratch, _INSTEAD))
     return [folder / name for name in _SHA256]
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import quoteattr
 
-from mtosi_jms.broker import _maven as maven
 from mtosi_jms.broker._process import HOST, BrokerProcess, Endpoints, KeyStores, java_command, write_private
+from mtosi_jms.jars import CLIENTS, cached, fetch
 
-VERSION: Final = "2.44.0"
+VERSION: Final = CLIENTS["artemis"].version
 ARTIFACT: Final = f"org.apache.activemq:apache-artemis:{VERSION}:zip:bin"
 SHA256: Final = "d711e6aacd43fd2e3e90993260b2ad391a2e13392d6100e8f6f304f8a7bee801"
 NAME: Final = f"apache-artemis-{VERSION}"
@@ -38,13 +38,13 @@ def distribution() -> Path:
     """
 
     def make(scratch: Path) -> Path:
-        archive = maven.fetch([ARTIFACT], {f"{NAME}-bin.zip": SHA256}, scratch, _INSTEAD) / f"{NAME}-bin.zip"
+        archive = fetch([ARTIFACT], {f"{NAME}-bin.zip": SHA256}, scratch, _INSTEAD) / f"{NAME}-bin.zip"
         with zipfile.ZipFile(archive) as files:
             wanted = [name for name in files.namelist() if name.startswith(f"{NAME}/lib/") or name.count("/") == 1]
             files.extractall(scratch, wanted)
         return scratch / NAME
 
-    return maven.cached(NAME, make)
+    return cached(NAME, make)
 
 
 def jars() -> list[Path]:

@@ -8,6 +8,7 @@ bare name is never guessed to be a queue or a topic. Temporary destinations have
 
 from __future__ import annotations
 
+import copy
 import difflib
 import os
 import tomllib
@@ -134,6 +135,12 @@ class NamingContext:
         context.properties.update({key: value for _, key, value in read_properties(text)})
         context.options.update(entries.options)
         return context
+
+    def with_backends(self, *backends: NameBackend) -> NamingContext:
+        """The same context, with more back-ends that are asked after its own; what is bound in one is in the other."""
+        more = copy.copy(self)
+        more._backends = (*self._backends, *backends)
+        return more
 
     def bind(self, name: str, destination: Destination | str) -> None:
         """Registers a name for an administered destination, given as such or as text.

@@ -19,7 +19,7 @@ from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport import AckMode, Connection, ConnectOptions, Consumer, Session, connect
 from mtosi_jms.transport.memory import CompletionGate, MemoryConnection, MemoryProvider
 
-from .jvm.clients import connect_by_java
+from .jvm.clients import BROKER, connect_by_java
 from .stomp.proxy import Proxy
 
 PATIENCE = 60.0
@@ -164,7 +164,7 @@ class StompUnderTest:
 
 
 class JvmUnderTest(StompUnderTest):
-    """A real broker by its own Java client."""
+    """A real broker by a Java client."""
 
     def __init__(self, kind: str, broker: BrokerProcess) -> None:
         super().__init__(broker)
@@ -185,6 +185,7 @@ class JvmUnderTest(StompUnderTest):
         pytest.param("artemis", marks=pytest.mark.broker),
         pytest.param("jvm-activemq", marks=pytest.mark.broker),
         pytest.param("jvm-artemis", marks=pytest.mark.broker),
+        pytest.param("jvm-qpid", marks=pytest.mark.broker),
     ]
 )
 def provider(request: pytest.FixtureRequest) -> Iterator[ProviderUnderTest]:
@@ -194,7 +195,7 @@ def provider(request: pytest.FixtureRequest) -> Iterator[ProviderUnderTest]:
     elif request.param.startswith("jvm-"):
         pytest.importorskip("jpype", reason="JPype is not installed")
         kind = request.param.removeprefix("jvm-")
-        made = JvmUnderTest(kind, request.getfixturevalue(kind))
+        made = JvmUnderTest(kind, request.getfixturevalue(BROKER[kind]))
     else:
         made = StompUnderTest(request.getfixturevalue(request.param))
     yield made

@@ -32,8 +32,11 @@ TITLES = {
     "artemis": "Artemis, STOMP",
     "jvm-activemq": "ActiveMQ Classic, `jvm:`",
     "jvm-artemis": "Artemis, `jvm:`",
+    "jvm-qpid": "Qpid JMS at Artemis, `jvm:`",
 }
 """The transports by the names that their tests have, in the order of the page."""
+PROTOCOLS = {"activemq": ["stomp", "openwire"], "artemis": ["stomp", "amqp", "openwire"]}
+"""What each broker must offer for them."""
 
 INTRODUCTION = """\
 # Transports
@@ -42,8 +45,8 @@ Written by `python tests/transport/page.py` from a run of the contract of transp
 the embedded provider and on real brokers: change those, not this page. A capability that a connection has
 (`connection.capabilities`) is checked by tests there; for one that it lacks, a test shows what happens instead. Every
 transport does what the table does not list. [providers.md](providers.md#metadata-and-capabilities) explains the names.
-The SDK reaches ActiveMQ Classic and Artemis over STOMP ([stomp.md](stomp.md)) and by their Java clients
-([jvm.md](jvm.md)). Codes such as C62 name a line of the
+The SDK reaches ActiveMQ Classic and Artemis over STOMP ([stomp.md](stomp.md)) and by their Java clients, and brokers of
+AMQP 1.0 by Qpid JMS ([jvm.md](jvm.md)). Codes such as C62 name a line of the
 specification, or a decision of this project: [conformance.md](conformance.md).
 """
 
@@ -145,8 +148,8 @@ def declared_live(folder: Path) -> dict[str, frozenset[Capability]]:
     """What connections to each transport say that they can do; the brokers are started for it."""
     with connect("memory:page-of-transports") as connection:
         declared = {"memory": connection.capabilities}
-    for kind in ("activemq", "artemis"):
-        broker = start_on_free_ports(partial(KINDS[kind].start, folder / kind), ["stomp", "openwire"], "page", "of-run")
+    for kind, protocols in PROTOCOLS.items():
+        broker = start_on_free_ports(partial(KINDS[kind].start, folder / kind), protocols, "page", "of-run")
         try:
             declared |= declared_by(kind, broker)
         finally:
@@ -155,13 +158,16 @@ def declared_live(folder: Path) -> dict[str, frozenset[Capability]]:
 
 
 def declared_by(kind: str, broker: BrokerProcess) -> dict[str, frozenset[Capability]]:
-    """What connections to a broker say that they can do: over STOMP, and by its Java client."""
-    connect_by_java = runpy.run_path(str(Path(__file__).parent / "jvm" / "clients.py"))["connect_by_java"]
+    """What connections to a broker say that they can do: over STOMP, and by each of its Java clients."""
+    clients = runpy.run_path(str(Path(__file__).parent / "jvm" / "clients.py"))
+    made = {kind: connect(broker.endpoints.url("stomp"))}
+    made |= {
+        f"jvm-{client}": clients["connect_by_java"](client, broker)
+        for client, where in clients["BROKER"].items()
+        if where == kind
+    }
     declared = {}
-    for name, connection in (
-        (kind, connect(broker.endpoints.url("stomp"))),
-        (f"jvm-{kind}", connect_by_java(kind, broker)),
-    ):
+    for name, connection in made.items():
         with connection:
             declared[name] = connection.capabilities
     return declared
@@ -171,7 +177,7 @@ def main(arguments: Sequence[str]) -> int:
     """Runs the contract and writes the page; 1, and no page, where anything does not pass."""
     outcomes = Outcomes()
     known = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # the package is imported here already
-    code = pytest.main([str(CONTRACT), "--rootdir", str(ROOT), *known, *arguments], plugins=[outcomes])
+    code = pytest.main([str(CONTRACT), "--rootdir", str(ROOT), "-m", "", *known, *arguments], plugins=[outcomes])
     with tempfile.TemporaryDirectory() as folder:
         declared = declared_live(Path(folder))
     instead = instead_of()

@@ -158,8 +158,11 @@ _ERRORS: Final[dict[str, type[MtosiError]]] = {
     "NoClassDefFoundError": ConfigError,
     "UnsupportedClassVersionError": ConfigError,
     "NoInitialContextException": ConfigError,
+    "ConfigurationException": ConfigError,
+    "AuthenticationException": AuthenticationError,
+    "NoPermissionException": AuthenticationError,
 }
-_NAMING: Final = frozenset({"NamingException", "NameNotFoundException", "InvalidNameException"})
+_NAMING: Final = frozenset({"NamingException", "NameNotFoundException", "InvalidNameException", "NotContextException"})
 
 
 def refused_login(error: MtosiError) -> MtosiError:

@@ -239,7 +239,8 @@ class Channel:
         try:
             machine.attach()
             jars = machine.jars_of(self.options.classpath)
-            factory = Factory(self._lookup.factory, self._environment, machine.loader(jars))
+            loader = machine.loader(jars)
+            factory = Factory(self._lookup.factory, self._environment, loader, self.options.jndi_names)
             link = Link(factory, factory.connect(self.options))
             listener = machine.sink(self._events, link.api.ExceptionListener, id(link))
             try:

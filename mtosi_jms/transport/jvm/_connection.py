@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
-from mtosi_jms.jms import NamingContext
+from mtosi_jms.jms import Destination, NamingContext
 from mtosi_jms.transport._base import AckMode
 from mtosi_jms.transport._dropping import dropped
 from mtosi_jms.transport._session_core import ConnectionCore, SessionCore
@@ -15,6 +16,25 @@ from mtosi_jms.transport.jvm._channel import Channel
 from mtosi_jms.transport.jvm._link import Link
 from mtosi_jms.transport.jvm._options import JvmOptions, Lookup
 from mtosi_jms.transport.jvm._session import JvmSession
+
+
+class JndiNames:
+    """The names that JNDI was asked for: a back-end of the naming context, which asks no more.
+
+    Args:
+        known: what it gave, by name.
+    """
+
+    def __init__(self, known: Mapping[str, Destination]) -> None:
+        self._known = dict(known)
+
+    def lookup(self, name: str) -> Destination | None:
+        """What JNDI gave by a name."""
+        return self._known.get(name)
+
+    def names(self) -> Mapping[str, Destination]:
+        """All of it."""
+        return dict(self._known)
 
 
 class JvmConnection(ConnectionCore):
@@ -37,6 +57,8 @@ class JvmConnection(ConnectionCore):
         self.id = f"jvm-{uuid.uuid4().hex[:12]}"
         self.options = options
         self.channel = Channel(self.id, lookup, names.properties, options, self.lock, self)
+        if self.channel.first.jndi_names:
+            self.names = names.with_backends(JndiNames(self.channel.first.jndi_names))
         self.capabilities = self.channel.first.capabilities()
         self.metadata = self.channel.first.metadata()
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
-from mtosi_jms.errors import ConfigError, NamingError, TransportError
+from mtosi_jms.errors import ConfigError, MtosiError, NamingError, TransportError
 from mtosi_jms.jms import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from mtosi_jms.transport._descriptor import ALL_CAPABILITIES, Capability, ConnectionMetadata
 from mtosi_jms.transport.jvm import _machine as machine
@@ -14,6 +16,9 @@ from mtosi_jms.transport.jvm._messages import Messages
 from mtosi_jms.transport.jvm._options import JvmOptions
 
 _FACTORY_CLASS: Final = "java.naming.factory.initial"
+_PROVIDER_URL: Final = "java.naming.provider.url"
+_REFERENCE: Final = "javax.naming.Reference"
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _FOREIGN: Final = 1_000
 """How many reply destinations of peers are remembered."""
 _COMMON: Final = frozenset({Capability.DEAD_LETTER, Capability.UNBUFFERED, Capability.COMMIT_CHECKED})
@@ -37,17 +42,19 @@ class Factory:
         name: asked for.
         environment: properties of JNDI.
         loader: class loader of the provider's jars.
+        names: of destinations that are asked for as well.
 
     Attributes:
         api: the JMS API that it belongs to.
+        destinations: the Java destinations by these names.
 
     Raises:
-        NamingError: JNDI does not know the name.
-        ConfigError: no such class, or what JNDI gave is no connection factory.
+        NamingError: JNDI does not know a name, or it leads elsewhere than to the directory of the environment.
+        ConfigError: no such class, or what JNDI gave is no connection factory, or no destination.
         TransportError: the directory cannot be reached.
     """
 
-    def __init__(self, name: str, environment: Mapping[str, str], loader: Any) -> None:
+    def __init__(self, name: str, environment: Mapping[str, str], loader: Any, names: Sequence[str] = ()) -> None:
         self.name = name
         self._loader = loader
         java = machine.jpype
@@ -63,12 +70,28 @@ class Factory:
         table = java.JClass("java.util.Hashtable")()
         for key, value in environment.items():
             table.put(key, value)
-        with machine.context_loader(loader), translated(f"jvm:{name}"):
-            self._context = java.JClass("javax.naming.InitialContext")(table)
-            self._java = self._context.lookup(name)
-        if self._java is None:
-            raise NamingError(name, "JNDI knows nothing by this name")
-        self.api = Api(loader, self._java)
+        for one in (name, *names):
+            _check_place(one, environment)
+        with machine.context_loader(loader):
+            try:
+                with translated(f"jvm:{name}"):
+                    context = java.JClass("javax.naming.InitialContext")(table)
+            except TransportError as error:
+                raise refused_login(error) from None
+            try:
+                self._java = _found(context, name)
+                self.api = Api(loader, self._java)
+                self.destinations = {one: self._destination(context, one) for one in names}
+            finally:
+                with suppress(MtosiError), translated():
+                    context.close()
+
+    def _destination(self, context: Any, name: str) -> Any:
+        found = _found(context, name)
+        if not isinstance(found, (self.api.Queue, self.api.Topic)):
+            kind = f"it is a {class_name(found)}" if hasattr(found, "getClass") else "it is another thing"
+            raise NamingError(name, f"{kind}, no queue and no topic of the provider's")
+        return found
 
     @property
     def provider(self) -> str:
@@ -108,6 +131,7 @@ class Link:
     Attributes:
         api, messages: of the provider.
         lost: why it is gone; None as long as it is up.
+        jndi_names: what JNDI gave by these names.
     """
 
     def __init__(self, factory: Factory, java: Any) -> None:
@@ -120,6 +144,15 @@ class Link:
         self._foreign: dict[Destination, Any] = {}
         self._own: dict[Destination, Any] = {}
         self._ours: dict[str, Destination] = {}
+        self.jndi_names = {name: self._administer(found) for name, found in factory.destinations.items()}
+
+    def _administer(self, java: Any) -> Destination:
+        """Our destination of one that JNDI gave, which is used as it is."""
+        ours = self.from_java(java)
+        if ours is None:
+            raise ConfigError("JNDI gave a destination whose name holds a control character")
+        self._administered[ours] = java
+        return ours
 
     def metadata(self) -> ConnectionMetadata:
         """What is at the other end."""
@@ -191,6 +224,42 @@ class Link:
         """Closes the Java connection, with all that it made."""
         with translated():
             self.java.close()
+
+
+def _found(context: Any, name: str) -> Any:
+    """What JNDI has by a name.
+
+    Raises:
+        NamingError: nothing, or a reference that Java cannot or must not follow.
+        LoginRefusedError: the directory refuses the login.
+        TransportError: the directory cannot be reached.
+    """
+    try:
+        with translated(f"jvm:{name}"):
+            found = context.lookup(name)
+    except TransportError as error:
+        raise refused_login(error) from None
+    if found is None:
+        raise NamingError(name, "JNDI knows nothing by this name")
+    if hasattr(found, "getClass") and class_name(found) == _REFERENCE:
+        made_by = found.getFactoryClassName()
+        raise NamingError(
+            name, f"JNDI has a reference, and the classpath no class {made_by} that makes an object of it"
+        )
+    return found
+
+
+def _check_place(name: str, environment: Mapping[str, str]) -> None:
+    """Raises NamingError for a URL in place of a name: Java would go where it says."""
+    scheme = _SCHEME.match(name)
+    if scheme is None or scheme[1].lower() == "java":  # the names of application servers
+        return
+    own = _SCHEME.match(environment.get(_PROVIDER_URL, ""))
+    if own is None or own[1].lower() != scheme[1].lower():
+        raise NamingError(
+            name.partition(":")[0],
+            f"a URL in place of a name, of another scheme than {_PROVIDER_URL}: it is not followed",
+        )
 
 
 def name_of(java: Any) -> str:

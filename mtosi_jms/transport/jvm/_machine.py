@@ -16,14 +16,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from mtosi_jms.errors import ConfigError, IllegalStateError, MissingExtraError
+from mtosi_jms.jars import find_client, is_client
 
+_DISTRUSTED: Final = (
+    "com.sun.jndi.ldap.object.trustURLCodebase",
+    "com.sun.jndi.rmi.object.trustURLCodebase",
+    "com.sun.jndi.ldap.object.trustSerialData",
+)
+"""A directory answers with references to classes, and with objects: no class is loaded from where a directory says, and
+no object is made of what it has serialised."""
 _OPTIONS: Final = (
     "-Xrs",  # signals stay Python's
     "-Djava.awt.headless=true",
-    # A directory answers with references to classes: none is loaded from where a directory says.
-    "-Dcom.sun.jndi.ldap.object.trustURLCodebase=false",
-    "-Dcom.sun.jndi.rmi.object.trustURLCodebase=false",
-    "-Dcom.sun.jndi.ldap.object.trustSerialData=false",
+    *(f"-D{name}=false" for name in _DISTRUSTED),
 )
 _LAST_WAIT: Final = 2.0
 """Seconds that the end of the process waits for threads to come back from Java."""
@@ -76,8 +81,18 @@ def start() -> Any:
             except (OSError, RuntimeError) as error:
                 raise ConfigError(f"Java does not start: {error}") from error
             atexit.register(_end)
+        else:
+            _distrust(module)
         jpype = module
         return module
+
+
+def _distrust(module: Any) -> None:
+    """The same in a machine of the application's, where that says nothing itself."""
+    system = module.JClass("java.lang.System")
+    for name in _DISTRUSTED:
+        if system.getProperty(name) is None:
+            system.setProperty(name, "false")
 
 
 def _end() -> None:
@@ -225,9 +240,17 @@ def current_thread() -> Any:
 
 
 def jars_of(classpath: Sequence[str]) -> list[Path]:
-    """The jars of a class path: files as they are, of a folder its jars, those in folders below included."""
+    """The jars of a class path: files as they are, of a folder its jars, those in folders below included.
+
+    Raises:
+        ConfigError: it names a client that was not fetched.
+    """
     found: list[Path] = []
-    for one in map(Path, classpath):
+    for text in classpath:
+        if is_client(text):
+            found += find_client(text)
+            continue
+        one = Path(text)
         jars = sorted(one.rglob("*.jar")) if one.is_dir() else []
         found += jars or [one]
     return found

@@ -25,7 +25,18 @@ def _paths(value: Any) -> tuple[str, ...]:
 
 
 _CLASSPATH = check(
-    "a path, or a list of paths: jars, or folders of jars", _is_classpath, lambda text: text.split(":"), _paths
+    "a path or the name of a fetched client, or a list of them: jars, or folders of jars",
+    _is_classpath,
+    lambda text: text.split(":"),
+    _paths,
+)
+_NAMES = check(
+    "a name, or a list of names",
+    lambda value: (
+        isinstance(value, str) or (isinstance(value, Sequence) and all(isinstance(one, str) for one in value))
+    ),
+    lambda text: [one for one in text.split(",") if one],
+    lambda value: (value,) if isinstance(value, str) else tuple(value),
 )
 _JNDI = {"jndiInitialContextFactory": "java.naming.factory.initial", "jndiURL": "java.naming.provider.url"}
 """Parameters of JMS URIs, and the properties of JNDI that they stand for."""
@@ -36,7 +47,10 @@ class JvmOptions(ConnectOptions):
     """What `connect("jvm:NAME")` takes besides the name; each may stand in the URL's query, secrets excepted.
 
     Attributes:
-        classpath: the provider's jars: files, and folders whose jars are taken.
+        classpath: the provider's jars: files, folders whose jars are taken, and names of clients that `mtosi-jms jvm
+            fetch` brought, such as `artemis`. A folder of such a name is written `./artemis`.
+        jndi_names: names of destinations that JNDI is asked for as the connection is made; they are names of the naming
+            context from then on. It is asked for no others: names come in with messages too.
         user: login; else from MTOSI_JMS_USER.
         password: of the login; else from `password_file`, else from MTOSI_JMS_PASSWORD or the file that
             MTOSI_JMS_PASSWORD_FILE names.
@@ -49,6 +63,7 @@ class JvmOptions(ConnectOptions):
     """
 
     classpath: tuple[str, ...] = field(default=(), metadata=_CLASSPATH)
+    jndi_names: tuple[str, ...] = field(default=(), metadata=_NAMES)
     user: str = field(default="", metadata=TEXT)
     password: str = field(default="", repr=False, metadata=TEXT)
     password_file: str = field(default="", metadata=PATH)

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from mtosi_jms.broker import KINDS, BrokerProcess
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.jars import fetch_client
 from mtosi_jms.jms import NamingContext
 from mtosi_jms.transport import Connection, connect
 
 FACTORY = {
     "activemq": "org.apache.activemq.jndi.ActiveMQInitialContextFactory",
     "artemis": "org.apache.activemq.artemis.jndi.ActiveMQInitialContextFactory",
+    "qpid": "org.apache.qpid.jms.jndi.JmsInitialContextFactory",
 }
+BROKER = {"activemq": "activemq", "artemis": "artemis", "qpid": "artemis"}
+"""The clients, and the broker that each is tested at."""
+_PROTOCOL = {"activemq": ("tcp", "openwire"), "artemis": ("tcp", "openwire"), "qpid": ("amqp", "amqp")}
 _OPTIONS = {
     # Else its client waits a second before it hands out again what was rolled back, and gives up after six times.
     "activemq": "?jms.redeliveryPolicy.initialRedeliveryDelay=0&jms.redeliveryPolicy.maximumRedeliveries=-1",
     "artemis": "",
+    "qpid": "",
 }
 
 
@@ -24,25 +33,32 @@ def jndi_properties(kind: str, address: str) -> str:
     return (
         f"java.naming.factory.initial={FACTORY[kind]}\n"
         f"java.naming.provider.url={address}\n"
+        f"connectionfactory.ConnectionFactory={address}\n"
         f"connectionFactory.ConnectionFactory={address}\n"
     )
 
 
 def address_of(kind: str, broker: BrokerProcess) -> str:
-    """Where the Java client of a broker finds it."""
-    return f"tcp://127.0.0.1:{broker.endpoints.ports['openwire']}{_OPTIONS[kind]}"
+    """Where a Java client finds a broker."""
+    scheme, protocol = _PROTOCOL[kind]
+    return f"{scheme}://127.0.0.1:{broker.endpoints.ports[protocol]}{_OPTIONS[kind]}"
 
 
 def jars_of(kind: str) -> list[str]:
-    """The jars of a broker's Java client."""
-    return [str(path) for path in KINDS[kind].jars()]
+    """The jars of a Java client: those of its broker, else those of Maven; skips the test where they cannot be had."""
+    if kind in KINDS:
+        return [str(path) for path in KINDS[kind].jars()]
+    try:
+        return [str(path) for path in sorted(fetch_client(kind).folder.glob("*.jar"))]
+    except ConfigError as error:
+        pytest.skip(str(error))
 
 
 def connect_by_java(kind: str, broker: BrokerProcess, url: str = "jvm:ConnectionFactory", **options: Any) -> Connection:
-    """A connection by a broker's own Java client, stopped.
+    """A connection by a Java client, stopped.
 
     Args:
-        kind: `activemq` or `artemis`.
+        kind: one of `FACTORY`.
         broker: where to.
         url: see `connect`.
         options: the same; they win over what is needed for the broker.

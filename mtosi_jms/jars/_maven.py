@@ -1,6 +1,6 @@
-"""What brokers are made of, from Maven Central through the `mvn` command: fetched once into a cache of the user's.
+"""Files from Maven Central through the `mvn` command: fetched once into a cache of the user's.
 
-Every file is checked against a pinned hash. A cached folder is there only when it is complete, whoever else fetches.
+Files are checked against pinned hashes. A cached folder is there only when it is complete, whoever else fetches.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PROJECT: Final = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
 <modelVersion>4.0.0</modelVersion>
 <groupId>local</groupId>
-<artifactId>broker</artifactId>
+<artifactId>files</artifactId>
 <version>1</version>
 <dependencies>
 {}
@@ -66,14 +66,18 @@ def cached(name: str, make: Callable[[Path], Path]) -> Path:
     return home
 
 
-def fetch(artifacts: Iterable[str], hashes: Mapping[str, str], scratch: Path, instead: str) -> Path:
-    """Fetches artifacts, none of those that they depend on.
+def fetch(
+    artifacts: Iterable[str], hashes: Mapping[str, str] | None, scratch: Path, instead: str, what: str = "the broker"
+) -> Path:
+    """Fetches artifacts.
 
     Args:
         artifacts: `group:name:version`, or `group:name:version:type:classifier`.
-        hashes: name of each file that comes, and its SHA-256 in hexadecimal digits.
+        hashes: name of each file that is wanted, and its SHA-256 in hexadecimal digits; nothing else is fetched. None:
+            nothing is checked, and what the artifacts depend on at run time comes too.
         scratch: a folder to work in.
         instead: what will do where they cannot be had, for the text of errors.
+        what: is fetched, for the text of errors.
 
     Returns:
         The folder with the files.
@@ -83,11 +87,11 @@ def fetch(artifacts: Iterable[str], hashes: Mapping[str, str], scratch: Path, in
     """
     maven = shutil.which("mvn")
     if maven is None:
-        raise ConfigError(f"the broker is fetched with Maven, and there is no mvn on PATH; {instead}")
-    listed = "\n".join(_dependency(artifact) for artifact in artifacts)
+        raise ConfigError(f"{what} is fetched with Maven, and there is no mvn on PATH; {instead}")
+    listed = "\n".join(_dependency(artifact, alone=hashes is not None) for artifact in artifacts)
     (scratch / "pom.xml").write_text(_PROJECT.format(listed), encoding="utf-8")
     target = scratch / "fetched"
-    command = [maven, "-q", "-B", _COPY, f"-DoutputDirectory={target}"]
+    command = [maven, "-q", "-B", _COPY, "-DincludeScope=runtime", f"-DoutputDirectory={target}"]
     try:
         done = subprocess.run(
             command,
@@ -99,12 +103,12 @@ def fetch(artifacts: Iterable[str], hashes: Mapping[str, str], scratch: Path, in
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ConfigError(f"mvn could not fetch the broker: {type(error).__name__}; {instead}") from error
-    missing = [name for name in hashes if not (target / name).is_file()]
+        raise ConfigError(f"mvn could not fetch {what}: {type(error).__name__}; {instead}") from error
+    missing = [name for name in hashes or () if not (target / name).is_file()]
     if done.returncode or missing:
         reason = next((line for line in done.stdout.splitlines() if "ERROR" in line), "no reason given")
-        raise ConfigError(f"mvn could not fetch the broker: {reason}; {instead}")
-    for name, expected in hashes.items():
+        raise ConfigError(f"mvn could not fetch {what}: {reason}; {instead}")
+    for name, expected in (hashes or {}).items():
         with (target / name).open("rb") as data:
             found = hashlib.file_digest(data, "sha256").hexdigest()
         if found != expected:
@@ -112,6 +116,6 @@ def fetch(artifacts: Iterable[str], hashes: Mapping[str, str], scratch: Path, in
     return target
 
 
-def _dependency(artifact: str) -> str:
-    parts = zip(_PARTS, artifact.split(":"), strict=False)
-    return f"<dependency>{''.join(f'<{part}>{text}</{part}>' for part, text in parts)}{_NOTHING_ELSE}</dependency>"
+def _dependency(artifact: str, *, alone: bool) -> str:
+    parts = "".join(f"<{part}>{text}</{part}>" for part, text in zip(_PARTS, artifact.split(":"), strict=False))
+    return f"<dependency>{parts}{_NOTHING_ELSE if alone else ''}</dependency>"

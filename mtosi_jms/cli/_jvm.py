@@ -1,0 +1,47 @@
+"""Fetches the Java client of a JMS provider, for connections with a jvm: URL.
+
+The jars come from Maven Central, through the mvn command, once, into the user's cache, each checked against a pinned
+SHA-256. Their licences are printed: you accept them by using the jars. connect(..., classpath="KIND") finds what was
+fetched.
+
+Hashes are pinned for one version of each client. Another version comes with --unpinned only: nothing of it is checked,
+and its hashes are printed for you to keep.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from mtosi_jms.cli import _console as console
+from mtosi_jms.cli._arguments import add_json
+from mtosi_jms.jars import CLIENTS, Fetched, fetch_client
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    known = ", ".join(f"{kind} {client.version}" for kind, client in CLIENTS.items())
+    parser.add_argument("action", choices=("fetch",))
+    parser.add_argument("kind", choices=tuple(CLIENTS), help=f"the client; pinned are {known}")
+    parser.add_argument("--version", metavar="V", help="of the client (the one that is pinned)")
+    parser.add_argument("--unpinned", action="store_true", help="take a version of which no hashes are known")
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Fetch the jars of a client."""
+    fetched = fetch_client(args.kind, args.version, unpinned=args.unpinned)
+    if args.json:
+        console.print_json(fetched.to_json())
+    else:
+        _show(fetched)
+    return 0
+
+
+def _show(fetched: Fetched) -> None:
+    client = CLIENTS[fetched.kind]
+    console.say(f"{client.title}, client {fetched.version}: {len(fetched.jars)} jars in {fetched.folder}", "good")
+    console.say(f"licences: {'; '.join(client.licences)}")
+    if not fetched.is_pinned:
+        console.say("nothing of this version is pinned; its SHA-256:", "warn")
+        for name, digest in fetched.jars.items():
+            console.say(f"{digest}  {name}")
+    console.say(f'connect("jvm:NAME", classpath="{fetched.classpath}") uses them')
