@@ -12,10 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from mtosi_jms.broker import _activemq as activemq
 from mtosi_jms.broker import _artemis as artemis
-from mtosi_jms.broker._process import INSTANCE, BrokerProcess, Endpoints, listening, start_on_free_ports, write_private
+from mtosi_jms.broker._process import HOST, INSTANCE, BrokerProcess, Endpoints, listening, start_on_free_ports, write_private
 from mtosi_jms.errors import ConfigError
 
 
@@ -29,6 +30,7 @@ class Kind:
         protocols: what it offers.
         start: starts it in a folder, without waiting until it listens; takes `settings`, `tls` and `memory_mb` too.
         jars: the jars that it is made of, a Java client among them.
+        jndi_factory: class of its client's initial context.
     """
 
     title: str
@@ -36,16 +38,30 @@ class Kind:
     protocols: tuple[str, ...]
     start: Callable[..., BrokerProcess]
     jars: Callable[[], list[Path]]
+    jndi_factory: str
 
 
 KINDS: Final = {
     "artemis": Kind(
-        "Apache ActiveMQ Artemis", artemis.VERSION, ("stomp", "amqp", "openwire"), artemis.start, artemis.jars
+        "Apache ActiveMQ Artemis",
+        artemis.VERSION,
+        ("stomp", "amqp", "openwire"),
+        artemis.start,
+        artemis.jars,
+        "org.apache.activemq.artemis.jndi.ActiveMQInitialContextFactory",
     ),
-    "activemq": Kind("Apache ActiveMQ Classic", activemq.VERSION, ("stomp", "openwire"), activemq.start, activemq.jars),
+    "activemq": Kind(
+        "Apache ActiveMQ Classic",
+        activemq.VERSION,
+        ("stomp", "openwire"),
+        activemq.start,
+        activemq.jars,
+        "org.apache.activemq.jndi.ActiveMQInitialContextFactory",
+    ),
 }
 _USER: Final = "mtosi"
 _STATE: Final = "service.json"
+_PASSWORD: Final = "password.txt"
 _PATIENCE: Final = 20.0
 _LOOK: Final = 0.05
 
@@ -84,9 +100,22 @@ class DevelopmentBroker:
             "kind": self.kind,
             "pid": self.pid,
             "dir": str(self.folder),
-            "urls": {protocol: self.endpoints.url(protocol) for protocol in self.endpoints.ports},
+            "urls": {protocol: self.endpoints.url(protocol) for protocol in self.endpoints.ports}
+            | {"jvm": self._jvm_url()},
             "for_other_programs": [one for one in self.endpoints.ports if not one.startswith("stomp")],
         }
+
+
+    def _jvm_url(self) -> str:
+        """The URL by which the `jvm` transport reaches it; the password stands in a file of the folder."""
+        query = {
+            "classpath": self.kind,
+            "user": self.endpoints.user,
+            "password_file": str(self.folder / _PASSWORD),
+            "jndiInitialContextFactory": KINDS[self.kind].jndi_factory,
+            "jndiURL": f"tcp://{HOST}:{self.endpoints.ports['openwire']}",
+        }
+        return f"jvm:ConnectionFactory?{urlencode(query, safe='/:')}"
 
 
 def find_broker(folder: Path) -> DevelopmentBroker | None:
@@ -139,7 +168,7 @@ def start_broker(folder: Path, kind: str | None = None) -> DevelopmentBroker:
         "password": endpoints.password,
         "ports": dict(endpoints.ports),
     }
-    write_private({folder / _STATE: json.dumps(state)})
+    write_private({folder / _STATE: json.dumps(state), folder / _PASSWORD: f"{endpoints.password}\n"})
     return DevelopmentBroker(folder, process.pid, endpoints, kind)
 
 

@@ -223,8 +223,10 @@ def check_broker(url: str) -> list[Check]:
         return [Check("broker", "ok", "memory: is built in")]
     if url.lower().startswith("jvm:"):
         extra = check_extra("jvm")
-        detail = "jvm: is served by the jvm transport; to connect, it needs names and a classpath"
-        return [Check("transport", "ok" if extra.status == "ok" else "fault", detail, extra.fix)]
+        served = Check(
+            "transport", "ok" if extra.status == "ok" else "fault", "jvm: is served by the jvm transport", extra.fix
+        )
+        return [served, _check_login(url)] if extra.status == "ok" else [served]
     found = list(_addresses(url))
     if not found:
         fix = f"give scheme://host:port; the schemes are {_SERVED}"
@@ -244,7 +246,8 @@ def _check_login(url: str) -> Check:
         with connect(url, reconnect=False) as connection:
             told, capabilities = connection.metadata, connection.capabilities
     except MtosiError as error:
-        return Check("login", "fault", str(error), "see the guide to STOMP, docs/stomp.md")
+        guide = "jvm.md" if url.lower().startswith("jvm:") else "stomp.md"
+        return Check("login", "fault", str(error), f"see docs/{guide}")
     lacking = ", ".join(sorted(one.value for one in ALL_CAPABILITIES - capabilities))
     return Check("login", "ok", f"{told.provider} {told.provider_version}, JMS {told.jms_version}; lacks {lacking}")
 

@@ -39,7 +39,7 @@ _NAMES = check(
     lambda value: (value,) if isinstance(value, str) else tuple(value),
 )
 _JNDI = {"jndiInitialContextFactory": "java.naming.factory.initial", "jndiURL": "java.naming.provider.url"}
-"""Parameters of JMS URIs, and the properties of JNDI that they stand for."""
+"""Parameters of URLs, and the properties of JNDI that they stand for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,24 +87,39 @@ class Lookup:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
+def _is_of_jndi(name: str) -> bool:
+    return name in _JNDI or name.startswith("jndi-")
+
+
+def _of_jndi(parameters: Mapping[str, str]) -> dict[str, str]:
+    """The properties of JNDI that parameters of a URL stand for."""
+    return {
+        _JNDI.get(name) or name.removeprefix("jndi-"): value
+        for name, value in parameters.items()
+        if _is_of_jndi(name)
+    }
+
+
 def parse_url(url: str, given: Mapping[str, object]) -> tuple[Lookup, JvmOptions]:
     """What a URL asks JNDI for, and the options.
 
     Args:
-        url: `jvm:NAME`, or a JMS URI with the parameter `jndiConnectionFactoryName`.
+        url: `jvm:NAME`, or a JMS URI with the parameter `jndiConnectionFactoryName`. Both may have
+            `jndiInitialContextFactory`, `jndiURL`, and other properties of JNDI after `jndi-`.
         given: options of the call; they win over those of the URL.
 
     Raises:
         ConfigError: no name, or an option at fault.
     """
+    query: dict[str, str] = {}
     if is_jms_uri(url):
         uri = JmsUri.parse(url)
-        own = {key: value for name, value in uri.parameters.items() if (key := _JNDI.get(name)) is not None}
-        own |= {name.removeprefix("jndi-"): value for name, value in uri.parameters.items() if name.startswith("jndi-")}
-        lookup, query = Lookup(uri.connection_factory or "", own), {}
+        lookup = Lookup(uri.connection_factory or "", _of_jndi(uri.parameters))
     else:
         name, _, text = url.partition(":")[2].partition("?")
-        lookup, query = Lookup(name.removeprefix("//").strip()), dict(parse_qsl(text, keep_blank_values=True))
+        parameters = dict(parse_qsl(text, keep_blank_values=True))
+        lookup = Lookup(name.removeprefix("//").strip(), _of_jndi(parameters))
+        query = {name: value for name, value in parameters.items() if not _is_of_jndi(name)}
     if not lookup.factory:
         raise ConfigError("jvm: the URL names no connection factory; write jvm:NAME, as JNDI knows it")
     asked = {name: from_query(JvmOptions, name, text) for name, text in query.items()}
