@@ -173,6 +173,13 @@ def connect_by_java() -> Callable[..., Connection]:
 
 
 @pytest.fixture(scope="session")
+def java_url() -> Callable[..., str]:
+    """Makes the URL of a broker's Java client; skips where JPype is missing."""
+    pytest.importorskip("jpype")
+    return clients.url_of
+
+
+@pytest.fixture(scope="session")
 def selector_maker() -> type[SelectorMaker]:
     """The maker of random selectors."""
     return SelectorMaker

@@ -16,7 +16,15 @@ from urllib.parse import urlencode
 
 from mtosi_jms.broker import _activemq as activemq
 from mtosi_jms.broker import _artemis as artemis
-from mtosi_jms.broker._process import HOST, INSTANCE, BrokerProcess, Endpoints, listening, start_on_free_ports, write_private
+from mtosi_jms.broker._process import (
+    HOST,
+    INSTANCE,
+    BrokerProcess,
+    Endpoints,
+    listening,
+    start_on_free_ports,
+    write_private,
+)
 from mtosi_jms.errors import ConfigError
 
 
@@ -61,7 +69,7 @@ KINDS: Final = {
 }
 _USER: Final = "mtosi"
 _STATE: Final = "service.json"
-_PASSWORD: Final = "password.txt"
+_LOGIN: Final = "password.txt"
 _PATIENCE: Final = 20.0
 _LOOK: Final = 0.05
 
@@ -105,13 +113,12 @@ class DevelopmentBroker:
             "for_other_programs": [one for one in self.endpoints.ports if not one.startswith("stomp")],
         }
 
-
     def _jvm_url(self) -> str:
         """The URL by which the `jvm` transport reaches it; the password stands in a file of the folder."""
         query = {
             "classpath": self.kind,
             "user": self.endpoints.user,
-            "password_file": str(self.folder / _PASSWORD),
+            "password_file": str(self.folder / _LOGIN),
             "jndiInitialContextFactory": KINDS[self.kind].jndi_factory,
             "jndiURL": f"tcp://{HOST}:{self.endpoints.ports['openwire']}",
         }
@@ -168,7 +175,7 @@ def start_broker(folder: Path, kind: str | None = None) -> DevelopmentBroker:
         "password": endpoints.password,
         "ports": dict(endpoints.ports),
     }
-    write_private({folder / _STATE: json.dumps(state), folder / _PASSWORD: f"{endpoints.password}\n"})
+    write_private({folder / _STATE: json.dumps(state), folder / _LOGIN: f"{endpoints.password}\n"})
     return DevelopmentBroker(folder, process.pid, endpoints, kind)
 
 

@@ -12,6 +12,7 @@ import importlib
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,6 +34,8 @@ _OPTIONS: Final = (
 _LAST_WAIT: Final = 2.0
 """Seconds that the end of the process waits for threads to come back from Java."""
 _starting: Final = threading.Lock()
+_begun: Future[Any] | None = None
+"""Of the start."""
 _returned: Final = threading.Condition()
 _inside: Final[set[int]] = set()
 _ending = False
@@ -62,29 +65,46 @@ def start() -> Any:
         ConfigError: there is no Java, or it does not start.
         IllegalStateError: this process was forked from one where the machine runs.
     """
-    global jpype
+    global _begun
     check_process()
     with _starting:
-        if jpype is not None:
-            return jpype
-        try:
-            module = importlib.import_module("jpype")
-        except ImportError as error:
-            raise MissingExtraError("JPype", "jvm") from error
-        if not module.isJVMStarted():
-            config: Any = importlib.import_module("jpype.config")
-            config.destroy_jvm = False  # else the exit of the process waits for threads of providers
-            try:
-                module.startJVM(*_OPTIONS, convertStrings=False)
-            except module.JVMNotFoundException as error:
-                raise ConfigError("no Java was found: install Java 17 or later, or set JAVA_HOME") from error
-            except (OSError, RuntimeError) as error:
-                raise ConfigError(f"Java does not start: {error}") from error
-            atexit.register(_end)
-        else:
-            _distrust(module)
-        jpype = module
+        if _begun is None or (_begun.done() and _begun.exception()):
+            _begun = Future()
+            # A Ctrl-C meets the main thread: here it would leave a machine that neither runs nor can be started.
+            threading.Thread(target=_begin, args=(_begun,), name="starts-java", daemon=True).start()
+        begun = _begun
+    return begun.result()
+
+
+def _begin(begun: Future[Any]) -> None:
+    global jpype
+    try:
+        jpype = _started()
+        attach()
+    except BaseException as error:  # noqa: BLE001 - who waits raises it
+        begun.set_exception(error)
+    else:
+        begun.set_result(jpype)
+
+
+def _started() -> Any:
+    try:
+        module = importlib.import_module("jpype")
+    except ImportError as error:
+        raise MissingExtraError("JPype", "jvm") from error
+    if module.isJVMStarted():
+        _distrust(module)
         return module
+    config: Any = importlib.import_module("jpype.config")
+    config.destroy_jvm = False  # else the exit of the process waits for threads of providers
+    try:
+        module.startJVM(*_OPTIONS, convertStrings=False)
+    except module.JVMNotFoundException as error:
+        raise ConfigError("no Java was found: install Java 17 or later, or set JAVA_HOME") from error
+    except (OSError, RuntimeError) as error:
+        raise ConfigError(f"Java does not start: {error}") from error
+    atexit.register(_end)
+    return module
 
 
 def _distrust(module: Any) -> None:

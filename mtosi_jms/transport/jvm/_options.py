@@ -94,9 +94,7 @@ def _is_of_jndi(name: str) -> bool:
 def _of_jndi(parameters: Mapping[str, str]) -> dict[str, str]:
     """The properties of JNDI that parameters of a URL stand for."""
     return {
-        _JNDI.get(name) or name.removeprefix("jndi-"): value
-        for name, value in parameters.items()
-        if _is_of_jndi(name)
+        _JNDI.get(name) or name.removeprefix("jndi-"): value for name, value in parameters.items() if _is_of_jndi(name)
     }
 
 

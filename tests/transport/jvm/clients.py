@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
-from mtosi_jms.broker import KINDS, BrokerProcess
+from mtosi_jms.broker import KINDS, BrokerProcess, Endpoints
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jars import fetch_client
 from mtosi_jms.jms import NamingContext
@@ -42,6 +43,20 @@ def address_of(kind: str, broker: BrokerProcess) -> str:
     """Where a Java client finds a broker."""
     scheme, protocol = _PROTOCOL[kind]
     return f"{scheme}://127.0.0.1:{broker.endpoints.ports[protocol]}{_OPTIONS[kind]}"
+
+
+def url_of(kind: str, endpoints: Endpoints, *, port: int | None = None) -> str:
+    """The URL that says all but the login.
+
+    Args:
+        kind: of the client.
+        endpoints: of the broker.
+        port: in place of the broker's, that of a way to it.
+    """
+    scheme, protocol = _PROTOCOL[kind]
+    address = f"{scheme}://127.0.0.1:{port or endpoints.ports[protocol]}{_OPTIONS[kind]}"
+    query = {"classpath": kind, "jndiInitialContextFactory": FACTORY[kind], "jndiURL": address}
+    return f"jvm:ConnectionFactory?{urlencode(query)}"
 
 
 def jars_of(kind: str) -> list[str]:

@@ -230,6 +230,32 @@ consumer = session.consumer(Queue("jvm.programs"))
 """
 
 
+INTERRUPTED = """
+import signal
+import mtosi_jms.transport.jvm
+from mtosi_jms.errors import MtosiError
+from mtosi_jms.transport import connect
+
+def interrupt(number, frame):
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGALRM, interrupt)
+seen = 0
+while True:
+    signal.setitimer(signal.ITIMER_REAL, 0.01 * 1.3**seen)
+    try:
+        connect("jvm:Nobody")
+    except KeyboardInterrupt:
+        seen += 1
+    except MtosiError:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        break
+print("interrupted" if seen else "too fast")
+print("started")
+"""
+"""Begins to connect again and again, until Java runs and says that there is no such factory."""
+
+
 class TestProcesses:
     """What a program of its own sees: it ends, it is interrupted, it forks."""
 
@@ -239,8 +265,8 @@ class TestProcesses:
         login = [there.endpoints.user, there.endpoints.password]
         arguments = [jndi_properties(kind, address_of(kind, there)), *login, *jars_of(kind)]
 
-        def start(code: str) -> subprocess.Popen[str]:
-            command = [sys.executable, "-c", PROGRAM + code, *arguments]
+        def start(code: str, before: str = "") -> subprocess.Popen[str]:
+            command = [sys.executable, "-c", before + PROGRAM + code, *arguments]
             return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
         return start
@@ -257,6 +283,11 @@ class TestProcesses:
         _, err = process.communicate(timeout=60)
         assert process.returncode == -signal.SIGINT, err
         assert "KeyboardInterrupt" in err
+
+    def test_interrupts_while_java_starts(self, run: Any) -> None:
+        process = run("", before=INTERRUPTED)
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, out) == (0, "interrupted\nstarted\n"), err
 
     def test_a_forked_child_is_refused(self, run: Any) -> None:
         process = run(

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.broker import BrokerProcess
+from mtosi_jms.broker import BrokerProcess, Endpoints
 
 from .counting import Traffic
 
@@ -20,6 +20,8 @@ pytestmark = pytest.mark.broker
 
 ROUNDS = int(os.environ.get("MTOSI_KILL_ROUNDS", "100"))
 """Of the long form."""
+BY_JAVA = {"jvm-activemq": "activemq", "jvm-artemis": "artemis"}
+"""Over the transport `jvm:`, and the broker."""
 # Artemis sets a message aside that it has handed out ten times; receivers that are killed a hundred times need more.
 OPTIONS = {"artemis": {"settings": "<max-delivery-attempts>-1</max-delivery-attempts>"}}
 
@@ -29,30 +31,42 @@ class Broker:
 
     def __init__(self, start_broker: Any, kind: str, folder: Path) -> None:
         self._start = lambda **more: start_broker(kind, folder, **OPTIONS.get(kind, {}), **more)
-        self._process: BrokerProcess = self._start(protocols=["stomp"])
+        self._process: BrokerProcess = self._start(protocols=["stomp", "openwire"])
 
     @property
-    def url(self) -> str:
-        return self._process.endpoints.url("stomp")
+    def endpoints(self) -> Endpoints:
+        return self._process.endpoints
 
     def restart(self) -> None:
         self._process.kill()
         self._process = self._start(endpoints=self._process.endpoints)
 
 
-@pytest.fixture(params=["activemq", "artemis"])
+@pytest.fixture(params=["activemq", "artemis", *(pytest.param(one, marks=pytest.mark.endurance) for one in BY_JAVA)])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture
 def broker(start_broker: Any, kind: str, tmp_path: Path) -> Broker:
-    return Broker(start_broker, kind, tmp_path / "broker")
+    return Broker(start_broker, BY_JAVA.get(kind, kind), tmp_path / "broker")
 
 
 @pytest.fixture
-def traffic(broker: Broker, root: Path, tmp_path: Path) -> Iterator[Traffic]:
-    made = Traffic(broker.url, root, tmp_path, seed=20_080_501)
+def traffic(
+    broker: Broker,
+    kind: str,
+    root: Path,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Traffic]:
+    url = broker.endpoints.url("stomp")
+    if kind in BY_JAVA:
+        url = request.getfixturevalue("java_url")(BY_JAVA[kind], broker.endpoints)
+        monkeypatch.setenv("MTOSI_JMS_USER", broker.endpoints.user)
+        monkeypatch.setenv("MTOSI_JMS_PASSWORD", broker.endpoints.password)
+    made = Traffic(url, root, tmp_path, seed=20_080_501)
     yield made
     made.close()
 
