@@ -27,11 +27,12 @@ _CLASSIC: Final = "org.apache.activemq."
 _LACKING: Final[Mapping[str, frozenset[Capability]]] = {
     "org.apache.activemq.artemis.": _COMMON | {Capability.TEMPORARY_CHECKED, Capability.SAME_NAMES},
     _CLASSIC: _COMMON | {Capability.ANY_TEXT, Capability.BEYOND_BMP, Capability.BROWSE_WAITING, Capability.PRIORITY},
-    "org.apache.qpid.jms.": _COMMON | {Capability.TEMPORARY_CHECKED, Capability.SAME_NAMES},
+    "org.apache.qpid.jms.": _COMMON | {Capability.TEMPORARY_CHECKED},
 }
 _NAMES: Final[Mapping[str, str]] = {
     "org.apache.activemq.artemis.": "ActiveMQ Artemis",
     _CLASSIC: "ActiveMQ Classic",
+    "org.apache.qpid.jms.": "AMQP 1.0",
 }
 
 
@@ -112,7 +113,7 @@ class Factory:
             except TransportError as error:
                 raise refused_login(error) from None
             try:
-                with translated(f"jvm:{self.name}"):
+                with translated(f"jvm:{self.name}, client id {options.client_id!r}"):
                     if options.client_id:
                         made.setClientID(options.client_id)
             except BaseException:

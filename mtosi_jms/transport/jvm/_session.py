@@ -96,7 +96,11 @@ class Entry:
 
     def is_expired(self) -> bool:
         """Whether its time to live has passed while it was here."""
-        return 0 < self.message.expiration_ms <= time.time() * 1_000
+        return _is_expired(self.message)
+
+
+def _is_expired(message: JmsMessage) -> bool:
+    return 0 < message.expiration_ms <= time.time() * 1_000
 
 
 class JvmConsumer(ConsumerCore[Entry, Feed]):
@@ -490,7 +494,7 @@ class JvmSession(SessionCore[Entry, Feed]):
                 waiting = browser.getEnumeration()
                 while waiting.hasMoreElements():
                     found.append(link.messages.from_java(waiting.nextElement(), asked.destination, link.from_java))
-                return found
+                return [message for message in found if not _is_expired(message)]  # Qpid's client shows those too
         finally:
             session.close()
 
@@ -562,10 +566,11 @@ class JvmSession(SessionCore[Entry, Feed]):
                 self.strike(entry)
             link, session = self._link, self._session
         if link is not None and link.lost is None and session is not None and listened is None:
-            self._session = self._link = None
+            producer, self._session, self._producer, self._link = self._producer, None, None, None
             machine.attach()
             try:
                 with self.channel.watched(deadline), translated():
+                    producer.close()  # else Qpid's client waits two seconds for Artemis' answer to the next line
                     session.close()
             except MtosiError as error:
                 log.warning("a session did not close in order: %s", error)

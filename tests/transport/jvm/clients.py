@@ -24,7 +24,8 @@ _OPTIONS = {
     # Else its client waits a second before it hands out again what was rolled back, and gives up after six times.
     "activemq": "?jms.redeliveryPolicy.initialRedeliveryDelay=0&jms.redeliveryPolicy.maximumRedeliveries=-1",
     "artemis": "",
-    "qpid": "",
+    # Else a send of a NON_PERSISTENT message returns before the broker has it, and what another session does overtakes.
+    "qpid": "?jms.forceSyncSend=true",
 }
 
 
