@@ -63,7 +63,9 @@ class Factory:
             raise ConfigError(
                 f"jvm:{name}: the names say nothing of {_FACTORY_CLASS}; give connect a jndi.properties with it"
             )
-        if machine.find_class(environment[_FACTORY_CLASS], loader) is None:
+        with translated(f"jvm:{name}"):
+            initial = machine.find_class(environment[_FACTORY_CLASS], loader)
+        if initial is None:
             raise ConfigError(
                 f"jvm:{name}: the classpath has no class {environment[_FACTORY_CLASS]}, which {_FACTORY_CLASS} names; "
                 "give connect the provider's jars as classpath=[...]"
@@ -81,7 +83,8 @@ class Factory:
                 raise refused_login(error) from None
             try:
                 self._java = _found(context, name)
-                self.api = Api(loader, self._java)
+                with translated(f"jvm:{name}"):
+                    self.api = Api(loader, self._java)
                 self.destinations = {one: self._destination(context, one) for one in names}
             finally:
                 with suppress(MtosiError), translated():

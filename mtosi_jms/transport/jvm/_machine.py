@@ -79,7 +79,7 @@ def start() -> Any:
             except module.JVMNotFoundException as error:
                 raise ConfigError("no Java was found: install Java 17 or later, or set JAVA_HOME") from error
             except (OSError, RuntimeError) as error:
-                raise ConfigError(f"Java does not start: {error}") from error
+                raise ConfigError(f"Java does not start: {error}; it needs Java 17 or later, see JAVA_HOME") from error
             atexit.register(_end)
         else:
             _distrust(module)
@@ -203,10 +203,10 @@ def context_loader(chosen: Any) -> Iterator[None]:
 
 
 def find_class(name: str, chosen: Any) -> Any:
-    """A class by its name; None where the loader has none."""
+    """A class by its name; None where the loader has none. A class that it cannot link raises Java's LinkageError."""
     try:
-        return jpype.JClass(name, loader=chosen)
-    except (TypeError, jpype.JException):
+        return jpype.JClass(jpype.JClass("java.lang.Class").forName(name, False, chosen))
+    except jpype.JClass("java.lang.ClassNotFoundException"):
         return None
 
 

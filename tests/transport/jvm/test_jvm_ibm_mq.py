@@ -34,7 +34,7 @@ def test_its_factory_is_made_and_connects(directory: Directory) -> None:
     """What it says when nobody listens is IBM's own reason."""
     names = NamingContext.from_properties(directory.properties)
     options: dict[str, Any] = {"names": names, "classpath": ["ibm-mq", *directory.jars], "connect_timeout": 60}
-    with pytest.raises(TransportError, match="JMSWMQ0018.*QM1"):
+    with pytest.raises(TransportError, match=r"JMSWMQ0018.*QM1"):
         connect("jvm:CF", jndi_names=["EmsOS"], user="app", password="passw0rd-of-mq", **options)
     with pytest.raises(NamingError, match="no queue and no topic"):
         connect("jvm:CF", jndi_names=["CF"], **options)
