@@ -236,7 +236,9 @@ def sink(queue: Any, interface: Any, label: object) -> Any:
 def current_thread() -> Any:
     """The Java thread of the calling thread."""
     attach()
-    return jpype.JClass("java.lang.Thread").currentThread()
+    if not hasattr(_attached, "thread"):
+        _attached.thread = jpype.JClass("java.lang.Thread").currentThread()
+    return _attached.thread
 
 
 def jars_of(classpath: Sequence[str]) -> list[Path]:
