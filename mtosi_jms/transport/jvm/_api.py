@@ -116,6 +116,8 @@ def error_of(error: Any, what: str = "") -> MtosiError:
         message = one.getMessage()
         if message is None or not any(str(message) in before for before in said):  # causes repeat each other
             said.append(_text(one))
+    if any("/jms/" in one or ".jms." in one for one in said if one.startswith(_LACKING)):
+        said.append("a jar of the JMS API is missing: the client needs its own of javax.jms and jakarta.jms, two APIs")
     text = ": ".join([*([what] if what else []), *said])
     names = [class_name(one).rpartition(".")[2] for one in chain]
     for name in names:
@@ -146,8 +148,10 @@ def _text(error: Any) -> str:
     return f"{name}: {message}" if message is not None else name
 
 
+_LACKING: Final = ("ClassNotFoundException: ", "NoClassDefFoundError: ")
 _ERRORS: Final[dict[str, type[MtosiError]]] = {
     "JMSSecurityException": AuthenticationError,
+    "JMSSecuritySaslException": AuthenticationError,
     "ActiveMQSecurityException": AuthenticationError,
     "InvalidClientIDException": ClientIdInUseError,
     "InvalidDestinationException": InvalidDestinationError,

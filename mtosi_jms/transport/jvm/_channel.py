@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotDone
 from contextlib import contextmanager
@@ -175,20 +175,33 @@ class Channel:
         """
         if link.lost is None:
             try:
-                link.session().close()
+                with self.watched(self.goodbye()):
+                    link.session().close()
             except MtosiError:
-                self._lose(link, TransportError(str(error)))
+                self.give_up(link, error)
         return link.lost is not None
 
+    def give_up(self, link: Link, error: MtosiError) -> None:
+        """Takes a link for lost that failed, or did not answer in time."""
+        self._lose(link, TransportError(str(error)))
+
     @contextmanager
-    def watched(self, deadline: float) -> Iterator[None]:
-        """Interrupts a call of Java's that goes on past a deadline, by the monotonic clock."""
+    def watched(self, deadline: float | None = None) -> Iterator[Sequence[bool]]:
+        """Interrupts a call of Java's that goes on past a deadline.
+
+        Args:
+            deadline: by the monotonic clock; None: when a send that began now would end.
+
+        Yields:
+            one truth value: whether the call was interrupted.
+        """
+        deadline = time.monotonic() + self.options.send_timeout if deadline is None else deadline
         thread, fired = machine.current_thread(), [False]
         with self._lock:
             self._calls[id(fired)] = (deadline, thread, fired)
         try:
             with machine.blocking():
-                yield
+                yield fired
         finally:
             with self._lock:
                 del self._calls[id(fired)]
@@ -213,7 +226,7 @@ class Channel:
         now = time.monotonic()
         with self._lock:
             for deadline, thread, fired in self._calls.values():
-                if deadline <= now and not fired[0]:
+                if deadline <= now:  # each time anew: a client may catch the first, and wait for something else
                     fired[0] = True
                     thread.interrupt()
         return True

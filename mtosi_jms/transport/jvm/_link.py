@@ -27,11 +27,12 @@ _CLASSIC: Final = "org.apache.activemq."
 _LACKING: Final[Mapping[str, frozenset[Capability]]] = {
     "org.apache.activemq.artemis.": _COMMON | {Capability.TEMPORARY_CHECKED, Capability.SAME_NAMES},
     _CLASSIC: _COMMON | {Capability.ANY_TEXT, Capability.BEYOND_BMP, Capability.BROWSE_WAITING, Capability.PRIORITY},
-    "org.apache.qpid.jms.": _COMMON | {Capability.TEMPORARY_CHECKED, Capability.SAME_NAMES},
+    "org.apache.qpid.jms.": _COMMON | {Capability.TEMPORARY_CHECKED},
 }
 _NAMES: Final[Mapping[str, str]] = {
     "org.apache.activemq.artemis.": "ActiveMQ Artemis",
     _CLASSIC: "ActiveMQ Classic",
+    "org.apache.qpid.jms.": "AMQP 1.0",
 }
 
 
@@ -62,7 +63,9 @@ class Factory:
             raise ConfigError(
                 f"jvm:{name}: the names say nothing of {_FACTORY_CLASS}; give connect a jndi.properties with it"
             )
-        if machine.find_class(environment[_FACTORY_CLASS], loader) is None:
+        with translated(f"jvm:{name}"):
+            initial = machine.find_class(environment[_FACTORY_CLASS], loader)
+        if initial is None:
             raise ConfigError(
                 f"jvm:{name}: the classpath has no class {environment[_FACTORY_CLASS]}, which {_FACTORY_CLASS} names; "
                 "give connect the provider's jars as classpath=[...]"
@@ -80,7 +83,8 @@ class Factory:
                 raise refused_login(error) from None
             try:
                 self._java = _found(context, name)
-                self.api = Api(loader, self._java)
+                with translated(f"jvm:{name}"):
+                    self.api = Api(loader, self._java)
                 self.destinations = {one: self._destination(context, one) for one in names}
             finally:
                 with suppress(MtosiError), translated():
@@ -112,7 +116,7 @@ class Factory:
             except TransportError as error:
                 raise refused_login(error) from None
             try:
-                with translated(f"jvm:{self.name}"):
+                with translated(f"jvm:{self.name}, client id {options.client_id!r}"):
                     if options.client_id:
                         made.setClientID(options.client_id)
             except BaseException:

@@ -102,7 +102,7 @@ def _started() -> Any:
     except module.JVMNotFoundException as error:
         raise ConfigError("no Java was found: install Java 17 or later, or set JAVA_HOME") from error
     except (OSError, RuntimeError) as error:
-        raise ConfigError(f"Java does not start: {error}") from error
+        raise ConfigError(f"Java does not start: {error}; it needs Java 17 or later, see JAVA_HOME") from error
     atexit.register(_end)
     return module
 
@@ -223,10 +223,10 @@ def context_loader(chosen: Any) -> Iterator[None]:
 
 
 def find_class(name: str, chosen: Any) -> Any:
-    """A class by its name; None where the loader has none."""
+    """A class by its name; None where the loader has none. A class that it cannot link raises Java's LinkageError."""
     try:
-        return jpype.JClass(name, loader=chosen)
-    except (TypeError, jpype.JException):
+        return jpype.JClass(jpype.JClass("java.lang.Class").forName(name, False, chosen))
+    except jpype.JClass("java.lang.ClassNotFoundException"):
         return None
 
 
@@ -256,7 +256,9 @@ def sink(queue: Any, interface: Any, label: object) -> Any:
 def current_thread() -> Any:
     """The Java thread of the calling thread."""
     attach()
-    return jpype.JClass("java.lang.Thread").currentThread()
+    if not hasattr(_attached, "thread"):
+        _attached.thread = jpype.JClass("java.lang.Thread").currentThread()
+    return _attached.thread
 
 
 def jars_of(classpath: Sequence[str]) -> list[Path]:

@@ -35,7 +35,7 @@ _NAMES = check(
     lambda value: (
         isinstance(value, str) or (isinstance(value, Sequence) and all(isinstance(one, str) for one in value))
     ),
-    lambda text: [one for one in text.split(",") if one],
+    lambda text: [one for one in text.split(";") if one],  # names of LDAP have commas
     lambda value: (value,) if isinstance(value, str) else tuple(value),
 )
 _JNDI = {"jndiInitialContextFactory": "java.naming.factory.initial", "jndiURL": "java.naming.provider.url"}

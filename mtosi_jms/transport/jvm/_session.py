@@ -96,7 +96,11 @@ class Entry:
 
     def is_expired(self) -> bool:
         """Whether its time to live has passed while it was here."""
-        return 0 < self.message.expiration_ms <= time.time() * 1_000
+        return _is_expired(self.message)
+
+
+def _is_expired(message: JmsMessage) -> bool:
+    return 0 < message.expiration_ms <= time.time() * 1_000
 
 
 class JvmConsumer(ConsumerCore[Entry, Feed]):
@@ -257,18 +261,21 @@ class JvmSession(SessionCore[Entry, Feed]):
         deadline = time.monotonic() + seconds
         link = self.channel.link(deadline)
         with self._sending:
-            session = self._java(link)
+            with self.channel.watched(deadline):
+                session = self._java(link)
             target = link.to_java(destination, session)
             reply_to = None if message.reply_to is None else link.to_java(message.reply_to, session)
             with translated():
                 made = link.messages.to_java(session, message, reply_to)
+            late: Sequence[bool] = ()
             try:
-                with self.channel.watched(deadline), translated():
+                with self.channel.watched(deadline) as late, translated():
                     self._producer.send(
                         target, made, int(message.delivery_mode), message.priority, message.time_to_live_ms
                     )
-            except TransportError as error:
-                if type(error) is TransportError and self.channel.note_failure(link, error):
+            except (TransportError, IllegalStateError) as error:
+                known = type(error) is not TransportError
+                if any(late) or (not known and self.channel.note_failure(link, error)):
                     sent = message.stamped(destination, message_id=None, timestamp_ms=int(time.time() * 1_000))
                     raise UnknownOutcomeError(str(error), (sent,)) from None
                 raise
@@ -325,7 +332,7 @@ class JvmSession(SessionCore[Entry, Feed]):
         asked, selector = feed.asked, feed.asked.text or ""  # None would suit more than one method of a provider's
         session = self._java(link) if self.transacted else link.session()
         target = link.to_java(asked.destination, session)
-        with translated():
+        with self.channel.watched(), translated():
             if asked.durable is not None:
                 feed.consumer = session.createDurableSubscriber(target, asked.durable, selector, asked.no_local)
             elif asked.no_local:
@@ -347,7 +354,7 @@ class JvmSession(SessionCore[Entry, Feed]):
         if link is None or consumer is None or machine.is_ending():
             return
         try:
-            with machine.blocking(), translated():
+            with machine.blocking() if seconds else self.channel.watched(), translated():
                 java = consumer.receive(max(int(seconds * 1_000), 1)) if seconds else consumer.receiveNoWait()
             if java is None:
                 return
@@ -385,7 +392,7 @@ class JvmSession(SessionCore[Entry, Feed]):
             if entry.is_stale or (not entry.link.api.individual and self._holds_more(entry, entries)):
                 continue
             try:
-                with translated():
+                with self.channel.watched(), translated():
                     entry.java.acknowledge()
             except (TransportError, IllegalStateError) as error:
                 self.channel.note_failure(entry.link, error)
@@ -449,10 +456,13 @@ class JvmSession(SessionCore[Entry, Feed]):
         if link is None or link.lost is not None:
             return
         sends, self._sends = self._sends, []
+        late: Sequence[bool] = ()
         try:
-            with self.channel.watched(time.monotonic() + self.channel.options.send_timeout), translated():
+            with self.channel.watched() as late, translated():
                 self._session.commit()
         except MtosiError as error:
+            if any(late):
+                self.channel.give_up(link, error)
             if self.channel.note_failure(link, error):
                 self._forget(held)
                 raise UnknownOutcomeError(str(error), tuple(sends)) from None
@@ -466,7 +476,7 @@ class JvmSession(SessionCore[Entry, Feed]):
         link = self._link
         if link is not None and link.lost is None:
             try:
-                with translated():
+                with self.channel.watched(), translated():
                     self._session.rollback()
             except MtosiError as error:
                 if not self.channel.note_failure(link, error):
@@ -484,13 +494,13 @@ class JvmSession(SessionCore[Entry, Feed]):
         self._check_reader(link, asked.destination)
         session = link.session()
         try:
-            with translated():
+            with self.channel.watched(), translated():
                 browser = session.createBrowser(link.to_java(asked.destination, session), asked.text or "")
                 found = []
                 waiting = browser.getEnumeration()
                 while waiting.hasMoreElements():
                     found.append(link.messages.from_java(waiting.nextElement(), asked.destination, link.from_java))
-                return found
+                return [message for message in found if not _is_expired(message)]  # Qpid's client shows those too
         finally:
             session.close()
 
@@ -507,7 +517,7 @@ class JvmSession(SessionCore[Entry, Feed]):
             link = self.channel.link(time.monotonic() + self.channel.options.send_timeout)
             session = link.session()
             try:
-                with translated():
+                with self.channel.watched(), translated():
                     session.unsubscribe(durable)
             finally:
                 session.close()
@@ -562,10 +572,11 @@ class JvmSession(SessionCore[Entry, Feed]):
                 self.strike(entry)
             link, session = self._link, self._session
         if link is not None and link.lost is None and session is not None and listened is None:
-            self._session = self._link = None
+            producer, self._session, self._producer, self._link = self._producer, None, None, None
             machine.attach()
             try:
                 with self.channel.watched(deadline), translated():
+                    producer.close()  # else Qpid's client waits two seconds for Artemis' answer to the next line
                     session.close()
             except MtosiError as error:
                 log.warning("a session did not close in order: %s", error)

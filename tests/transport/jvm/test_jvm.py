@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import traceback
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -25,13 +29,16 @@ from mtosi_jms.jms import DeliveryMode, FrozenMap, JmsMessage, JmsUri, NamingCon
 from mtosi_jms.jms.message import Byte, Float, Long, Short
 from mtosi_jms.transport import AckMode, Connection, connect
 
-from .clients import FACTORY, address_of, connect_by_java, jars_of, jndi_properties
+from .clients import BROKER, FACTORY, address_of, connect_by_java, jars_of, jndi_properties
 
 pytest.importorskip("jpype", reason="JPype is not installed")
 pytestmark = pytest.mark.broker
 
 
-@pytest.fixture(params=["activemq", "artemis"])
+LONG: Any = pytest.mark.endurance
+
+
+@pytest.fixture(params=["activemq", "artemis", pytest.param("qpid", marks=LONG)])
 def kind(request: pytest.FixtureRequest) -> str:
     found: str = request.param
     return found
@@ -43,7 +50,7 @@ def open_jvm(kind: str, request: pytest.FixtureRequest) -> Any:
     opened: list[Connection] = []
 
     def open_one(broker: BrokerProcess | None = None, url: str = "jvm:ConnectionFactory", **options: Any) -> Connection:
-        made = connect_by_java(kind, broker or request.getfixturevalue(kind), url, **options)
+        made = connect_by_java(kind, broker or request.getfixturevalue(BROKER[kind]), url, **options)
         opened.append(made)
         made.start()
         return made
@@ -64,6 +71,11 @@ class TestTypes:
         "float": Float(0.5),
         "double": 0.1,
     }
+
+    @pytest.fixture(params=["activemq", "artemis", "qpid"])
+    def kind(self, request: pytest.FixtureRequest) -> str:
+        found: str = request.param
+        return found
 
     def test_properties_keep_their_types(self, open_jvm: Any, queue: Queue) -> None:
         session = open_jvm().session(AckMode.AUTO)
@@ -100,9 +112,9 @@ class TestTypes:
 
 
 class TestFailures:
-    """`make test` kills an Artemis, `make endurance` an ActiveMQ Classic too."""
+    """Of the brokers and clients `make test` has Artemis alone, `make endurance` all."""
 
-    @pytest.fixture(params=[pytest.param("activemq", marks=pytest.mark.endurance), "artemis"])
+    @pytest.fixture(params=[pytest.param("activemq", marks=LONG), "artemis", pytest.param("qpid", marks=LONG)])
     def kind(self, request: pytest.FixtureRequest) -> str:
         found: str = request.param
         return found
@@ -111,11 +123,11 @@ class TestFailures:
     def restart(self, kind: str, start_broker: Any, tmp_path: Path) -> Any:
         """A broker of the test's own, and what kills it and starts it again with its data."""
         folder = tmp_path / "broker"
-        first = start_broker(kind, folder)
+        first = start_broker(BROKER[kind], folder, protocols=["amqp"] if kind == "qpid" else ["openwire"])
 
         def again(current: BrokerProcess) -> BrokerProcess:
             current.kill()
-            made: BrokerProcess = start_broker(kind, folder, endpoints=current.endpoints)
+            made: BrokerProcess = start_broker(BROKER[kind], folder, endpoints=current.endpoints)
             return made
 
         return first, again
@@ -166,6 +178,33 @@ class TestFailures:
             with pytest.raises(TransportError):
                 session.send(queue, JmsMessage(delivery_mode=DeliveryMode.PERSISTENT))
 
+    def test_a_broker_that_stands_still_ends_calls_in_time(self, open_jvm: Any, restart: Any, queue: Queue) -> None:
+        """What was sent meanwhile may have arrived or not; what is sent when it goes on again does."""
+        broker, _ = restart
+        connection = open_jvm(broker, send_timeout=2.0, close_timeout=2.0)
+        session, other = connection.session(), connection.session(transacted=True)
+        consumer = session.consumer(queue)
+        persistent = DeliveryMode.PERSISTENT
+        session.send(queue, JmsMessage(body=b"<1/>", delivery_mode=persistent))
+        other.send(queue, JmsMessage(body=b"<2/>", delivery_mode=persistent))
+        broker.pause()
+        try:
+            with pytest.raises(UnknownOutcomeError) as caught:
+                session.send(queue, JmsMessage(body=b"<3/>", delivery_mode=persistent))
+            assert [message.body for message in caught.value.messages] == [b"<3/>"]
+            with pytest.raises(UnknownOutcomeError) as caught:
+                other.commit()
+            assert [message.body for message in caught.value.messages] == [b"<2/>"]
+        finally:
+            broker.resume()
+        session.send(queue, JmsMessage(body=b"<4/>", delivery_mode=persistent), timeout=60)
+        found = set()
+        while b"<4/>" not in found:
+            delivery = consumer.receive(60)
+            delivery.acknowledge()
+            found.add(delivery.message.body)
+        assert {b"<1/>", b"<4/>"} <= found <= {b"<1/>", b"<2/>", b"<3/>", b"<4/>"}
+
     def test_without_reconnecting_readers_are_told(self, open_jvm: Any, restart: Any, queue: Queue) -> None:
         broker, _ = restart
         consumer = open_jvm(broker, reconnect=False).session().consumer(queue)
@@ -175,7 +214,7 @@ class TestFailures:
 
 
 def test_a_jms_uri_says_it_all(kind: str, open_jvm: Any, queue: Queue, request: pytest.FixtureRequest) -> None:
-    where = address_of(kind, request.getfixturevalue(kind))
+    where = address_of(kind, request.getfixturevalue(BROKER[kind]))
     parameters = {
         "jndiConnectionFactoryName": "ConnectionFactory",
         "jndiInitialContextFactory": FACTORY[kind],
@@ -210,10 +249,79 @@ class TestAtFault:
             open_jvm(**changes)
         assert "wrong-s3cret" not in str(caught.value)
 
+    def test_a_host_that_does_not_answer(self, kind: str) -> None:
+        """It accepts the connection, and says nothing."""
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            where = address_of(kind, SimpleNamespace(endpoints=SimpleNamespace(ports=_Any(silent.getsockname()[1]))))
+            names = NamingContext.from_properties(jndi_properties(kind, where))
+            with pytest.raises(TransportError, match="no connection within"):
+                connect("jvm:ConnectionFactory", names=names, classpath=jars_of(kind), connect_timeout=0.5)
+
+    def test_a_jar_of_the_other_api(self, java: Any) -> None:
+        """Qpid's client is of javax.jms."""
+        jars = [jar for jar in jars_of("qpid") if "jms-api" not in jar]
+        jars += [str(jar) for jar in java.jars("jakarta.jms:jakarta.jms-api:3.1.0")]
+        names = NamingContext.from_properties(jndi_properties("qpid", "amqp://127.0.0.1:1"))
+        with pytest.raises(
+            ConfigError, match=r"javax/jms/\w+.*the client needs its own of javax\.jms and jakarta\.jms"
+        ):
+            connect("jvm:ConnectionFactory", names=names, classpath=jars)
+
+    def test_no_java(self, tmp_path: Path) -> None:
+        library = tmp_path / "lib" / "server" / "libjvm.so"
+        library.parent.mkdir(parents=True)
+        library.write_text("no library")
+        code = (
+            "import mtosi_jms\ntry:\n    mtosi_jms.connect('jvm:CF')\nexcept mtosi_jms.errors.ConfigError as error:\n"
+        )
+        code += "    print(error)"
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"JAVA_HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.startswith("Java does not start: ")
+        assert "JAVA_HOME" in done.stdout
+
     def test_nobody_listens_there(self, kind: str) -> None:
-        names = NamingContext.from_properties(jndi_properties(kind, "tcp://127.0.0.1:1"))
+        names = NamingContext.from_properties(
+            jndi_properties(kind, "amqp://127.0.0.1:1" if kind == "qpid" else "tcp://127.0.0.1:1")
+        )
         with pytest.raises(TransportError, match=r"(?i)connect"):
             connect("jvm:ConnectionFactory", names=names, classpath=jars_of(kind), connect_timeout=20)
+
+
+class _Any(dict[str, int]):
+    """One port, whatever the protocol."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__()
+        self._port = port
+
+    def __missing__(self, protocol: str) -> int:
+        return self._port
+
+
+def test_credentials_are_shown_nowhere(
+    kind: str, open_jvm: Any, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither a right one nor a wrong one: in no log, repr, error, list of processes or property of Java's."""
+    import jpype
+
+    broker, wrong = request.getfixturevalue(BROKER[kind]), "wrong-s3cret"
+    with caplog.at_level(logging.DEBUG):
+        connection = open_jvm()
+        connection.session().send(Queue("jvm.credentials"), JmsMessage())
+        with pytest.raises(LoginRefusedError) as caught:
+            open_jvm(password=wrong)
+        connection.close()
+    shown = [caplog.text, repr(connection), repr(connection.options), str(caught.value), repr(caught.value)]
+    shown += ["".join(traceback.format_exception(caught.value))]
+    shown += [process.read_text(errors="replace") for process in [Path("/proc/self/cmdline")] if process.exists()]
+    shown += [str(jpype.JClass("java.lang.System").getProperties())]
+    assert [text for text in shown if broker.endpoints.password in text or wrong in text] == []
 
 
 PROGRAM = """
@@ -261,7 +369,7 @@ class TestProcesses:
 
     @pytest.fixture
     def run(self, kind: str, request: pytest.FixtureRequest) -> Any:
-        there = request.getfixturevalue(kind)
+        there = request.getfixturevalue(BROKER[kind])
         login = [there.endpoints.user, there.endpoints.password]
         arguments = [jndi_properties(kind, address_of(kind, there)), *login, *jars_of(kind)]
 

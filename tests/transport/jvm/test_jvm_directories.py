@@ -189,6 +189,13 @@ class TestHostile:
         with pytest.raises(NamingError, match="no destination is known"):
             connection.names.lookup("cn=Unnamed")
 
+    def test_a_url_names_them_too(self, hostile: Directory, open_by: Open, request: Any) -> None:
+        address = address_of("artemis", request.getfixturevalue("artemis"))
+        bound = [(QUEUES["artemis"], "cn=One", "Q"), (QUEUES["artemis"], "cn=Two", "R")]
+        hostile.bind(jars_of("artemis"), (FACTORIES["artemis"], "cn=CF", address), *bound)
+        connection = open_by("artemis", hostile, factory="CF?jndi_names=cn=One;cn=Two", jndi_names=None)
+        assert connection.names.names() == {"cn=One": Queue("Q"), "cn=Two": Queue("R")}
+
     @pytest.mark.parametrize(
         ("change", "error"),
         [

@@ -1,0 +1,40 @@
+"""IBM's client as far as it goes without a server: its classes are loaded, and JNDI makes its factories and queues."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mtosi_jms.broker import free_ports
+from mtosi_jms.errors import NamingError, TransportError
+from mtosi_jms.jms import NamingContext
+from mtosi_jms.transport import connect
+
+from .clients import jars_of
+from .directories import Directory, folder
+
+pytest.importorskip("jpype", reason="JPype is not installed")
+FACTORY = "com.ibm.mq.jms.MQConnectionFactory"
+QUEUE = "com.ibm.mq.jms.MQQueue"
+
+
+@pytest.fixture
+def directory(tmp_path: Path, java: Any) -> Directory:
+    """Has a factory whose queue manager does not run, and a queue."""
+    made = folder(tmp_path, java)
+    [port] = free_ports(1)
+    client = "setTransportType=1&setHostName=127.0.0.1&setChannel=MTOSI.APP&setQueueManager=QM1"
+    made.bind(jars_of("ibm-mq"), (FACTORY, "CF", f"?{client}&setPort={port}"), (QUEUE, "EmsOS", "EMS.OS"))
+    return made
+
+
+def test_its_factory_is_made_and_connects(directory: Directory) -> None:
+    """What it says when nobody listens is IBM's own reason."""
+    names = NamingContext.from_properties(directory.properties)
+    options: dict[str, Any] = {"names": names, "classpath": ["ibm-mq", *directory.jars], "connect_timeout": 60}
+    with pytest.raises(TransportError, match=r"JMSWMQ0018.*QM1"):
+        connect("jvm:CF", jndi_names=["EmsOS"], user="app", password="passw0rd-of-mq", **options)
+    with pytest.raises(NamingError, match="no queue and no topic"):
+        connect("jvm:CF", jndi_names=["CF"], **options)
