@@ -13,10 +13,12 @@ import pytest
 
 from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.testing import fixtures
+from mtosi_jms.transport import Connection
 
 from .brokers import Brokers
 from .java_tools import JavaTools
 from .selector_maker import SelectorMaker
+from .transport.jvm.clients import connect_by_java
 
 ROOT = Path(__file__).resolve().parent.parent
 SPARK_ALONE = ("spark/test_cluster.py", "spark/test_connect.py", "spark/test_worker_memory.py")
@@ -150,6 +152,13 @@ def spark(interpreted: dict[str, str]) -> Iterator[Any]:
 def java(tmp_path_factory: pytest.TempPathFactory) -> JavaTools:
     """Compiles and runs Java programs of the suite; skips where there is no compiler."""
     return JavaTools(tmp_path_factory.mktemp("java"))
+
+
+@pytest.fixture(scope="session")
+def by_java() -> Callable[..., Connection]:
+    """Connects by a broker's own Java client, given its kind and the broker; skips where JPype is not installed."""
+    pytest.importorskip("jpype", reason="JPype is not installed")
+    return connect_by_java
 
 
 @pytest.fixture(scope="session")

@@ -304,7 +304,7 @@ class _Call:
     def _answer(self, body: Any, message: JmsMessage | None) -> Generator[Envelope, None, None]:
         operation, request = self._operation, self._request
         pattern, flag = parse_pattern(header_text(request, "communicationPattern"))
-        if flag is not None:
+        if flag is not None and request != Header():  # one without a header says nothing, which was told already
             log.warning("%s: %s", flag.rule, flag.reason)
         batches = pattern is CommunicationPattern.MULTIPLE_BATCH_RESPONSE
         size = max(whole_number(request.requested_batch_size) or 0, 0) if batches else 0

@@ -87,8 +87,10 @@ class JmsCall:
         self._wire = b""
         destination: Address = options.get("destination", options["address"])
         info = _operation_info(self._operation)
-        name, transport = binding.name, str(binding.transport)
-        service = ServiceInfo(name=name.localname, namespace=name.namespace or "", root="", transport=transport)
+        said: etree.QName = binding.name
+        service = ServiceInfo(
+            name=said.localname, namespace=said.namespace or "", root="", transport=str(binding.transport)
+        )
         self.call = Call(service, info, destination, self._seed(), self._options(set_options))
 
     def response(self) -> Any:
