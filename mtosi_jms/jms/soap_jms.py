@@ -37,6 +37,7 @@ _SPOKEN: Final = "1.0"
 _NOT_SENT: Final = frozenset({"targetService", "replyToName", "topicReplyToName"})
 """Parameters of a JMS URI that are not for the supplier's eyes: properties and headers of JMS say the same."""
 _MEDIA: Final = {"1.1": "text/xml", "1.2": "application/soap+xml"}
+_PYTHONS_OWN: Final = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape"})
 _PARAMETER: Final = re.compile(r""";\s*([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^;\s]*))""")
 _DECLARED: Final = re.compile(rb"""^(?:\xef\xbb\xbf)?<\?xml\s[^>]*encoding\s*=\s*["']([^"']+)["']""")
 
@@ -220,9 +221,10 @@ def _parameters(content_type: str) -> dict[str, str]:
 
 
 def _codec(name: str) -> str | None:
-    """Python's name of an encoding of text, None where there is no such encoding."""
+    """Python's name of an encoding that XML may have, None where there is no such encoding."""
     try:
         "<".encode(name)
-        return codecs.lookup(name).name
+        found = codecs.lookup(name).name
     except (LookupError, ValueError):  # ValueError: a null character in the name
         return None
+    return None if found in _PYTHONS_OWN else found

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import mtosi_jms as mtosi
-from mtosi_jms.errors import SoapJmsFault
+from mtosi_jms.errors import MtosiError, SoapJmsFault
 from mtosi_jms.jms import BindingProfile, JmsMessage, MessageType, Queue
 from mtosi_jms.jms.binding import from_jms
+from mtosi_jms.jms.soap_jms import breach
 from mtosi_jms.namespaces import TRANSPORT_JMS_W3C
 from mtosi_jms.soap import Envelope, Header, parse
 from mtosi_jms.stubs.fmw.nam import name
@@ -30,6 +34,31 @@ PLAIN = {
     "SOAPJMS_bindingVersion": "1.0",
 }
 """What a requestor of another make has to send."""
+CODES = {
+    "contentEncodingNotSupported",
+    "contentTypeMismatch",
+    "malformedRequestURI",
+    "mismatchedSoapAction",
+    "missingContentType",
+    "missingRequestURI",
+    "missingSoapAction",
+    "targetServiceNotAllowedInRequestURI",
+    "unrecognizedBindingVersion",
+    "unsupportedJMSMessageFormat",
+}
+NAMES = [
+    f"SOAPJMS_{name}"
+    for name in ("requestURI", "contentType", "bindingVersion", "soapAction", "isFault", "contentEncoding")
+]
+WORDS = [
+    "1.0",
+    "jms:queue:X",
+    "jms:jndi:x?a=%41",
+    "text/xml",
+    "text/xml; charset=utf-16",
+    "text/xml;charset=utf-7",
+    'application/soap+xml; action="x"',
+]
 ACTION_12 = 'application/soap+xml; charset=UTF-8; action="urn:a"'
 NO_CONTENT = {"SOAPJMS_contentType": None}
 
@@ -189,6 +218,7 @@ BREACHES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("contentTypeMismatch", {"SOAPJMS_contentType": "application/soap+xml; charset=UTF-8"}, {}),
     ("contentTypeMismatch", {"SOAPJMS_contentType": "text/xml; charset=base64"}, {}),
     ("contentTypeMismatch", {"SOAPJMS_contentType": "text/xml; charset=x\0y"}, {}),
+    ("contentTypeMismatch", {"SOAPJMS_contentType": "text/xml; charset=punycode"}, {}),
     (
         "contentTypeMismatch",
         {"SOAPJMS_contentType": 'text/xml; charset="latin-1"'},
@@ -301,6 +331,22 @@ def test_a_destination_of_both_kinds_of_service_goes_by_the_request(connection: 
             answer = asked(connection, plain_request(properties=properties))
             found.append((answer.properties.get("SOAPJMS_isFault"), from_jms(answer).fault))
     assert found == [(False, None), (None, None)]
+
+
+@given(
+    st.dictionaries(st.sampled_from(NAMES), st.text() | st.sampled_from(WORDS) | st.booleans() | st.integers(0, 9)),
+    st.binary(max_size=40) | st.just(plain_request().body),
+    st.sampled_from(MessageType),
+)
+def test_any_properties_give_an_envelope_or_an_error_of_ours(
+    properties: dict[str, Any], body: bytes, kind: MessageType
+) -> None:
+    message = JmsMessage(properties=properties, body=body, message_type=kind)
+    envelope = None
+    with contextlib.suppress(MtosiError):
+        envelope = from_jms(message)
+    fault = breach(message, envelope)
+    assert fault is None or (fault.fault_code in CODES and fault.fault_string)
 
 
 def test_is_fault_that_says_otherwise_is_a_warning() -> None:
