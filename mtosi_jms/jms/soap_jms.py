@@ -177,7 +177,7 @@ def _mismatch(message: JmsMessage, said: str, envelope: Envelope | None) -> str 
         return "an encoding that is not known"
     declared = _DECLARED.match(message.body) if message.message_type is MessageType.BYTES else None
     if charset and declared is not None and _codec(declared[1].decode("latin-1")) != _codec(charset):
-        return f"the XML declares {declared[1][:40].decode('latin-1')}"
+        return f"the XML declares {declared[1][:40].decode('latin-1')!r}"
     return None
 
 
@@ -197,7 +197,7 @@ def _address(message: JmsMessage) -> tuple[str, str] | None:
     try:
         uri = JmsUri.parse(said)
     except NamingError as error:
-        return "malformedRequestURI", f"{_URI} is no JMS URI: {error}"
+        return "malformedRequestURI", f"{_URI} is no JMS URI: {str(error)[:200]}"
     if "targetService" in uri.parameters:
         return "targetServiceNotAllowedInRequestURI", f"{_URI} has the parameter targetService"
     return None

@@ -1,4 +1,5 @@
 import jakarta.jms.ConnectionFactory;
+import jakarta.jws.Oneway;
 import jakarta.jws.WebMethod;
 import jakarta.jws.WebParam;
 import jakarta.jws.WebResult;
@@ -36,6 +37,10 @@ public class CxfPeer {
         @WebMethod(action = "urn:example:shop/order")
         @WebResult(name = "note")
         String order(@WebParam(name = "item") String item, @WebParam(name = "note") String note) throws UnknownItem;
+
+        @Oneway
+        @WebMethod(action = "urn:example:shop/cancel")
+        void cancel(@WebParam(name = "item") String item);
     }
 
     /** What the fault tells. */
@@ -60,6 +65,8 @@ public class CxfPeer {
     /** Gives the note back; there is no `tea`. */
     @WebService(serviceName = "ShopService", portName = "ShopPort", targetNamespace = NAMESPACE, endpointInterface = "CxfPeer$Shop")
     public static class Counter implements Shop {
+        static volatile String cancelled = "";
+
         @Override
         public String order(String item, String note) throws UnknownItem {
             if (item.equals("tea")) {
@@ -68,6 +75,11 @@ public class CxfPeer {
                 throw new UnknownItem("there is no " + item, reason);
             }
             return note;
+        }
+
+        @Override
+        public void cancel(String item) {
+            cancelled = item;
         }
     }
 
@@ -99,10 +111,15 @@ public class CxfPeer {
                 case "serve": // address, file for the WSDL
                     serve(words[1], Path.of(words[2]));
                     return "serves";
-                case "order": // address, item, file of the note, file for what is answered, version of the binding or none
-                    String note = shop(words[1], words[5]).order(words[2], Files.readString(Path.of(words[3])));
+                case "order": // address, item, file of the note, file for what is answered, versions of binding and SOAP or none
+                    String note = shop(words[1], words[5], words[6]).order(words[2], Files.readString(Path.of(words[3])));
                     Files.writeString(Path.of(words[4]), note);
                     return "ordered";
+                case "cancel": // address, item
+                    shop(words[1], "", "").cancel(words[2]);
+                    return "sent";
+                case "cancelled": // of its server
+                    return Counter.cancelled;
                 default:
                     return "error\tunknown command";
             }
@@ -128,11 +145,14 @@ public class CxfPeer {
         }
     }
 
-    private Shop shop(String address, String version) {
+    private Shop shop(String address, String version, String soap) {
         JaxWsProxyFactoryBean factory = new JaxWsProxyFactoryBean();
         factory.setServiceClass(Shop.class);
         factory.setAddress(address);
         factory.getFeatures().add(jms);
+        if (soap.equals("1.2")) {
+            factory.setBindingId("http://schemas.xmlsoap.org/wsdl/soap12/");
+        }
         Shop shop = factory.create(Shop.class);
         if (!version.isEmpty()) {
             JMSMessageHeadersType headers = new JMSMessageHeadersType();

@@ -72,13 +72,21 @@ class Shop:
         self._ask(login.password)
         assert self._ask("serve", f"jms:queue:{self.queue}", str(self.wsdl)) == ["serves"]
 
-    def order(self, address: str, item: str, note: str, *, version: str = "") -> list[str]:
+    def order(self, address: str, item: str, note: str, *, version: str = "", soap: str = "") -> list[str]:
         """What its client makes of one order: the note that it gets back, or `fault` and what that says."""
         sent, got = self._folder / "sent", self._folder / "got"
         with self._turn:
             sent.write_text(note, encoding="utf-8")
-            told = self._ask("order", address, item, str(sent), str(got), version)
+            told = self._ask("order", address, item, str(sent), str(got), version, soap)
             return [got.read_text(encoding="utf-8")] if told == ["ordered"] else told
+
+    def cancel(self, address: str, item: str) -> None:
+        """Its client sends a one-way request."""
+        assert self._ask("cancel", address, item) == ["sent"]
+
+    def cancelled(self) -> str:
+        """What its server was told last by a one-way request."""
+        return self._ask("cancelled")[0]
 
     def kill(self) -> None:
         """End the process."""
@@ -130,6 +138,9 @@ class Side(NamedTuple):
                 if request.item == "tea":
                     raise types.UnknownItemFault("there is no tea", detail=types.UnknownItem(item="tea"))
                 return types.OrderResponseElement(note=request.note)
+
+            def cancel(self, request: Any, context: Any) -> None:
+                seen.append(context.message)
 
         return mtosi.Supplier(self.connection, f"queue:interop.cxf.{next(_numbers)}", [Counter()], **options)
 
@@ -185,6 +196,9 @@ def test_our_requestor_and_its_server(side: Side) -> None:
     with pytest.raises(side.stubs.types.UnknownItemFault, match="there is no tea") as caught:
         shop.order(item="tea", note="", options=options)
     assert caught.value.detail == side.stubs.types.UnknownItem(item="tea")
+    shop.cancel(item=side.cxf.queue)
+    shop.order(item="coffee", note="", options=options)
+    assert side.cxf.cancelled() == side.cxf.queue
     assert warned == []
 
 
@@ -203,6 +217,10 @@ def test_its_client_and_our_supplier(side: Side, kind: MessageType) -> None:
         for note in NOTES.values():
             assert side.cxf.order(address, "coffee", note) == [note]
         assert side.cxf.order(address, "tea", "") == ["fault", "there is no tea", "tea"]
+        side.cxf.cancel(address, "coffee")
+        assert side.cxf.order(address, "coffee", "", soap="1.2") == [""]
+    assert [message.body.count(b":cancel") for message in seen] == [0, 0, 0, 0, 2, 0]
+    assert [message.reply_to is None for message in seen] == [False, False, False, False, True, False]
     assert {message.properties["SOAPJMS_requestURI"] for message in seen} == {f"jms:{supplier.destination}"}
     if Capability.TYPED_PROPERTIES in side.connection.capabilities:  # STOMP has text alone, and Artemis no kinds there
         assert {(message.message_type, message.properties["SOAPJMS_isFault"]) for message in seen} == {(kind, False)}
