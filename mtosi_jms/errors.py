@@ -13,6 +13,7 @@ MtosiError
 │   └── EnvelopeError                   well-formed, but no SOAP or no MTOSI envelope
 ├── EncodeError (ValueError)            an object that cannot become valid XML
 ├── MtosiFault                          the peer answered with a fault; typed subclasses are generated
+│   └── SoapJmsFault                        a message that breaks the rules of W3C's SOAP over JMS
 ├── ExchangeError                       a request whose replies do not add up
 │   ├── ReplyTimeoutError (TimeoutError)    no reply in time
 │   ├── IncompleteBatchError                batches are missing: which, and what did arrive
@@ -79,6 +80,7 @@ __all__ = [
     "SchemaError",
     "SelectorError",
     "SendTimeoutError",
+    "SoapJmsFault",
     "SpoolError",
     "SpoolFullError",
     "SpoolInUseError",
@@ -267,6 +269,14 @@ class MtosiFault(MtosiError):
         self.fault_string = fault_string or reason
         self.raw = raw
         super().__init__(f"{kind or fault_code}: {self.fault_string}" if self.fault_string else kind or fault_code)
+
+
+class SoapJmsFault(MtosiFault):
+    """A fault of W3C's SOAP over JMS: the message breaks a rule of that binding.
+
+    Attributes:
+        fault_code: the W3C's name for it, such as `missingContentType`.
+    """
 
 
 class ExchangeError(MtosiError):

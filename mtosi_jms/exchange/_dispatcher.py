@@ -189,19 +189,24 @@ class Dispatcher:
         yield from call.replies(in_package(envelope, supplier.__service__.root).body, message)
 
     def refuse(
-        self, why: str, request: Header | None = None, version: str = "1.1", address: ReplyAddress | None = None
+        self,
+        why: str | MtosiFault,
+        request: Header | None = None,
+        version: str = "1.1",
+        address: ReplyAddress | None = None,
     ) -> Generator[Envelope, None, None]:
         """The answer to a request that is not carried out: a bare SOAP fault that blames the requestor.
 
         Args:
-            why: the faultstring.
+            why: the faultstring, or the fault itself.
             request: the request's header, as far as it is known.
             version: SOAP version of the request (C52).
             address: as for `dispatch`.
         """
         try:
             header = self._header(request or Header(), None, "", address, failed=True)
-            yield _in_version(Envelope.bare_fault(MtosiFault(why, fault_code="Client"), header), version)
+            fault = MtosiFault(why, fault_code="Client") if isinstance(why, str) else why
+            yield _in_version(Envelope.bare_fault(fault, header), version)
         except Abandoned:
             raise
         except Exception as error:  # noqa: BLE001 - a request that cannot be refused must not end a thread
@@ -299,7 +304,7 @@ class _Call:
     def _answer(self, body: Any, message: JmsMessage | None) -> Generator[Envelope, None, None]:
         operation, request = self._operation, self._request
         pattern, flag = parse_pattern(header_text(request, "communicationPattern"))
-        if flag is not None:
+        if flag is not None and request != Header():  # one without a header says nothing, which was told already
             log.warning("%s: %s", flag.rule, flag.reason)
         batches = pattern is CommunicationPattern.MULTIPLE_BATCH_RESPONSE
         size = max(whole_number(request.requested_batch_size) or 0, 0) if batches else 0

@@ -27,12 +27,14 @@ class RequestInfo(NamedTuple):
         destination: where the request goes.
         replies: where replies come in.
         consumers: how many consumers a destination has; None: the provider does not tell.
+        soap_jms: whether it follows W3C's SOAP over JMS, so that the reply need not have an MTOSI header.
     """
 
     operation: str
     destination: Destination
     replies: Sequence[Destination]
     consumers: Callable[[Destination], int | None] | None
+    soap_jms: bool = False
 
     def __str__(self) -> str:
         return f"{self.operation} to {self.destination}"

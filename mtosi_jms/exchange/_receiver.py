@@ -512,7 +512,7 @@ class Receiver:
             return
         now = self._clock()
         for found in matched:
-            if found.irregular:
+            if found.irregular and (found.reply.correlation_id or not found.exchange.asked.soap_jms):
                 warn(found.reply.payload, "R3c", "the reply does not carry the request's correlationId")
             pending = found.exchange
             self._act(pending, pending.state.receive(found.reply, pending.time(now)), found.reply)

@@ -22,6 +22,7 @@ from mtosi_jms.exchange.messages import stamped
 from mtosi_jms.jms import RUN_ID, BindingProfile, Destination, JmsMessage, NamingContext, Properties
 from mtosi_jms.jms.binding import HeaderTemplates, to_jms
 from mtosi_jms.jms.ids import random_id
+from mtosi_jms.jms.soap_jms import as_reply
 from mtosi_jms.patterns import JmsEcho, ReplyRoute, RouteSource, reply_ids, reply_route
 from mtosi_jms.service import check_count
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
@@ -124,12 +125,14 @@ class ReplyWriter:
         rules: what holds for all replies.
         session: sends them.
         message: the request.
+        soap_jms: whether the replies follow W3C's SOAP over JMS too.
 
     Attributes:
         request: the request's header, None as long as it is not known.
     """
 
-    def __init__(self, rules: ReplyRules, session: Sender, message: JmsMessage) -> None:
+    def __init__(self, rules: ReplyRules, session: Sender, message: JmsMessage, *, soap_jms: bool) -> None:
+        self._soap_jms = soap_jms
         self._rules = rules
         self._session = session
         self._window: SendWindow | None = None
@@ -190,12 +193,14 @@ class ReplyWriter:
         """
         header, rules = reply.header or Header(), self._rules
         route = self._route(is_error=reply.fault is not None)
-        echo = self._jms_id(rules.echo)
+        echo = self._jms_id(JmsEcho.CORRELATION_ID_FIRST if self._soap_jms else rules.echo)
         partial = header.batch_sequence_number is not None
         if partial or reply.fault is not None:
             message = to_jms(header, reply, rules.profile, names=rules.names, correlation_id=echo)
         else:
             message = rules.templates.to_jms(header, reply.body, reply.version, names=rules.names, correlation_id=echo)
+        if self._soap_jms:
+            message = as_reply(message, self._message, is_fault=reply.fault is not None, version=reply.version)
         self._transmit(message, route, partial=partial)
 
     def _jms_id(self, echo: JmsEcho) -> str | None:

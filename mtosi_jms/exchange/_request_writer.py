@@ -17,6 +17,7 @@ from mtosi_jms.exchange.sending import TimedSender
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import HeaderTemplates, to_jms
 from mtosi_jms.jms.ids import random_id
+from mtosi_jms.jms.soap_jms import as_request, chooses
 from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, Limits, SimpleExchange
 from mtosi_jms.service import Call, CallOptions, OperationInfo
 from mtosi_jms.soap import Envelope, Header, header_text
@@ -104,9 +105,10 @@ class RequestWriter:
         options = target.options
         identifier = self._new_id() if options.correlation_id is None else options.correlation_id
         header = self._header(call.operation, target, pattern, identifier)
-        header, message = self._message(header, call, options, own_id=own_id)
+        header, message = self._message(header, call, target, own_id=own_id)
         exchange = self._exchange(str(header.correlation_id), now, options, simple=not has_batches(pattern))
-        asked = RequestInfo(call.operation.name, target.destination, self._replies, self._consumers)
+        soap_jms = chooses(self._profile, call.service.transport)
+        asked = RequestInfo(call.operation.name, target.destination, self._replies, self._consumers, soap_jms)
         pending = self._receiver.open(exchange, asked, call.service.root, now, own_id=own_id)
         return PreparedRequest(pending, target.destination, message)
 
@@ -165,7 +167,7 @@ class RequestWriter:
         operation, target = call.operation, self._target(call)
         options = target.options
         header = self._header(operation, target, {}, options.correlation_id)
-        _, message = self._message(header, call, options, one_way=True)
+        _, message = self._message(header, call, target, one_way=True)
         sender = TimedSender(self.session, self._sending, self.seconds_of(options))
         with sender.in_time(f"{operation.name} to {target.destination}"):
             if self._outbox is None or target.destination.is_temporary:
@@ -246,15 +248,15 @@ class RequestWriter:
         return header
 
     def _message(
-        self, header: Header, call: Call, options: CallOptions, *, own_id: str | None = None, one_way: bool = False
+        self, header: Header, call: Call, target: Target, *, own_id: str | None = None, one_way: bool = False
     ) -> tuple[Header, JmsMessage]:
         """The message of a request, and its header as the call's hook left it."""
-        names = self._names
+        names, options, version = self._names, target.options, "1.1"
         if one_way or options.on_request is not None:
             envelope = Envelope(header=header, body=call.request)
             if options.on_request is not None:
                 envelope = options.on_request(envelope)
-                header = _header_in(envelope)
+                header, version = _header_in(envelope), envelope.version
             reply_to = None if one_way else self._temporary
             message = to_jms(
                 header,
@@ -269,6 +271,9 @@ class RequestWriter:
             message = self._templates.to_jms(
                 header, call.request, names=names, reply_to=self._temporary, correlation_id=own_id
             )
+        if chooses(self._profile, call.service.transport):
+            address, action = call.destination, call.operation.soap_action
+            message = as_request(message, address, target.destination, action=action, version=version)
         if not one_way and header_text(header, "correlationId") is None:
             raise HeaderError("correlationId", "required: replies could not be told apart (R3b)")
         return header, stamped(message, options.persistent, options.time_to_live)

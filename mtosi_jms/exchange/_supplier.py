@@ -38,6 +38,7 @@ from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.exchange.signals import aside, on_signals
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, from_jms
+from mtosi_jms.jms.soap_jms import breach, speaks
 from mtosi_jms.service import SupplierBase, check_count, check_seconds
 from mtosi_jms.soap import Header, correlation_id, header_text
 from mtosi_jms.spool import InboxReceiver, IncomingJournal, give_back, handed_out
@@ -127,6 +128,7 @@ class Supplier:
             bulk_folders=bulk_folders,
             on_error=on_error,
         )
+        self._transports = frozenset(service.__service__.transport for service in services)
         self._tell = self._dispatcher.failures.tell
         self._sessions: set[Session] = set()
         self._threads: list[threading.Thread] = []
@@ -351,10 +353,11 @@ class Supplier:
         Raises:
             TransportError: the provider failed; whether it has all replies is unknown.
         """
-        writer = ReplyWriter(self._rules, session, message)
+        soap_jms = speaks(self.profile, self._transports, message)
+        writer = ReplyWriter(self._rules, session, message, soap_jms=soap_jms)
         try:
             try:
-                self._answer(message, writer)
+                self._answer(message, writer, soap_jms=soap_jms)
             finally:
                 writer.settle()
         except WithheldError as withheld:
@@ -362,7 +365,7 @@ class Supplier:
         except ProviderError as failure:
             raise failure.error from None
 
-    def _answer(self, message: JmsMessage, writer: ReplyWriter) -> None:
+    def _answer(self, message: JmsMessage, writer: ReplyWriter, *, soap_jms: bool) -> None:
         dispatcher = self._dispatcher
         kind = message.properties.get("MTOSI_msgType")
         try:
@@ -371,9 +374,15 @@ class Supplier:
             self._tell("a request that cannot be read", error)
             if kind not in (*NO_REQUEST, "NOTIFICATION"):
                 why = f"the request cannot be read: {getattr(error, 'message', error)}"
-                send_all(dispatcher.refuse(why, address=writer), writer.send)
+                fault = breach(message, None) if soap_jms else None
+                send_all(dispatcher.refuse(fault or why, address=writer), writer.send)
             return
         writer.request = request = envelope.header or Header()
+        fault = breach(message, envelope) if soap_jms else None
+        if fault is not None:
+            self._tell("a request is refused", fault)
+            send_all(dispatcher.refuse(fault, request, envelope.version, writer), writer.send)
+            return
         if kind in NO_REQUEST and header_text(request, "msgType") is None:
             what = f"a message of type {kind} came where requests are expected"
             self._tell("a message that is no request", ProtocolError(what, correlation_id(request) or ""))

@@ -22,6 +22,7 @@ from mtosi_jms.jms.events import event_values, events_of, shared_name
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.jms.message import JmsMessage, MessageType, Properties, PropertyValue
 from mtosi_jms.jms.profile import BindingProfile
+from mtosi_jms.jms.soap_jms import charset_of, is_soap_jms, says_fault
 from mtosi_jms.jms.table2 import BY_PROPERTY, MAX_INTEGER, NEVER_MAPPED, ROWS, Row, restore, row_of, whole_number
 from mtosi_jms.masking import is_secret
 from mtosi_jms.soap import Envelope, header_text, header_texts, parse, soap_prefix, start_tag
@@ -373,9 +374,13 @@ def from_jms(message: JmsMessage, *, strict: bool = False, package: str | None =
         MalformedXmlError, ForbiddenXmlError, EnvelopeError: the body is no envelope.
         DecodeError: in strict mode.
     """
-    envelope = parse(_document(message), strict=strict, package=package)
+    soap_jms = is_soap_jms(message)
+    envelope = parse(_document(message), strict=strict, package=package, needs_header=not soap_jms)
     envelope.came_as(message.body)
-    if message.message_type is not MessageType.TEXT:
+    if soap_jms:
+        if says_fault(message) not in (None, envelope.fault is not None):
+            envelope.warnings.append(XmlWarning("W3C", "SOAPJMS_isFault says otherwise than the body"))
+    elif message.message_type is not MessageType.TEXT:
         envelope.warnings.append(XmlWarning("O1", f"the message is a {message.message_type.value}, not a TextMessage"))
     if envelope.header is not None:
         _compare(message, envelope.header, envelope.warnings)
@@ -383,12 +388,14 @@ def from_jms(message: JmsMessage, *, strict: bool = False, package: str | None =
 
 
 def _document(message: JmsMessage) -> bytes | str:
-    """A text message is Unicode whatever its XML declaration says."""
+    """A text message is Unicode whatever its XML declaration says; of bytes without one W3C's content type tells."""
     match = _ENCODING.match(message.body) if message.message_type is MessageType.TEXT else None
-    if match is None or match.group(1).lower() in (b"utf-8", b"us-ascii"):
-        return message.body
+    if match is not None:
+        charset = None if match.group(1).lower() in (b"utf-8", b"us-ascii") else "utf-8"
+    else:
+        charset = charset_of(message)
     try:
-        return message.body.decode("utf-8")
+        return message.body if charset is None else message.body.decode(charset)
     except UnicodeDecodeError:
         return message.body
 

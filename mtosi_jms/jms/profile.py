@@ -31,6 +31,7 @@ __all__ = [
     "ReplyToOn",
     "SenderUri",
     "SeverityForm",
+    "SoapJms",
     "TimeForm",
     "TopicCategory",
     "Validation",
@@ -44,6 +45,7 @@ SeverityForm = Literal["name", "code"]
 Correlation = Literal["both", "xml", "jms"]
 JmsEcho = Literal["message-id", "correlation-id-first"]
 Validation = Literal["lenient", "strict"]
+SoapJms = Literal["wsdl", "w3c", "off"]
 
 OPTIONAL_FIELDS: Final = frozenset(
     {"destinationURI", "activityName", "vendorExtensions", "security", "securityType", "timestamp"}
@@ -145,6 +147,7 @@ _CHOICES: Final[dict[str, tuple[Any, ...]]] = {
     "correlation": get_args(Correlation),
     "jms_echo": get_args(JmsEcho),
     "validation": get_args(Validation),
+    "soap_jms": get_args(SoapJms),
 }
 
 
@@ -171,6 +174,8 @@ class BindingProfile:
         jms_echo: JMSCorrelationID of replies: the request's JMSMessageID (O13c), or the request's own JMSCorrelationID
             where it has one, for requestors that do not learn their message ids (C62).
         validation: `lenient`: breaches in what is read are warnings; `strict`: errors.
+        soap_jms: which requests and answers follow W3C's SOAP over JMS too: those of services whose WSDL names its
+            transport (`wsdl`), all (`w3c`), or none (`off`).
         fault_in_header: besides the header in a fault's detail, send one in the SOAP header too (C17).
 
     Raises:
@@ -192,6 +197,7 @@ class BindingProfile:
     correlation: Correlation = "both"
     jms_echo: JmsEcho = "message-id"
     validation: Validation = "lenient"
+    soap_jms: SoapJms = "wsdl"
     fault_in_header: bool = False
 
     def __post_init__(self) -> None:

@@ -102,6 +102,7 @@ class OperationInfo:
         request_message, response_message, fault_message: names of the WSDL messages, the header's msgName.
         batch_path: Python names from the response down to the list that a batch splits; empty where a response
             cannot be cut by the SDK.
+        soap_action: the SOAP action of the WSDL; empty where it has none.
     """
 
     name: str
@@ -114,6 +115,7 @@ class OperationInfo:
     response_message: str = ""
     fault_message: str = ""
     batch_path: tuple[str, ...] = ()
+    soap_action: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,6 +129,7 @@ class ServiceInfo:
         address: the address of the WSDL's port, a deployment example in TM Forum's files.
         root: package that class paths are relative to; empty for a service without classes, whose callers see
             envelopes (`on_request`, `on_reply`) and take what any package makes of a body.
+        transport: the transport that the WSDL's binding names, where that is W3C's SOAP over JMS; else empty.
         operations: in the order of the WSDL.
     """
 
@@ -135,6 +138,7 @@ class ServiceInfo:
     root: str
     port_type: str = ""
     address: str = ""
+    transport: str = ""
     operations: tuple[OperationInfo, ...] = ()
 
     @cached_property

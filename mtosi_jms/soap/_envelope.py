@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from mtosi_jms.errors import EncodeError, MtosiFault
+from mtosi_jms.errors import EncodeError, MtosiFault, SoapJmsFault
 from mtosi_jms.namespaces import SOAP11, SOAP12, split_clark
 from mtosi_jms.soap._faults import amended, header_of, soap_prefix, write_fault
 from mtosi_jms.soap._kinds import exception_for
@@ -207,5 +207,6 @@ class Envelope:
     def bare_fault(cls, fault: MtosiFault, header: Header, *, version: str = "1.1") -> Envelope:
         """The envelope of a fault without detail: for a request that names no operation. The header stands in the
         SOAP header, so that the requestor can tell what is answered; arguments as `for_fault`."""
-        made = MtosiFault(fault.reason, fault_code=fault.fault_code, fault_string=fault.fault_string)
+        kind = SoapJmsFault if isinstance(fault, SoapJmsFault) else MtosiFault
+        made = kind(fault.reason, fault_code=fault.fault_code, fault_string=fault.fault_string)
         return cls(header=header, fault=made, version=version)

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from lxml import etree
 
-from mtosi_jms.errors import EncodeError, MtosiFault
-from mtosi_jms.namespaces import HDR, SOAP12, XML, clark, split_clark
+from mtosi_jms.errors import EncodeError, MtosiFault, SoapJmsFault
+from mtosi_jms.namespaces import HDR, SOAP12, TRANSPORT_JMS_W3C, XML, clark, split_clark
 from mtosi_jms.soap._kinds import generated_class
 from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import (
@@ -60,6 +60,7 @@ def read_fault(element: etree._Element, issues: Issues, package: str | None = No
         The fault; the object of the exception element, `RawXml` where it is not known, None where there is no detail.
     """
     code, words, detail = _soap_parts(element)
+    w3c_code = _w3c_code(element)
     outer = _exception_in(detail, package)
     body = decode_root(outer, None, issues, package) if outer is not None else None
     if isinstance(body, Nil) and outer is not None:
@@ -69,12 +70,12 @@ def read_fault(element: etree._Element, issues: Issues, package: str | None = No
     if not isinstance(header, Header):
         header = _header_in(detail, issues)
     reason = getattr(bound, "reason", None)
-    fault = _class_of(kind, bound, body)(
+    fault = (SoapJmsFault if w3c_code else _class_of(kind, bound, body))(
         reason if isinstance(reason, str) and reason else words or _text(detail),
         kind=kind,
         detail=bound,
         header=header,
-        fault_code=code,
+        fault_code=w3c_code or code,
         fault_string=words,
         raw=RawXml.from_element(element).xml,
     )
@@ -90,6 +91,14 @@ def _soap_parts(element: etree._Element) -> tuple[str, str, etree._Element | Non
     else:
         code, words, detail = (_loose_child(element, name) for name in ("faultcode", "faultstring", "detail"))
     return _text(code).rpartition(":")[2], _text(words), detail
+
+
+def _w3c_code(element: etree._Element) -> str:
+    """The code of a fault of W3C's SOAP over JMS: the faultcode of SOAP 1.1, the subcode of SOAP 1.2; else empty."""
+    steps = [clark(SOAP12, step) for step in ("Code", "Subcode", "Value")]
+    code = element.find("/".join(steps)) if _version(element) == "1.2" else _loose_child(element, "faultcode")
+    prefix, _, local = _text(code).rpartition(":")
+    return local if code is not None and code.nsmap.get(prefix or None) == TRANSPORT_JMS_W3C else ""
 
 
 def _text(element: etree._Element | None) -> str:
@@ -182,14 +191,20 @@ def write_fault(writer: Writer, fault: MtosiFault, body: Any, version: str) -> N
         if not is_text(getattr(fault, name)):
             raise EncodeError("text is needed, of characters that XML allows", f"fault.{name}")
     prefix, code = soap_prefix(version), escape_text(_written_code(fault.fault_code, version))
+    declared = subcode = ""
+    if isinstance(fault, SoapJmsFault):
+        code, declared = f"soapjms:{code}", f' xmlns:soapjms="{TRANSPORT_JMS_W3C}"'
     words = escape_text(fault.fault_string or fault.reason or fault.kind)
     if version == "1.2":
-        opening = f"<{prefix}:Code><{prefix}:Value>{code}</{prefix}:Value></{prefix}:Code><{prefix}:Reason>"
+        if declared:
+            subcode = f"<{prefix}:Subcode><{prefix}:Value>{code}</{prefix}:Value></{prefix}:Subcode>"
+            code = f"{prefix}:Sender"
+        opening = f"<{prefix}:Code><{prefix}:Value>{code}</{prefix}:Value>{subcode}</{prefix}:Code><{prefix}:Reason>"
         opening += f'<{prefix}:Text xml:lang="en">{words}</{prefix}:Text></{prefix}:Reason>'
     else:
         opening = f"<faultcode>{code}</faultcode><faultstring>{words}</faultstring>"
     detail = f"{prefix}:Detail" if version == "1.2" else "detail"
-    writer.parts.append(f"<{prefix}:Fault>{opening}")
+    writer.parts.append(f"<{prefix}:Fault{declared}>{opening}")
     if body is not None:
         writer.parts.append(f"<{detail}>")
         writer.root(body)

@@ -44,6 +44,7 @@ def parse(
     strict: bool = False,
     package: str | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    needs_header: bool = True,
 ) -> Envelope:
     """Read an envelope.
 
@@ -53,6 +54,7 @@ def parse(
         strict: raise the first warning as an error.
         package: generated package whose classes come before those of all others.
         limits: bounds on size and depth.
+        needs_header: whether one without an MTOSI header is a breach.
 
     Returns:
         The envelope; what did not fit stands in its `warnings`.
@@ -65,7 +67,7 @@ def parse(
     """
     wire = to_bytes(data)
     data = data if isinstance(data, str) else wire
-    again = partial(parse, data, package=package, limits=limits)
+    again = partial(parse, data, package=package, limits=limits, needs_header=needs_header)
     parts = frames.read_framed(wire, package, limits)
     if parts is not None:
         origin = Origin(again, wire, package, 0)
@@ -78,6 +80,8 @@ def parse(
         for prefix in odd:
             reader._issues.add("C09", f"the prefix {prefix}, which nothing uses, stands for what is no URI", root)
         reader.read()
+        if needs_header and reader.envelope.header is None:
+            reader._issues.add("no-header", "there is no MTOSI header", root)
     envelope = reader.envelope
     envelope.origin = Origin(again, wire, package, reader.header_at)
     envelope.source = source
@@ -146,8 +150,6 @@ class _Reader:
         if "Header" in parts:
             self._read_header(parts["Header"])
         self._read_body(body)
-        if self.envelope.header is None:
-            self._issues.add("no-header", "there is no MTOSI header", self._root)
 
     def _attributes(self, element: etree._Element) -> None:
         if element.keys():

@@ -101,3 +101,15 @@ def test_operations_services_and_fields_of_any_name(
         parameters = list(inspect.signature(calls[0]).parameters)
         own = ["what", "options__", "options_", "self_", "request_", "batch_size_", "timeout_"]
         assert parameters == ["request", *own, "options", "timeout"]
+
+
+def test_a_wsdl_that_names_the_transport_of_the_w3c(
+    build: Callable[..., Result], layers: dict[str, str], package: Callable[[Result], str]
+) -> None:
+    w3c = layers["binding.wsdl"].replace("http://schemas.xmlsoap.org/soap/jms", "http://www.w3.org/2010/soapjms/")
+    actions = {"binding.wsdl": w3c.replace("<s:operation/>", '<s:operation soapAction="urn:ask"/>')}
+    found = []
+    for files in (layers, layers | actions):
+        service = importlib.import_module(f"{package(build(files))}.urn_w.oracle").Oracle.__service__
+        found.append((service.transport, service.operations[0].soap_action))
+    assert found == [("", ""), ("http://www.w3.org/2010/soapjms/", "urn:ask")]

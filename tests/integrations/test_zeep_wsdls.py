@@ -79,6 +79,18 @@ def test_any_transport_and_version_of_soap_goes_over_jms(
     assert parse(etree.tostring(request)).version == ("1.2" if version else "1.1")
 
 
+@pytest.mark.parametrize("transport", [W3C_JMS, MTOSI_JMS])
+def test_the_transport_of_the_w3c_brings_its_properties(tmp_path: Path, paired: Paired, transport: str) -> None:
+    wsdl = tmp_path / "shop.wsdl"
+    wsdl.write_text(definitions(transport=transport, version="12"))
+    pair = paired()
+    shop = client(wsdl, pair.requestor, pair.destination)
+    shop.batches("order", batch_size=0, part="wheel", count=4)
+    properties = pair.scripted.take().message.properties
+    said = [properties.get(f"SOAPJMS_{name}") for name in ("contentType", "soapAction")]
+    assert said == (["application/soap+xml; charset=UTF-8", "urn:order"] if transport == W3C_JMS else [None, None])
+
+
 def test_ports_may_stand_in_a_file_of_their_own(tmp_path: Path, paired: Paired) -> None:
     text = definitions()
     begin, end = text.index("<wsdl:service"), text.index("</wsdl:definitions>")

@@ -34,6 +34,7 @@ def test_defaults() -> None:
     assert (profile.time_form, profile.severity_form) == ("string", "name")
     assert (profile.correlation, profile.validation, profile.fault_in_header) == ("both", "lenient", False)
     assert profile.jms_echo == "message-id"
+    assert profile.soap_jms == "wsdl"
 
 
 def test_presets() -> None:
@@ -68,6 +69,7 @@ def test_presets() -> None:
         ("correlation", "none"),
         ("jms_echo", "none"),
         ("validation", "off"),
+        ("soap_jms", True),
         ("fault_in_header", 1),
         ("ttl", 5),
         ("event_names", ["ObjectCreation"]),

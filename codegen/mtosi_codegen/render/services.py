@@ -12,6 +12,7 @@ from mtosi_codegen.model import ClassDef, Field, ObjectValue, Operation, Service
 from mtosi_codegen.render.values import Names, path_of
 from mtosi_codegen.text import camel
 from mtosi_jms.errors import SchemaError
+from mtosi_jms.namespaces import TRANSPORT_JMS_W3C
 
 _OWN_PARAMETERS: Final = frozenset({"self", "request", "options", "timeout", "batch_size"})
 _LIST_DEPTH: Final = 3
@@ -28,6 +29,7 @@ class ServiceView:
         self.namespace = service.namespace
         self.port_type = service.port_type
         self.address = service.address
+        self.transport = service.transport if service.transport == TRANSPORT_JMS_W3C else ""
         self.doc = service.doc or f"The interface {service.name}."
         classes = _class_names([operation.python_name for operation in service.operations])
         self.operations = [self._operation(operation, classes) for operation in service.operations]
@@ -98,6 +100,7 @@ def _about(operation: Operation) -> dict[str, str]:
     about = {name: getattr(operation, name) for name in ("name", "python_name", "mep")}
     about |= {role: path_of(cls) for role, cls in classes.items() if cls is not None}
     about |= {f"{role}_message": getattr(operation, f"{role}_message") for role in roles}
+    about["soap_action"] = operation.action
     return {name: value for name, value in about.items() if value}
 
 

@@ -87,7 +87,10 @@ class JmsCall:
         self._wire = b""
         destination: Address = options.get("destination", options["address"])
         info = _operation_info(self._operation)
-        service = ServiceInfo(name=binding.name.localname, namespace=binding.name.namespace or "", root="")
+        said: etree.QName = binding.name
+        service = ServiceInfo(
+            name=said.localname, namespace=said.namespace or "", root="", transport=str(binding.transport)
+        )
         self.call = Call(service, info, destination, self._seed(), self._options(set_options))
 
     def response(self) -> Any:
@@ -245,6 +248,7 @@ def _operation_info(operation: SoapOperation) -> OperationInfo:
         response=_response_tag(operation),
         request_message=request.name.localname if request is not None else "",
         response_message=response.name.localname if response is not None else "",
+        soap_action=operation.soapaction or "",
     )
 
 

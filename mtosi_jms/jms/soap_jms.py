@@ -1,0 +1,230 @@
+"""W3C's SOAP over JMS 1.0: the JMS properties of requests and answers, and the faults of requests that break its rules.
+
+The binding of Apache CXF and of other JAX-WS stacks. It stands beside MTOSI's own: headers, properties of Table 2 and
+bodies stay as they are. `BindingProfile.soap_jms` says which services speak it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import dataclasses
+import re
+from collections.abc import Collection
+from typing import Final
+
+from mtosi_jms.errors import NamingError, SoapJmsFault
+from mtosi_jms.jms._destinations import Destination
+from mtosi_jms.jms._frozen import FrozenMap
+from mtosi_jms.jms._uri import JmsUri, is_jms_uri
+from mtosi_jms.jms.message import JmsMessage, MessageType, Properties, PropertyValue
+from mtosi_jms.jms.profile import BindingProfile
+from mtosi_jms.masking import is_secret, without_login
+from mtosi_jms.namespaces import TRANSPORT_JMS_W3C
+from mtosi_jms.soap import Envelope
+
+__all__ = ["as_reply", "as_request", "breach", "charset_of", "chooses", "is_soap_jms", "says_fault", "speaks"]
+
+_PREFIX: Final = "SOAPJMS_"
+_URI: Final = f"{_PREFIX}requestURI"
+_TYPE: Final = f"{_PREFIX}contentType"
+_VERSION: Final = f"{_PREFIX}bindingVersion"
+_ACTION: Final = f"{_PREFIX}soapAction"
+_FAULT: Final = f"{_PREFIX}isFault"
+_SERVICE: Final = f"{_PREFIX}targetService"
+_ENCODING: Final = f"{_PREFIX}contentEncoding"
+
+_SPOKEN: Final = "1.0"
+_NOT_SENT: Final = frozenset({"targetService", "replyToName", "topicReplyToName"})
+"""Parameters of a JMS URI that are not for the supplier's eyes: properties and headers of JMS say the same."""
+_MEDIA: Final = {"1.1": "text/xml", "1.2": "application/soap+xml"}
+_PYTHONS_OWN: Final = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape"})
+_PARAMETER: Final = re.compile(r""";\s*([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^;\s]*))""")
+_DECLARED: Final = re.compile(rb"""^(?:\xef\xbb\xbf)?<\?xml\s[^>]*encoding\s*=\s*["']([^"']+)["']""")
+
+
+def chooses(profile: BindingProfile, transport: str) -> bool:
+    """Whether a service speaks W3C's binding.
+
+    Args:
+        profile: the switches.
+        transport: that of the service's WSDL, `ServiceInfo.transport`.
+    """
+    return profile.soap_jms == "w3c" or (profile.soap_jms == "wsdl" and transport == TRANSPORT_JMS_W3C)
+
+
+def speaks(profile: BindingProfile, transports: Collection[str], message: JmsMessage) -> bool:
+    """Whether a request for one of several services is to be one of W3C's binding. Where some of them do not speak it,
+    the request's own properties tell.
+
+    Args:
+        profile: the switches.
+        transports: those of the services' WSDLs.
+        message: the request.
+    """
+    chosen = {chooses(profile, transport) for transport in transports}
+    return chosen == {True} or (True in chosen and is_soap_jms(message))
+
+
+def is_soap_jms(message: JmsMessage) -> bool:
+    """Whether a message has properties of W3C's binding."""
+    return _TYPE in message.properties or _URI in message.properties
+
+
+def as_request(
+    message: JmsMessage, address: str | Destination, destination: Destination, *, action: str, version: str
+) -> JmsMessage:
+    """A request with the properties of W3C's binding.
+
+    Args:
+        message: as MTOSI's binding makes it.
+        address: what the caller gave for an address.
+        destination: what that stands for.
+        action: the SOAP action of the WSDL; empty where it has none.
+        version: SOAP version of the envelope.
+    """
+    uri = _uri_of(address, destination)
+    properties: dict[str, PropertyValue] = {_URI: _sent(uri), **_common(version)}
+    if action:
+        properties[_ACTION] = action
+    if service := uri.parameters.get("targetService"):
+        properties[_SERVICE] = service
+    return _with(message, properties)
+
+
+def as_reply(message: JmsMessage, request: JmsMessage, *, is_fault: bool, version: str) -> JmsMessage:
+    """An answer with the properties of W3C's binding, of the same kind of message as its request.
+
+    Args:
+        message: as MTOSI's binding makes it.
+        request: what it answers.
+        is_fault: whether there is a fault in it.
+        version: SOAP version of the envelope.
+    """
+    properties = {**_common(version), _FAULT: is_fault}
+    uri = request.properties.get(_URI)
+    if isinstance(uri, str):  # requestors of CXF want it back
+        properties[_URI] = uri
+    kind = MessageType.BYTES if request.message_type is MessageType.BYTES else MessageType.TEXT
+    return dataclasses.replace(_with(message, properties), message_type=kind)
+
+
+def breach(message: JmsMessage, envelope: Envelope | None) -> SoapJmsFault | None:
+    """What the W3C calls a fault in a request; None where nothing is wrong with it.
+
+    Args:
+        message: the request.
+        envelope: what it holds, None where that cannot be read.
+    """
+    code, words = _content(message, envelope) or _address(message) or _version(message) or ("", "")
+    return SoapJmsFault(words, fault_code=code) if code else None
+
+
+def says_fault(message: JmsMessage) -> bool | None:
+    """What SOAPJMS_isFault says, a Boolean or, where a wire has only text, its text; None where it says nothing."""
+    return {"true": True, "1": True, "false": False, "0": False}.get(_text(message, _FAULT).lower())
+
+
+def charset_of(message: JmsMessage) -> str | None:
+    """The encoding of a body of bytes where SOAPJMS_contentType alone says it; None where the XML says it itself."""
+    if message.message_type is not MessageType.BYTES or _TYPE not in message.properties:
+        return None
+    charset = _codec(_parameters(_text(message, _TYPE)).get("charset", ""))
+    return None if charset == "utf-8" or _DECLARED.match(message.body) else charset
+
+
+def _uri_of(address: str | Destination, destination: Destination) -> JmsUri:
+    if isinstance(address, str) and is_jms_uri(address):
+        return JmsUri.parse(address)
+    return JmsUri("topic" if destination.is_topic else "queue", destination.name)
+
+
+def _sent(uri: JmsUri) -> str:
+    """A URI as the supplier may see it, without a credential."""
+    kept = {name: value for name, value in uri.parameters.items() if name not in _NOT_SENT and not is_secret(name)}
+    shown = FrozenMap({name: without_login(value) for name, value in kept.items()})
+    return str(dataclasses.replace(uri, parameters=shown))
+
+
+def _common(version: str) -> dict[str, PropertyValue]:
+    return {_VERSION: _SPOKEN, _TYPE: f"{_MEDIA.get(version, _MEDIA['1.1'])}; charset=UTF-8"}
+
+
+def _with(message: JmsMessage, properties: dict[str, PropertyValue]) -> JmsMessage:
+    return dataclasses.replace(message, properties=Properties({**message.properties, **properties}))
+
+
+def _content(message: JmsMessage, envelope: Envelope | None) -> tuple[str, str] | None:
+    if message.message_type not in (MessageType.TEXT, MessageType.BYTES):
+        return "unsupportedJMSMessageFormat", f"a {message.message_type.value}: send a BytesMessage or a TextMessage"
+    said = _text(message, _TYPE)
+    if not said:
+        return "missingContentType", f"the message has no property {_TYPE}"
+    encoding = _text(message, _ENCODING)
+    if encoding.lower() not in ("", "identity"):
+        return "contentEncodingNotSupported", f"{_ENCODING} is {encoding[:40]!r}; send the envelope as it is"
+    wrong = _mismatch(message, said, envelope)
+    return ("contentTypeMismatch", f"{_TYPE} is {said[:80]!r}, {wrong}") if wrong else _soap_action(message, said)
+
+
+def _mismatch(message: JmsMessage, said: str, envelope: Envelope | None) -> str | None:
+    """What is wrong with a content type."""
+    media = said.partition(";")[0].strip().lower()
+    wanted = _MEDIA[envelope.version] if envelope is not None else media
+    if media not in _MEDIA.values() or media != wanted:
+        return f"the message is {wanted}" if media in _MEDIA.values() else f"taken are {' and '.join(_MEDIA.values())}"
+    charset = _parameters(said).get("charset", "")
+    if charset and _codec(charset) is None:
+        return "an encoding that is not known"
+    declared = _DECLARED.match(message.body) if message.message_type is MessageType.BYTES else None
+    if charset and declared is not None and _codec(declared[1].decode("latin-1")) != _codec(charset):
+        return f"the XML declares {declared[1][:40].decode('latin-1')!r}"
+    return None
+
+
+def _soap_action(message: JmsMessage, said: str) -> tuple[str, str] | None:
+    inside, action = _parameters(said).get("action", ""), _text(message, _ACTION).strip('"')
+    if not inside or inside == action:
+        return None
+    if not action:
+        return "missingSoapAction", f"{_TYPE} has an action, and there is no property {_ACTION}"
+    return "mismatchedSoapAction", f"{_ACTION} is {action[:80]!r}, and the action in {_TYPE} is {inside[:80]!r}"
+
+
+def _address(message: JmsMessage) -> tuple[str, str] | None:
+    said = _text(message, _URI)
+    if not said:
+        return "missingRequestURI", f"the message has no property {_URI}"
+    try:
+        uri = JmsUri.parse(said)
+    except NamingError as error:
+        return "malformedRequestURI", f"{_URI} is no JMS URI: {str(error)[:200]}"
+    if "targetService" in uri.parameters:
+        return "targetServiceNotAllowedInRequestURI", f"{_URI} has the parameter targetService"
+    return None
+
+
+def _version(message: JmsMessage) -> tuple[str, str] | None:
+    said = _text(message, _VERSION)
+    if said in ("", _SPOKEN):
+        return None
+    return "unrecognizedBindingVersion", f"{_VERSION} is {said[:40]!r}; {_SPOKEN} is spoken here"
+
+
+def _text(message: JmsMessage, name: str) -> str:
+    """A property as text, empty where there is none."""
+    return str(message.properties.get(name, "")).strip()
+
+
+def _parameters(content_type: str) -> dict[str, str]:
+    found = _PARAMETER.findall(content_type)
+    return {name.lower(): double or single or bare for name, double, single, bare in found}
+
+
+def _codec(name: str) -> str | None:
+    """Python's name of an encoding that XML may have, None where there is no such encoding."""
+    try:
+        "<".encode(name)
+        found = codecs.lookup(name).name
+    except (LookupError, ValueError):  # ValueError: a null character in the name
+        return None
+    return None if found in _PYTHONS_OWN else found
