@@ -56,7 +56,7 @@ def test_up_status_down(
     facts = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert facts["running"] is True
     assert name in facts["broker"]
-    assert set(facts["urls"]) == protocols
+    assert set(facts["urls"]) == {*protocols, "jvm"}
     assert all("127.0.0.1" in url for url in facts["urls"].values())
     with connect(facts["urls"]["stomp"]) as connection:
         session = connection.session()

@@ -165,15 +165,18 @@ def check_process() -> None:
 class _Attachment:
     """Goes with its thread, and takes the Java thread along that JPype made for it."""
 
-    __slots__ = ("_process",)
+    __slots__ = ("_process", "thread")
 
     def __init__(self) -> None:
         self._process = os.getpid()
+        self.thread = jpype.JClass("java.lang.Thread").currentThread()
 
     def __del__(self) -> None:
-        if os.getpid() != self._process:
-            return  # a forked child drops the threads of its parent before any function of ours runs there
+        # A forked child drops the threads of its parent before any function of ours runs there.
+        if os.getpid() != self._process or threading.current_thread() is threading.main_thread():
+            return
         with contextlib.suppress(Exception):
+            self.thread = None  # letting go of an object later would attach the thread again
             if jpype.isJVMStarted():
                 jpype.JClass("java.lang.Thread").detach()
 
@@ -185,7 +188,7 @@ def attach() -> None:
         IllegalStateError: see `check_process`.
     """
     check_process()
-    if threading.current_thread() is not threading.main_thread() and not hasattr(_attached, "until_the_end"):
+    if not hasattr(_attached, "until_the_end"):
         _attached.until_the_end = _Attachment()
 
 
@@ -212,8 +215,7 @@ def loader(jars: Sequence[Path]) -> Any:
 @contextlib.contextmanager
 def context_loader(chosen: Any) -> Iterator[None]:
     """Sets the class loader that JNDI and providers look classes up with, for the calling thread."""
-    attach()
-    thread = jpype.JClass("java.lang.Thread").currentThread()
+    thread = current_thread()
     before = thread.getContextClassLoader()
     thread.setContextClassLoader(chosen)
     try:
@@ -256,9 +258,7 @@ def sink(queue: Any, interface: Any, label: object) -> Any:
 def current_thread() -> Any:
     """The Java thread of the calling thread."""
     attach()
-    if not hasattr(_attached, "thread"):
-        _attached.thread = jpype.JClass("java.lang.Thread").currentThread()
-    return _attached.thread
+    return _attached.until_the_end.thread
 
 
 def jars_of(classpath: Sequence[str]) -> list[Path]:
