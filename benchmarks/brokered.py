@@ -12,8 +12,10 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from measure import Comparison, Side, SkippedError, compare
 from messaging import WANTED, header, sent
@@ -78,6 +80,9 @@ def _requests(name: str, quick: bool) -> Comparison:
         found = _Rounds(broker, "request", plan, 200 if quick else 2_000)
         found.side("threads", "sdk threads")
         found.side("asyncio", "sdk asyncio")
+        if plan.facts["jvm"]:
+            found.side("jvm:, threads", "sdk threads jvm")
+            found.side("jvm:, asyncio", "sdk asyncio jvm")
         found.side(TRANSPORT, "sdk transport")
         title = f"SimpleResponse over {dialect.provider}, 100 in flight"
         return found.compare(f"{name}-request-100", title, "round trips", quick)
@@ -95,6 +100,8 @@ def _batches(name: str, quick: bool) -> Comparison:
         found = _Rounds(broker, "batches", plan, 1 if quick else 5)
         found.side("handed over", "sdk lazily")
         found.side("every leaf read", "sdk leaves")
+        if plan.facts["jvm"]:
+            found.side("jvm:, handed over", "sdk lazily jvm")
         found.side(TRANSPORT, "sdk transport")
         title = f"MultipleBatchResponse over {dialect.provider}, batches of {size / count / 1000:,.0f} kB"
         megabytes = size * found.amount / MILLION
@@ -107,6 +114,8 @@ def _stream(name: str, quick: bool) -> Comparison:
         plan.message(b"x" * 1_000)
         found = _Rounds(broker, "stream", plan, 400 if quick else 2_000)
         found.side("sessions", "sdk transport")
+        if plan.facts["jvm"]:
+            found.side("jvm:", "sdk transport jvm")
         title = f"persistent messages of 1 kB over {dialect.provider}, 100 in a transaction"
         return found.compare(f"{name}-stream", title, "messages", quick)
 
@@ -119,9 +128,11 @@ def running(name: str) -> Iterator[tuple[BrokerProcess, Dialect]]:
         SkippedError: it cannot be had.
     """
     start, dialect = STARTERS[name]
+    stomp, openwire = free_ports(2)
     with tempfile.TemporaryDirectory() as folder:
         try:
-            broker = start(Path(folder), Endpoints({"stomp": free_ports(1)[0]}, "bench", "for-loopback"))
+            endpoints = Endpoints({"stomp": stomp, "openwire": openwire}, "bench", "for-loopback")
+            broker = start(Path(folder), endpoints)
         except ConfigError as error:
             raise SkippedError(str(error)) from error
         try:
@@ -144,6 +155,7 @@ class _Plan:
         self._dialect = dialect
         self.facts: dict[str, Any] = {
             "port": broker.endpoints.ports["stomp"],
+            "jvm": _jvm_url(dialect, broker.endpoints),
             "user": broker.endpoints.user,
             "password": broker.endpoints.password,
             "subscribing": dialect.subscribing(ConsumerSpec(Queue("ANY")), 500),
@@ -187,6 +199,19 @@ class _Plan:
         headers, body = outgoing(self._dialect, "", stamped, None)
         del headers["destination"]
         return {"headers": headers, "body": body.decode(), "properties": dict(message.properties)}
+
+
+def _jvm_url(dialect: Dialect, endpoints: Endpoints) -> str:
+    """The same broker by its Java client; empty where JPype is not installed."""
+    if find_spec("jpype") is None:
+        return ""
+    kind = "activemq" if isinstance(dialect, ActiveMQ) else "artemis"
+    query = {
+        "classpath": kind,
+        "jndiInitialContextFactory": KINDS[kind].jndi_factory,
+        "jndiURL": f"tcp://127.0.0.1:{endpoints.ports['openwire']}",
+    }
+    return f"jvm:ConnectionFactory?{urlencode(query)}"
 
 
 class _Pair:

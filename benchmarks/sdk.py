@@ -23,7 +23,7 @@ SECONDS = 60
 def connect(plan: dict[str, Any]) -> Connection:
     """A connection to the broker of a plan."""
     names = {"jms/InventoryOS": f"queue:{plan['replies_name']}", "jms/EmsOS": f"queue:{plan['queue_name']}"}
-    url = f"stomp://127.0.0.1:{plan['port']}"
+    url = plan["jvm"] if "jvm" in plan["mode"].split() else f"stomp://127.0.0.1:{plan['port']}"
     return mtosi.connect(url, user=plan["user"], password=plan["password"], names=names)
 
 
@@ -33,7 +33,7 @@ class Asker:
     def __init__(self, plan: dict[str, Any]) -> None:
         requestor = mtosi.Requestor(connect(plan), sender_uri="jms/InventoryOS")
         self.service = ManagedElementRetrieval(requestor, "jms/EmsOS")
-        self.work = self._tasks if plan["mode"] == "asyncio" else self._threads
+        self.work = self._tasks if "asyncio" in plan["mode"].split() else self._threads
 
     def run(self, amount: int) -> int:
         """So many exchanges."""
@@ -259,4 +259,4 @@ ROLES: dict[tuple[str, bool], tuple[Any, Any]] = {
 
 def role(plan: dict[str, Any], scenario: str, answers: bool) -> Any:
     """One side of an exchange."""
-    return ROLES[scenario, plan["mode"] == "transport"][answers](plan)
+    return ROLES[scenario, "transport" in plan["mode"].split()][answers](plan)

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 LINES = {
-    "request-100": ["threads", "asyncio", "the transport alone", "bare stomp.py"],
-    "batches": ["handed over", "every leaf read", "the transport alone", "bare stomp.py"],
-    "stream": ["sessions", "bare stomp.py"],
+    "request-100": ["threads", "asyncio", "jvm:, threads", "jvm:, asyncio", "the transport alone", "bare stomp.py"],
+    "batches": ["handed over", "every leaf read", "jvm:, handed over", "the transport alone", "bare stomp.py"],
+    "stream": ["sessions", "jvm:", "bare stomp.py"],
 }
+"""Those of `jvm:` where JPype is installed."""
 
 
 def run(root: Path, out: Path, names: str, **environment: str) -> subprocess.CompletedProcess[str]:
