@@ -236,9 +236,7 @@ def sink(queue: Any, interface: Any, label: object) -> Any:
 def current_thread() -> Any:
     """The Java thread of the calling thread."""
     attach()
-    if not hasattr(_attached, "thread"):
-        _attached.thread = jpype.JClass("java.lang.Thread").currentThread()
-    return _attached.thread
+    return jpype.JClass("java.lang.Thread").currentThread()  # not kept: letting go of it would attach the thread again
 
 
 def jars_of(classpath: Sequence[str]) -> list[Path]:
