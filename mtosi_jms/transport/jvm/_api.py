@@ -155,6 +155,7 @@ _ERRORS: Final[dict[str, type[MtosiError]]] = {
     "ActiveMQSecurityException": AuthenticationError,
     "InvalidClientIDException": ClientIdInUseError,
     "InvalidDestinationException": InvalidDestinationError,
+    "DestinationDoesNotExistException": InvalidDestinationError,
     "ResourceAllocationException": ResourceLimitError,
     "MessageFormatException": MessageRefusedError,
     "IllegalStateException": IllegalStateError,

@@ -210,13 +210,12 @@ class Link:
         api, name = self.api, name_of(java)
         if (own := self._ours.get(name)) is not None:
             return own
-        temporary = isinstance(java, (api.TemporaryQueue, api.TemporaryTopic))
-        if isinstance(java, api.Topic) and not isinstance(java, api.Queue):
-            kind: type[Destination] = TemporaryTopic if temporary else Topic
-        else:
-            kind = TemporaryQueue if temporary else Queue
+        topic, temporary = isinstance(java, api.Topic), isinstance(java, (api.TemporaryQueue, api.TemporaryTopic))
+        if topic and isinstance(java, api.Queue):  # WebLogic has one class for all: its types say nothing
+            topic, temporary = _says(java, "isTopic"), False
+        kinds: tuple[type[Destination], ...] = (TemporaryTopic, Topic) if topic else (TemporaryQueue, Queue)
         try:
-            made = kind(name)
+            made = kinds[not temporary](name)
         except ConfigError:
             return None
         if len(self._foreign) >= _FOREIGN:
@@ -270,6 +269,11 @@ def name_of(java: Any) -> str:
     """The name of a Java destination."""
     found = java.getQueueName() if hasattr(java, "getQueueName") else java.getTopicName()
     return "" if found is None else str(found)
+
+
+def _says(java: Any, question: str) -> bool:
+    """What an object answers to a question that not every class of a provider's has."""
+    return bool(getattr(java, question)()) if hasattr(java, question) else False
 
 
 def _by_prefix(table: Mapping[str, Any], name: str) -> Any:

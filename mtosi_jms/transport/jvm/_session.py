@@ -463,7 +463,7 @@ class JvmSession(SessionCore[Entry, Feed]):
         except MtosiError as error:
             if any(late):
                 self.channel.give_up(link, error)
-            if self.channel.note_failure(link, error):
+            if not isinstance(error, InvalidDestinationError) and self.channel.note_failure(link, error):
                 self._forget(held)
                 raise UnknownOutcomeError(str(error), tuple(sends)) from None
             self._roll_back()

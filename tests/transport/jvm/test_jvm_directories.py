@@ -13,13 +13,13 @@ import pytest
 
 import mtosi_jms as mtosi
 from mtosi_jms.errors import LoginRefusedError, NamingError, TransportError
-from mtosi_jms.jms import NamingContext, Queue
+from mtosi_jms.jms import JmsMessage, NamingContext, Queue, Topic
 from mtosi_jms.simulator import ManagedElementEms, Network
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
-from mtosi_jms.transport import Connection
+from mtosi_jms.transport import AckMode, Connection
 
 from .clients import BROKER, address_of, jars_of
-from .directories import BASE, FACTORIES, PASSWORD, QUEUES, Directory, Server, folder
+from .directories import BASE, FACTORIES, HERE, PASSWORD, QUEUES, Directory, Server, folder
 
 pytest.importorskip("jpype", reason="JPype is not installed")
 pytestmark = pytest.mark.broker
@@ -104,6 +104,23 @@ def test_requestor_and_supplier_meet_by_names_alone(
         assert len(found.me_list.me) == 7
 
 
+def test_a_class_that_is_queue_and_topic_is_asked(
+    tmp_path: Path, java: Any, open_by: Open, request: pytest.FixtureRequest
+) -> None:
+    directory, jars = folder(tmp_path, java), jars_of("artemis")
+    command = java.compiled(HERE / "Everything.java", [Path(jar) for jar in jars])
+    directory.jars.append(command[-2].rpartition(":")[2])
+    address = address_of("artemis", request.getfixturevalue("artemis"))
+    directory.bind(jars, (FACTORIES["artemis"], "CF", address), ("Everything", "News", "NEWS.OF.ALL"))
+    connection = open_by("artemis", directory, "News")
+    assert connection.names.lookup("News") == Topic("NEWS.OF.ALL")
+    connection.start()
+    session = connection.session(AckMode.AUTO)
+    consumer = session.consumer("News")
+    session.send("News", JmsMessage(body=b"<news/>"))
+    assert consumer.receive(30).message.body == b"<news/>"
+
+
 class Codebase(http.server.BaseHTTPRequestHandler):
     """Offers classes, and remembers who asked."""
 
@@ -117,7 +134,7 @@ class Codebase(http.server.BaseHTTPRequestHandler):
         """Nothing is printed."""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def codebase() -> Iterator[tuple[str, list[str]]]:
     """Where classes would be loaded from, and what was asked for there."""
     asked: list[str] = []
@@ -155,15 +172,21 @@ INTEGER = bytes.fromhex(
 """What Java writes for an Integer."""
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, java: Any, codebase: Any) -> Iterator[Server]:
+    data = base64.b64encode(INTEGER).decode()
+    entries = REMOTE.format(base=BASE, codebase=codebase[0]) + SERIALISED.format(base=BASE, data=data)
+    made = Server("unboundid", tmp_path_factory.mktemp("hostile"), java, entries)
+    yield made
+    made.close()
+
+
 class TestHostile:
     """A directory that offers code and objects, as an attacker who can write to it does."""
 
     @pytest.fixture
-    def hostile(self, start_server: Any, codebase: Any) -> Directory:
-        data = base64.b64encode(INTEGER).decode()
-        entries = REMOTE.format(base=BASE, codebase=codebase[0]) + SERIALISED.format(base=BASE, data=data)
-        found: Directory = start_server("unboundid", entries)
-        return found
+    def hostile(self, server: Server, java: Any) -> Directory:
+        return Directory(server.directory.environment, java)
 
     def test_no_class_is_loaded_from_where_it_says(self, hostile: Directory, open_by: Open, codebase: Any) -> None:
         with pytest.raises(NamingError, match="no class Exploit"):
