@@ -16,6 +16,7 @@ from .clients import jars_of
 from .directories import Directory, folder
 
 pytest.importorskip("jpype", reason="JPype is not installed")
+pytestmark = pytest.mark.endurance  # the client is large
 FACTORY = "com.ibm.mq.jms.MQConnectionFactory"
 QUEUE = "com.ibm.mq.jms.MQQueue"
 
