@@ -30,6 +30,7 @@ from mtosi_jms.simulator import ManagedElementEms, Network
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.nra.alm import Alarm
+from mtosi_jms.transport import PROVIDERS
 
 NAMES = {"jms/SoakOS": "queue:SOAK.OS", "jms/SoakEms": "queue:SOAK.EMS"}
 TOPIC = Topic("SOAK.FAULTS")
@@ -239,7 +240,7 @@ def main(role: str, url: str, pace: str) -> None:
         stopped.set()
 
     threading.Thread(target=wait, daemon=True).start()
-    import_module("mtosi_jms.transport.stomp")
+    import_module(PROVIDERS[url.partition(":")[0]])
     before = ours()
     figures = ROLES[role](url, float(pace), stopped)
     print(json.dumps({**figures, "left": left(before)}), flush=True)
