@@ -31,13 +31,15 @@ class Shell:
 
     Attributes:
         address: the broker's URL without login.
-        url: the same with it.
+        url: the same with it, where it can have one.
+        by_java: whether that is one of `jvm:`.
     """
 
-    def __init__(self, broker: BrokerProcess) -> None:
+    def __init__(self, broker: BrokerProcess, java_url: str = "") -> None:
         self.endpoints = broker.endpoints
-        self.url = broker.endpoints.url("stomp")
-        self.address = f"stomp://127.0.0.1:{broker.endpoints.ports['stomp']}"
+        self.url = java_url or broker.endpoints.url("stomp")
+        self.address = java_url or f"stomp://127.0.0.1:{broker.endpoints.ports['stomp']}"
+        self.by_java = bool(java_url)
         self._started: list[Started] = []
 
     def start(self, *words: str, url: str | None = None, **environment: str) -> Started:
@@ -66,9 +68,17 @@ class Shell:
             process.communicate()
 
 
-@pytest.fixture(params=[pytest.param("activemq", marks=pytest.mark.endurance), "artemis"])
-def shell(request: pytest.FixtureRequest) -> Iterator[Shell]:
-    made = Shell(request.getfixturevalue(request.param))
+@pytest.fixture(
+    params=["artemis", *(pytest.param(one, marks=pytest.mark.endurance) for one in ("activemq", "jvm-artemis"))]
+)
+def shell(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
+    broker = request.getfixturevalue(request.param.removeprefix("jvm-"))
+    url = ""
+    if request.param.startswith("jvm-"):
+        url = request.getfixturevalue("java_url")("artemis", broker.endpoints)
+        monkeypatch.setenv("MTOSI_JMS_USER", broker.endpoints.user)
+        monkeypatch.setenv("MTOSI_JMS_PASSWORD", broker.endpoints.password)
+    made = Shell(broker, url)
     yield made
     made.close()
 
@@ -196,6 +206,8 @@ def test_a_replayed_request_is_answered_again(shell: Shell, serving: str, name: 
 
 
 def wrong_password(shell: Shell, folder: Path) -> dict[str, str]:
+    if shell.by_java:
+        return {"url": shell.url, "MTOSI_JMS_PASSWORD": "w-r-o-n-g"}
     return {"url": shell.url.replace(shell.endpoints.password, "w-r-o-n-g")}
 
 
@@ -232,7 +244,7 @@ def test_ways_to_log_in(shell: Shell, name: str, tmp_path: Path, way: str) -> No
     elif way == "environment":
         login = {"MTOSI_JMS_USER": shell.endpoints.user, "MTOSI_JMS_PASSWORD": shell.endpoints.password}
         assert shell.run(*words, url=shell.address, **login)[0] == 0
-    else:
+    elif not shell.by_java:  # there the URL has no login
         login = {"MTOSI_JMS_USER": "nobody", "MTOSI_JMS_PASSWORD": "nothing"}
         assert shell.run(*words, **login)[0] == 0
 
@@ -243,5 +255,5 @@ def test_the_list_of_processes_shows_no_password(shell: Shell, name: str) -> Non
     line_with(process.stderr, "ready")
     shown = Path(f"/proc/{process.pid}/cmdline").read_text()
     assert shell.endpoints.password not in shown
-    assert f"stomp://{shell.endpoints.user}:***" in shown
+    assert shell.by_java or f"stomp://{shell.endpoints.user}:***" in shown
     assert ended(process, signal.SIGTERM)[0] == 0
