@@ -261,23 +261,30 @@ class JvmSession(SessionCore[Entry, Feed]):
         deadline = time.monotonic() + seconds
         link = self.channel.link(deadline)
         with self._sending:
-            with self.channel.watched(deadline):
-                session = self._java(link)
-            target = link.to_java(destination, session)
-            reply_to = None if message.reply_to is None else link.to_java(message.reply_to, session)
-            with translated():
-                made = link.messages.to_java(session, message, reply_to)
             late: Sequence[bool] = ()
+            begun = False
             try:
+                with self.channel.watched(deadline):
+                    session = self._java(link)
+                target = link.to_java(destination, session)
+                reply_to = None if message.reply_to is None else link.to_java(message.reply_to, session)
+                with translated():
+                    made = link.messages.to_java(session, message, reply_to)
+                begun = True
                 with self.channel.watched(deadline) as late, translated():
                     self._producer.send(
                         target, made, int(message.delivery_mode), message.priority, message.time_to_live_ms
                     )
             except (TransportError, IllegalStateError) as error:
-                known = type(error) is not TransportError
-                if any(late) or (not known and self.channel.note_failure(link, error)):
+                # A client whose connection was lost may have closed its sessions before it says so.
+                doubtful = type(error) is TransportError
+                asked = not any(late) and (doubtful or isinstance(error, IllegalStateError))
+                lost = asked and self.channel.note_failure(link, error)
+                if any(late) or (begun and doubtful and lost):
                     sent = message.stamped(destination, message_id=None, timestamp_ms=int(time.time() * 1_000))
                     raise UnknownOutcomeError(str(error), (sent,)) from None
+                if lost:
+                    raise TransportError(f"the connection was lost; not sent: {error}") from None
                 raise
             sent = link.messages.sent(made, message, destination)
         if self.transacted:
@@ -454,6 +461,9 @@ class JvmSession(SessionCore[Entry, Feed]):
             )
         link = self._link
         if link is None or link.lost is not None:
+            if self._sends:  # the loss is known to the link, and not yet to this session
+                self._roll_back()
+                raise TransportError("the connection was lost: the transaction is rolled back")
             return
         sends, self._sends = self._sends, []
         late: Sequence[bool] = ()
