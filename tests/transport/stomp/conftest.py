@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,17 @@ from typing import Any
 import pytest
 
 from mtosi_jms.broker import BrokerProcess, Endpoints
+from mtosi_jms.errors import TransportError
 from mtosi_jms.jms import Queue
 from mtosi_jms.transport.stomp import StompConnection, connect
 
 from .proxy import Proxy
 
 _numbers = itertools.count(1)
+PROXY_ATTEMPTS = 7
+"""One more than Artemis has threads that serve connections on two cores."""
+UNANSWERED = 8.0
+"""Seconds after which a connection is taken to get no answer; less than the connect time-out."""
 
 
 @pytest.fixture(params=["activemq", "artemis"])
@@ -53,13 +59,33 @@ def proxy(broker: BrokerProcess) -> Iterator[Proxy]:
 
 @pytest.fixture
 def by_proxy(broker: BrokerProcess, proxy: Proxy, open_stomp: Any) -> Callable[..., StompConnection]:
-    """Opens connections to the broker by way of the proxy."""
+    """Opens connections to the broker by way of the proxy.
+
+    A connection that Artemis gives to a thread of its own that is locked up gets no answer; the next one gets another.
+    """
 
     def open_one(**options: Any) -> StompConnection:
-        made: StompConnection = open_stomp(
-            f"stomp://127.0.0.1:{proxy.port}", user=broker.endpoints.user, password=broker.endpoints.password, **options
-        )
-        return made
+        url, attempts = f"stomp://127.0.0.1:{proxy.port}", 0
+        while True:
+            attempts += 1
+            unanswered = threading.Event()
+
+            def give_up(unanswered: threading.Event = unanswered) -> None:
+                unanswered.set()
+                proxy.cut()
+
+            watchdog = threading.Timer(UNANSWERED, give_up)
+            watchdog.start()
+            try:
+                made: StompConnection = open_stomp(
+                    url, user=broker.endpoints.user, password=broker.endpoints.password, **options
+                )
+                return made
+            except TransportError:
+                if not unanswered.is_set() or attempts == PROXY_ATTEMPTS:
+                    raise
+            finally:
+                watchdog.cancel()
 
     return open_one
 

@@ -85,14 +85,14 @@ class Proxy:
         self._refusing = refusing
 
     def close(self) -> None:
-        """Ends it."""
-        self.flow()
+        """Ends it: what is stalled reaches nobody."""
         for broker in self._lone:
             broker.close()
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)  # or the thread that accepts keeps it open
         self._listener.close()
         self.cut()
+        self.flow()
 
     def _accept(self) -> None:
         while True:
