@@ -58,7 +58,7 @@ def run(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
             ["2,000 objects", "10,000 objects", "lxml's parse alone"],
             marks=pytest.mark.endurance,
         ),
-        ("generate", ("xsdata",), ["mtosi-codegen", "xsdata, clusters"]),
+        pytest.param("generate", ("xsdata",), ["mtosi-codegen", "xsdata, clusters"], marks=pytest.mark.endurance),
     ],
 )
 def test_a_quick_run_writes_a_table_and_json(

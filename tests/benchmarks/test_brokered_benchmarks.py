@@ -30,8 +30,7 @@ def run(root: Path, out: Path, names: str, **environment: str) -> subprocess.Com
 @pytest.mark.parametrize(
     ("broker", "names"),
     [
-        ("activemq", ["batches", "stream"]),
-        ("artemis", ["request-100"]),
+        ("artemis", ["stream"]),
         pytest.param("activemq", LINES, marks=pytest.mark.endurance),
         pytest.param("artemis", LINES, marks=pytest.mark.endurance),
     ],

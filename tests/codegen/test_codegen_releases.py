@@ -67,6 +67,7 @@ def test_notify_takes_every_event_of_the_release(shared: Path, release: str) -> 
     assert {"alarm", "thresholdCrossingAlert", "resourceObjectCreation", "vendorNotification", "heartbeat"} <= names
 
 
+@pytest.mark.endurance
 def test_one_wsdl_alone_gives_the_same_service(shared: Path) -> None:
     whole = {service.wsdl: service for service in _release(shared / "mtosi" / "4.0").services}
     folder = shared / "mtosi" / "4.0"
@@ -122,6 +123,7 @@ def test_one_service_of_the_largest_release_imports_fast(shared: Path, root: Pat
     assert int(modules) == 3
 
 
+@pytest.mark.endurance
 def test_two_folders_of_a_release_are_typed(shared: Path, root: Path, tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     folder = shared / "mtosi" / "2.0"

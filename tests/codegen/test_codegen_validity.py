@@ -139,9 +139,10 @@ def _elements(modules: list[ModuleType]) -> Iterator[type[XmlObject]]:
                 yield cls
 
 
+@pytest.mark.endurance
 @pytest.mark.parametrize(
     ("release", "elements", "texts"),
-    [pytest.param("2.0", 800, 400, marks=pytest.mark.endurance), ("4.0", 950, 550)],
+    [("2.0", 800, 400), ("4.0", 950, 550)],
 )
 def test_instances_are_valid_and_read_back_equal(
     shared: Path,

@@ -97,6 +97,7 @@ def quiet_spark(tmp_path: Path, spark_java: str, interpreted: dict[str, str]) ->
     }
 
 
+@pytest.mark.endurance
 def test_source_parse_messages_and_ledger(put: Put, landing: Path, envelopes: Any, quiet_spark: dict[str, str]) -> None:
     put("1.xml", envelopes.batch("a", 1, False, envelopes.me("x")))
     put("2.xml", envelopes.batch("a", 2, True, envelopes.me("y")))

@@ -51,6 +51,7 @@ def kills(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
+@pytest.mark.endurance
 def test_whenever_a_job_is_killed_the_next_command_finds_the_old_tables_or_the_new_ones(kills: Any) -> None:
     for name, found in kills.items():
         assert found["wrong"] == [], name
@@ -59,6 +60,7 @@ def test_whenever_a_job_is_killed_the_next_command_finds_the_old_tables_or_the_n
     assert kills["twice"]["rounds"] > 100
 
 
+@pytest.mark.endurance
 @pytest.mark.skipif(sys.platform != "linux", reason="two folders change places in one step on Linux")
 def test_a_table_is_there_whenever_somebody_looks(kills: Any) -> None:
     assert {name: found["bare"] for name, found in kills.items() if name in ("one", "several", "twice")} == {

@@ -15,19 +15,19 @@ SOON = 30.0
 """Seconds that a message which must come may take."""
 
 
-ALONE = "jvm-artemis"
-"""Of the Java clients the one that `make test` runs the whole contract on."""
-ESSENTIAL = {"test_acknowledging", "test_browsing", "test_selectors", "test_transactions", "test_lacking"}
-"""What it runs on the others; `make endurance` runs the rest."""
+ESSENTIAL = {
+    "test_acknowledging", "test_browsing", "test_delivery", "test_lacking", "test_selectors", "test_transactions"
+}  # fmt: skip
+"""What `make test` runs on the Java clients; `make endurance` runs the rest."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The rest of the contract on the other Java clients takes long."""
+    """The rest of the contract on the Java clients takes long."""
     for item in items:
         callspec = getattr(item, "callspec", None)
         provider = callspec.params.get("provider", "") if callspec is not None else ""
-        if provider.startswith("jvm-") and provider != ALONE and item.path.stem not in ESSENTIAL:
+        if provider.startswith("jvm-") and item.path.stem not in ESSENTIAL:
             item.add_marker(pytest.mark.endurance)
 
 

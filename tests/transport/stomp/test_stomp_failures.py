@@ -345,6 +345,7 @@ class TestMoreThanMayBeOnTheWay:
         assert len([consumer.receive(30) for _ in range(300)]) == 300
 
 
+@pytest.mark.endurance
 class TestKill:
     def test_kill_in_mid_send(self, own_broker: Any, open_stomp: Any) -> None:
         """Nothing that was confirmed is lost; what was not may be there; nothing is there twice."""

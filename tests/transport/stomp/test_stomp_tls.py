@@ -16,6 +16,7 @@ from mtosi_jms.transport import AckMode
 
 pytestmark = pytest.mark.broker
 SECRET = "of-the-stores"
+MANY = 500
 
 
 def _files(name: str, kind: str) -> list[str]:
@@ -75,16 +76,16 @@ def test_many_messages_both_ways(tls_broker: BrokerProcess, open_stomp: Any, kno
     """A backlog, acknowledged and answered while it comes in: with stomp.py's own socket this stops for good."""
     connection = open_stomp(tls_broker.endpoints.url("stomp+ssl"), **known)
     session, answers = connection.session(AckMode.AUTO), Queue(f"{queue.name}.answers")
-    for number in range(2_000):
+    for number in range(MANY):
         session.send(queue, JmsMessage(body=b"%d" % number))
     session.send(queue, JmsMessage(body=b"x" * 3_000_000))
     consumer = session.consumer(queue)
-    for number in range(2_000):
+    for number in range(MANY):
         assert consumer.receive(30).message.body == b"%d" % number
         session.send(answers, JmsMessage(body=b"y" * 2_000))
     assert consumer.receive(30).message.body == b"x" * 3_000_000
     replies = session.consumer(answers)
-    assert all(replies.receive(30) is not None for _ in range(2_000))
+    assert all(replies.receive(30) is not None for _ in range(MANY))
 
 
 def test_a_killed_broker_is_noticed(certificates: Any, open_stomp: Any, known: Any, start_broker: Any) -> None:
