@@ -47,13 +47,16 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Files are dealt out whole, and those that share the Spark session all to one worker: it starts once a run."""
+    """Files are dealt out whole, and those that share the Spark session all to one worker: it starts once a run.
+
+    What uses Java clients in the process goes to one worker too.
+    """
     from xdist.scheduler import LoadFileScheduling
 
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = _file(nodeid)
-            return "spark" if _shares_spark(file) else file
+            return "spark" if _shares_spark(file) else "jvm" if _uses_jvm(nodeid) else file
 
     return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
@@ -70,6 +73,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _file(nodeid: str) -> str:
     return nodeid.partition("::")[0].removeprefix("tests/")
+
+
+def _uses_jvm(nodeid: str) -> bool:
+    return "[jvm-" in nodeid or _file(nodeid).startswith("transport/jvm/")
 
 
 def _shares_spark(file: str) -> bool:
