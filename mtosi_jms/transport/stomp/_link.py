@@ -304,9 +304,10 @@ class Link:
     def _await(self, receipts: Iterable[Receipt], deadline: float, began: float) -> None:
         for receipt in receipts:
             if not receipt.wait(deadline - time.monotonic()):
+                waited = max(deadline - began, 0.0)
                 raise UnknownOutcomeError(
-                    f"{self.address}: no receipt within {deadline - began:.1f} s: the outcome is unknown; the broker "
-                    "may be full or busy"
+                    f"{self.address}: no receipt within {waited:.1f} s: the outcome is unknown; the broker may be full "
+                    "or busy"
                 )
             if receipt.refused is not None:
                 raise receipt.refused
