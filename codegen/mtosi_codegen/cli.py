@@ -122,7 +122,7 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(run=run)
         command.add_argument("sources", nargs="+", metavar="SOURCE", help="a WSDL, an XML Schema, or a folder of them")
         command.add_argument("--operations", type=_names, metavar="A,B", help="only these ([SERVICE.]OPERATION)")
-        command.add_argument("--bindings", choices=("jms", "all"), default="jms", help="all takes HTTP bindings too")
+        command.add_argument("--bindings", choices=("jms", "all"), default="jms", help="all: SOAP over HTTP too")
         command.add_argument("--strict", action="store_true", help="refuse sources that need a repair")
         if name == "docs":
             command.add_argument("--out", type=Path, required=True, help="folder that the pages go to")

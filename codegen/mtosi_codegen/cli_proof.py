@@ -1,4 +1,4 @@
-"""`mtosi-codegen verify` and `sample`: proof of generated stubs, and envelopes to begin with."""
+"""The commands `verify` (checks generated stubs against their schemas) and `sample` (prints an example envelope)."""
 
 from __future__ import annotations
 
@@ -11,24 +11,26 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-_SHOWN: Final = 200
+_MOST_SHOWN: Final = 200
+"""Differences that the text shows; JSON has all."""
 
 
 def add_parsers(commands: Any, names: Callable[[str], list[str]], package: Callable[[str], str]) -> None:
     """Add the parsers of these commands.
 
     Args:
-        names: reads a list of operations.
-        package: reads the name of a package.
+        commands: the subparsers of `mtosi-codegen`.
+        names: argparse type of a list of operations.
+        package: argparse type of a package name.
     """
-    about = "prove a generated package against its sources, message by message"
+    about = "check a generated package against the WSDLs and schemas that it was generated from"
     verify: argparse.ArgumentParser = commands.add_parser(
         "verify", help=about, description=f"{about[0].upper()}{about[1:]}."
     )
     verify.set_defaults(run=_verify)
     _add_sources(verify)
     verify.add_argument("--package", type=package, required=True, help="name of the package, dots allowed")
-    verify.add_argument("--out", type=Path, required=True, help="folder that the package is in")
+    verify.add_argument("--out", type=Path, required=True, help="folder that contains the package: --out of generate")
     verify.add_argument("--operations", type=names, metavar="A,B", help="only these ([SERVICE.]OPERATION)")
     verify.add_argument("--json", action="store_true", help="print JSON")
     about = "print a valid envelope with a message of an operation"
@@ -41,20 +43,22 @@ def add_parsers(commands: Any, names: Callable[[str], list[str]], package: Calla
     kinds = sample.add_mutually_exclusive_group()
     for option, kind, what in (
         ("--min", "least", "what is required (the default)"),
-        ("--max", "greatest", "everything, lists twice, to some 400 elements"),
-        ("--random", "random", "a part by chance"),
+        ("--max", "greatest", "optional content too, two entries in each list; about 400 elements at most"),
+        ("--random", "random", "a random part of the optional content"),
     ):
         kinds.add_argument(option, dest="kind", action="store_const", const=kind, default="least", help=what)
-    sample.add_argument("--seed", type=int, default=0, metavar="N", help="what chance starts from (0)")
+    sample.add_argument("--seed", type=int, default=0, metavar="N", help="seed for --random (0)")
     roles = sample.add_mutually_exclusive_group()
-    for option in ("response", "fault"):
-        what = f"the operation's {option} instead of its request"
+    for option, what in (
+        ("response", "the operation's response instead of its request"),
+        ("fault", "the first fault that the operation declares, instead of its request"),
+    ):
         roles.add_argument(f"--{option}", dest="role", action="store_const", const=option, default="request", help=what)
 
 
 def _add_sources(command: argparse.ArgumentParser) -> None:
     command.add_argument("sources", nargs="+", metavar="SOURCE", help="a WSDL, an XML Schema, or a folder of them")
-    command.add_argument("--bindings", choices=("jms", "all"), default="jms", help="all takes HTTP bindings too")
+    command.add_argument("--bindings", choices=("jms", "all"), default="jms", help="all: SOAP over HTTP too")
 
 
 def _verify(args: argparse.Namespace) -> int:
@@ -70,16 +74,17 @@ def _verify(args: argparse.Namespace) -> int:
         progress=_progress if sys.stderr.isatty() else None,
     )
     if sys.stderr.isatty():
-        print(end="\r\033[K", file=sys.stderr)
+        print(end="\r\033[K", file=sys.stderr)  # erases the progress bar
     seconds = round(time.perf_counter() - start, 3)
     failed = [finding for finding in proof.findings if finding.failed]
     for finding in failed:
         print(finding, file=sys.stderr)
-    operations = Counter(message.service for message in proof.messages if message.role == "request")
+    verified = not (proof.differences or failed)
+    operation_counts = Counter(message.service for message in proof.messages if message.role == "request")
     if args.json:
         content = {
-            "verified": not proof.differences and not failed,
-            "operations": operations.total(),
+            "verified": verified,
+            "operations": operation_counts.total(),
             "messages": len(proof.messages),
             "types": proof.types,
             "instances": proof.instances,
@@ -90,28 +95,29 @@ def _verify(args: argparse.Namespace) -> int:
             "seconds": seconds,
         }
         print(json.dumps(content, indent=2))
-        return int(bool(proof.differences or failed))
-    messages = Counter(message.service for message in proof.messages)
-    width = max(map(len, ["service", *operations]))
+        return int(not verified)
+    message_counts = Counter(message.service for message in proof.messages)
+    width = max(map(len, ["service", *operation_counts]))
     print(f"{'service':{width}}  operations  messages  differences")
-    for service, count in operations.items():
+    for service, count in operation_counts.items():
+        # Differences outside messages, such as those of a type that none uses, are in the total alone.
         differing = sum(1 for one in proof.differences if one.path.startswith(f"{service}."))
-        print(f"{service:{width}}  {count:10}  {messages[service]:8}  {differing:11}")
-    for difference in proof.differences[:_SHOWN]:
+        print(f"{service:{width}}  {count:10}  {message_counts[service]:8}  {differing:11}")
+    for difference in proof.differences[:_MOST_SHOWN]:
         print(f"{difference.path}:\n    schema: {difference.schema}\n    stub:   {difference.stub}")
+    if len(proof.differences) > _MOST_SHOWN:
+        print(f"and {len(proof.differences) - _MOST_SHOWN} more differences")
     for message in proof.skipped:
-        print(f"{message.path}: not compared, no schema has the element {message.element}")
-    if len(proof.differences) > _SHOWN:
-        print(f"and {len(proof.differences) - _SHOWN} more")
+        print(f"{message.path}: not compared: no schema declares the element {message.element}")
     print(
-        f"{package}: {len(proof.differences)} differences; {operations.total()} operations, {len(proof.messages)}"
-        f" messages, {proof.types} types, {proof.instances} instances of {proof.elements} elements, {seconds} s"
+        f"{package}: {len(proof.differences)} differences; {operation_counts.total()} operations, {len(proof.messages)}"
+        f" messages, {proof.types} types, {proof.instances} documents with {proof.elements} elements, {seconds} s"
     )
-    return int(bool(proof.differences or failed))
+    return int(not verified)
 
 
 def _progress(done: int, total: int) -> None:
-    filled = done * 40 // total
+    filled = done * 40 // max(total, 1)  # schemas without operations have no messages
     print(f"\r[{'#' * filled}{'.' * (40 - filled)}] {done}/{total} messages", end="", file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""A thread that does blocking work for event loops, in order."""
+"""Runs blocking calls in one thread, in order, on behalf of asyncio code."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ T = TypeVar("T")
 
 
 class Worker:
-    """Does one job after another, in a thread that is there while there are any and a little longer.
+    """Runs jobs one at a time, in the order of `submit`, in one thread.
 
-    Each job that waits has somebody who waits for it, which bounds them.
+    The first job starts the thread. It ends when no job came for `linger` seconds. The queue is unbounded: callers must
+    bound it. A caller that finds the worker idle may do the work itself without overtaking a job.
 
     Args:
-        name: of the thread.
-        owner: whose work it is, for errors: `the requestor`.
+        name: name of the thread.
+        owner: subject of error texts, such as `the requestor`.
         linger: seconds that the thread waits for more work before it ends.
     """
 
@@ -33,95 +34,94 @@ class Worker:
         self._owner = owner
         self._linger = linger
         self._lock = threading.Lock()
-        self._more = threading.Condition(self._lock)
+        self._changed = threading.Condition(self._lock)
         self._jobs: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
-        self._working = False
-        self._busy = False
+        self._has_thread = False
+        self._runs_job = False
         self._closed = False
 
     @property
     def is_idle(self) -> bool:
-        """Whether a job would begin at once; not so once it is closed."""
-        return not (self._jobs or self._busy or self._closed)
+        """Whether a job submitted now would start at once. False once the worker is closed. Takes no lock."""
+        return not (self._jobs or self._runs_job or self._closed)
 
     def submit(self, job: Callable[[], T]) -> Future[T]:
-        """Have a job done after those that are waiting.
+        """Queue a job behind those that wait.
 
         Returns:
-            Its outcome; cancelling it helps as long as it has not begun.
+            A future for the result. Cancelling it has an effect only before the job starts.
 
         Raises:
-            IllegalStateError: closed.
+            IllegalStateError: the worker is closed.
         """
         future: Future[T] = Future()
         with self._lock:
             if self._closed:
-                raise self._gone()
-            if not self._working:
+                raise self._closed_error()
+            if not self._has_thread:
                 threading.Thread(target=self._work, name=self._name, daemon=True).start()
-                self._working = True
+                self._has_thread = True
             self._jobs.append((future, job))
-            self._more.notify()
+            self._changed.notify()
         return future
 
     async def run(self, job: Callable[[], T]) -> T:
-        """Have a job done and wait for it.
+        """Queue a job and await its result.
 
         Args:
-            job: the job. One that has not begun when the waiting task is cancelled never will.
+            job: called in the thread. If the task is cancelled before the job starts, the job never runs.
 
         Raises:
-            IllegalStateError: closed.
+            IllegalStateError: the worker is closed, or was closed before the job started.
             Exception: what the job raised.
         """
         return await asyncio.wrap_future(self.submit(job))
 
     def close(self) -> None:
-        """Take no more jobs; those that wait fail, the one under way goes on."""
+        """Refuse new jobs. Waiting jobs fail with IllegalStateError; a running job goes on, and is not waited for."""
         with self._lock:
             self._closed = True
             left = list(self._jobs)
             self._jobs.clear()
-            self._more.notify()
+            self._changed.notify()
         for future, _ in left:
-            if future.set_running_or_notify_cancel():
-                future.set_exception(self._gone())
+            if future.set_running_or_notify_cancel():  # else it was cancelled meanwhile
+                future.set_exception(self._closed_error())
 
-    def _gone(self) -> IllegalStateError:
+    def _closed_error(self) -> IllegalStateError:
         return IllegalStateError(f"{self._owner} is closed")
 
     def _work(self) -> None:
         while True:
             with self._lock:
-                self._busy = False
-                if not self._jobs and not self._closed:
-                    self._more.wait_for(lambda: self._jobs or self._closed, self._linger)
+                self._runs_job = False
+                self._changed.wait_for(lambda: self._jobs or self._closed, self._linger)
                 if not self._jobs:
-                    self._working = False
+                    self._has_thread = False
                     return
-                self._busy = True  # before the job is out of line, or it would seem idle in between
+                self._runs_job = True  # before popleft: `is_idle` takes no lock
                 future, job = self._jobs.popleft()
-            _do(future, job)
-            del future, job  # or the thread would keep them while it waits
+            _run_job(future, job)
+            del future, job  # keeps no result or argument alive while it waits for the next job
 
 
-def _do(future: Future[Any], job: Callable[[], Any]) -> None:
-    if not future.set_running_or_notify_cancel():
+def _run_job(future: Future[Any], job: Callable[[], Any]) -> None:
+    if not future.set_running_or_notify_cancel():  # it was cancelled meanwhile
         return
     try:
         result = job()
-    except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+    except BaseException as error:  # noqa: BLE001 - the future raises it in the caller
         future.set_exception(error)
     else:
         future.set_result(result)
 
 
 class Closing:
-    """A role that closes in a thread of its own, since closing blocks; also at the end of `async with`.
+    """Base of asyncio classes whose blocking `close` runs in a thread of its own. `async with` closes them too.
 
     Args:
-        close: closes the role; blocks.
-        owner: the role, for errors: `the requestor`.
+        close: the blocking close.
+        owner: subject of error texts, such as `the requestor`.
     """
 
     def __init__(self, close: Callable[[], object], owner: str) -> None:
@@ -129,12 +129,12 @@ class Closing:
         self._owner = owner
 
     async def close(self) -> None:
-        """Close the role; see its own class for what becomes of what is under way."""
+        """Close without blocking the event loop. The subclass says what happens to calls in progress."""
         closer = Worker("mtosi-close", self._owner)
         try:
             await closer.run(self._close)
         finally:
-            closer.close()
+            closer.close()  # or its thread would linger
 
     async def __aenter__(self) -> Self:
         return self

@@ -163,7 +163,7 @@ class ConsumerCore(Consumer, Generic[E, S]):
     def _prepare(self) -> None:
         """Called before the next message is looked for."""
 
-    # What follows holds the lock already.
+    # The caller of every method below holds the lock.
 
     def take(self, *, listened: bool = False) -> DeliveryCore[E] | Interruption | None:
         """The next message, handed out, or what comes before it; None if nothing is there or delivery is held."""
@@ -487,7 +487,7 @@ class SessionCore(Session, Generic[E, S]):
         if not self.transacted:
             raise IllegalStateError("the session is not transacted")
 
-    # What follows holds the lock already.
+    # The caller of every method below holds the lock.
 
     def poll(self) -> tuple[Consumer, Delivery | Interruption] | None:
         """See `_listening.Pumped.poll`."""
@@ -640,7 +640,7 @@ class ConnectionCore(Connection):
     def _finish(self, deadline: float) -> None:
         """All sessions are closed: ends what is left."""
 
-    # What follows holds the lock already.
+    # The caller of every method below holds the lock.
 
     def check_alive(self) -> None:
         """Raises TransportError where no more messages can come."""

@@ -1,7 +1,7 @@
-"""XML binding: what generated classes lean on, and the functions that read and write them.
+"""XML binding: base classes and tables for generated classes, and functions to decode and encode their instances.
 
-Reading is lenient and keeps everything: unknown elements and attributes, values that do not fit, and how values were
-written all survive a round trip, each departure from the schema reported as an `XmlWarning`. Writing is strict.
+Reading is lenient. Unknown elements and attributes, invalid values, and the lexical form of values survive a round
+trip. Each departure from the schema is reported as an `XmlWarning`. Writing is strict.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, TypeVar, overload
 from lxml import etree
 
 from mtosi_jms.errors import ConfigError, MtosiFault
-from mtosi_jms.xmlbind import _simpletypes as _builtins
+from mtosi_jms.xmlbind import _simpletypes
 from mtosi_jms.xmlbind._encoder import DECLARATION, Writer, encode_object
 from mtosi_jms.xmlbind._grammar import names_of
 from mtosi_jms.xmlbind._issues import ElementPaths, Issues, XmlWarning
@@ -149,7 +149,7 @@ __all__ = [
     "to_element",
     "union",
 ]
-__all__ += _builtins.__all__
+__all__ += _simpletypes.__all__
 
 T = TypeVar("T", bound=XmlObject)
 
@@ -183,32 +183,33 @@ def decode(
     source: str | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Any:
-    """The object of an XML element.
+    """Decode an XML document or element into an instance of a generated class.
 
     Args:
         data: a document, or an element that lxml parsed.
         cls: class of the object; None to find it by the element's name in the registered packages.
-        warnings: takes what did not fit the schema.
-        strict: raise the first warning instead.
+        warnings: a list to append to: one `XmlWarning` for each departure from the schema.
+        strict: raise `DecodeError` where `warnings` would get its first entry.
         source: name of the document for errors.
-        limits: bounds on a document given as bytes.
+        limits: bounds on a document given as bytes or text; an lxml element is not checked.
 
     Returns:
-        An instance of `cls` or of the class found; `RawXml` for an element that no package knows; `NIL` for a root
-        with xsi:nil.
+        An instance of `cls`, or of the class found. `RawXml` where no registered package has the element. A `Nil`
+        where a known element has xsi:nil="true".
 
     Raises:
-        MalformedXmlError, ForbiddenXmlError: not XML that may be read.
+        MalformedXmlError: the document is not well-formed.
+        ForbiddenXmlError: it has a DOCTYPE or entity references, or exceeds `limits`.
         DecodeError: in strict mode.
-        ConfigError: `data` is neither of these, or `cls` no generated class.
+        ConfigError: `data` is no bytes, text or lxml element, or `cls` is no generated class.
     """
     if cls is not None and not hasattr(cls, "__xml__"):
-        raise ConfigError("decode takes a generated class")
+        raise ConfigError(f"cls must be a generated class, not {cls!r}")
     if isinstance(data, etree._Element):
         element = without_comments(data)
     else:
         raw = to_bytes(data)
-        value = read_root(raw, cls, find_element, limits)
+        value = read_root(raw, cls, find_element, limits)  # large plain documents; None: use the tree
         if value is not None:
             return value
         element = parse_xml(raw, source=source, limits=limits)
@@ -217,25 +218,25 @@ def decode(
 
 
 def encode(obj: Any) -> bytes:
-    """An object of an element's class as an XML document, UTF-8 with XML declaration.
+    """Encode an instance of an element class, or a `RawXml`, as a UTF-8 document with an XML declaration.
 
     Raises:
-        EncodeError: the object cannot become valid XML; with the path of the attribute at fault.
+        EncodeError: the object is not valid against the schema; the error has the path of the Python attribute.
     """
     return encode_object(obj)
 
 
 def to_element(obj: Any) -> etree._Element:
-    """An object as an lxml element.
+    """Encode an object and return its root as an lxml element.
 
     Raises:
         EncodeError: as for `encode`.
     """
-    return parse_xml(encode_object(obj))
+    return etree.fromstring(encode_object(obj), make_parser(Limits(huge=True)))  # our own octets need no bounds
 
 
 def read_xml(path: str | Path, *, limits: Limits = DEFAULT_LIMITS) -> etree._Element:
-    """The root of an XML file.
+    """Parse an XML file and return its root as an lxml element; no generated class is involved.
 
     Raises:
         MalformedXmlError, ForbiddenXmlError: with file and line.

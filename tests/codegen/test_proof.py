@@ -229,9 +229,16 @@ def test_what_cannot_be_verified(
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("terminal", [False, True])
 def test_schemas_without_operations_and_stubs_that_do_not_import(
-    xsd: Callable[..., str], tree: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    terminal: bool,
+    xsd: Callable[..., str],
+    tree: Callable[..., Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     source = tree({"a.xsd": xsd('<x:element name="a" type="x:int"/>')})
     write(tmp_path / "types", generate([source]).files)
     arguments = ["verify", str(source), "--package", "types", "--out", str(tmp_path)]

@@ -266,3 +266,9 @@ def test_raw_xml_is_written_as_it_is() -> None:
     raw = _raw('<v:a xmlns:v="urn:v" b="&lt;">x</v:a>')
     assert xmlbind.encode(raw) == b'<?xml version="1.0" encoding="UTF-8"?>\n' + raw.xml
     assert xmlbind.to_element(raw).text == "x"
+
+
+def test_an_element_of_an_object_has_no_bounds() -> None:
+    """What an application made is no document of a stranger's: limits on size and attributes are not for it."""
+    crowded = etree.Element("x", {f"a{number}": "y" for number in range(1_500)})
+    assert len(xmlbind.to_element(xmlbind.RawXml.from_element(crowded)).attrib) == 1_500

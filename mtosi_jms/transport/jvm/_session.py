@@ -126,7 +126,7 @@ class JvmConsumer(ConsumerCore[Entry, Feed]):
     def _prepare(self) -> None:
         machine.check_process()
 
-    # What follows holds the lock already.
+    # The caller of every method below holds the lock.
 
     def _next(self) -> Entry | Interruption | None:
         buffer = self.source.buffer

@@ -16,15 +16,15 @@ from mtosi_jms.transport.memory._room import Coming, DeferredSends, await_room, 
 
 
 class MemoryConsumer(ConsumerCore[Entry, MessageQueue]):
-    """A consumer of an embedded provider; made with the lock held.
+    """A consumer of the embedded provider. The caller of every method here holds the lock, the constructor's too.
 
     Attributes:
-        view: which messages of its queue it reads.
+        view: the messages of its queue that its selector accepts.
     """
 
     def __init__(self, session: MemorySession, asked: ConsumerSpec, queue: MessageQueue) -> None:
         super().__init__(session, asked, queue)
-        selector = None if asked.destination.is_topic else asked.selector  # it is the subscription that selects
+        selector = None if asked.destination.is_topic else asked.selector  # a subscription filters already
         self.view = queue.attach(asked.text or "", selector)
         self._provider = session.provider
 
@@ -36,7 +36,7 @@ class MemoryConsumer(ConsumerCore[Entry, MessageQueue]):
         return self.session.connection.started
 
     def shut(self) -> None:
-        """Closes the consumer and lets another reader have what it was woken for."""
+        """Closes the consumer. If it was woken for a message, another reader is woken for that message."""
         if not self.closed:
             self.source.waiting.pop(self, None)
             self.source.detach(self.view)
@@ -47,7 +47,7 @@ class MemoryConsumer(ConsumerCore[Entry, MessageQueue]):
         self.source.waiting[self] = None
         try:
             super()._sleep(seconds)
-        except BaseException:  # an interrupt may come after the wake-up that was meant for us
+        except BaseException:  # Ctrl-C, say, after we were woken for a message: another reader is woken
             self.source.waiting.pop(self, None)
             self.source.wake()
             raise
@@ -69,15 +69,15 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
     ) -> None:
         super().__init__(connection, ack_mode, transacted=transacted)
         self.provider = provider
-        self._deferred = DeferredSends(provider, connection.id, self._send_deferred)
-        self._ending = False
+        self._deferred = DeferredSends(provider, connection.id, self._send_and_complete)
+        self._is_closing = False
         self._sends: list[tuple[Destination, JmsMessage]] = []
-        self._crowded: MessageQueue | None = None
+        self._waiting_for: MessageQueue | None = None
 
     def send_soon(
         self, destination: Destination | str, message: JmsMessage, *, can_wait: bool = False
     ) -> JmsMessage | None:
-        """See `Session.send_soon`: at once, unless destinations are bounded."""
+        """See `Session.send_soon`. Not for transacted sessions, nor where `capacity` may make a sender wait."""
         if self.transacted or self.provider.limits.capacity is not None:
             return None
         return self.send(destination, message)
@@ -93,7 +93,7 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
         """See `Session.send`.
 
         Raises:
-            ResourceLimitError: the destination is full, and had no room in time, the provider's or the call's.
+            ResourceLimitError: the destination stayed full until `timeout` or the provider's `send_timeout` ran out.
         """
         with self.lock:
             self.check_open()
@@ -137,7 +137,7 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
             return made
 
     def _commit(self) -> None:
-        """Where there is no room it waits, as `send` does in other sessions: then everything goes at once."""
+        """See `Session.commit`. Waits until all messages of the transaction have room, then sends them together."""
         with self.lock:
             self.check_open()
             try:
@@ -146,10 +146,10 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
                 self._await_room(self._sends)
             except (InvalidDestinationError, ResourceLimitError):
                 self._sends.clear()
-                self._put_back(list(self.unsettled))
+                self._put_back_locked(list(self.unsettled))
                 raise
             sends, self._sends = self._sends, []
-            self._release(list(self.unsettled))
+            self._settle_locked(list(self.unsettled))
             for destination, message in sends:
                 self.provider.publish(destination, message, self.connection.id)
 
@@ -159,18 +159,18 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
 
     def _acknowledge(self, entries: Sequence[Entry], deadline: float | None = None) -> None:
         with self.lock:
-            self._release(entries)
+            self._settle_locked(entries)
 
     def _give_back(self, entries: Sequence[Entry]) -> None:
         with self.lock:
-            self._put_back(entries)
+            self._put_back_locked(entries)
 
     def _end(self, deadline: float) -> None:
         with self.lock:
             self._sends.clear()
-            self._put_back([entry for entry in self.unsettled if entry is not self._listened])
+            self._put_back_locked([entry for entry in self.unsettled if entry is not self._listened])
 
-    # What follows holds the lock already.
+    # The caller of every method below holds the lock.
 
     def poll(self) -> tuple[Consumer, Delivery | Interruption] | None:
         readers = [one for one in self.consumers if isinstance(one, MemoryConsumer) and one in self.pump]
@@ -180,29 +180,28 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
         for reader in readers:
             if found is None:
                 reader.source.waiting[reader] = None
-            else:  # what woke us for more than one message must wake somebody else for them
+            else:  # there may be more messages than the one we took: other readers are woken for the rest
                 reader.source.wake()
         return found
 
     def begin_close(self) -> None:
-        """It is being closed: a sender that waits for room gives up too."""
-        self._ending = True
+        """See `SessionCore.begin_close`. Also ends a wait for room, whose sender gets IllegalStateError."""
+        self._is_closing = True
         super().begin_close()
-        if self._crowded is not None:
-            self._crowded.room.notify_all()
+        if self._waiting_for is not None:
+            self._waiting_for.room.notify_all()
 
     def wake(self) -> None:
         for consumer in self.consumers:
             consumer.source.wake()
 
-    def _release(self, entries: Sequence[Entry]) -> None:
+    def _settle_locked(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
             entry.settled = True
-            if (queue := self.unsettled.pop(entry, None)) is not None:
-                queue.held -= 1
+            if (queue := self.strike(entry)) is not None:
                 self.provider.release(queue)
 
-    def _put_back(self, entries: Sequence[Entry]) -> None:
+    def _put_back_locked(self, entries: Sequence[Entry]) -> None:
         by_queue: dict[MessageQueue, list[Entry]] = {}
         for entry in entries:
             queue = self.strike(entry)
@@ -212,7 +211,7 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
             self.provider.put_back(queue, returned)
 
     def _put(self, destination: Destination, message: JmsMessage) -> JmsMessage:
-        """Sends a message that has room, or keeps it for the commit; returns it as sent."""
+        """Sends a message, or keeps it for the commit; returns it as sent. The caller has checked for room."""
         sent = self.provider.stamp(destination, message)
         if self.transacted:
             self._sends.append((destination, sent))
@@ -222,17 +221,18 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
 
     def _send_async(self, destination: Destination, message: JmsMessage, listener: CompletionListener) -> None:
         self.completions.check_open()
-        coming = [(destination, message)]
-        full = self._deferred or self.provider.crowded(coming, self.connection.id) is not None
-        if full and not self.transacted:
+        must_wait = not self.transacted and (
+            bool(self._deferred) or self.provider.crowded([(destination, message)], self.connection.id) is not None
+        )
+        if must_wait:
             self._deferred.add(destination, message, self.completions.begin(message, listener))
-        elif self.provider.gate is None:
+        elif self.provider.gate is None:  # the outcome is known at once
             self.completions.completed(message, self._put(destination, message), listener)
         else:
-            self._send_deferred(destination, message, self.completions.begin(message, listener))
+            self._send_and_complete(destination, message, self.completions.begin(message, listener))
 
-    def _send_deferred(self, destination: Destination, message: JmsMessage, pending: Pending) -> None:
-        """Sends a message whose listener waits; a gate may hold the provider's word."""
+    def _send_and_complete(self, destination: Destination, message: JmsMessage, pending: Pending) -> None:
+        """Sends a message and completes its `Pending`. In tests a `CompletionGate` may hold the completion back."""
         sent, gate = self._put(destination, message), self.provider.gate
         if gate is None:
             pending.complete(sent)
@@ -240,7 +240,13 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
             gate.hold(pending, sent)
 
     def _await_room(self, coming: Coming, timeout: float | None = None) -> None:
-        """Waits, the lock released meanwhile, until bounded destinations have room."""
+        """Waits until every destination has room, after all deferred sends. Releases the lock while it waits.
+
+        Raises:
+            ResourceLimitError: there was no room in time.
+            InvalidDestinationError: a temporary destination was deleted meanwhile.
+            IllegalStateError: the session was closed meanwhile.
+        """
         deadline = send_deadline(self.provider, timeout)
         if self._deferred:
             self.blocked = True
@@ -248,9 +254,10 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
                 self._deferred.await_sent(None if timeout is None else deadline)
             finally:
                 self.blocked = False
-        if not await_room(self.provider, coming, self.connection.id, deadline, self._waits_at):
+        if not await_room(self.provider, coming, self.connection.id, deadline, self._note_wait):
             raise IllegalStateError("the session is closed")
 
-    def _waits_at(self, queue: MessageQueue | None) -> bool:
-        self.blocked, self._crowded = queue is not None, queue
-        return not (self._ending or self._closed)
+    def _note_wait(self, queue: MessageQueue | None) -> bool:
+        """Notes the full queue that this session waits for, None after the wait. False: stop, it is being closed."""
+        self.blocked, self._waiting_for = queue is not None, queue
+        return not (self._is_closing or self._closed)

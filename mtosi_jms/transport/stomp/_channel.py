@@ -80,7 +80,7 @@ class Channel:
         """The link that is up; None where it was lost."""
         return self._reconnector.current
 
-    # What follows holds the lock already.
+    # The caller of every method below holds the lock.
 
     def check_alive(self) -> None:
         """Raises TransportError where no broker could be reached again."""

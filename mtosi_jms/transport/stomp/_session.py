@@ -313,7 +313,7 @@ class StompSession(SessionCore[Entry, Feed]):
         with self.lock:
             self.check_open()
 
-    # What follows holds the lock already.
+    # The caller of every method below holds the lock.
 
     def _enter(self, asked: ConsumerSpec, feed: Feed, consumer: StompConsumer | None = None) -> StompConsumer:
         made = consumer or StompConsumer(self, asked, feed)

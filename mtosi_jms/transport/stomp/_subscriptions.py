@@ -248,7 +248,7 @@ class Subscriptions:
             ended = [one for one in all_of_them if one.number not in self._known]
         self.end(ended, goodbye(self._options))
 
-    # What follows holds the lock already.
+    # The caller of every method below holds the lock.
 
     def find(self, number: str) -> Subscription | None:
         """The one with this id."""
