@@ -304,5 +304,5 @@ def _number(consumer: Consumer) -> int | None:
     return None if delivery is None else int(delivery.message.properties["number"])
 
 
-ProviderAndModel.TestCase.settings = settings(max_examples=80, stateful_step_count=50, deadline=None)
+ProviderAndModel.TestCase.settings = settings(max_examples=50, stateful_step_count=50, deadline=None)
 TestProviderAndModel = ProviderAndModel.TestCase

@@ -30,7 +30,7 @@ TYPES = ("c:CircleType", "c:RingType", "c:StoppedType", "c:CrashedType", "c:Nope
 quick = settings(
     deadline=None,
     derandomize=True,
-    max_examples=200,
+    max_examples=66,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 

@@ -22,7 +22,7 @@ from mtosi_jms.errors import ConfigError, EnvelopeError, ForbiddenXmlError, Malf
 from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import Limits
 
-quick = settings(deadline=None, derandomize=True, max_examples=300)
+quick = settings(deadline=None, derandomize=True, max_examples=100)
 
 ENVELOPE = (
     b'<?xml version="1.0" encoding="UTF-8"?>\n'

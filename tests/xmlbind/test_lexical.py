@@ -16,7 +16,7 @@ from lxml import etree
 from mtosi_jms import xmlbind as x
 from mtosi_jms.xmlbind import _lexical as lexical
 
-quick = settings(deadline=None, derandomize=True, max_examples=100)
+quick = settings(deadline=None, derandomize=True, max_examples=50)
 ZONES = st.one_of(
     st.none(), st.just(dt.UTC), st.integers(-840, 840).map(lambda minutes: dt.timezone(dt.timedelta(minutes=minutes)))
 )

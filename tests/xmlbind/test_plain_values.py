@@ -119,7 +119,7 @@ JSON = st.recursive(
 
 
 @pytest.mark.parametrize("cls", [Header, GetManagedElementRequest, NamingAttributeType, ManagedElementType])
-@settings(deadline=None, derandomize=True, max_examples=150)
+@settings(deadline=None, derandomize=True, max_examples=50)
 @given(data=JSON)
 def test_any_plain_value_gives_an_object_or_a_decode_error(cls: type[XmlObject], data: Any) -> None:
     try:

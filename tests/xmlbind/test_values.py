@@ -35,7 +35,7 @@ from mtosi_jms.xmlbind import (
 from mtosi_jms.xmlbind import _registry as registry
 from mtosi_jms.xmlbind._registry import prefix_for
 
-quick = settings(deadline=None, derandomize=True, max_examples=150)
+quick = settings(deadline=None, derandomize=True, max_examples=50)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 KINDS = TEXTS.filter(bool)
 
