@@ -62,11 +62,7 @@ class Api:
                 f"{class_name(factory)} is not a connection factory ({known}); are the jars of javax.jms and of "
                 "jakarta.jms mixed on the classpath?"
             )
-        self.TextMessage = self._class("TextMessage")
-        self.BytesMessage = self._class("BytesMessage")
-        self.MapMessage = self._class("MapMessage")
-        self.StreamMessage = self._class("StreamMessage")
-        self.ObjectMessage = self._class("ObjectMessage")
+        self.Crossing = machine.find_class(f"mtosi_jms.{self._package.partition('.')[0]}.Crossing", loader)
         self.Topic = self._class("Topic")
         self.Queue = self._class("Queue")
         self.TemporaryQueue = self._class("TemporaryQueue")

@@ -31,6 +31,8 @@ _OPTIONS: Final = (
     "-Djava.awt.headless=true",
     *(f"-D{name}=false" for name in _DISTRUSTED),
 )
+_CLASSES: Final = str(Path(__file__).resolve().parent / "java")
+"""Where `Crossing` is."""
 _LAST_WAIT: Final = 2.0
 """Seconds that the end of the process waits for threads to come back from Java."""
 _starting: Final = threading.Lock()
@@ -207,7 +209,7 @@ def loader(jars: Sequence[Path]) -> Any:
             parent = jpype.JClass("java.lang.ClassLoader")
             # Without jars what the application put on the class path of its own machine is used.
             above = parent.getPlatformClassLoader() if key else parent.getSystemClassLoader()
-            urls = jpype.JArray(url)([file(path).toURI().toURL() for path in key])
+            urls = jpype.JArray(url)([file(path).toURI().toURL() for path in (*key, _CLASSES)])
             _loaders[key] = jpype.JClass("java.net.URLClassLoader")(urls, above)
         return _loaders[key]
 

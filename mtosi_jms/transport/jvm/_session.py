@@ -263,18 +263,14 @@ class JvmSession(SessionCore[Entry, Feed]):
         with self._sending:
             late: Sequence[bool] = ()
             begun = False
+            packed = link.messages.packed(message)
             try:
-                with self.channel.watched(deadline):
-                    session = self._java(link)
-                target = link.to_java(destination, session)
-                reply_to = None if message.reply_to is None else link.to_java(message.reply_to, session)
-                with translated():
-                    made = link.messages.to_java(session, message, reply_to)
-                begun = True
                 with self.channel.watched(deadline) as late, translated():
-                    self._producer.send(
-                        target, made, int(message.delivery_mode), message.priority, message.time_to_live_ms
-                    )
+                    session = self._java(link)
+                    target = link.to_java(destination, session)
+                    reply_to = None if message.reply_to is None else link.to_java(message.reply_to, session)
+                    begun = True
+                    stamp, message_id = link.messages.send(session, self._producer, target, reply_to, packed)
             except (TransportError, IllegalStateError) as error:
                 # A client whose connection was lost may have closed its sessions before it says so.
                 doubtful = type(error) is TransportError
@@ -286,7 +282,7 @@ class JvmSession(SessionCore[Entry, Feed]):
                 if lost:
                     raise TransportError(f"the connection was lost; not sent: {error}") from None
                 raise
-            sent = link.messages.sent(made, message, destination)
+        sent = message.stamped(destination, message_id=message_id or None, timestamp_ms=stamp)
         if self.transacted:
             self._sends.append(sent)
         return sent
@@ -362,10 +358,10 @@ class JvmSession(SessionCore[Entry, Feed]):
             return
         try:
             with machine.blocking() if seconds else self.channel.watched(), translated():
-                java = consumer.receive(max(int(seconds * 1_000), 1)) if seconds else consumer.receiveNoWait()
-            if java is None:
-                return
-            message = link.messages.from_java(java, feed.asked.destination, link.from_java)
+                received = link.messages.receive(consumer, seconds)
+                if received is None:
+                    return
+                message, java = link.messages.read(received, feed.asked.destination, link.marked)
         except (TransportError, IllegalStateError) as error:
             over = feed.closed or self._closed or machine.is_ending()
             if not over and not self.channel.note_failure(link, error):
@@ -506,10 +502,8 @@ class JvmSession(SessionCore[Entry, Feed]):
         try:
             with self.channel.watched(), translated():
                 browser = session.createBrowser(link.to_java(asked.destination, session), asked.text or "")
-                found = []
-                waiting = browser.getEnumeration()
-                while waiting.hasMoreElements():
-                    found.append(link.messages.from_java(waiting.nextElement(), asked.destination, link.from_java))
+                waiting = link.messages.browse(browser)
+                found = [link.messages.read(one, asked.destination, link.marked)[0] for one in waiting]
                 return [message for message in found if not _is_expired(message)]  # Qpid's client shows those too
         finally:
             session.close()
