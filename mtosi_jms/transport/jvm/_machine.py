@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Final
 
 from mtosi_jms.errors import ConfigError, IllegalStateError, MissingExtraError
@@ -28,6 +29,7 @@ _DISTRUSTED: Final = (
 no object is made of what it has serialised."""
 _OPTIONS: Final = (
     "-Xrs",  # signals stay Python's
+    "-XX:+UseSerialGC",  # a client collects little, and its threads would take turns with Python's
     "-Djava.awt.headless=true",
     *(f"-D{name}=false" for name in _DISTRUSTED),
 )
@@ -132,27 +134,35 @@ def is_ending() -> bool:
     return _ending
 
 
-@contextlib.contextmanager
-def blocking() -> Iterator[None]:
+class blocking:  # noqa: N801 - used like a function
     """Stands around a call of Java's that may take a while.
 
     Raises:
         IllegalStateError: the process ends, or see `check_process`.
     """
-    attach()
-    mark = threading.get_ident()
-    with _returned:
-        if _ending:
-            raise IllegalStateError("the process ends")
-        nested = mark in _inside
+
+    __slots__ = ("_nested",)
+
+    def __enter__(self) -> None:
+        attach()
+        mark = threading.get_ident()
+        self._nested = mark in _inside
         _inside.add(mark)
-    try:
-        yield
-    finally:
-        if not nested:
-            with _returned:
-                _inside.discard(mark)
-                _returned.notify_all()
+        if _ending:  # looked at after it is marked: `_end` waits for those that it sees
+            self._leave()
+            raise IllegalStateError("the process ends")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
+        if not self._nested:
+            _inside.discard(threading.get_ident())
+            if _ending:
+                with _returned:
+                    _returned.notify_all()
 
 
 def check_process() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from struct import Struct
 from typing import Any, Final
 
@@ -86,13 +87,12 @@ class Messages:
                 encoded = self._encoded(text)
                 parts += _TEXT.pack(len(encoded)), encoded
         for name, value in message.properties.items():
-            called = name.encode()
-            if isinstance(value, str):
+            if type(value) is str:
                 encoded = self._encoded(value)
-                parts += _PROPERTY.pack(b"S", len(called)), called, _TEXT.pack(len(encoded)), encoded
+                parts += _named(b"S", name), _TEXT.pack(len(encoded)), encoded
             else:
                 letter, number = _NUMBERS[type(value)]
-                parts += _PROPERTY.pack(letter, len(called)), called, number.pack(value)
+                parts += _named(letter, name), number.pack(value)
         return self._bytes(b"".join(parts)), self._bytes(message.body)
 
     def _encoded(self, text: str) -> bytes:
@@ -144,7 +144,7 @@ class Messages:
         Returns:
             It, and the Java message.
         """
-        java, head, body = received
+        java, head, body = received[0], received[1], received[2]
         (
             kind, message_id, correlation_id, jms_type, reply_to, mode, priority, stamp, expiration, redelivered,
             properties, count,
@@ -167,6 +167,13 @@ class Messages:
             delivery_count=max(count, 2 if redelivered else 1),
         )
         return message, java
+
+
+@lru_cache(4096)
+def _named(letter: bytes, name: str) -> bytes:
+    """How a property begins."""
+    encoded = name.encode()
+    return _PROPERTY.pack(letter, len(encoded)) + encoded
 
 
 def _properties(found: dict[str, Any]) -> Properties:

@@ -39,6 +39,8 @@ log = logging.getLogger(__name__)
 
 _SLICE: Final = 0.25
 """Seconds that one call of Java's `receive` waits: an interrupt and a close are seen that soon."""
+_AHEAD: Final = 8
+"""Messages that wait for a listener at most, where each is acknowledged by itself."""
 
 
 @dataclass(slots=True, eq=False)
@@ -162,10 +164,11 @@ class JvmConsumer(ConsumerCore[Entry, Feed]):
 
     def is_idle(self) -> bool:
         """Whether nothing is to be received for a listener now."""
-        if self.source.buffer or self.source.link is None or not self.session.connection.started:
+        link = self.source.link
+        if link is None or not self.session.connection.started:
             return True
-        alone = self.session.transacted or not self.source.link.api.individual
-        return alone and self._jvm.is_busy()
+        alone = self.session.transacted or not link.api.individual
+        return self._jvm.is_busy() if alone else len(self.source.buffer) >= _AHEAD
 
     def feed(self) -> bool:
         """Receives one message for the listener; False where there is nothing to be done any more. Takes the lock."""
@@ -260,12 +263,12 @@ class JvmSession(SessionCore[Entry, Feed]):
         seconds = self.channel.options.send_timeout if timeout is None else timeout
         deadline = time.monotonic() + seconds
         link = self.channel.link(deadline)
+        watch = self.channel.watched(deadline)
         with self._sending:
-            late: Sequence[bool] = ()
             begun = False
             packed = link.messages.packed(message)
             try:
-                with self.channel.watched(deadline) as late, translated():
+                with watch, translated():
                     session = self._java(link)
                     target = link.to_java(destination, session)
                     reply_to = None if message.reply_to is None else link.to_java(message.reply_to, session)
@@ -274,9 +277,9 @@ class JvmSession(SessionCore[Entry, Feed]):
             except (TransportError, IllegalStateError) as error:
                 # A client whose connection was lost may have closed its sessions before it says so.
                 doubtful = type(error) is TransportError
-                asked = not any(late) and (doubtful or isinstance(error, IllegalStateError))
+                asked = not watch.fired and (doubtful or isinstance(error, IllegalStateError))
                 lost = asked and self.channel.note_failure(link, error)
-                if any(late) or (begun and doubtful and lost):
+                if watch.fired or (begun and doubtful and lost):
                     sent = message.stamped(destination, message_id=None, timestamp_ms=int(time.time() * 1_000))
                     raise UnknownOutcomeError(str(error), (sent,)) from None
                 if lost:
@@ -462,12 +465,12 @@ class JvmSession(SessionCore[Entry, Feed]):
                 raise TransportError("the connection was lost: the transaction is rolled back")
             return
         sends, self._sends = self._sends, []
-        late: Sequence[bool] = ()
+        watch = self.channel.watched()
         try:
-            with self.channel.watched() as late, translated():
+            with watch, translated():
                 self._session.commit()
         except MtosiError as error:
-            if any(late):
+            if watch.fired:
                 self.channel.give_up(link, error)
             if not isinstance(error, InvalidDestinationError) and self.channel.note_failure(link, error):
                 self._forget(held)
