@@ -67,7 +67,6 @@ class Api:
         self.Queue = self._class("Queue")
         self.TemporaryQueue = self._class("TemporaryQueue")
         self.TemporaryTopic = self._class("TemporaryTopic")
-        self.ExceptionListener = self._class("ExceptionListener")
         self.ack_mode, self.individual = _CLIENT_ACKNOWLEDGE, False
         for prefix, number in _INDIVIDUAL:
             if class_name(factory).startswith(prefix):

@@ -282,7 +282,7 @@ class Channel:
             loader = machine.loader(jars)
             factory = Factory(self._lookup.factory, self._environment, loader, self.options.jndi_names)
             link = Link(factory, factory.connect(self.options))
-            listener = machine.sink(self._events, link.api.ExceptionListener, id(link))
+            listener = link.api.Crossing(self._events, id(link))
             try:
                 with translated(str(self)):
                     link.java.setExceptionListener(listener)

@@ -244,29 +244,6 @@ def find_class(name: str, chosen: Any) -> Any:
         return None
 
 
-def sink(queue: Any, interface: Any, label: object) -> Any:
-    """A listener for Java to call, which puts a pair of `label` and its argument into a queue of Java's.
-
-    No Python runs in a thread of Java's. The interface has one method, of one argument.
-    """
-    handles, method_type = jpype.JClass("java.lang.invoke.MethodHandles"), jpype.JClass("java.lang.invoke.MethodType")
-    anything, pair = jpype.JClass("java.lang.Object"), jpype.JClass("java.util.AbstractMap$SimpleImmutableEntry")
-    nothing, truth = jpype.JClass("java.lang.Void").TYPE, jpype.JClass("java.lang.Boolean").TYPE
-    public = handles.publicLookup()
-    put = public.findVirtual(
-        jpype.JClass("java.util.concurrent.LinkedBlockingQueue"), "add", method_type.methodType(truth, anything)
-    ).bindTo(queue)
-    make = public.findConstructor(pair, method_type.methodType(nothing, anything, anything))
-    labelled = handles.insertArguments(make, 0, jpype.JArray(anything)([label]))
-    target = handles.filterArguments(
-        put.asType(method_type.methodType(nothing, anything)), 0,
-        jpype.JArray(jpype.JClass("java.lang.invoke.MethodHandle"))(
-            [labelled.asType(method_type.methodType(anything, anything))]
-        ),
-    )  # fmt: skip
-    return jpype.JClass("java.lang.invoke.MethodHandleProxies").asInterfaceInstance(interface, target)
-
-
 def current_thread() -> Any:
     """The Java thread of the calling thread."""
     attach()

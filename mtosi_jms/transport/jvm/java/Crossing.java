@@ -2,11 +2,14 @@ package mtosi_jms.javax;
 
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.util.AbstractMap.SimpleImmutableEntry;
 import java.util.ArrayList;
 import java.util.Enumeration;
 import java.util.List;
+import java.util.concurrent.BlockingQueue;
 import javax.jms.BytesMessage;
 import javax.jms.Destination;
+import javax.jms.ExceptionListener;
 import javax.jms.JMSException;
 import javax.jms.MapMessage;
 import javax.jms.Message;
@@ -28,10 +31,26 @@ import javax.jms.Topic;
  * <p>A head goes out as JSON, which Python reads in C, and comes in as fields in their order. {@code _messages.py} has the
  * other side of both. Nothing here is newer than JMS 1.1. No object that a peer serialised is made.
  */
-public final class Crossing {
+public final class Crossing implements ExceptionListener {
     private static final String COUNT = "JMSXDeliveryCount";
+    private final BlockingQueue<Object> events;
+    private final long number;
 
-    private Crossing() {}
+    /**
+     * An exception listener, from which Python takes what it was told: no Python runs in a thread of Java's.
+     *
+     * @param events gets pairs of the number and an exception
+     * @param number of the connection
+     */
+    public Crossing(BlockingQueue<Object> events, long number) {
+        this.events = events;
+        this.number = number;
+    }
+
+    @Override
+    public void onException(JMSException error) {
+        events.add(new SimpleImmutableEntry<>(number, error));
+    }
 
     /**
      * Makes a message and sends it.
