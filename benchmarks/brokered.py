@@ -115,7 +115,7 @@ def _stream(name: str, quick: bool) -> Comparison:
     with running(name) as (broker, dialect):
         plan = _Plan(broker, dialect, transaction=100)
         plan.message(b"x" * 1_000)
-        found = _Rounds(broker, "stream", plan, 400 if quick else 2_000)
+        found = _Rounds(broker, "stream", plan, 400 if quick else 5_000)
         found.side("sessions", "sdk transport")
         if plan.facts["jvm"]:
             found.side("jvm:", "sdk transport jvm")
