@@ -16,7 +16,13 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = {"mtosi_jms", "mtosi_codegen"}
-MARKERS = ("mtosi_jms/py.typed", "mtosi_codegen/py.typed")
+CROSSING = "mtosi_jms/transport/jvm/java/mtosi_jms/{}/Crossing.class"
+MARKERS = (
+    "mtosi_jms/py.typed",
+    "mtosi_codegen/py.typed",
+    CROSSING.format("javax"),
+    CROSSING.format("jakarta"),
+)
 TEMPLATES = ("mtosi_jms/report/templates", "codegen/mtosi_codegen/templates")
 
 

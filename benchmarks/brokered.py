@@ -1,7 +1,8 @@
 """Ours beside bare stomp.py over real brokers, by turns in one run; each role is a process of its own.
 
 Both sides put the same frames on the wire. Lines of ours: the roles as users write them, and the transport alone, which
-gets messages that are there already, as bare stomp.py does.
+gets messages that are there already, as bare stomp.py does. Where there is a JDK, a Java program with the broker's own
+client does the same.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import java
 from measure import Comparison, Side, SkippedError, compare
 from messaging import WANTED, header, sent
 from network import batch, managed_element
@@ -31,6 +33,7 @@ from mtosi_jms.transport.stomp._dialect import ActiveMQ, Artemis, Dialect
 from mtosi_jms.transport.stomp._messages import outgoing
 
 BARE = "bare stomp.py"
+JAVA = "plain Java"
 TRANSPORT = "the transport alone"
 MILLION = 1_000_000
 ELEMENTS = 432
@@ -112,7 +115,7 @@ def _stream(name: str, quick: bool) -> Comparison:
     with running(name) as (broker, dialect):
         plan = _Plan(broker, dialect, transaction=100)
         plan.message(b"x" * 1_000)
-        found = _Rounds(broker, "stream", plan, 400 if quick else 2_000)
+        found = _Rounds(broker, "stream", plan, 400 if quick else 5_000)
         found.side("sessions", "sdk transport")
         if plan.facts["jvm"]:
             found.side("jvm:", "sdk transport jvm")
@@ -155,7 +158,7 @@ class _Plan:
         self._dialect = dialect
         self.facts: dict[str, Any] = {
             "port": broker.endpoints.ports["stomp"],
-            "jvm": _jvm_url(dialect, broker.endpoints),
+            **_java_facts(dialect, broker.endpoints),
             "user": broker.endpoints.user,
             "password": broker.endpoints.password,
             "subscribing": dialect.subscribing(ConsumerSpec(Queue("ANY")), 500),
@@ -201,17 +204,13 @@ class _Plan:
         return {"headers": headers, "body": body.decode(), "properties": dict(message.properties)}
 
 
-def _jvm_url(dialect: Dialect, endpoints: Endpoints) -> str:
-    """The same broker by its Java client; empty where JPype is not installed."""
-    if find_spec("jpype") is None:
-        return ""
+def _java_facts(dialect: Dialect, endpoints: Endpoints) -> dict[str, str]:
+    """The same broker by its Java client; no `jvm` where JPype is not installed."""
     kind = "activemq" if isinstance(dialect, ActiveMQ) else "artemis"
-    query = {
-        "classpath": kind,
-        "jndiInitialContextFactory": KINDS[kind].jndi_factory,
-        "jndiURL": f"tcp://127.0.0.1:{endpoints.ports['openwire']}",
-    }
-    return f"jvm:ConnectionFactory?{urlencode(query)}"
+    factory, address = KINDS[kind].jndi_factory, f"tcp://127.0.0.1:{endpoints.ports['openwire']}"
+    query = {"classpath": kind, "jndiInitialContextFactory": factory, "jndiURL": address}
+    url = f"jvm:ConnectionFactory?{urlencode(query)}" if find_spec("jpype") else ""
+    return {"jvm": url, "client": kind, "jndi_factory": factory, "jndi_url": address}
 
 
 class _Pair:
@@ -261,13 +260,20 @@ class _Rounds:
 
     def compare(self, name: str, title: str, unit: str, quick: bool, megabytes: float = 0.0) -> Comparison:
         """Run them all by turns."""
+        peers, missing = [(BARE, "bare"), (JAVA, "java")], ""
         with ExitStack() as stack:
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            try:
+                self._plan.facts |= {"folder": folder, "java": java.compiled(self._plan.facts["client"], Path(folder))}
+            except SkippedError as why:
+                del peers[1]
+                missing = f"no line of {JAVA}: {why}"
             pairs = {
                 line: _Pair(stack, self._broker, self._scenario, self._plan, module)
-                for line, module in [*self._modules, (BARE, "bare")]
+                for line, module in [*self._modules, *peers]
             }
             sides = [
-                Side(line, "peer" if line == BARE else "ours", lambda pair=pair: pair.run(self.amount))  # type: ignore[misc]
+                Side(line, "peer" if line in dict(peers) else "ours", lambda pair=pair: pair.run(self.amount))  # type: ignore[misc]
                 for line, pair in pairs.items()
             ]
             found = compare(name, title, unit, sides, rounds=2 if quick else 7, megabytes=megabytes)
@@ -276,6 +282,7 @@ class _Rounds:
             share = statistics.median(b / a for a, b in zip(line.seconds, bare.seconds, strict=True))
             of_bare = "" if line is bare else f"{share:.2f} of bare stomp.py; "
             found.notes.append(of_bare + pairs[line.name].note(line.name))
+        found.notes += [missing] if missing else []
         return found
 
 

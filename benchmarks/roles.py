@@ -14,6 +14,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import java
+
 
 def main() -> None:
     """The child process."""
@@ -36,7 +38,7 @@ class Role:
     """A role in a process of its own.
 
     Args:
-        module: `bare`, or one of ours: which makes it.
+        module: `bare`, `java`, or one of ours: which makes it.
         scenario: `request`, `batches` or `stream`.
         plan: of the exchange.
         answers: whether it is the one who answers.
@@ -44,9 +46,15 @@ class Role:
 
     def __init__(self, module: str, scenario: str, plan: dict[str, Any], *, answers: bool) -> None:
         self.name = f"{module}, {scenario}, {'answers' if answers else 'asks'}"
-        self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).resolve())], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        is_java = module == "java"
+        command = (
+            java.command(plan, scenario, answers=answers)
+            if is_java
+            else [sys.executable, str(Path(__file__).resolve())]
         )
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        if is_java:
+            return
         module, _, mode = module.partition(" ")
         task = {"module": module, "scenario": scenario, "plan": {**plan, "mode": mode}, "answers": answers}
         self.tell(json.dumps(task))

@@ -24,7 +24,7 @@ def connect(plan: dict[str, Any]) -> Connection:
     """A connection to the broker of a plan."""
     names = {"jms/InventoryOS": f"queue:{plan['replies_name']}", "jms/EmsOS": f"queue:{plan['queue_name']}"}
     url = plan["jvm"] if "jvm" in plan["mode"].split() else f"stomp://127.0.0.1:{plan['port']}"
-    return mtosi.connect(url, user=plan["user"], password=plan["password"], names=names)
+    return mtosi.connect(url, user=plan["user"], password=plan["password"], names=names, connect_timeout=60)
 
 
 class Asker:
@@ -229,7 +229,7 @@ class Sink(Transport):
     """Receives them: in transactions where the broker has its acknowledgements take part in them."""
 
     def __init__(self, plan: dict[str, Any]) -> None:
-        transacted = plan["transacted_receive"]
+        transacted = plan["transacted_receive"] or "jvm" in plan["mode"].split()
         super().__init__(plan, **({"transacted": True} if transacted else {"ack_mode": AckMode.CLIENT}))
         self.consumer = self.session.consumer(self.queue)
 

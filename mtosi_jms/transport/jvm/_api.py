@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
+from types import TracebackType
 from typing import Any, Final
 
 from mtosi_jms.errors import (
@@ -62,16 +62,11 @@ class Api:
                 f"{class_name(factory)} is not a connection factory ({known}); are the jars of javax.jms and of "
                 "jakarta.jms mixed on the classpath?"
             )
-        self.TextMessage = self._class("TextMessage")
-        self.BytesMessage = self._class("BytesMessage")
-        self.MapMessage = self._class("MapMessage")
-        self.StreamMessage = self._class("StreamMessage")
-        self.ObjectMessage = self._class("ObjectMessage")
+        self.Crossing = machine.find_class(f"mtosi_jms.{self._package.partition('.')[0]}.Crossing", loader)
         self.Topic = self._class("Topic")
         self.Queue = self._class("Queue")
         self.TemporaryQueue = self._class("TemporaryQueue")
         self.TemporaryTopic = self._class("TemporaryTopic")
-        self.ExceptionListener = self._class("ExceptionListener")
         self.ack_mode, self.individual = _CLIENT_ACKNOWLEDGE, False
         for prefix, number in _INDIVIDUAL:
             if class_name(factory).startswith(prefix):
@@ -87,8 +82,7 @@ def class_name(thing: Any) -> str:
     return str(thing.getClass().getName())
 
 
-@contextlib.contextmanager
-def translated(what: str = "") -> Iterator[None]:
+class translated:  # noqa: N801 - used like a function
     """Turns what Java throws into an error of the SDK.
 
     Args:
@@ -97,10 +91,20 @@ def translated(what: str = "") -> Iterator[None]:
     Raises:
         MtosiError: in place of the exception.
     """
-    try:
-        yield
-    except machine.jpype.JException as error:
-        raise error_of(error, what) from None  # its traceback is Java's, and may show a credential
+
+    __slots__ = ("_what",)
+
+    def __init__(self, what: str = "") -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        """Nothing is to be done."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and isinstance(error, machine.jpype.JException):
+            raise error_of(error, self._what) from None  # its traceback is Java's, and may show a credential
 
 
 def error_of(error: Any, what: str = "") -> MtosiError:

@@ -6,10 +6,10 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotDone
-from contextlib import contextmanager
+from types import TracebackType
 from typing import Any, Final, Protocol
 
 from mtosi_jms.errors import (
@@ -60,6 +60,50 @@ class Owner(Protocol):
         ...
 
 
+class Watch(machine.blocking):
+    """Stands around a call of Java's that is interrupted where it goes on past a deadline.
+
+    Args:
+        calls: those that are watched.
+        deadline: by the monotonic clock.
+
+    Attributes:
+        deadline: the same.
+        fired: whether it was interrupted.
+    """
+
+    __slots__ = ("_calls", "_lock", "_thread", "deadline", "fired")
+
+    def __init__(self, calls: set[Watch], deadline: float) -> None:
+        self.deadline = deadline
+        self.fired = False
+        self._calls = calls
+        self._lock = threading.Lock()
+        self._thread: Any = None
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        self._thread = machine.current_thread()
+        self._calls.add(self)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._calls.discard(self)
+        with self._lock:
+            self._thread = None
+        if self.fired:
+            machine.jpype.JClass("java.lang.Thread").interrupted()  # what came too late must stop no other call
+        super().__exit__(kind, error, trace)
+
+    def interrupt(self) -> None:
+        """Interrupts the call, unless it is over."""
+        with self._lock:
+            if self._thread is not None:
+                self.fired = True
+                self._thread.interrupt()
+
+
 class Channel:
     """The links of one connection.
 
@@ -98,7 +142,7 @@ class Channel:
         self._failed: MtosiError | None = None
         self.durables: dict[str, Reader] = {}
         self._temporaries: dict[Destination, None] = {}
-        self._calls: dict[int, tuple[float, Any, list[bool]]] = {}
+        self._calls: set[Watch] = set()
         self._over = threading.Event()
         machine.start()
         self._events = machine.jpype.JClass("java.util.concurrent.LinkedBlockingQueue")()
@@ -185,28 +229,13 @@ class Channel:
         """Takes a link for lost that failed, or did not answer in time."""
         self._lose(link, TransportError(str(error)))
 
-    @contextmanager
-    def watched(self, deadline: float | None = None) -> Iterator[Sequence[bool]]:
+    def watched(self, deadline: float | None = None) -> Watch:
         """Interrupts a call of Java's that goes on past a deadline.
 
         Args:
             deadline: by the monotonic clock; None: when a send that began now would end.
-
-        Yields:
-            one truth value: whether the call was interrupted.
         """
-        deadline = time.monotonic() + self.options.send_timeout if deadline is None else deadline
-        thread, fired = machine.current_thread(), [False]
-        with self._lock:
-            self._calls[id(fired)] = (deadline, thread, fired)
-        try:
-            with machine.blocking():
-                yield fired
-        finally:
-            with self._lock:
-                del self._calls[id(fired)]
-            if fired[0]:
-                machine.jpype.JClass("java.lang.Thread").interrupted()  # what came too late must stop no other call
+        return Watch(self._calls, time.monotonic() + self.options.send_timeout if deadline is None else deadline)
 
     def claim(self, durable: str) -> None:
         """Raises IllegalStateError where a consumer has the durable subscription; the lock is held."""
@@ -224,11 +253,9 @@ class Channel:
             link = event.getKey()
             self._on_exception(int(link), event.getValue())
         now = time.monotonic()
-        with self._lock:
-            for deadline, thread, fired in self._calls.values():
-                if deadline <= now:  # each time anew: a client may catch the first, and wait for something else
-                    fired[0] = True
-                    thread.interrupt()
+        for call in self._calls.copy():
+            if call.deadline <= now:  # each time anew: a client may catch the first, and wait for something else
+                call.interrupt()
         return True
 
     def _on_exception(self, number: int, error: Any) -> None:
@@ -255,7 +282,7 @@ class Channel:
             loader = machine.loader(jars)
             factory = Factory(self._lookup.factory, self._environment, loader, self.options.jndi_names)
             link = Link(factory, factory.connect(self.options))
-            listener = machine.sink(self._events, link.api.ExceptionListener, id(link))
+            listener = link.api.Crossing(self._events, id(link))
             try:
                 with translated(str(self)):
                     link.java.setExceptionListener(listener)

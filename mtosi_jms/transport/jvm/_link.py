@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -142,12 +142,13 @@ class Link:
         self._provider = factory.provider
         self.java = java
         self.api = factory.api
-        self.messages = Messages(factory.api, damages_text=Capability.ANY_TEXT not in self.capabilities())
+        self.messages = Messages(factory.api.Crossing, damages_text=Capability.ANY_TEXT not in self.capabilities())
         self.lost: TransportError | None = None
         self._administered: dict[Destination, Any] = {}
         self._foreign: dict[Destination, Any] = {}
         self._own: dict[Destination, Any] = {}
         self._ours: dict[str, Destination] = {}
+        self._marked: dict[str, Destination] = {}
         self.jndi_names = {name: self._administer(found) for name, found in factory.destinations.items()}
 
     def _administer(self, java: Any) -> Destination:
@@ -220,8 +221,16 @@ class Link:
             return None
         if len(self._foreign) >= _FOREIGN:
             self._foreign.pop(next(iter(self._foreign)))
+            self._marked.clear()
         self._foreign[made] = java
         return made
+
+    def marked(self, mark: str, ask: Callable[[], Any]) -> Destination | None:
+        """Our destination of a mark; a call tells which Java destination that is, where the mark is not known yet."""
+        found = self._marked.get(mark)
+        if found is None and (found := self.from_java(ask())) is not None:
+            self._marked[mark] = found
+        return found
 
     def close(self) -> None:
         """Closes the Java connection, with all that it made."""

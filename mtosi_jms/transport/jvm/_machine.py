@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Final
 
 from mtosi_jms.errors import ConfigError, IllegalStateError, MissingExtraError
@@ -28,9 +29,12 @@ _DISTRUSTED: Final = (
 no object is made of what it has serialised."""
 _OPTIONS: Final = (
     "-Xrs",  # signals stay Python's
+    "-XX:+UseSerialGC",  # a client collects little, and its threads would take turns with Python's
     "-Djava.awt.headless=true",
     *(f"-D{name}=false" for name in _DISTRUSTED),
 )
+_CLASSES: Final = str(Path(__file__).resolve().parent / "java")
+"""Where `Crossing` is."""
 _LAST_WAIT: Final = 2.0
 """Seconds that the end of the process waits for threads to come back from Java."""
 _starting: Final = threading.Lock()
@@ -130,27 +134,35 @@ def is_ending() -> bool:
     return _ending
 
 
-@contextlib.contextmanager
-def blocking() -> Iterator[None]:
+class blocking:  # noqa: N801 - used like a function
     """Stands around a call of Java's that may take a while.
 
     Raises:
         IllegalStateError: the process ends, or see `check_process`.
     """
-    attach()
-    mark = threading.get_ident()
-    with _returned:
-        if _ending:
-            raise IllegalStateError("the process ends")
-        nested = mark in _inside
+
+    __slots__ = ("_nested",)
+
+    def __enter__(self) -> None:
+        attach()
+        mark = threading.get_ident()
+        self._nested = mark in _inside
         _inside.add(mark)
-    try:
-        yield
-    finally:
-        if not nested:
-            with _returned:
-                _inside.discard(mark)
-                _returned.notify_all()
+        if _ending:  # looked at after it is marked: `_end` waits for those that it sees
+            self._leave()
+            raise IllegalStateError("the process ends")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
+        if not self._nested:
+            _inside.discard(threading.get_ident())
+            if _ending:
+                with _returned:
+                    _returned.notify_all()
 
 
 def check_process() -> None:
@@ -207,7 +219,7 @@ def loader(jars: Sequence[Path]) -> Any:
             parent = jpype.JClass("java.lang.ClassLoader")
             # Without jars what the application put on the class path of its own machine is used.
             above = parent.getPlatformClassLoader() if key else parent.getSystemClassLoader()
-            urls = jpype.JArray(url)([file(path).toURI().toURL() for path in key])
+            urls = jpype.JArray(url)([file(path).toURI().toURL() for path in (*key, _CLASSES)])
             _loaders[key] = jpype.JClass("java.net.URLClassLoader")(urls, above)
         return _loaders[key]
 
@@ -230,29 +242,6 @@ def find_class(name: str, chosen: Any) -> Any:
         return jpype.JClass(jpype.JClass("java.lang.Class").forName(name, False, chosen))
     except jpype.JClass("java.lang.ClassNotFoundException"):
         return None
-
-
-def sink(queue: Any, interface: Any, label: object) -> Any:
-    """A listener for Java to call, which puts a pair of `label` and its argument into a queue of Java's.
-
-    No Python runs in a thread of Java's. The interface has one method, of one argument.
-    """
-    handles, method_type = jpype.JClass("java.lang.invoke.MethodHandles"), jpype.JClass("java.lang.invoke.MethodType")
-    anything, pair = jpype.JClass("java.lang.Object"), jpype.JClass("java.util.AbstractMap$SimpleImmutableEntry")
-    nothing, truth = jpype.JClass("java.lang.Void").TYPE, jpype.JClass("java.lang.Boolean").TYPE
-    public = handles.publicLookup()
-    put = public.findVirtual(
-        jpype.JClass("java.util.concurrent.LinkedBlockingQueue"), "add", method_type.methodType(truth, anything)
-    ).bindTo(queue)
-    make = public.findConstructor(pair, method_type.methodType(nothing, anything, anything))
-    labelled = handles.insertArguments(make, 0, jpype.JArray(anything)([label]))
-    target = handles.filterArguments(
-        put.asType(method_type.methodType(nothing, anything)), 0,
-        jpype.JArray(jpype.JClass("java.lang.invoke.MethodHandle"))(
-            [labelled.asType(method_type.methodType(anything, anything))]
-        ),
-    )  # fmt: skip
-    return jpype.JClass("java.lang.invoke.MethodHandleProxies").asInterfaceInstance(interface, target)
 
 
 def current_thread() -> Any:

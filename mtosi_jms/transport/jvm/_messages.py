@@ -1,9 +1,16 @@
-"""JMS messages as Java has them, and back. Types stay as they are; no object that a peer serialised is made."""
+"""JMS messages as Java has them, and back. Types stay as they are; no object that a peer serialised is made.
+
+A call of Java's costs more than what it does for a message, so a message crosses in one: `java/Crossing.java` has the
+other side of what is written and read here. A head goes to Java as fields in their order, and comes back as JSON.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
+from struct import Struct
 from typing import Any, Final
 
 from mtosi_jms.errors import ConfigError
@@ -22,20 +29,22 @@ from mtosi_jms.jms.message import (
 )
 from mtosi_jms.transport._text import CONTROL_CHARACTERS, check_body
 from mtosi_jms.transport.jvm import _machine as machine
-from mtosi_jms.transport.jvm._api import Api
 
-_SETTERS: Final[Mapping[type[PropertyValue], str]] = {
-    str: "setStringProperty",
-    bool: "setBooleanProperty",
-    Byte: "setByteProperty",
-    Short: "setShortProperty",
-    int: "setIntProperty",
-    Long: "setLongProperty",
-    Float: "setFloatProperty",
-    float: "setDoubleProperty",
+_ABSENT: Final = -1
+_TEXT: Final = Struct(">i")
+_FIRST: Final = Struct(">cbbq")
+_PROPERTY: Final = Struct(">ci")
+_NUMBERS: Final[Mapping[type[PropertyValue], tuple[bytes, Struct]]] = {
+    kind: (letter.encode(), Struct(f">{letter}"))
+    for kind, letter in {bool: "?", Byte: "b", Short: "h", int: "i", Long: "q", Float: "f", float: "d"}.items()
 }
-_COUNT: Final = "JMSXDeliveryCount"
-_UTF_8: Final = "UTF-8"
+_KINDS: Final[Mapping[str, Callable[[Any], PropertyValue]]] = {
+    "Byte": Byte,
+    "Short": Short,
+    "Long": Long,
+    "Float": Float,
+}
+_MODES: Final = {int(mode): mode for mode in DeliveryMode}
 _BEYOND_BMP: Final = re.compile("[\U00010000-\U0010ffff]")
 
 
@@ -43,177 +52,136 @@ class Messages:
     """Makes Java's messages of ours, and ours of Java's, for one provider.
 
     Args:
-        api: the provider's.
+        crossing: the Java class.
         damages_text: whether its client writes U+0000 in texts, and what lies beyond the BMP in headers, so that nobody
             can read it again.
     """
 
-    def __init__(self, api: Api, *, damages_text: bool = False) -> None:
-        self._api = api
+    def __init__(self, crossing: Any, *, damages_text: bool = False) -> None:
+        self._crossing = crossing
         self._damages_text = damages_text
-        java = machine.jpype
-        self._list = java.JClass("java.util.Collections").list
-        self._string = java.JClass("java.lang.String")
-        self._bytes = java.JArray(java.JByte)
-        narrow = {"setByteProperty": java.JByte, "setShortProperty": java.JShort, "setFloatProperty": java.JFloat}
-        self._narrow: dict[str, Callable[[Any], Any]] = narrow
-        boxed: dict[str, Callable[[Any], PropertyValue]] = {
-            "String": self._python_text,
-            "Boolean": bool,
-            "Byte": Byte,
-            "Short": Short,
-            "Integer": int,
-            "Long": Long,
-            "Float": Float,
-            "Double": float,
-        }
-        self._values: dict[Any, Callable[[Any], PropertyValue]] = {
-            java.JClass(f"java.lang.{name}"): read for name, read in boxed.items()
-        } | {str: str, bool: bool}  # what a machine of the application's, that converts texts, returns
+        self._bytes = machine.jpype.JArray(machine.jpype.JByte)
 
-    def to_java(self, session: Any, message: JmsMessage, reply_to: Any) -> Any:
-        """A message of a Java session's, ready to be sent.
-
-        Args:
-            session: makes it.
-            message: ours.
-            reply_to: the Java destination of its JMSReplyTo; None: it has none.
+    def packed(self, message: JmsMessage) -> tuple[Any, Any]:
+        """Head and body of a message as `send` takes them to Java.
 
         Raises:
-            ConfigError: a body that is not UTF-8, in a text message; or a kind of message that only comes in.
+            ConfigError: a body that is not UTF-8, in a text message; or a kind of message that only comes in; or a text
+                with half a surrogate pair, or with what the provider's client damages.
         """
         if message.message_type is MessageType.TEXT:
             if self._damages_text:
                 check_body(message.body)
-            made = session.createTextMessage(self._text(message.body))
-        elif message.message_type is MessageType.BYTES:
-            made = session.createBytesMessage()
-            made.writeBytes(self._bytes(message.body))
-        else:
+            try:
+                message.body.decode()
+            except UnicodeDecodeError as error:
+                raise ConfigError(f"the body is not UTF-8 at byte {error.start}; send it as a BytesMessage") from None
+        elif message.message_type is not MessageType.BYTES:
             raise ConfigError(f"a {message.message_type.value} has content that cannot be sent")
-        for name, value in message.properties.items():
-            setter = _SETTERS[type(value)]
-            convert = self._narrow.get(setter)
-            if isinstance(value, str):
-                made.setStringProperty(name, self.java_text(value))
+        kind = b"T" if message.message_type is MessageType.TEXT else b"B"
+        parts = [_FIRST.pack(kind, message.delivery_mode, message.priority, message.time_to_live_ms)]
+        for text in (message.correlation_id, message.jms_type):
+            if text is None:
+                parts.append(_TEXT.pack(_ABSENT))
             else:
-                getattr(made, setter)(name, value if convert is None else convert(value))
-        if message.correlation_id is not None:
-            made.setJMSCorrelationID(self.java_text(message.correlation_id))
-        if message.jms_type is not None:
-            made.setJMSType(self.java_text(message.jms_type))
-        if reply_to is not None:
-            made.setJMSReplyTo(reply_to)
-        return made
+                encoded = self._encoded(text)
+                parts += _TEXT.pack(len(encoded)), encoded
+        for name, value in message.properties.items():
+            if type(value) is str:
+                encoded = self._encoded(value)
+                parts += _named(b"S", name), _TEXT.pack(len(encoded)), encoded
+            else:
+                letter, number = _NUMBERS[type(value)]
+                parts += _named(letter, name), number.pack(value)
+        return self._bytes(b"".join(parts)), self._bytes(message.body)
 
-    def java_text(self, text: str) -> Any:
-        """A text for Java: JPype itself damages U+0000 and what lies beyond the BMP.
-
-        Raises:
-            ConfigError: half a surrogate pair, or what the provider's client damages.
-        """
+    def _encoded(self, text: str) -> bytes:
         if self._damages_text and (found := CONTROL_CHARACTERS.search(text) or _BEYOND_BMP.search(text)):
             raise ConfigError(f"a header or property holds {found[0]!r}, which the provider's client would damage")
-        if text.isascii() and "\0" not in text:
-            return text
         try:
-            return self._string(self._bytes(text.encode()), _UTF_8)
+            return text.encode()
         except UnicodeEncodeError:
             raise ConfigError("a text holds half a surrogate pair, which is no character") from None
 
-    def _python_text(self, text: Any) -> str:
-        found = str(text)
-        return found if found.isascii() else bytes(self._string(text).getBytes(_UTF_8)).decode()
+    def send(self, session: Any, producer: Any, target: Any, reply_to: Any, packed: tuple[Any, Any]) -> tuple[int, str]:
+        """Makes a message of Java's and sends it.
 
-    def _text(self, body: bytes) -> Any:
-        try:
-            body.decode()
-        except UnicodeDecodeError as error:
-            raise ConfigError(f"the body is not UTF-8 at byte {error.start}; send it as a BytesMessage") from None
-        return self._string(self._bytes(body), _UTF_8)
+        Args:
+            session, producer: of Java's.
+            target: the Java destination.
+            reply_to: the Java destination of its JMSReplyTo; None: it has none.
+            packed: see `packed`.
 
-    def sent(self, java: Any, message: JmsMessage, destination: Destination) -> JmsMessage:
-        """Our message as it was sent, with what the provider has set."""
-        message_id, stamp = java.getJMSMessageID(), int(java.getJMSTimestamp())
-        return message.stamped(
-            destination, message_id=None if message_id is None else str(message_id), timestamp_ms=stamp
-        )
+        Returns:
+            Timestamp and message id; empty where the provider gave none.
+        """
+        stamp, _, message_id = str(self._crossing.send(session, producer, target, reply_to, *packed)).partition(" ")
+        return int(stamp), message_id
 
-    def from_java(
-        self, java: Any, consumed: Destination | None, destination_of: Callable[[Any], Destination | None]
-    ) -> JmsMessage:
+    def receive(self, consumer: Any, seconds: float) -> Any:
+        """Receives a message, as `read` takes it; None: there is none.
+
+        Args:
+            consumer: of Java's.
+            seconds: how long it is waited for; 0: not at all.
+        """
+        return self._crossing.receive(consumer, max(int(seconds * 1_000), 1) if seconds else 0)
+
+    def browse(self, browser: Any) -> Any:
+        """What a browser finds, each as `read` takes it."""
+        return self._crossing.browse(browser)
+
+    def read(
+        self, received: Any, consumed: Destination, destination_of: Callable[[str, Any], Destination | None]
+    ) -> tuple[JmsMessage, Any]:
         """Our message of one that was received.
 
         Args:
-            java: the Java message.
-            consumed: where it was received from; None: where it says.
-            destination_of: our destination of a Java destination.
+            received: what `receive` gave.
+            consumed: where it was received from.
+            destination_of: our destination of a mark, which stands for the Java destination of a call.
+
+        Returns:
+            It, and the Java message.
         """
-        kind, body = self._content(java)
-        properties, count = self._properties(java)
-        expiration, stamp = int(java.getJMSExpiration()), int(java.getJMSTimestamp())
-        redelivered = bool(java.getJMSRedelivered())
-        message_id, correlation_id, jms_type = (
-            java.getJMSMessageID(), java.getJMSCorrelationID(), java.getJMSType()
-        )  # fmt: skip
-        reply_to = java.getJMSReplyTo()
-        return JmsMessage(
-            body=body,
-            message_type=kind,
-            properties=properties,
-            destination=consumed if consumed is not None else destination_of(java.getJMSDestination()),
-            reply_to=None if reply_to is None else destination_of(reply_to),
-            delivery_mode=_MODES.get(int(java.getJMSDeliveryMode()), DeliveryMode.PERSISTENT),
-            priority=min(max(int(java.getJMSPriority()), 0), 9),
+        java, head, body = received[0], received[1], received[2]
+        (
+            kind, message_id, correlation_id, jms_type, reply_to, mode, priority, stamp, expiration, redelivered,
+            properties, count,
+        ) = json.loads(bytes(head))  # fmt: skip
+        message = JmsMessage(
+            body=bytes(body),
+            message_type=MessageType[kind],
+            properties=_properties(properties),
+            destination=consumed,
+            reply_to=None if reply_to is None else destination_of(reply_to, java.getJMSReplyTo),
+            delivery_mode=_MODES.get(mode, DeliveryMode.PERSISTENT),
+            priority=min(max(priority, 0), 9),
             time_to_live_ms=max(expiration - stamp, 0) if expiration and stamp else 0,
-            message_id=None if message_id is None else str(message_id),
+            message_id=message_id,
             timestamp_ms=stamp or None,
             expiration_ms=expiration,
-            correlation_id=None if correlation_id is None else self._python_text(correlation_id),
-            jms_type=None if jms_type is None else self._python_text(jms_type),
+            correlation_id=correlation_id,
+            jms_type=jms_type,
             redelivered=redelivered or count > 1,
             delivery_count=max(count, 2 if redelivered else 1),
         )
-
-    def _content(self, java: Any) -> tuple[MessageType, bytes]:
-        api = self._api
-        if isinstance(java, api.TextMessage):
-            text = java.getText()
-            if text is None:
-                return MessageType.TEXT, b""
-            if isinstance(text, str):  # see `_values`
-                return MessageType.TEXT, text.encode("utf-8", "surrogatepass")
-            return MessageType.TEXT, bytes(text.getBytes(_UTF_8))
-        if isinstance(java, api.BytesMessage):
-            length = int(java.getBodyLength())
-            content = self._bytes(length)
-            if length:
-                java.reset()
-                java.readBytes(content)
-            return MessageType.BYTES, bytes(content)
-        for kind, interface in (
-            (MessageType.MAP, api.MapMessage),
-            (MessageType.STREAM, api.StreamMessage),
-            (MessageType.OBJECT, api.ObjectMessage),
-        ):
-            if isinstance(java, interface):
-                return kind, b""
-        return MessageType.MESSAGE, b""
-
-    def _properties(self, java: Any) -> tuple[Properties, int]:
-        """The properties that a message of ours can hold, and how often the message was delivered."""
-        found: dict[str, PropertyValue] = {}
-        count = 0
-        for given in self._list(java.getPropertyNames()).toArray():
-            value = java.getObjectProperty(given)
-            name = str(given)
-            if name == _COUNT:
-                count = int(value)
-                continue
-            read = self._values.get(type(value))
-            if read is not None and is_property_name(name):
-                found[name] = read(value)
-        return Properties.trusted(found), count
+        return message, java
 
 
-_MODES: Final = {int(mode): mode for mode in DeliveryMode}
+@lru_cache(4096)
+def _named(letter: bytes, name: str) -> bytes:
+    """How a property begins."""
+    encoded = name.encode()
+    return _PROPERTY.pack(letter, len(encoded)) + encoded
+
+
+def _properties(found: dict[str, Any]) -> Properties:
+    """The properties that a message of ours can hold."""
+    return Properties.trusted(
+        {
+            name: _KINDS[value[0]](value[1]) if type(value) is list else value
+            for name, value in found.items()
+            if is_property_name(name)
+        }
+    )

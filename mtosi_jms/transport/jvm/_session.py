@@ -39,6 +39,8 @@ log = logging.getLogger(__name__)
 
 _SLICE: Final = 0.25
 """Seconds that one call of Java's `receive` waits: an interrupt and a close are seen that soon."""
+_AHEAD: Final = 8
+"""Messages that wait for a listener at most, where each is acknowledged by itself."""
 
 
 @dataclass(slots=True, eq=False)
@@ -162,10 +164,11 @@ class JvmConsumer(ConsumerCore[Entry, Feed]):
 
     def is_idle(self) -> bool:
         """Whether nothing is to be received for a listener now."""
-        if self.source.buffer or self.source.link is None or not self.session.connection.started:
+        link = self.source.link
+        if link is None or not self.session.connection.started:
             return True
-        alone = self.session.transacted or not self.source.link.api.individual
-        return alone and self._jvm.is_busy()
+        alone = self.session.transacted or not link.api.individual
+        return self._jvm.is_busy() if alone else len(self.source.buffer) >= _AHEAD
 
     def feed(self) -> bool:
         """Receives one message for the listener; False where there is nothing to be done any more. Takes the lock."""
@@ -260,33 +263,29 @@ class JvmSession(SessionCore[Entry, Feed]):
         seconds = self.channel.options.send_timeout if timeout is None else timeout
         deadline = time.monotonic() + seconds
         link = self.channel.link(deadline)
+        watch = self.channel.watched(deadline)
         with self._sending:
-            late: Sequence[bool] = ()
             begun = False
+            packed = link.messages.packed(message)
             try:
-                with self.channel.watched(deadline):
+                with watch, translated():
                     session = self._java(link)
-                target = link.to_java(destination, session)
-                reply_to = None if message.reply_to is None else link.to_java(message.reply_to, session)
-                with translated():
-                    made = link.messages.to_java(session, message, reply_to)
-                begun = True
-                with self.channel.watched(deadline) as late, translated():
-                    self._producer.send(
-                        target, made, int(message.delivery_mode), message.priority, message.time_to_live_ms
-                    )
+                    target = link.to_java(destination, session)
+                    reply_to = None if message.reply_to is None else link.to_java(message.reply_to, session)
+                    begun = True
+                    stamp, message_id = link.messages.send(session, self._producer, target, reply_to, packed)
             except (TransportError, IllegalStateError) as error:
                 # A client whose connection was lost may have closed its sessions before it says so.
                 doubtful = type(error) is TransportError
-                asked = not any(late) and (doubtful or isinstance(error, IllegalStateError))
+                asked = not watch.fired and (doubtful or isinstance(error, IllegalStateError))
                 lost = asked and self.channel.note_failure(link, error)
-                if any(late) or (begun and doubtful and lost):
+                if watch.fired or (begun and doubtful and lost):
                     sent = message.stamped(destination, message_id=None, timestamp_ms=int(time.time() * 1_000))
                     raise UnknownOutcomeError(str(error), (sent,)) from None
                 if lost:
                     raise TransportError(f"the connection was lost; not sent: {error}") from None
                 raise
-            sent = link.messages.sent(made, message, destination)
+        sent = message.stamped(destination, message_id=message_id or None, timestamp_ms=stamp)
         if self.transacted:
             self._sends.append(sent)
         return sent
@@ -362,10 +361,10 @@ class JvmSession(SessionCore[Entry, Feed]):
             return
         try:
             with machine.blocking() if seconds else self.channel.watched(), translated():
-                java = consumer.receive(max(int(seconds * 1_000), 1)) if seconds else consumer.receiveNoWait()
-            if java is None:
-                return
-            message = link.messages.from_java(java, feed.asked.destination, link.from_java)
+                received = link.messages.receive(consumer, seconds)
+                if received is None:
+                    return
+                message, java = link.messages.read(received, feed.asked.destination, link.marked)
         except (TransportError, IllegalStateError) as error:
             over = feed.closed or self._closed or machine.is_ending()
             if not over and not self.channel.note_failure(link, error):
@@ -466,12 +465,12 @@ class JvmSession(SessionCore[Entry, Feed]):
                 raise TransportError("the connection was lost: the transaction is rolled back")
             return
         sends, self._sends = self._sends, []
-        late: Sequence[bool] = ()
+        watch = self.channel.watched()
         try:
-            with self.channel.watched() as late, translated():
+            with watch, translated():
                 self._session.commit()
         except MtosiError as error:
-            if any(late):
+            if watch.fired:
                 self.channel.give_up(link, error)
             if not isinstance(error, InvalidDestinationError) and self.channel.note_failure(link, error):
                 self._forget(held)
@@ -506,10 +505,8 @@ class JvmSession(SessionCore[Entry, Feed]):
         try:
             with self.channel.watched(), translated():
                 browser = session.createBrowser(link.to_java(asked.destination, session), asked.text or "")
-                found = []
-                waiting = browser.getEnumeration()
-                while waiting.hasMoreElements():
-                    found.append(link.messages.from_java(waiting.nextElement(), asked.destination, link.from_java))
+                waiting = link.messages.browse(browser)
+                found = [link.messages.read(one, asked.destination, link.marked)[0] for one in waiting]
                 return [message for message in found if not _is_expired(message)]  # Qpid's client shows those too
         finally:
             session.close()

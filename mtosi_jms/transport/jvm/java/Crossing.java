@@ -1,0 +1,235 @@
+package mtosi_jms.javax;
+
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.AbstractMap.SimpleImmutableEntry;
+import java.util.ArrayList;
+import java.util.Enumeration;
+import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import javax.jms.BytesMessage;
+import javax.jms.Destination;
+import javax.jms.ExceptionListener;
+import javax.jms.JMSException;
+import javax.jms.MapMessage;
+import javax.jms.Message;
+import javax.jms.MessageConsumer;
+import javax.jms.MessageProducer;
+import javax.jms.ObjectMessage;
+import javax.jms.Queue;
+import javax.jms.QueueBrowser;
+import javax.jms.Session;
+import javax.jms.StreamMessage;
+import javax.jms.TemporaryQueue;
+import javax.jms.TemporaryTopic;
+import javax.jms.TextMessage;
+import javax.jms.Topic;
+
+/**
+ * What Python calls for a message: one call, whatever the message holds, for a call costs more than what it does.
+ *
+ * <p>A head goes out as JSON, which Python reads in C, and comes in as fields in their order. {@code _messages.py} has the
+ * other side of both. Nothing here is newer than JMS 1.1. No object that a peer serialised is made.
+ */
+public final class Crossing implements ExceptionListener {
+    private static final String COUNT = "JMSXDeliveryCount";
+    private final BlockingQueue<Object> events;
+    private final long number;
+
+    /**
+     * An exception listener, from which Python takes what it was told: no Python runs in a thread of Java's.
+     *
+     * @param events gets pairs of the number and an exception
+     * @param number of the connection
+     */
+    public Crossing(BlockingQueue<Object> events, long number) {
+        this.events = events;
+        this.number = number;
+    }
+
+    @Override
+    public void onException(JMSException error) {
+        events.add(new SimpleImmutableEntry<>(number, error));
+    }
+
+    /**
+     * Makes a message and sends it.
+     *
+     * @param head kind, delivery mode, priority, time to live, correlation id, type, properties
+     * @return timestamp and message id, with a space between
+     */
+    public static String send(
+            Session session, MessageProducer producer, Destination target, Destination replyTo, byte[] head, byte[] body)
+            throws JMSException {
+        ByteBuffer fields = ByteBuffer.wrap(head);
+        Message message;
+        if (fields.get() == 'T') {
+            message = session.createTextMessage(new String(body, StandardCharsets.UTF_8));
+        } else {
+            BytesMessage made = session.createBytesMessage();
+            made.writeBytes(body);
+            message = made;
+        }
+        int mode = fields.get();
+        int priority = fields.get();
+        long timeToLive = fields.getLong();
+        String correlation = text(fields);
+        if (correlation != null) {
+            message.setJMSCorrelationID(correlation);
+        }
+        String type = text(fields);
+        if (type != null) {
+            message.setJMSType(type);
+        }
+        if (replyTo != null) {
+            message.setJMSReplyTo(replyTo);
+        }
+        while (fields.hasRemaining()) {
+            byte kind = fields.get();
+            String name = text(fields);
+            switch (kind) {
+                case 'S' -> message.setStringProperty(name, text(fields));
+                case '?' -> message.setBooleanProperty(name, fields.get() != 0);
+                case 'b' -> message.setByteProperty(name, fields.get());
+                case 'h' -> message.setShortProperty(name, fields.getShort());
+                case 'i' -> message.setIntProperty(name, fields.getInt());
+                case 'q' -> message.setLongProperty(name, fields.getLong());
+                case 'f' -> message.setFloatProperty(name, fields.getFloat());
+                default -> message.setDoubleProperty(name, fields.getDouble());
+            }
+        }
+        producer.send(target, message, mode, priority, timeToLive);
+        return message.getJMSTimestamp() + " " + (message.getJMSMessageID() == null ? "" : message.getJMSMessageID());
+    }
+
+    private static String text(ByteBuffer fields) {
+        int length = fields.getInt();
+        if (length < 0) {
+            return null;
+        }
+        String found = new String(fields.array(), fields.position(), length, StandardCharsets.UTF_8);
+        fields.position(fields.position() + length);
+        return found;
+    }
+
+    /**
+     * Receives a message.
+     *
+     * @param milliseconds how long it is waited for; 0: not at all
+     * @return see {@link #read}; null: there is none
+     */
+    public static Object[] receive(MessageConsumer consumer, long milliseconds) throws JMSException {
+        Message message = milliseconds > 0 ? consumer.receive(milliseconds) : consumer.receiveNoWait();
+        return message == null ? null : read(message);
+    }
+
+    /** What waits at a queue; see {@link #read}. */
+    public static Object[][] browse(QueueBrowser browser) throws JMSException {
+        List<Object[]> found = new ArrayList<>();
+        Enumeration<?> waiting = browser.getEnumeration();
+        while (waiting.hasMoreElements()) {
+            found.add(read((Message) waiting.nextElement()));
+        }
+        return found.toArray(new Object[0][]);
+    }
+
+    /** Message, head, body. */
+    private static Object[] read(Message message) throws JMSException {
+        String kind = "MESSAGE";
+        byte[] body = new byte[0];
+        if (message instanceof TextMessage) {
+            kind = "TEXT";
+            String text = ((TextMessage) message).getText();
+            body = text == null ? body : text.getBytes(StandardCharsets.UTF_8);
+        } else if (message instanceof BytesMessage) {
+            kind = "BYTES";
+            BytesMessage bytes = (BytesMessage) message;
+            body = new byte[(int) bytes.getBodyLength()];
+            if (body.length > 0) {
+                bytes.reset();
+                bytes.readBytes(body);
+            }
+        } else if (message instanceof MapMessage) {
+            kind = "MAP";
+        } else if (message instanceof StreamMessage) {
+            kind = "STREAM";
+        } else if (message instanceof ObjectMessage) {
+            kind = "OBJECT";
+        }
+        return new Object[] {message, head(message, kind).getBytes(StandardCharsets.UTF_8), body};
+    }
+
+    /** Names as of {@code JmsMessage}; a value of the types that JSON does not tell apart is a list of type and value. */
+    private static String head(Message message, String kind) throws JMSException {
+        StringBuilder json = new StringBuilder(512).append('[');
+        quote(json, kind).append(',');
+        quote(json, message.getJMSMessageID()).append(',');
+        quote(json, message.getJMSCorrelationID()).append(',');
+        quote(json, message.getJMSType()).append(',');
+        quote(json, mark(message.getJMSReplyTo())).append(',');
+        json.append(message.getJMSDeliveryMode()).append(',').append(message.getJMSPriority()).append(',');
+        json.append(message.getJMSTimestamp()).append(',').append(message.getJMSExpiration()).append(',');
+        json.append(message.getJMSRedelivered()).append(",{");
+        int count = 0;
+        int start = json.length();
+        Enumeration<?> names = message.getPropertyNames();
+        while (names.hasMoreElements()) {
+            String name = (String) names.nextElement();
+            Object value = message.getObjectProperty(name);
+            if (COUNT.equals(name)) {
+                count = value instanceof Number ? ((Number) value).intValue() : 0;
+                continue;
+            }
+            int end = json.length();
+            quote(end > start ? json.append(',') : json, name).append(':');
+            if (!value(json, value)) {
+                json.setLength(end);
+            }
+        }
+        return json.append("},").append(count).append(']').toString();
+    }
+
+    private static boolean value(StringBuilder json, Object value) {
+        if (value instanceof String) {
+            quote(json, (String) value);
+        } else if (value instanceof Boolean || value instanceof Integer || value instanceof Double) {
+            json.append(value);
+        } else if (value instanceof Float) {
+            json.append("[\"Float\",").append(((Float) value).doubleValue()).append(']');
+        } else if (value instanceof Byte || value instanceof Short || value instanceof Long) {
+            json.append("[\"").append(value.getClass().getSimpleName()).append("\",").append(value).append(']');
+        } else {
+            return false;
+        }
+        return true;
+    }
+
+    private static StringBuilder quote(StringBuilder json, String text) {
+        if (text == null) {
+            return json.append("null");
+        }
+        json.append('"');
+        for (int at = 0; at < text.length(); at++) {
+            char one = text.charAt(at);
+            if (one == '"' || one == '\\') {
+                json.append('\\').append(one);
+            } else if (one < ' ') {
+                json.append(String.format("\\u%04x", (int) one));
+            } else {
+                json.append(one);
+            }
+        }
+        return json.append('"');
+    }
+
+    /** Tells destinations apart: what it is, and its name. */
+    private static String mark(Destination destination) throws JMSException {
+        if (destination == null) {
+            return null;
+        }
+        boolean temporary = destination instanceof TemporaryQueue || destination instanceof TemporaryTopic;
+        boolean queue = destination instanceof Queue;
+        String name = queue ? ((Queue) destination).getQueueName() : ((Topic) destination).getTopicName();
+        return (destination instanceof Topic ? "topic" : "") + (queue ? "queue" : "") + (temporary ? "?:" : ":") + name;
+    }
+}

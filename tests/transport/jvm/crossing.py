@@ -1,0 +1,58 @@
+"""The class that crosses between Python and Java, from its source; run as a script it writes the class files anew."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import mtosi_jms.transport.jvm
+
+HOME = Path(mtosi_jms.transport.jvm.__file__).parent / "java"
+APIS = ("javax", "jakarta")
+
+
+def compiled(jars: Mapping[str, Sequence[Path]], folder: Path) -> dict[str, bytes]:
+    """The class file for each of the two packages of the JMS API, by its path below `HOME`.
+
+    Args:
+        jars: of each API.
+        folder: for what is compiled.
+    """
+    text = (HOME / "Crossing.java").read_text(encoding="utf-8")
+    found = {}
+    for api in APIS:
+        out = folder / api
+        out.mkdir()
+        source = out / "Crossing.java"
+        source.write_text(text.replace("javax", api), encoding="utf-8")
+        path = ":".join(str(jar) for jar in jars[api])
+        command = [
+            "javac",
+            "--release",
+            "17",
+            "-g:none",
+            "-proc:none",
+            "-encoding",
+            "UTF-8",
+            "-cp",
+            path,
+            "-d",
+            out,
+            source,
+        ]
+        subprocess.run([str(part) for part in command], check=True)
+        found |= {one.relative_to(out).as_posix(): one.read_bytes() for one in out.rglob("*.class")}
+    return found
+
+
+if __name__ == "__main__":
+    from mtosi_jms.jars import fetch_client
+
+    kept = Path.home() / ".cache" / "mtosi-jms" / "jars"
+    places = {"javax": fetch_client("artemis").folder, "jakarta": kept / "jakarta.jms_jakarta.jms-api_3.1.0"}
+    with tempfile.TemporaryDirectory() as name:
+        for where, data in compiled({api: sorted(at.glob("*.jar")) for api, at in places.items()}, Path(name)).items():
+            (HOME / where).parent.mkdir(parents=True, exist_ok=True)
+            (HOME / where).write_bytes(data)

@@ -1,0 +1,24 @@
+"""The class files in the package are those of the source beside them."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .clients import jars_of
+from .crossing import APIS, HOME, compiled
+
+JAKARTA = "jakarta.jms:jakarta.jms-api:3.1.0"
+
+
+def test_the_class_files_are_those_of_the_source(tmp_path: Path, java: Any) -> None:
+    said = subprocess.run(["javac", "-version"], capture_output=True, text=True, check=True)
+    if " 17." not in f"{said.stdout}{said.stderr}":
+        pytest.skip("another compiler than javac 17 writes other bytes")
+    jars = {"javax": [Path(one) for one in jars_of("artemis")], "jakarta": java.jars(JAKARTA)}
+    found = compiled(jars, tmp_path)
+    assert sorted(found) == sorted(f"mtosi_jms/{api}/Crossing.class" for api in APIS)
+    assert found == {one.relative_to(HOME).as_posix(): one.read_bytes() for one in HOME.rglob("*.class")}
