@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable, Mapping
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from mtosi_jms.bridge.events import DEPTH, Any, Member, ObjectReference, TCKind, TypeCode, Union, Value
@@ -32,6 +33,7 @@ _NUMBERS: Final[Mapping[TCKind, tuple[str, int]]] = {
 _WITH_MEMBERS: Final = (TCKind.struct, TCKind.except_)
 _REFUSED: Final = frozenset({TCKind.principal, TCKind.value, TCKind.valuebox, TCKind.native, TCKind.abstract_interface})
 _INDIRECTION: Final = 0xFFFFFFFF
+_KEPT: Final = 4_096
 _BIAS: Final = 16383
 _MANTISSA: Final = 112
 _FIXED: Final = Context(prec=80)
@@ -102,10 +104,6 @@ class _Writer:
         self.ulong(len(octets))
         self.octets += octets
 
-    def encapsulated(self, inner: _Writer) -> None:
-        self.ulong(len(inner.octets))
-        self.octets += inner.octets
-
     def any(self, value: Any, depth: int) -> None:
         if not isinstance(value, Any):
             raise EventError(f"an Any is needed, not {type(value).__name__}")
@@ -123,9 +121,9 @@ class _Writer:
             self.number("H", 2, code.digits)
             self.number("h", 2, code.scale)
         elif kind in _PARAMETERS:
-            inner = _Writer()
-            _PARAMETERS[kind](inner, code)
-            self.encapsulated(inner)
+            octets = _parameters(code)
+            self.ulong(len(octets))
+            self.octets += octets
 
     def named(self, code: TypeCode) -> None:
         self.string(code.repository_id)
@@ -311,6 +309,16 @@ _PARAMETERS: Final[Mapping[TCKind, Callable[[_Writer, TypeCode], None]]] = {
     TCKind.array: _Writer.elements,
     TCKind.alias: _Writer.alias,
 }
+
+
+@lru_cache(1024)
+def _parameters(code: TypeCode) -> bytes:
+    """What follows the kind of a TypeCode: an encapsulation, the same wherever it stands."""
+    writer = _Writer()
+    _PARAMETERS[code.kind](writer, code)
+    return bytes(writer.octets)
+
+
 _VALUES: Final[Mapping[TCKind, Callable[[_Writer, TypeCode, Value, int], None]]] = {
     TCKind.null: _Writer.nothing,
     TCKind.void: _Writer.nothing,
@@ -403,13 +411,10 @@ class _Reader:
             return TypeCode(kind, length=bound) if bound else TypeCode.of(kind)
         if kind is TCKind.fixed:
             return TypeCode(kind, digits=int(self.number("H", 2)), scale=int(self.number("h", 2)))
-        read = _READ_PARAMETERS.get(kind)
-        if read is None:
+        if kind not in _READ_PARAMETERS:
             return TypeCode.of(kind)
-        inner = _Reader(self.take(self.ulong()))
-        found = read(inner, kind, depth + 1)
-        inner.at_end()
-        return found
+        octets = self.take(self.ulong())
+        return _typecode(kind, octets) if not depth and len(octets) <= _KEPT else _read_typecode(kind, octets, depth)
 
     def named(self, kind: TCKind, depth: int) -> TypeCode:
         return TypeCode(kind, self.string(), self.string())
@@ -536,6 +541,19 @@ class _Reader:
         self.align(8)
         octets = self.take(16)
         return _from_quad(octets if self.order == ">" else octets[::-1])
+
+
+def _read_typecode(kind: TCKind, octets: bytes, depth: int) -> TypeCode:
+    reader = _Reader(octets)
+    found = _READ_PARAMETERS[kind](reader, kind, depth + 1)
+    reader.at_end()
+    return found
+
+
+@lru_cache(1024)
+def _typecode(kind: TCKind, octets: bytes) -> TypeCode:
+    """A TypeCode of its parameters: peers send the same few again and again."""
+    return _read_typecode(kind, octets, 0)
 
 
 _DISCRIMINATORS: Final = frozenset(
