@@ -65,6 +65,7 @@ __all__ = [
     "JMS_TYPE",
     "BridgeRules",
     "event_of",
+    "event_value",
     "field_name",
     "is_from_event",
     "is_from_jms",
@@ -412,6 +413,19 @@ def _put(found: dict[str, PropertyValue], prefix: str, one: Property, rules: Bri
         raise (exc if exc.path.startswith(name) else exc.inside(name)) from None
 
 
+def event_value(value: Any, rules: BridgeRules = _RULES) -> PropertyValue | None:
+    """The value of a field as a property has it; None where Java has no primitive for it.
+
+    Args:
+        value: the field's.
+        rules: the switches.
+
+    Raises:
+        EventError: a value that its TypeCode does not have.
+    """
+    return _java(value.type, value.value, rules)
+
+
 _NOTHING: Final = (TCKind.null, TCKind.void)
 
 
@@ -469,7 +483,11 @@ def property_name(prefix: str, name: str) -> str:
 def _escaped(name: str) -> str:
     if name.isascii() and name.replace("_", "a").isalnum():
         return name
-    return "".join(one if f"_{one}".isidentifier() else _units(one) for one in name)
+    return "".join(one if one == "_" or _is_letter(one) else _units(one) for one in name)
+
+
+def _is_letter(character: str) -> bool:
+    return character.isalnum() and f"_{character}".isidentifier()
 
 
 def _units(character: str) -> str:
