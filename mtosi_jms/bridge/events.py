@@ -361,12 +361,12 @@ def any_of(value: bool | float | str | bytes | None) -> Any:
     found = _BY_CLASS.get(kind)
     if found is None:
         raise EventError(f"{kind.__name__} is no Java value that has an IDL type")
-    if kind not in _RANGES:
-        return Any(found, float(value) if kind is Float else value)
-    least, most = _RANGES[kind]
-    if not least <= value <= most:
+    bounds = _RANGES.get(kind)
+    if bounds is None:
+        return Any(found, float(value) if isinstance(value, Float) else value)
+    if not bounds[0] <= value <= bounds[1]:
         raise EventError(f"{value} is out of the range of an IDL {found.kind.name}")
-    return Any(found, int(value) & 0xFF if kind is Byte else int(value))
+    return Any(found, int(value) & 0xFF if isinstance(value, Byte) else int(value))
 
 
 _STRING: Final = TypeCode.of(TCKind.string)
