@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from mtosi_jms.bridge.cdr import decode_events, encode_events
@@ -127,7 +127,7 @@ class JavaOrb:
     @staticmethod
     def _settings(
         listen: str, port: int, advertise: str, connect_timeout: float, call_timeout: float
-    ) -> Mapping[str, str]:
+    ) -> dict[str, str]:
         settings = {
             "OAIAddr": listen,
             "jacorb.connection.client.connect_timeout": str(int(connect_timeout * 1_000)),
@@ -335,9 +335,7 @@ def guarded_factory(java: Java, factory: Any, allowed: Any) -> Any:
         connect,
         handles.dropArguments(refuse, 0, classes([method, arguments])),
     )
-    return made_of(
-        java, interface, handles.guardWithTest(has_arguments(1), calls("isSSL", truth, a_socket), guarded)
-    )
+    return made_of(java, interface, handles.guardWithTest(has_arguments(1), calls("isSSL", truth, a_socket), guarded))
 
 
 def made_of(java: Java, interface: Any, target: Any) -> Any:

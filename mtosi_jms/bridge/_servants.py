@@ -102,7 +102,7 @@ class Servant:
 
 
 def asking(java: Java, queue: Any, too_late: Any, milliseconds: int) -> Any:
-    """A method handle that takes a method and its arguments: asks for the answer, waits for it and returns or throws it.
+    """A method handle of a method and its arguments: asks for the answer, waits for it, and returns or throws it.
 
     Args:
         java: the classes.
@@ -117,7 +117,7 @@ def asking(java: Java, queue: Any, too_late: Any, milliseconds: int) -> Any:
     )  # fmt: skip
     future, unit = java.cls("java.util.concurrent.CompletableFuture"), java.cls("java.util.concurrent.TimeUnit")
     throwable, nothing = java.cls("java.lang.Throwable"), java.cls("java.lang.Void").TYPE
-    array, classes = jpype.JArray(java.cls("java.lang.invoke.MethodHandle")), jpype.JArray(java.cls("java.lang.Class"))
+    classes = jpype.JArray(java.cls("java.lang.Class"))
     public = handles.publicLookup()
     limited = handles.insertArguments(
         public.findVirtual(
@@ -154,9 +154,6 @@ def asking(java: Java, queue: Any, too_late: Any, milliseconds: int) -> Any:
         handles.throwException(anything, throwable).asType(method_type.methodType(anything, anything)),
         handles.identity(anything),
     )
-    wait = handles.filterReturnValue(
-        public.findVirtual(future, "join", method_type.methodType(anything)), returned
-    )
+    wait = handles.filterReturnValue(public.findVirtual(future, "join", method_type.methodType(anything)), returned)
     wait = handles.dropArguments(wait, 1, classes([method, arguments]))
-    del array
     return handles.foldArguments(handles.foldArguments(wait, ask), promise)

@@ -26,7 +26,15 @@ from mtosi_jms.bridge.events import (
 )
 from mtosi_jms.errors import EventError
 
-__all__ = ["addresses_of", "decode_any", "decode_events", "encode_any", "encode_events"]
+__all__ = [
+    "addresses_of",
+    "decode_any",
+    "decode_events",
+    "decode_properties",
+    "encode_any",
+    "encode_events",
+    "encode_properties",
+]
 
 K = TCKind
 _KINDS: Final = {kind.value: kind for kind in TCKind}
@@ -73,6 +81,32 @@ def decode_events(data: bytes) -> list[StructuredEvent]:
         raise EventError("the bytes end early") from None
     reader.end()
     return events
+
+
+def encode_properties(properties: Sequence[Property]) -> bytes:
+    """A `CosNotification::PropertySeq` of big-endian CDR.
+
+    Raises:
+        EventError: see `encode_events`.
+    """
+    out = _Writer()
+    out.properties(properties)
+    return bytes(out.data)
+
+
+def decode_properties(data: bytes) -> tuple[Property, ...]:
+    """The properties of a `CosNotification::PropertySeq` of big-endian CDR.
+
+    Raises:
+        EventError: see `decode_events`.
+    """
+    reader = _Reader(data)
+    try:
+        found = reader.properties()
+    except struct.error:
+        raise EventError("the bytes end early") from None
+    reader.end()
+    return found
 
 
 def encode_any(any: Any) -> bytes:
@@ -196,18 +230,21 @@ class _Writer:
     def event(self, event: StructuredEvent) -> None:
         for text in (event.domain_name, event.type_name, event.event_name):
             self.string(text)
-        for properties in (event.variable_header, event.filterable_data):
-            self.ulong(len(properties))
-            for one in properties:
-                self.string(one.name)
-                try:
-                    self.any(one.value, 0)
-                except EventError as error:
-                    raise error.inside(one.name) from None
+        self.properties(event.variable_header)
+        self.properties(event.filterable_data)
         try:
             self.any(event.remainder_of_body, 0)
         except EventError as error:
             raise error.inside("remainder_of_body") from None
+
+    def properties(self, properties: Sequence[Property]) -> None:
+        self.ulong(len(properties))
+        for one in properties:
+            self.string(one.name)
+            try:
+                self.any(one.value, 0)
+            except EventError as error:
+                raise error.inside(one.name) from None
 
     def any(self, any: object, depth: int) -> None:
         if not isinstance(any, Any):

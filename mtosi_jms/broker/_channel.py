@@ -39,7 +39,7 @@ _PROPERTIES: Final[Mapping[str, object]] = {
     "jacorb.notification.proxysupplier.thread_pool_size": 1,
     "jacorb.notification.discard_policy": "FifoOrder",
     "jacorb.notification.max_events_per_consumer": _QUEUED,  # by default 100; then the oldest go, and nobody is told
-    "jacorb.notification.max_batch_size": 100,
+    "jacorb.notification.supplier.poll_intervall": 50,  # milliseconds between two looks at what it pulls from
     "jacorb.notification.consumer.backout_interval": 500,  # milliseconds until a push that failed comes again
     "jacorb.notification.consumer.error_threshold": 100,  # failures of a consumer until its proxy is destroyed
 }
