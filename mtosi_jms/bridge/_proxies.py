@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from mtosi_jms.bridge._java import JavaOrb
-from mtosi_jms.bridge._qos import check_qos
 from mtosi_jms.bridge._servants import Servant
 from mtosi_jms.bridge.cdr import decode_properties, encode_properties
 from mtosi_jms.bridge.endpoints import (
@@ -23,6 +22,7 @@ from mtosi_jms.bridge.endpoints import (
     QoS,
 )
 from mtosi_jms.bridge.events import Property, StructuredEvent
+from mtosi_jms.bridge.qos import QOS_TYPES
 from mtosi_jms.errors import BridgeError, IllegalStateError, MtosiError, TransportError, UnsupportedQoS
 
 log = logging.getLogger(__name__)
@@ -36,6 +36,22 @@ def qos_of(orb: JavaOrb, target: Any) -> dict[str, Any]:
     stream = orb.orb.create_output_stream()
     orb.java.omg("CosNotification.PropertySeqHelper").write(stream, target.get_qos())
     return {one.name: one.value for one in decode_properties(bytes(stream.getBufferCopy()))}
+
+
+def check_qos(qos: QoS) -> None:
+    """Checks types before anything is sent; names that are not known are the channel's business.
+
+    Raises:
+        UnsupportedQoS: a value is of another type.
+    """
+    wrong = [
+        name
+        for name, value in qos.items()
+        if name in QOS_TYPES and QOS_TYPES[name].plain.kind is not value.type.plain.kind
+    ]
+    if wrong:
+        told = ", ".join(f"{name} is a {QOS_TYPES[name].plain.kind.name}" for name in wrong)
+        raise UnsupportedQoS(f"of another type ({told})", wrong)
 
 
 def set_qos(orb: JavaOrb, target: Any, qos: QoS | None) -> dict[str, Any]:

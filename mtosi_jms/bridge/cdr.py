@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
+from mtosi_jms.bridge._quad import from_quad, to_quad
 from mtosi_jms.bridge.events import (
     DEPTH,
     Any,
@@ -31,9 +32,11 @@ __all__ = [
     "decode_any",
     "decode_events",
     "decode_properties",
+    "decode_typecode",
     "encode_any",
     "encode_events",
     "encode_properties",
+    "encode_typecode",
 ]
 
 K = TCKind
@@ -45,7 +48,7 @@ _SIMPLE: Final = {
 _SIZES: Final = {code: struct.calcsize(f">{code}") for code in _SIMPLE.values()}
 _BIG: Final = {code: struct.Struct(f">{code}") for code in _SIMPLE.values()}
 _LITTLE: Final = {code: struct.Struct(f"<{code}") for code in _SIMPLE.values()}
-_REFUSED: Final = frozenset({K.principal, K.value, K.valuebox, K.native, K.abstract_interface, K.longdouble})
+_REFUSED: Final = frozenset({K.principal, K.value, K.valuebox, K.native, K.abstract_interface})
 _INDIRECTION: Final = 0xFFFFFFFF
 _EMPTY: Final = 65_536
 """How many more values may be read than there are bytes: values of some types, such as null, have none."""
@@ -131,6 +134,34 @@ def decode_any(data: bytes) -> Any:
     try:
         reader.byte_order()
         found = reader.any(0)
+    except struct.error:
+        raise EventError("the bytes end early") from None
+    reader.end()
+    return found
+
+
+def encode_typecode(type: TypeCode) -> bytes:
+    """A TypeCode as an encapsulation.
+
+    Raises:
+        EventError: a kind that is refused.
+    """
+    out = _Writer()
+    out.data.append(0)
+    out.typecode(type)
+    return bytes(out.data)
+
+
+def decode_typecode(data: bytes) -> TypeCode:
+    """The TypeCode of an encapsulation.
+
+    Raises:
+        EventError: see `decode_events`.
+    """
+    reader = _Reader(data)
+    try:
+        reader.byte_order()
+        found = reader.typecode(0)
     except struct.error:
         raise EventError("the bytes end early") from None
     reader.end()
@@ -375,10 +406,7 @@ def _write_char(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
 def _utf16(text: Value) -> bytes:
     if not isinstance(text, str):
         raise EventError(f"{_shown(text)} is no text")
-    try:
-        return text.encode("utf-16-be")
-    except UnicodeEncodeError:
-        raise EventError("a text has half of a surrogate pair") from None
+    return text.encode("utf-16-be", "surrogatepass")
 
 
 def _write_wchar(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
@@ -509,6 +537,16 @@ def _write_fixed(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
     out.data += bytes.fromhex(packed if len(packed) % 2 == 0 else f"0{packed}")
 
 
+def _write_longdouble(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise EventError(f"{_shown(value)} is no long double")
+    out.align(8)
+    try:
+        out.data += to_quad(float(value))
+    except OverflowError:
+        raise EventError(f"{_shown(value)} does not fit its type") from None
+
+
 _WRITERS: Final[dict[TCKind, Callable[[_Writer, TypeCode, Value, int], None]]] = {
     K.null: _write_nothing,
     K.void: _write_nothing,
@@ -528,6 +566,7 @@ _WRITERS: Final[dict[TCKind, Callable[[_Writer, TypeCode, Value, int], None]]] =
     K.array: _write_elements,
     K.alias: _write_alias,
     K.fixed: _write_fixed,
+    K.longdouble: _write_longdouble,
 }
 
 
@@ -558,7 +597,10 @@ class _Reader:
             raise EventError(f"{len(self._data) - self._pos} bytes follow where nothing should")
 
     def byte_order(self) -> None:
-        self._little = bool(self.number("B") & 1)
+        order = self.number("B")
+        if order > 1:
+            raise EventError("an encapsulation begins with the order of its bytes, 0 or 1")
+        self._little = order == 1
 
     def number(self, code: str) -> int:
         """An integer; of the codes f and d too, of which `value` alone knows that they are none."""
@@ -605,9 +647,14 @@ class _Reader:
         if raw[:2] in (b"\xfe\xff", b"\xff\xfe"):
             order, raw = ("be" if raw[0] == 0xFE else "le"), raw[2:]
         try:
-            return raw.decode(f"utf-16-{order}")
+            return raw.decode(f"utf-16-{order}", "surrogatepass")
         except UnicodeDecodeError:
             raise EventError("a wide text is not UTF-16") from None
+
+    def quad(self) -> float:
+        self._pos += -(self._pos - self._base) % 8
+        data = self.take(16)
+        return from_quad(data[::-1] if self._little else data)
 
     def ior(self) -> tuple[str, list[tuple[int, bytes]]]:
         type_id = self.string()
@@ -737,7 +784,10 @@ class _Reader:
 
 
 def _read_boolean(reader: _Reader, one: TypeCode, depth: int) -> Value:
-    return bool(reader.number("B"))
+    octet = reader.number("B")
+    if octet > 1:
+        raise EventError(f"a boolean is 0 or 1, not {octet}")
+    return octet == 1
 
 
 def _read_string(reader: _Reader, one: TypeCode, depth: int) -> Value:
@@ -749,8 +799,8 @@ def _read_wchar(reader: _Reader, one: TypeCode, depth: int) -> Value:
 
 
 def _read_members(reader: _Reader, one: TypeCode, depth: int) -> Value:
-    if one.kind is K.except_:
-        reader.string()
+    if one.kind is K.except_ and reader.string() != one.repository_id:
+        raise EventError("the value is another exception than its TypeCode")
     reader.spend(len(one.members))
     found = []
     for member in one.members:
@@ -830,4 +880,5 @@ _READERS: Final[dict[TCKind, Callable[[_Reader, TypeCode, int], Value]]] = {
     K.array: _read_elements,
     K.alias: lambda reader, one, depth: reader.value(_need(one.content), depth + 1),
     K.fixed: _read_fixed,
+    K.longdouble: lambda reader, one, depth: reader.quad(),
 }

@@ -70,8 +70,9 @@ def outgoing(
         reply_address: value of the `reply-to` header; None for no such header.
 
     Raises:
-        ConfigError: STOMP cannot carry the message. It is an ObjectMessage, or has no destination, control characters, a
-            property with a reserved name, too many headers, a header that is too long, or a text body that is not UTF-8.
+        ConfigError: STOMP cannot carry the message. It is an ObjectMessage, or has no destination, control characters,
+            a property with a reserved name, too many headers, a header that is too long, or a text body that is not
+            UTF-8.
     """
     sent = _as_text(sent)
     headers = {"destination": address, **dialect.sending(_destination(sent))}
