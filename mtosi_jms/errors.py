@@ -38,6 +38,7 @@ MtosiError
 │   └── SpoolFullError                      an outbox or inbox at its limit, or on a full disk
 ├── FileLocationError (ValueError)      a fileLocationURI that may not be followed, or leads to nothing (C18)
 ├── SchemaError (ValueError)            WSDL or XSD that cannot be used: file, line, rule
+├── MqFormatError (ValueError)           octets that are no message of IBM MQ; offset
 └── BridgeError                         the bridge between JMS and the Notification Service, or what it was asked for
     ├── EventError (ValueError)             an event or message that cannot become the other; path
     ├── UnsupportedQoS (ValueError)         quality of service that the mapping or the channel does not have; by name
@@ -86,6 +87,7 @@ __all__ = [
     "JournalDamageError",
     "LoginRefusedError",
     "MalformedXmlError",
+    "MqFormatError",
     "MessageRefusedError",
     "MissingExtraError",
     "MtosiError",
@@ -556,6 +558,20 @@ class SchemaError(MtosiError, ValueError):
         self.rule = rule
         place = ":".join(str(part) for part in (file or None, line) if part is not None)
         super().__init__(f"{place}: {message}" if place else message)
+
+
+class MqFormatError(MtosiError, ValueError):
+    """Octets that are no message of IBM MQ, or a message that has no such octets.
+
+    Attributes:
+        message: what is wrong, without the place.
+        offset: where in the octets the structure at fault begins; 0 where a message is written.
+    """
+
+    def __init__(self, message: str, offset: int) -> None:
+        self.message = message
+        self.offset = offset
+        super().__init__(f"offset {offset}: {message}" if offset else message)
 
 
 class BridgeError(MtosiError):
