@@ -43,6 +43,7 @@ COMMANDS: Final = {
     "replay": "send landed messages again",
     "queue": "browse, count, copy, move or purge the messages of a queue",
     "spool": "list, show, verify, redrive or withdraw the messages of an outbox or inbox",
+    "mq": "turn messages of IBM MQ in files into a landing, and back",
     "jvm": "fetch the Java clients of JMS providers",
     "broker": "start, stop or show a real Apache ActiveMQ broker for development",
 }
