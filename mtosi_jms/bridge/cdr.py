@@ -836,9 +836,12 @@ def _read_elements(reader: _Reader, one: TypeCode, depth: int) -> Value:
 
 
 def _read_fixed(reader: _Reader, one: TypeCode, depth: int) -> Value:
-    digits = reader.take(one.digits // 2 + 1).hex()
-    if digits[-1] not in "cd":
-        raise EventError("a fixed does not end with its sign")
+    # JacORB leaves leading zeros out; the sign tells where it ends.
+    digits = ""
+    while not digits.endswith(("c", "d")):
+        if len(digits) > one.digits:
+            raise EventError("a fixed does not end with its sign")
+        digits += reader.take(1).hex()
     try:
         whole = Decimal(digits[:-1])
     except InvalidOperation:
