@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Final
 
 from mtosi_jms.bridge._quad import from_quad, to_quad
@@ -50,6 +51,9 @@ _BIG: Final = {code: struct.Struct(f">{code}") for code in _SIMPLE.values()}
 _LITTLE: Final = {code: struct.Struct(f"<{code}") for code in _SIMPLE.values()}
 _REFUSED: Final = frozenset({K.principal, K.value, K.valuebox, K.native, K.abstract_interface})
 _INDIRECTION: Final = 0xFFFFFFFF
+_REFERS: Final = b"\xff\xff\xff\xff"
+_KEPT: Final = 4_096
+"""How long a TypeCode may be that is remembered."""
 _EMPTY: Final = 65_536
 """How many more values may be read than there are bytes: values of some types, such as null, have none."""
 _IIOP: Final = 0
@@ -294,10 +298,7 @@ class _Writer:
             self.number("H", one.digits)
             self.number("h", one.scale)
         elif kind in _PARTS:
-            inner = _Writer()
-            inner.data.append(0)
-            _PARTS[kind](inner, one)
-            self.octets(inner.data)
+            self.octets(_parts(one))
 
     def value(self, one: TypeCode, value: Value, depth: int) -> None:
         if depth > DEPTH:
@@ -384,6 +385,15 @@ _PARTS: Final[dict[TCKind, Callable[[_Writer, TypeCode], None]]] = {
     K.alias: _alias_parts,
     K.objref: _named,
 }
+
+
+@lru_cache(1_024)
+def _parts(one: TypeCode) -> bytes:
+    """What follows the kind of a TypeCode: an encapsulation, the same wherever it stands."""
+    out = _Writer()
+    out.data.append(0)
+    _PARTS[one.kind](out, one)
+    return bytes(out.data)
 
 
 def _write_nothing(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
@@ -703,18 +713,25 @@ class _Reader:
         if kind not in _PARTS:
             return TypeCode.of(kind)
         self._seen[at] = None
-        end = self.number("I") + self._pos
-        if end > len(self._data):
-            raise EventError("a TypeCode is longer than the bytes that follow")
-        base, little = self._base, self._little
-        self._base = self._pos
-        self.byte_order()
-        made = self._complex(kind, depth)
-        if self._pos > end:
-            raise EventError("a TypeCode is longer than it says")
-        self._pos, self._base, self._little = end, base, little
+        length = self.number("I")
+        start = self._pos
+        octets = self.take(length)
+        if depth == 0 and length <= _KEPT and _REFERS not in octets:
+            made, inner = _known(kind, octets)
+            self._seen.update((start + offset, one) for offset, one in inner)
+        else:
+            base, little, data = self._base, self._little, self._data
+            self._pos = self._base = start
+            self._data = data[: start + length]
+            self.byte_order()
+            made = self.parameters(kind, depth)
+            self._pos, self._base, self._little, self._data = start + length, base, little, data
         self._seen[at] = made
         return made
+
+    def places(self) -> tuple[tuple[int, TypeCode], ...]:
+        """The TypeCodes that were read, by where they begin."""
+        return tuple((place, one) for place, one in self._seen.items() if one is not None)
 
     def _indirection(self) -> TypeCode:
         here = self._pos
@@ -727,7 +744,7 @@ class _Reader:
             raise EventError("a TypeCode refers to itself")
         return found
 
-    def _complex(self, kind: TCKind, depth: int) -> TypeCode:
+    def parameters(self, kind: TCKind, depth: int) -> TypeCode:
         if kind in (K.sequence, K.array):
             content = self.typecode(depth + 1)
             return TypeCode(kind, content=content, length=self.number("I"))
@@ -781,6 +798,14 @@ class _Reader:
         self._left -= elements
         if self._left < 0:
             raise EventError("more values than the bytes can hold")
+
+
+@lru_cache(1_024)
+def _known(kind: TCKind, octets: bytes) -> tuple[TypeCode, tuple[tuple[int, TypeCode], ...]]:
+    """A TypeCode of its parameters, and those in it by their places: peers send the same few again and again."""
+    reader = _Reader(octets)
+    reader.byte_order()
+    return reader.parameters(kind, 0), reader.places()
 
 
 def _read_boolean(reader: _Reader, one: TypeCode, depth: int) -> Value:

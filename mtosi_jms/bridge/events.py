@@ -30,7 +30,7 @@ from decimal import Decimal
 from typing import Final, TypeAlias
 
 from mtosi_jms.errors import EventError
-from mtosi_jms.jms.message import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, Byte, Float, Long, Short
+from mtosi_jms.jms.message import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, Byte, Char, Float, Long, Short
 
 __all__ = [
     "ANY_SEQ",
@@ -96,6 +96,8 @@ class TCKind(enum.Enum):
     native = 31
     abstract_interface = 32
 
+    __hash__ = object.__hash__  # Enum's own works on names, many times as slow
+
 
 @dataclass(frozen=True, slots=True)
 class Member:
@@ -146,6 +148,7 @@ class TypeCode:
     scale: int = 0
     depth: int = field(init=False, repr=False, compare=False)
     nodes: int = field(init=False, repr=False, compare=False)
+    _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         inner = [member.type for member in self.members if member.type is not None]
@@ -157,6 +160,19 @@ class TypeCode:
             raise EventError(f"a TypeCode is nested deeper than {DEPTH}")
         if self.nodes > TYPE_NODES:
             raise EventError(f"a TypeCode holds more than {TYPE_NODES} others")
+        object.__setattr__(self, "_hash", hash(self._given()))
+
+    def __hash__(self) -> int:
+        return self._hash  # once for all: a TypeCode can be a large tree
+
+    def __reduce__(self) -> tuple[type[TypeCode], tuple[object, ...]]:
+        return type(self), self._given()
+
+    def _given(self) -> tuple[object, ...]:
+        return (
+            *(self.kind, self.repository_id, self.name, self.members, self.content, self.length),
+            *(self.discriminator, self.default_index, self.digits, self.scale),
+        )
 
     @staticmethod
     def of(kind: TCKind) -> TypeCode:
@@ -346,7 +362,8 @@ def any_of(value: bool | float | str | bytes | None) -> Any:
 
     Args:
         value: None becomes null, bool boolean, `Byte` octet, `Short` short, int long, `Long` long long, `Float` float,
-            float double, bytes a sequence of octets, and str string, or wstring where Latin-1 cannot hold it.
+            float double, bytes a sequence of octets, str string and `Char` char, or wstring and wchar where Latin-1
+            cannot hold it.
 
     Raises:
         EventError: a value of another type, or a number out of the range of its type.
@@ -354,7 +371,10 @@ def any_of(value: bool | float | str | bytes | None) -> Any:
     if value is None:
         return NULL
     if isinstance(value, str):
-        return Any(_STRING if value.isascii() or max(value) <= "\xff" else _WSTRING, value)
+        latin = value.isascii() or max(value) <= "\xff"
+        if isinstance(value, Char):
+            return Any(_CHAR if latin else _WCHAR, str(value))
+        return Any(_STRING if latin else _WSTRING, value)
     if isinstance(value, bytes):
         return Any(OCTET_SEQ, value)
     kind = type(value)
@@ -371,6 +391,8 @@ def any_of(value: bool | float | str | bytes | None) -> Any:
 
 _STRING: Final = TypeCode.of(TCKind.string)
 _WSTRING: Final = TypeCode.of(TCKind.wstring)
+_CHAR: Final = TypeCode.of(TCKind.char)
+_WCHAR: Final = TypeCode.of(TCKind.wchar)
 _BY_CLASS: Final[dict[type, TypeCode]] = {
     bool: TypeCode.of(TCKind.boolean),
     Byte: TypeCode.of(TCKind.octet),

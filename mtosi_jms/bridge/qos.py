@@ -26,6 +26,7 @@ __all__ = [
     "QOS_TYPES",
     "TRANSACTION_SCOPE",
     "UTC",
+    "Combination",
     "check_qos",
     "effective",
     "priority_to_jms",
@@ -106,12 +107,11 @@ PRIORITY_TO_EVENT: Final[Mapping[int, int]] = {priority: priority for priority i
 
 ORDER_POLICY: Final[Mapping[int, bool]] = {0: False, 1: True, 2: True, 3: False}
 """Table 2-7: AnyOrder, FifoOrder, PriorityOrder and DeadlineOrder to whether JMS has it (000-Q7)."""
-_FIFO: Final = 1
 _PRIORITY: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class _Combination:
+class Combination:
     """Whether acknowledgement works with two other properties.
 
     Attributes:
@@ -123,17 +123,17 @@ class _Combination:
     meaningless: bool = False
 
 
-COMBINATIONS: Final[Mapping[tuple[int, int], _Combination]] = {
-    (BEST_EFFORT, BEST_EFFORT): _Combination(),
-    (BEST_EFFORT, PERSISTENT): _Combination(),
-    (PERSISTENT, BEST_EFFORT): _Combination(meaningless=True),
-    (PERSISTENT, PERSISTENT): _Combination(needed=True),
+COMBINATIONS: Final[Mapping[tuple[int, int], Combination]] = {
+    (BEST_EFFORT, BEST_EFFORT): Combination(),
+    (BEST_EFFORT, PERSISTENT): Combination(),
+    (PERSISTENT, BEST_EFFORT): Combination(meaningless=True),
+    (PERSISTENT, PERSISTENT): Combination(needed=True),
 }
 """Table 4-1: EventReliability and ConnectionReliability, with acknowledgement (000-A7)."""
 
-LEVELS: Final[Mapping[str, tuple[str, ...]]] = {
-    name: ("proxy", "admin", "channel") for name in ("DeliveryReliability", "Retries", "RetryInterval")
-}
+LEVELS: Final[Mapping[str, tuple[str, ...]]] = dict.fromkeys(
+    ("DeliveryReliability", "Retries", "RetryInterval"), ("proxy", "admin", "channel")
+)
 """Table 4-2: where the properties of reliable delivery are set, the one that overrides first; never in an event."""
 
 _CLIENTS: Final = ("PushSupplier", "PullConsumer")
