@@ -504,9 +504,20 @@ def _write_enum(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
     out.ulong(index)
 
 
-def _write_elements(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+def _content(one: TypeCode) -> TypeCode:
+    """The type of the elements of a sequence or array; those without bytes are refused: their number has no bound."""
     content = _need(one.content)
+    plain = content.plain
+    if plain.kind in (K.null, K.void) or (plain.kind is K.struct and not plain.members):
+        raise EventError(f"elements of kind {plain.kind.name} that hold nothing are refused")
+    return content
+
+
+def _write_elements(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    content = _content(one)
     octets = content.plain.kind is K.octet
+    if octets and isinstance(value, tuple):
+        value = _octets(value)
     if not isinstance(value, bytes if octets else tuple):
         raise EventError(f"{_shown(value)} is not the {'bytes' if octets else 'tuple'} of {one.kind.name}")
     length = len(value)
@@ -523,6 +534,13 @@ def _write_elements(out: _Writer, one: TypeCode, value: Value, depth: int) -> No
             out.value(content, part, depth + 1)
         except EventError as error:
             raise error.inside(f"[{index}]") from None
+
+
+def _octets(values: tuple[Value, ...]) -> bytes:
+    try:
+        return bytes(values)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise EventError("octets are 0 to 255") from None
 
 
 def _write_alias(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
@@ -720,12 +738,13 @@ class _Reader:
             made, inner = _known(kind, octets)
             self._seen.update((start + offset, one) for offset, one in inner)
         else:
-            base, little, data = self._base, self._little, self._data
+            base, little = self._base, self._little
             self._pos = self._base = start
-            self._data = data[: start + length]
             self.byte_order()
             made = self.parameters(kind, depth)
-            self._pos, self._base, self._little, self._data = start + length, base, little, data
+            if self._pos > start + length:
+                raise EventError("a TypeCode is longer than it says")
+            self._pos, self._base, self._little = start + length, base, little
         self._seen[at] = made
         return made
 
@@ -852,7 +871,7 @@ def _read_enum(reader: _Reader, one: TypeCode, depth: int) -> Value:
 
 
 def _read_elements(reader: _Reader, one: TypeCode, depth: int) -> Value:
-    content = _need(one.content)
+    content = _content(one)
     length = reader.number("I") if one.kind is K.sequence else one.length
     if content.plain.kind is K.octet:
         return reader.take(length)
