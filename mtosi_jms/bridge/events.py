@@ -30,7 +30,7 @@ from decimal import Decimal
 from typing import Final, TypeAlias
 
 from mtosi_jms.errors import EventError
-from mtosi_jms.jms.message import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, Byte, Float, Long, Short
+from mtosi_jms.jms.message import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, Byte, Char, Float, Long, Short
 
 __all__ = [
     "ANY_SEQ",
@@ -346,7 +346,8 @@ def any_of(value: bool | float | str | bytes | None) -> Any:
 
     Args:
         value: None becomes null, bool boolean, `Byte` octet, `Short` short, int long, `Long` long long, `Float` float,
-            float double, bytes a sequence of octets, and str string, or wstring where Latin-1 cannot hold it.
+            float double, bytes a sequence of octets, str string and `Char` char, or wstring and wchar where Latin-1
+            cannot hold it.
 
     Raises:
         EventError: a value of another type, or a number out of the range of its type.
@@ -354,23 +355,28 @@ def any_of(value: bool | float | str | bytes | None) -> Any:
     if value is None:
         return NULL
     if isinstance(value, str):
-        return Any(_STRING if value.isascii() or max(value) <= "\xff" else _WSTRING, value)
+        latin = value.isascii() or max(value) <= "\xff"
+        if isinstance(value, Char):
+            return Any(_CHAR if latin else _WCHAR, str(value))
+        return Any(_STRING if latin else _WSTRING, value)
     if isinstance(value, bytes):
         return Any(OCTET_SEQ, value)
     kind = type(value)
     found = _BY_CLASS.get(kind)
     if found is None:
         raise EventError(f"{kind.__name__} is no Java value that has an IDL type")
-    if kind not in _RANGES:
-        return Any(found, float(value) if kind is Float else value)
-    least, most = _RANGES[kind]
-    if not least <= value <= most:
+    bounds = _RANGES.get(kind)
+    if bounds is None:
+        return Any(found, float(value) if isinstance(value, Float) else value)
+    if not bounds[0] <= value <= bounds[1]:
         raise EventError(f"{value} is out of the range of an IDL {found.kind.name}")
-    return Any(found, int(value) & 0xFF if kind is Byte else int(value))
+    return Any(found, int(value) & 0xFF if isinstance(value, Byte) else int(value))
 
 
 _STRING: Final = TypeCode.of(TCKind.string)
 _WSTRING: Final = TypeCode.of(TCKind.wstring)
+_CHAR: Final = TypeCode.of(TCKind.char)
+_WCHAR: Final = TypeCode.of(TCKind.wchar)
 _BY_CLASS: Final[dict[type, TypeCode]] = {
     bool: TypeCode.of(TCKind.boolean),
     Byte: TypeCode.of(TCKind.octet),

@@ -67,6 +67,7 @@ class Api:
         self.MapMessage = self._class("MapMessage")
         self.StreamMessage = self._class("StreamMessage")
         self.ObjectMessage = self._class("ObjectMessage")
+        self.MessageEOFException = self._class("MessageEOFException")
         self.Topic = self._class("Topic")
         self.Queue = self._class("Queue")
         self.TemporaryQueue = self._class("TemporaryQueue")

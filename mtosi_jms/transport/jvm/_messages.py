@@ -9,7 +9,10 @@ from typing import Any, Final
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import Destination
 from mtosi_jms.jms.message import (
+    BodyValue,
     Byte,
+    Char,
+    Content,
     DeliveryMode,
     Float,
     JmsMessage,
@@ -20,6 +23,7 @@ from mtosi_jms.jms.message import (
     Short,
     is_property_name,
 )
+from mtosi_jms.jms.typed import from_text
 from mtosi_jms.transport._text import CONTROL_CHARACTERS, check_body
 from mtosi_jms.transport.jvm import _machine as machine
 from mtosi_jms.transport.jvm._api import Api
@@ -34,6 +38,20 @@ _SETTERS: Final[Mapping[type[PropertyValue], str]] = {
     Float: "setFloatProperty",
     float: "setDoubleProperty",
 }
+_OF_CONTENT: Final[Mapping[type, str]] = {
+    str: "String",
+    bool: "Boolean",
+    Byte: "Byte",
+    Short: "Short",
+    int: "Int",
+    Long: "Long",
+    Float: "Float",
+    float: "Double",
+    Char: "Char",
+    bytes: "Bytes",
+    type(None): "String",
+}
+"""How the methods of maps and streams end that write a value."""
 _COUNT: Final = "JMSXDeliveryCount"
 _UTF_8: Final = "UTF-8"
 _BEYOND_BMP: Final = re.compile("[\U00010000-\U0010ffff]")
@@ -55,6 +73,17 @@ class Messages:
         self._list = java.JClass("java.util.Collections").list
         self._string = java.JClass("java.lang.String")
         self._bytes = java.JArray(java.JByte)
+        self._boxed_char = java.JClass("java.lang.Character")
+        self._of_content: dict[type, Callable[[Any], Any]] = {
+            str: self.java_text,
+            Byte: java.JByte,
+            Short: java.JShort,
+            int: java.JInt,
+            Long: java.JLong,
+            Float: java.JFloat,
+            Char: lambda value: java.JChar(str(value)),
+            bytes: self._bytes,
+        }
         narrow = {"setByteProperty": java.JByte, "setShortProperty": java.JShort, "setFloatProperty": java.JFloat}
         self._narrow: dict[str, Callable[[Any], Any]] = narrow
         boxed: dict[str, Callable[[Any], PropertyValue]] = {
@@ -80,17 +109,9 @@ class Messages:
             reply_to: the Java destination of its JMSReplyTo; None: it has none.
 
         Raises:
-            ConfigError: a body that is not UTF-8, in a text message; or a kind of message that only comes in.
+            ConfigError: a body that is not UTF-8, in a text message; or an ObjectMessage, which only comes in.
         """
-        if message.message_type is MessageType.TEXT:
-            if self._damages_text:
-                check_body(message.body)
-            made = session.createTextMessage(self._text(message.body))
-        elif message.message_type is MessageType.BYTES:
-            made = session.createBytesMessage()
-            made.writeBytes(self._bytes(message.body))
-        else:
-            raise ConfigError(f"a {message.message_type.value} has content that cannot be sent")
+        made = self._with_body(session, message)
         for name, value in message.properties.items():
             setter = _SETTERS[type(value)]
             convert = self._narrow.get(setter)
@@ -104,6 +125,29 @@ class Messages:
             made.setJMSType(self.java_text(message.jms_type))
         if reply_to is not None:
             made.setJMSReplyTo(reply_to)
+        return made
+
+    def _with_body(self, session: Any, message: JmsMessage) -> Any:
+        kind, content = message.message_type, message.content
+        if kind is MessageType.TEXT:
+            if self._damages_text:
+                check_body(message.body)
+            return session.createTextMessage(self._text(message.body))
+        if kind is MessageType.BYTES:
+            made = session.createBytesMessage()
+            made.writeBytes(self._bytes(message.body))
+        elif isinstance(content, Mapping):
+            made = session.createMapMessage()
+            for name, value in content.items():
+                getattr(made, f"set{_OF_CONTENT[type(value)]}")(self.java_text(name), self._java_value(value))
+        elif kind is MessageType.STREAM:
+            made = session.createStreamMessage()
+            for value in content:
+                getattr(made, f"write{_OF_CONTENT[type(value)]}")(self._java_value(value))
+        elif kind is MessageType.MESSAGE:
+            made = session.createMessage()
+        else:
+            raise ConfigError("an ObjectMessage cannot be sent: no object is made of what it holds")
         return made
 
     def java_text(self, text: str) -> Any:
@@ -149,7 +193,7 @@ class Messages:
             consumed: where it was received from; None: where it says.
             destination_of: our destination of a Java destination.
         """
-        kind, body = self._content(java)
+        kind, body, content = self._content(java)
         properties, count = self._properties(java)
         expiration, stamp = int(java.getJMSExpiration()), int(java.getJMSTimestamp())
         redelivered = bool(java.getJMSRedelivered())
@@ -157,48 +201,71 @@ class Messages:
             java.getJMSMessageID(), java.getJMSCorrelationID(), java.getJMSType()
         )  # fmt: skip
         reply_to = java.getJMSReplyTo()
-        return JmsMessage(
-            body=body,
-            message_type=kind,
-            properties=properties,
-            destination=consumed if consumed is not None else destination_of(java.getJMSDestination()),
-            reply_to=None if reply_to is None else destination_of(reply_to),
-            delivery_mode=_MODES.get(int(java.getJMSDeliveryMode()), DeliveryMode.PERSISTENT),
-            priority=min(max(int(java.getJMSPriority()), 0), 9),
-            time_to_live_ms=max(expiration - stamp, 0) if expiration and stamp else 0,
-            message_id=None if message_id is None else str(message_id),
-            timestamp_ms=stamp or None,
-            expiration_ms=expiration,
-            correlation_id=None if correlation_id is None else self._python_text(correlation_id),
-            jms_type=None if jms_type is None else self._python_text(jms_type),
-            redelivered=redelivered or count > 1,
-            delivery_count=max(count, 2 if redelivered else 1),
+        return from_text(
+            JmsMessage(
+                body=body,
+                message_type=kind,
+                content=content,
+                properties=properties,
+                destination=consumed if consumed is not None else destination_of(java.getJMSDestination()),
+                reply_to=None if reply_to is None else destination_of(reply_to),
+                delivery_mode=_MODES.get(int(java.getJMSDeliveryMode()), DeliveryMode.PERSISTENT),
+                priority=min(max(int(java.getJMSPriority()), 0), 9),
+                time_to_live_ms=max(expiration - stamp, 0) if expiration and stamp else 0,
+                message_id=None if message_id is None else str(message_id),
+                timestamp_ms=stamp or None,
+                expiration_ms=expiration,
+                correlation_id=None if correlation_id is None else self._python_text(correlation_id),
+                jms_type=None if jms_type is None else self._python_text(jms_type),
+                redelivered=redelivered or count > 1,
+                delivery_count=max(count, 2 if redelivered else 1),
+            )
         )
 
-    def _content(self, java: Any) -> tuple[MessageType, bytes]:
+    def _content(self, java: Any) -> tuple[MessageType, bytes, Content]:
         api = self._api
         if isinstance(java, api.TextMessage):
             text = java.getText()
             if text is None:
-                return MessageType.TEXT, b""
+                return MessageType.TEXT, b"", ()
             if isinstance(text, str):  # see `_values`
-                return MessageType.TEXT, text.encode("utf-8", "surrogatepass")
-            return MessageType.TEXT, bytes(text.getBytes(_UTF_8))
+                return MessageType.TEXT, text.encode("utf-8", "surrogatepass"), ()
+            return MessageType.TEXT, bytes(text.getBytes(_UTF_8)), ()
         if isinstance(java, api.BytesMessage):
             length = int(java.getBodyLength())
             content = self._bytes(length)
             if length:
                 java.reset()
                 java.readBytes(content)
-            return MessageType.BYTES, bytes(content)
-        for kind, interface in (
-            (MessageType.MAP, api.MapMessage),
-            (MessageType.STREAM, api.StreamMessage),
-            (MessageType.OBJECT, api.ObjectMessage),
-        ):
-            if isinstance(java, interface):
-                return kind, b""
-        return MessageType.MESSAGE, b""
+            return MessageType.BYTES, bytes(content), ()
+        if isinstance(java, api.MapMessage):
+            names = self._list(java.getMapNames()).toArray()
+            return MessageType.MAP, b"", {self._python_text(n): self._value(java.getObject(n)) for n in names if str(n)}
+        if isinstance(java, api.StreamMessage):
+            return MessageType.STREAM, b"", self._stream(java)
+        return (MessageType.OBJECT if isinstance(java, api.ObjectMessage) else MessageType.MESSAGE), b"", ()
+
+    def _stream(self, java: Any) -> Content:
+        found: list[BodyValue] = []
+        java.reset()
+        while True:
+            try:
+                found.append(self._value(java.readObject()))
+            except self._api.MessageEOFException:
+                return found
+
+    def _value(self, value: Any) -> BodyValue:
+        if value is None:
+            return None
+        read = self._values.get(type(value))
+        if read is not None:
+            return read(value)
+        text = str(value) if isinstance(value, self._boxed_char) else ""
+        return Char(text) if text else bytes(value)
+
+    def _java_value(self, value: BodyValue) -> Any:
+        convert = self._of_content.get(type(value))
+        return value if convert is None else convert(value)
 
     def _properties(self, java: Any) -> tuple[Properties, int]:
         """The properties that a message of ours can hold, and how often the message was delivered."""

@@ -17,7 +17,14 @@ SOON = 30.0
 
 ALONE = "jvm-artemis"
 """Of the Java clients the one that `make test` runs the whole contract on."""
-ESSENTIAL = {"test_acknowledging", "test_browsing", "test_selectors", "test_transactions", "test_lacking"}
+ESSENTIAL = {
+    "test_acknowledging",
+    "test_browsing",
+    "test_content",
+    "test_selectors",
+    "test_transactions",
+    "test_lacking",
+}
 """What it runs on the others; `make endurance` runs the rest."""
 
 
