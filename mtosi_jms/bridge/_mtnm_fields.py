@@ -184,7 +184,8 @@ def extended(choices: Choices, cls: Callable[..., XmlObject], other: XmlEnum) ->
 
 
 def fields(reading: Reading, path: str, parts: Iterable[tuple[str, Any]], table: Table) -> dict[str, typing.Any]:
-    """The fields that properties become. What has no field, or a value that its field cannot take, is kept.
+    """The fields that properties become. What has no field, or a value that its field cannot take, is kept, but for
+    empty lists.
 
     Args:
         reading: what is told and kept goes there.
@@ -202,6 +203,8 @@ def fields(reading: Reading, path: str, parts: Iterable[tuple[str, Any]], table:
         entry = known.get(name)
         if entry is None:
             real = table.spelled(name)
+            if real is None and value.value == ():
+                continue
             if real is None:
                 reading.keep(name, here, value, "MTOSI has no field for it")
                 continue

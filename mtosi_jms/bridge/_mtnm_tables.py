@@ -38,6 +38,16 @@ from mtosi_jms.stubs.nrf.me import CommunicationStateType
 from mtosi_jms.stubs.rp.sdc import CurrentOperationStatusType
 from mtosi_jms.xmlbind import XmlEnum
 
+OTHER_TYPE_NAMES: Final[Mapping[str, str]] = {
+    "NT_HEALTH": "NT_HEARTBEAT",
+    "NT_HEART_BEAT": "NT_HEARTBEAT",
+    "NT_AVC": "NT_ATTRIBUTE_VALUE_CHANGE",
+    "NT_WDMPROTECTION_SWITCH": "NT_PROTECTION_SWITCH",
+    "NT_ATMPROTECTION_SWITCH": "NT_PROTECTION_SWITCH",
+    "NT_RPRPROTECTION_SWITCH": "NT_PROTECTION_SWITCH",
+}
+"""Types of events under other names, as they are in use, and MTNM's."""
+
 STEPS: Final[Mapping[str, str]] = {
     "EMS": "MD",
     "ManagedElement": "ME",

@@ -18,7 +18,6 @@ to the vendor extensions, and an event that cannot become what it is becomes a V
 
 from __future__ import annotations
 
-import codecs
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -93,7 +92,7 @@ from mtosi_jms.stubs.nrf.routec import RouteChange
 from mtosi_jms.stubs.rp.bs import BackupStatus
 from mtosi_jms.stubs.rp.sdc import BackupStatusType
 
-__all__ = ["Finding", "FindingKind", "Mapped", "MtnmRules", "notification_of", "publish"]
+__all__ = ["Finding", "FindingKind", "Mapped", "MtnmRules", "notification_of", "properties_of", "publish"]
 
 _DATA: Final = "filterable_data"
 _BODY: Final = "remainder_of_body"
@@ -119,8 +118,7 @@ class MtnmRules:
         if self.charset is None:
             return
         try:
-            codecs.lookup(self.charset)
-            b"".decode(self.charset)
+            b"a".decode(self.charset)
         except (LookupError, TypeError, ValueError):
             raise ConfigError(f"charset {self.charset!r}: there is none of this name") from None
 
@@ -178,6 +176,22 @@ def notification_of(event: StructuredEvent, rules: MtnmRules | None = None) -> M
         return _vendor(event, reading, kind.category)
     made.vendor_extensions = reading.extensions()
     return Mapped(made, tuple(reading.findings), event.type_name, kind.category)
+
+
+def properties_of(type_name: str) -> Mapping[str, str]:
+    """Where the properties of an event of MTNM go: their names, and MTOSI's elements.
+
+    Args:
+        type_name: `NT_ALARM` say, as MTNM spells it.
+
+    Raises:
+        ConfigError: MTNM has no such event.
+    """
+    kind = _KINDS.get(type_name)
+    if kind is None:
+        raise ConfigError(f"MTNM has no event {type_name!r}; it has {', '.join(_KINDS)}")
+    names = {field.name: field.local for field in kind.cls.__xml__.fields}
+    return {name: _MADE.get(field.target) or names[field.target] for name, field in kind.table.fields.items()}
 
 
 def publish(publisher: Publisher, mapped: Mapped, *, timeout: float | None = None) -> list[JmsMessage]:
@@ -595,20 +609,22 @@ class _Kind(typing.NamedTuple):
     Attributes:
         table: its properties.
         make: what makes the notification of the fields that were read.
+        cls: the class of the notification.
         category: where a VendorNotification of such an event belongs; None: to all.
     """
 
     table: Table
     make: Callable[[Reading, Fields, StructuredEvent], CommonEventInformationType]
+    cls: type[CommonEventInformationType]
     category: TopicCategory | None
 
 
 _INVENTORY: Final = TopicCategory.INVENTORY
 _KINDS: Final[Mapping[str, _Kind]] = {
-    "NT_ALARM": _Kind(_ALARM, _alarm, TopicCategory.FAULT),
-    "NT_TCA": _Kind(_ALERT, _alert, TopicCategory.FAULT),
-    "NT_OBJECT_CREATION": _Kind(Table(_EDGE, _EDGE_SPELLINGS), _creation, _INVENTORY),
-    "NT_OBJECT_DELETION": _Kind(Table(_EDGE, _EDGE_SPELLINGS), _deletion, _INVENTORY),
+    "NT_ALARM": _Kind(_ALARM, _alarm, Alarm, TopicCategory.FAULT),
+    "NT_TCA": _Kind(_ALERT, _alert, ThresholdCrossingAlert, TopicCategory.FAULT),
+    "NT_OBJECT_CREATION": _Kind(Table(_EDGE, _EDGE_SPELLINGS), _creation, ResourceObjectCreation, _INVENTORY),
+    "NT_OBJECT_DELETION": _Kind(Table(_EDGE, _EDGE_SPELLINGS), _deletion, ResourceObjectDeletion, _INVENTORY),
     "NT_OBJECT_DISCOVERY": _Kind(
         Table(
             {
@@ -620,21 +636,27 @@ _KINDS: Final[Mapping[str, _Kind]] = {
             _EDGE_SPELLINGS,
         ),
         _discovery,
+        ResourceObjectDiscovery,
         _INVENTORY,
     ),
-    "NT_ATTRIBUTE_VALUE_CHANGE": _Kind(Table(_CHANGE, _EDGE_SPELLINGS), _value_change, _INVENTORY),
-    "NT_STATE_CHANGE": _Kind(Table(_CHANGE, _EDGE_SPELLINGS), _state_change, _INVENTORY),
-    "NT_PROTECTION_SWITCH": _Kind(_SWITCH, _switch, TopicCategory.PROTECTION),
-    "NT_EPROTECTION_SWITCH": _Kind(_EQUIPMENT_SWITCH, _equipment_switch, TopicCategory.PROTECTION),
+    "NT_ATTRIBUTE_VALUE_CHANGE": _Kind(
+        Table(_CHANGE, _EDGE_SPELLINGS), _value_change, ResourceAttributeValueChange, _INVENTORY
+    ),
+    "NT_STATE_CHANGE": _Kind(Table(_CHANGE, _EDGE_SPELLINGS), _state_change, ResourceStateChange, _INVENTORY),
+    "NT_PROTECTION_SWITCH": _Kind(_SWITCH, _switch, ProtectionSwitch, TopicCategory.PROTECTION),
+    "NT_EPROTECTION_SWITCH": _Kind(
+        _EQUIPMENT_SWITCH, _equipment_switch, EquipmentProtectionSwitch, TopicCategory.PROTECTION
+    ),
     "NT_ROUTE_CHANGE": _Kind(
         Table(
             {**_OBJECT, "routeChangeEvent": Field("route_change_event", _step), "route": Field("route", route)},
             {"eventType": "routeChangeEvent", "newRoute": "route"},
         ),
         _route_change,
+        RouteChange,
         _INVENTORY,
     ),
-    "NT_HEARTBEAT": _Kind(Table(_OBJECT), _heartbeat, None),
+    "NT_HEARTBEAT": _Kind(Table(_OBJECT), _heartbeat, Heartbeat, None),
     "NT_FILE_TRANSFER_STATUS": _Kind(
         Table(
             {
@@ -646,6 +668,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
             }
         ),
         _transfer,
+        FileTransferStatus,
         None,
     ),
     "NT_BACKUP_STATUS": _Kind(
@@ -660,16 +683,22 @@ _KINDS: Final[Mapping[str, _Kind]] = {
             {"objectName": "meName"},
         ),
         _backup,
+        BackupStatus,
         None,
     ),
 }
-OTHER_TYPE_NAMES: Final[Mapping[str, str]] = {
-    "NT_HEALTH": "NT_HEARTBEAT",
-    "NT_HEART_BEAT": "NT_HEARTBEAT",
-    "NT_AVC": "NT_ATTRIBUTE_VALUE_CHANGE",
-    "NT_WDMPROTECTION_SWITCH": "NT_PROTECTION_SWITCH",
-    "NT_ATMPROTECTION_SWITCH": "NT_PROTECTION_SWITCH",
-    "NT_RPRPROTECTION_SWITCH": "NT_PROTECTION_SWITCH",
+_TYPE_NAMES: Final = {**{name: name for name in _KINDS}, **tables.OTHER_TYPE_NAMES}
+_MADE: Final = {
+    "_type": "objectType",
+    "_qualifier": "objectType",
+    "_cause_qualifier": "probableCause/@qualifier",
+    "_info": "X733_AdditionalInformation",
+    "_x733_info": "X733_AdditionalInformation",
+    "_threshold": "thresholdType/thresholdType",
+    "_attributes": "attributeList",
+    "_object_name": "discoveredName",
+    "_status": "status",
+    "_stage": "status/operationStatus",
+    "_reason": "status/failureReason",
 }
-"""Types of events under other names, as they are in use, and MTNM's."""
-_TYPE_NAMES: Final = {**{name: name for name in _KINDS}, **OTHER_TYPE_NAMES}
+"""The elements of what a later step makes."""
