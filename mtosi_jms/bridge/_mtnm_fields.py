@@ -7,28 +7,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from mtosi_jms.bridge._mtnm_tables import OBJECT_TYPES, QUALIFIERS, Choices
-from mtosi_jms.bridge._mtnm_values import FindingKind, Reader, Reading, UnreadableError, clip, told
+from mtosi_jms.bridge._mtnm_values import FindingKind, Reader, Reading, clip, told
 from mtosi_jms.bridge.events import Any, TCKind
+from mtosi_jms.errors import EventError
 from mtosi_jms.stubs.fmw.gen import AliasNameListType, AliasNameListTypeAlias
 from mtosi_jms.stubs.fmw.nam import NamingAttributeListType
 from mtosi_jms.xmlbind import XmlEnum, XmlObject
 
 NATIVE_NAME: Final = "nativeEMSName"
 """The name of the alias that holds MTNM's native name of an object."""
-
-
-class RefusedError(Exception):
-    """The event cannot be what it is; inside the bridge only.
-
-    Attributes:
-        path: where it is wrong.
-        reason: what is wrong.
-    """
-
-    def __init__(self, path: str, reason: str) -> None:
-        self.path = path
-        self.reason = reason
-        super().__init__(f"{path}: {reason}")
 
 
 class Field(NamedTuple):
@@ -140,7 +127,7 @@ def object_type(reading: Reading, name: str, path: str, value: Any) -> object:
     elif isinstance(it, int) and not isinstance(it, bool) and 0 <= it < len(_NUMBERED_TYPES):
         reading.tell(FindingKind.FORM, path, f"is a {told(value.type)}, not an enumeration")
         return _NUMBERED_TYPES[it]
-    raise UnreadableError(f"is no ObjectType_T: {clip(value)}")
+    raise EventError(f"is no ObjectType_T: {clip(value)}")
 
 
 _NUMBERED_TYPES: Final = tuple(OBJECT_TYPES.values())
@@ -174,7 +161,7 @@ def extended(choices: Choices, cls: Callable[..., XmlObject], other: XmlEnum) ->
             return None
         try:
             return cls(value=reading.choice(path, value, choices))
-        except UnreadableError:
+        except EventError:
             if not isinstance(value.value, str):
                 raise
         reading.tell(FindingKind.KEPT, path, f"MTOSI has no {choices.name} {value.value[:40]!r}; it is {other.value}")
@@ -194,7 +181,7 @@ def fields(reading: Reading, path: str, parts: Iterable[tuple[str, Any]], table:
         table: where they go.
 
     Raises:
-        RefusedError: a value that the notification cannot be without cannot be read.
+        EventError: a value that the notification cannot be without cannot be read.
     """
     found: dict[str, typing.Any] = {}
     known = table.fields
@@ -215,10 +202,10 @@ def fields(reading: Reading, path: str, parts: Iterable[tuple[str, Any]], table:
             continue
         try:
             read = entry.read(reading, name, here, reading.bare(name, here, value))
-        except UnreadableError as exc:
+        except EventError as exc:
             if entry.needed:
-                raise RefusedError(here, str(exc)) from None
-            reading.keep(name, here, value, str(exc))
+                raise EventError(exc.message, here) from None
+            reading.keep(name, here, value, exc.message)
             continue
         if read is not None:
             found[entry.target] = read

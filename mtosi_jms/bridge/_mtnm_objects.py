@@ -20,8 +20,9 @@ from mtosi_jms.bridge._mtnm_fields import (
     one_name,
     rate_list,
 )
-from mtosi_jms.bridge._mtnm_values import Reading, UnreadableError, elements, extensions_of, members, told
+from mtosi_jms.bridge._mtnm_values import Reading, elements, extensions_of, members, told
 from mtosi_jms.bridge.events import Any, TCKind
+from mtosi_jms.errors import EventError
 from mtosi_jms.stubs.fmw.coi import CommonObjectInfoType
 from mtosi_jms.stubs.fmw.gen import NameAndValueStringListType
 from mtosi_jms.stubs.fmw.nam import NamingAttributeType
@@ -56,7 +57,7 @@ def _parameters(reading: Reading, name: str, path: str, value: Any) -> object:
     for at, one in enumerate(elements(value)):
         parts = members(one)
         if parts is None or len(parts) != 2:
-            raise UnreadableError(f"is no list of parameters by layer but a {told(value.type)}")
+            raise EventError(f"is no list of parameters by layer but a {told(value.type)}")
         (_, layer), (_, pairs) = parts
         here = f"{path}[{at}]"
         found.append(
@@ -189,9 +190,9 @@ def created(reading: Reading, kind: str | None, body: Any) -> CommonObjectInfoTy
         found = reading.bare("remainder_of_body", "remainder_of_body", body)
         parts = members(found)
         if parts is None:
-            raise UnreadableError(f"is no object but a {told(found.type)}")
-    except UnreadableError as exc:
-        reading.keep("remainder_of_body", "remainder_of_body", body, str(exc))
+            raise EventError(f"is no object but a {told(found.type)}")
+    except EventError as exc:
+        reading.keep("remainder_of_body", "remainder_of_body", body, exc.message)
         return None
     return object_of(reading, kind, "remainder_of_body", parts)
 
@@ -200,13 +201,13 @@ def attributes(reading: Reading, kind: str | None, path: str, value: Any) -> Com
     """An object with the attributes of a list of names and values; None for an empty list.
 
     Raises:
-        UnreadableError: no such list.
+        EventError: no such list.
     """
     parts: list[tuple[str, Any]] = []
     for one in elements(value):
         pair = members(one)
         if pair is None or len(pair) != 2 or not isinstance(pair[0][1].value, str):
-            raise UnreadableError(f"is no list of names and values but a {told(value.type)}")
+            raise EventError(f"is no list of names and values but a {told(value.type)}")
         held = pair[1][1]
         parts.append((pair[0][1].value, held.value if isinstance(held.value, Any) else held))
     return object_of(reading, kind, path, parts) if parts else None
@@ -216,13 +217,13 @@ def route(reading: Reading, name: str, path: str, value: Any) -> RouteType:
     """A route: a list of cross connections.
 
     Raises:
-        UnreadableError: something else.
+        EventError: something else.
     """
     found: list[CrossConnectType] = []
     for at, one in enumerate(elements(value)):
         parts = members(one)
         if parts is None:
-            raise UnreadableError(f"is no list of cross connections but a {told(value.type)}")
+            raise EventError(f"is no list of cross connections but a {told(value.type)}")
         found.append(_connection(reading, f"{path}[{at}]", parts))
     return RouteType(cc_list=CrossConnectListType(cc=found))
 
@@ -237,8 +238,8 @@ def _connection(reading: Reading, path: str, parts: list[tuple[str, Any]]) -> Cc
             continue
         try:
             listed = inner.names(f"{path}.{name}", value)
-        except UnreadableError as exc:
-            inner.keep(name, f"{path}.{name}", value, str(exc))
+        except EventError as exc:
+            inner.keep(name, f"{path}.{name}", value, exc.message)
         else:
             ends[name] = [] if listed is None else [one for one in listed.name if isinstance(one, NamingAttributeType)]
     made = Cc(**fields(inner, path, rest, CROSS_CONNECTION))

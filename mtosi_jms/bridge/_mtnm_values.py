@@ -14,6 +14,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from mtosi_jms.bridge._mtnm_tables import LAYER_NAMES, LAYER_RATES, STEPS, Choices
 from mtosi_jms.bridge.events import DEPTH, Any, ObjectReference, TCKind, TypeCode, Union, Value
+from mtosi_jms.errors import EventError
 from mtosi_jms.stubs.fmw.gen import AnyListType, NameAndStringValueType, NvsList
 from mtosi_jms.stubs.fmw.nam import NamingAttributeListType, NamingAttributeType, RelativeDistinguishNameType
 from mtosi_jms.stubs.nra.prc import ProbableCauseEnumType, ProbableCauseType
@@ -58,10 +59,6 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.path}: {self.text}" if self.path else self.text
-
-
-class UnreadableError(ValueError):
-    """A value that the field cannot take; inside the bridge only."""
 
 
 _INTEGERS: Final = frozenset(
@@ -137,7 +134,7 @@ class Reading:
         """A value without Anys and aliases around it. An Any in an Any is told, and kept as it was sent.
 
         Raises:
-            UnreadableError: too many Anys in each other.
+            EventError: too many Anys in each other.
         """
         kind = value.type.kind
         if kind is not TCKind.any and kind is not TCKind.alias and kind is not TCKind.wstring:
@@ -149,7 +146,7 @@ class Reading:
                 break
             found, nested = found.value, nested + 1
             if nested > _MOST_LAYERS:
-                raise UnreadableError("Anys in each other, more than anyone can mean")
+                raise EventError("Anys in each other, more than anyone can mean")
         if nested:
             self.keep(name, path, found, "is an Any in an Any; it was read, and is kept as it was sent")
         if plain.kind is TCKind.wstring and isinstance(found.value, str):
@@ -162,7 +159,7 @@ class Reading:
         """A text.
 
         Raises:
-            UnreadableError: no text, and nothing that has one plain text.
+            EventError: no text, and nothing that has one plain text.
         """
         kind, it = value.type.kind, value.value
         if kind is TCKind.string and isinstance(it, str):
@@ -173,13 +170,13 @@ class Reading:
         if isinstance(it, (str, bool, int, float, Decimal)):
             self.tell(FindingKind.FORM, path, f"is a {told(value.type)}, not a string")
             return self.clean(text_of(value), path)
-        raise UnreadableError(f"is a {told(value.type)}, not a string")
+        raise EventError(f"is a {told(value.type)}, not a string")
 
     def boolean(self, path: str, value: Any) -> bool:
         """A boolean.
 
         Raises:
-            UnreadableError: neither a boolean nor its name or number.
+            EventError: neither a boolean nor its name or number.
         """
         it = value.value
         if isinstance(it, bool):
@@ -188,13 +185,13 @@ class Reading:
         if word in _TRUTHS:
             self.tell(FindingKind.FORM, path, f"is a {told(value.type)}, not a boolean")
             return _TRUTHS[word]
-        raise UnreadableError(f"is no boolean but {clip(value)}")
+        raise EventError(f"is no boolean but {clip(value)}")
 
     def moment(self, path: str, value: Any) -> dt.datetime | None:
         """A time, `20140725140203.0+0800`; None for an empty one.
 
         Raises:
-            UnreadableError: no time.
+            EventError: no time.
         """
         text = self.text(path, value).strip()
         if not text:
@@ -204,7 +201,7 @@ class Reading:
             text = re.sub(r"[-: T]", "", text[:19]) + text[19:]
         found = _TIME.fullmatch(text)
         if found is None:
-            raise UnreadableError(f"is no time: {text[:40]!r}")
+            raise EventError(f"is no time: {text[:40]!r}")
         digits, fraction, zone = found.groups()
         try:
             when = dt.datetime(
@@ -218,7 +215,7 @@ class Reading:
                 _zone(zone),
             )
         except ValueError:
-            raise UnreadableError(f"is no time: {text[:40]!r}") from None
+            raise EventError(f"is no time: {text[:40]!r}") from None
         if zone is None:
             self.tell(FindingKind.FORM, path, "has no zone")
         return when
@@ -227,7 +224,7 @@ class Reading:
         """A member of an enumeration, by its name, its number, or the boolean that stands for it.
 
         Raises:
-            UnreadableError: no member.
+            EventError: no member.
         """
         it, kind = value.value, value.type.kind
         if isinstance(it, str):
@@ -250,17 +247,17 @@ class Reading:
         elif isinstance(it, int) and 0 <= it < len(choices.by_number):
             self.tell(FindingKind.FORM, path, f"is a {told(value.type)}, not an enumeration")
             return choices.by_number[it]
-        raise UnreadableError(f"is no {choices.name}: {clip(value)}")
+        raise EventError(f"is no {choices.name}: {clip(value)}")
 
     def name(self, path: str, value: Any) -> NamingAttributeType | None:
         """A name; None for an empty one.
 
         Raises:
-            UnreadableError: no list of names and texts.
+            EventError: no list of names and texts.
         """
         pairs = pairs_of(value)
         if pairs is None:
-            raise UnreadableError(f"is no name but a {told(value.type)}")
+            raise EventError(f"is no name but a {told(value.type)}")
         if not pairs:
             return None
         return NamingAttributeType(
@@ -284,7 +281,7 @@ class Reading:
         """A list of names; None for an empty one.
 
         Raises:
-            UnreadableError: no list of names.
+            EventError: no list of names.
         """
         found = [self.name(f"{path}[{at}]", one) for at, one in enumerate(elements(value))]
         there = [one for one in found if one is not None]
@@ -294,7 +291,7 @@ class Reading:
         """A list of texts; one text is a list of one.
 
         Raises:
-            UnreadableError: something else.
+            EventError: something else.
         """
         if isinstance(value.value, str):
             self.tell(FindingKind.FORM, path, "is one string, not a list")
@@ -305,11 +302,11 @@ class Reading:
         """A list of names and texts.
 
         Raises:
-            UnreadableError: something else.
+            EventError: something else.
         """
         found = pairs_of(value)
         if found is None:
-            raise UnreadableError(f"is no list of names and texts but a {told(value.type)}")
+            raise EventError(f"is no list of names and texts but a {told(value.type)}")
         return [
             NameAndStringValueType(name=self.clean(name, path), value=self.clean(text, f"{path}.{name}"))
             for name, text in found
@@ -319,7 +316,7 @@ class Reading:
         """A layer rate, by its number or its name; one that MTOSI does not have is VENDOR_EXT, and is kept.
 
         Raises:
-            UnreadableError: neither a number nor a name.
+            EventError: neither a number nor a name.
         """
         it = value.value
         if isinstance(it, str):
@@ -332,7 +329,7 @@ class Reading:
         elif isinstance(it, int) and not isinstance(it, bool):
             found, text = LAYER_RATES.get(it), str(it)
         else:
-            raise UnreadableError(f"is no layer rate but {clip(value)}")
+            raise EventError(f"is no layer rate but {clip(value)}")
         if found is not None:
             return LayerRateType(value=found)
         self.keep(name, path, value, f"MTOSI has no layer rate {text[:40]!r}; it is VENDOR_EXT")
@@ -342,7 +339,7 @@ class Reading:
         """A list of layer rates; None for an empty one.
 
         Raises:
-            UnreadableError: something else.
+            EventError: something else.
         """
         found = [self.rate(f"{name}[{at}]", f"{path}[{at}]", one) for at, one in enumerate(elements(value))]
         return LayerRateListType(layer_rate=list(found)) if found else None
@@ -351,7 +348,7 @@ class Reading:
         """A probable cause; one that MTOSI does not have is VENDOR_EXT. None for an empty one.
 
         Raises:
-            UnreadableError: no text.
+            EventError: no text.
         """
         text = self.text(path, value).strip()
         if not text:
@@ -378,32 +375,32 @@ class Reading:
         """A number.
 
         Raises:
-            UnreadableError: none.
+            EventError: none.
         """
         it = value.value
         if isinstance(it, str):
             try:
                 found = float(it)
             except ValueError:
-                raise UnreadableError(f"is no number: {it[:40]!r}") from None
+                raise EventError(f"is no number: {it[:40]!r}") from None
             self.tell(FindingKind.FORM, path, "is a string, not a number")
             return found
         if isinstance(it, (int, float, Decimal)) and not isinstance(it, bool):
             try:
                 return float(it)
             except OverflowError:
-                raise UnreadableError("is a number that no float holds") from None
-        raise UnreadableError(f"is no number but {clip(value)}")
+                raise EventError("is a number that no float holds") from None
+        raise EventError(f"is no number but {clip(value)}")
 
     def count(self, path: str, value: Any) -> int:
         """A whole number that an unsigned int holds.
 
         Raises:
-            UnreadableError: none.
+            EventError: none.
         """
         found = self.number(path, value)
         if not (math.isfinite(found) and found.is_integer() and 0 <= found < 2**32):
-            raise UnreadableError(f"is no whole number from 0 on: {clip(value)}")
+            raise EventError(f"is no whole number from 0 on: {clip(value)}")
         return int(found)
 
     def extensions(self) -> AnyListType | None:
@@ -459,11 +456,11 @@ def elements(value: Any) -> list[Any]:
     """The elements of a sequence or array, each with its type.
 
     Raises:
-        UnreadableError: neither.
+        EventError: neither.
     """
     plain = value.type.plain
     if plain.kind not in (TCKind.sequence, TCKind.array) or not isinstance(value.value, tuple):
-        raise UnreadableError(f"is no sequence but a {told(value.type)}")
+        raise EventError(f"is no sequence but a {told(value.type)}")
     inner = (plain.content or _ANY).plain
     found = [one if inner.kind is TCKind.any and isinstance(one, Any) else Any(inner, one) for one in value.value]
     return [Any(one.type.plain, one.value) for one in found]

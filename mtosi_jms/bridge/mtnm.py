@@ -26,7 +26,6 @@ from typing import Final
 from mtosi_jms.bridge import _mtnm_tables as tables
 from mtosi_jms.bridge._mtnm_fields import (
     Field,
-    RefusedError,
     Table,
     a_boolean,
     a_count,
@@ -43,7 +42,7 @@ from mtosi_jms.bridge._mtnm_fields import (
     object_type,
 )
 from mtosi_jms.bridge._mtnm_objects import attributes, created, route
-from mtosi_jms.bridge._mtnm_values import Finding, FindingKind, Reading, UnreadableError, elements, members, told
+from mtosi_jms.bridge._mtnm_values import Finding, FindingKind, Reading, elements, members, told
 from mtosi_jms.bridge.events import Any, StructuredEvent, TCKind
 from mtosi_jms.errors import ConfigError, EventError
 from mtosi_jms.jms import JmsMessage
@@ -169,10 +168,10 @@ def notification_of(event: StructuredEvent, rules: MtnmRules | None = None) -> M
     try:
         found = fields(reading, _DATA, [(one.name, one.value) for one in event.filterable_data], kind.table)
         made = kind.make(reading, found, event)
-    except RefusedError as exc:
+    except EventError as exc:
         if rules.strict:
-            raise EventError(exc.reason, exc.path) from None
-        reading.tell(FindingKind.REFUSED, exc.path, exc.reason)
+            raise
+        reading.tell(FindingKind.REFUSED, exc.path, exc.message)
         return _vendor(event, reading, kind.category)
     made.vendor_extensions = reading.extensions()
     return Mapped(made, tuple(reading.findings), event.type_name, kind.category)
@@ -225,7 +224,7 @@ def _vendor(event: StructuredEvent, reading: Reading, category: TopicCategory | 
         if target is not None and target.target not in fields_of:
             try:
                 read = target.read(quiet, one.name, "", quiet.bare(one.name, "", one.value))
-            except UnreadableError:
+            except EventError:
                 read = None
             if read is not None:
                 fields_of[target.target] = read
@@ -272,13 +271,13 @@ def _typed(reading: Reading, found: Fields) -> None:
 def _named(reading: Reading, found: Fields) -> None:
     """Refuse an event about no object, and settle the object's type."""
     if "object_name" not in found:
-        raise RefusedError(f"{_DATA}.objectName", "the event has no objectName")
+        raise EventError("the event has no objectName", f"{_DATA}.objectName")
     _typed(reading, found)
 
 
 def _rated(found: Fields) -> None:
     if "perceived_severity" not in found:
-        raise RefusedError(f"{_DATA}.perceivedSeverity", "the event has no perceivedSeverity")
+        raise EventError("the event has no perceivedSeverity", f"{_DATA}.perceivedSeverity")
 
 
 def _alarm(reading: Reading, found: Fields, event: StructuredEvent) -> Alarm:
@@ -337,7 +336,7 @@ def _discovery(reading: Reading, found: Fields, event: StructuredEvent) -> Resou
     name: NamingAttributeType | None = found.pop("_object_name", None)
     if "discovered_name" not in found:
         if name is None:
-            raise RefusedError(f"{_DATA}.objectName", "the event has no objectName")
+            raise EventError("the event has no objectName", f"{_DATA}.objectName")
         found["discovered_name"] = str(name)
     elif name is not None:
         reading.tell(FindingKind.KEPT, f"{_DATA}.objectName", "MTOSI has no field for it")
@@ -354,8 +353,8 @@ def _changed(reading: Reading, found: Fields) -> list[typing.Any]:
         return []
     try:
         whole = attributes(reading, found.get("object_type"), f"{_DATA}.attributeList", listed)
-    except UnreadableError as exc:
-        reading.keep("attributeList", f"{_DATA}.attributeList", listed, str(exc))
+    except EventError as exc:
+        reading.keep("attributeList", f"{_DATA}.attributeList", listed, exc.message)
         return []
     return [] if whole is None else [whole]
 
@@ -383,7 +382,7 @@ def _heartbeat(reading: Reading, found: Fields, event: StructuredEvent) -> Heart
 def _switch(reading: Reading, found: Fields, event: StructuredEvent) -> ProtectionSwitch:
     for target, name in (("protected_tp_ref", "protectedTP"), ("switch_away_from_tp_ref", "switchAwayFromTP")):
         if target not in found:
-            raise RefusedError(f"{_DATA}.{name}", f"the event has no {name}")
+            raise EventError(f"the event has no {name}", f"{_DATA}.{name}")
     if "layer_rate" not in found:
         found["layer_rate"] = LayerRateType(value=LayerRateEnumType.LR_Not_Applicable)
         reading.tell(FindingKind.FILLED, f"{_DATA}.layerRate", "is not there, and MTOSI needs it")
@@ -402,8 +401,8 @@ def _route_change(reading: Reading, found: Fields, event: StructuredEvent) -> Ro
     if "route" not in found and body.type.plain.kind is TCKind.sequence:
         try:
             found["route"] = route(reading, _BODY, _BODY, Any(body.type.plain, body.value))
-        except UnreadableError as exc:
-            reading.keep(_BODY, _BODY, body, str(exc))
+        except EventError as exc:
+            reading.keep(_BODY, _BODY, body, exc.message)
     else:
         _body_kept(reading, event)
     return RouteChange(**found)
@@ -473,10 +472,10 @@ def _correlated(reading: Reading, name: str, path: str, value: Any) -> object:
     for at, one in enumerate(elements(value)):
         parts = members(one)
         if parts is None or len(parts) != 2:
-            raise UnreadableError(f"is no list of correlated notifications but a {told(value.type)}")
+            raise EventError(f"is no list of correlated notifications but a {told(value.type)}")
         source = reading.name(f"{path}[{at}]", parts[0][1])
         if source is None:
-            raise UnreadableError("names no object")
+            raise EventError("names no object")
         ids = reading.texts(f"{path}[{at}]", parts[1][1])
         found.append(
             CorrelatedNotificationsType(name=source, notif_ids=NotificationIdentifierListType(notification_id=ids))
