@@ -41,6 +41,7 @@ MtosiError
 └── BridgeError                         the bridge between JMS and the Notification Service, or what it was asked for
     ├── EventError (ValueError)             an event or message that cannot become the other; path
     ├── UnsupportedQoS (ValueError)         quality of service that the mapping or the channel does not have; by name
+    ├── ReferenceRefusedError               a reference of a peer's that leads to a host which is not allowed
     ├── InvalidExternalEndPoints (ValueError)   endpoints that make no bridge: which role, which code
     ├── BridgeNotFound (LookupError)        the factory has no bridge with this id
     ├── BridgeAlreadyStarted                start_bridge of one that is started
@@ -91,6 +92,7 @@ __all__ = [
     "MtosiFault",
     "NamingError",
     "ProtocolError",
+    "ReferenceRefusedError",
     "ReplyTimeoutError",
     "ResourceLimitError",
     "SchemaError",
@@ -593,6 +595,20 @@ class UnsupportedQoS(BridgeError, ValueError):
         self.reason = reason
         self.names = tuple(names)
         super().__init__(f"{', '.join(self.names)}: {reason}" if self.names else reason)
+
+
+class ReferenceRefusedError(BridgeError):
+    """A reference of a peer's that leads to a host which is not allowed; it was not followed.
+
+    Attributes:
+        host: where it leads.
+        port: there.
+    """
+
+    def __init__(self, host: str, port: int) -> None:
+        self.host = host
+        self.port = port
+        super().__init__(f"a reference leads to {host}, port {port}, which is not allowed; it is not followed")
 
 
 class InvalidExternalEndPoints(BridgeError, ValueError):

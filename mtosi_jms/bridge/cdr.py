@@ -1,682 +1,907 @@
-"""Anys and TypeCodes as CDR octets (CORBA 3, chapter 15), and back: an encapsulation, big-endian when written.
+"""CDR, the form of CORBA's values on the wire (GIOP 1.2): structured events and Anys to bytes and back.
 
-Strings are UTF-8, which for ASCII is what every ORB writes; wide ones UTF-16 as of GIOP 1.2. Nothing follows an object
-reference, and valuetypes, abstract and native kinds are refused. What is read is bounded by the octets that are there:
-a length is believed only as far as they reach.
+Texts are UTF-8 and UTF-16. Bytes of a peer are judged here and nowhere else: what is nested deeper than
+`mtosi_jms.bridge.events.DEPTH`, refers to itself, says that it is longer than it is, or would become an object of the
+ORB's language is refused, and what it would take is not allocated before.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
-from decimal import Context, Decimal
-from fractions import Fraction
+from collections.abc import Callable, Sequence
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Final
 
-from mtosi_jms.bridge.events import DEPTH, Any, Member, ObjectReference, TCKind, TypeCode, Union, Value
+from mtosi_jms.bridge._quad import from_quad, to_quad
+from mtosi_jms.bridge.events import (
+    DEPTH,
+    Any,
+    Member,
+    ObjectReference,
+    Property,
+    StructuredEvent,
+    TCKind,
+    TypeCode,
+    Union,
+    Value,
+)
 from mtosi_jms.errors import EventError
 
-__all__ = ["decode_any", "decode_typecode", "encode_any", "encode_typecode"]
+__all__ = [
+    "addresses_of",
+    "decode_any",
+    "decode_events",
+    "decode_properties",
+    "decode_typecode",
+    "encode_any",
+    "encode_events",
+    "encode_properties",
+    "encode_typecode",
+]
 
-_NUMBERS: Final[Mapping[TCKind, tuple[str, int]]] = {
-    TCKind.short: ("h", 2),
-    TCKind.long: ("i", 4),
-    TCKind.ushort: ("H", 2),
-    TCKind.ulong: ("I", 4),
-    TCKind.float: ("f", 4),
-    TCKind.double: ("d", 8),
-    TCKind.longlong: ("q", 8),
-    TCKind.ulonglong: ("Q", 8),
-    TCKind.octet: ("B", 1),
-}
-_WITH_MEMBERS: Final = (TCKind.struct, TCKind.except_)
-_REFUSED: Final = frozenset({TCKind.principal, TCKind.value, TCKind.valuebox, TCKind.native, TCKind.abstract_interface})
+K = TCKind
+_KINDS: Final = {kind.value: kind for kind in TCKind}
+_SIMPLE: Final = {
+    K.short: "h", K.long: "i", K.ushort: "H", K.ulong: "I", K.longlong: "q", K.ulonglong: "Q", K.float: "f",
+    K.double: "d", K.octet: "B",
+}  # fmt: skip
+_SIZES: Final = {code: struct.calcsize(f">{code}") for code in _SIMPLE.values()}
+_BIG: Final = {code: struct.Struct(f">{code}") for code in _SIMPLE.values()}
+_LITTLE: Final = {code: struct.Struct(f"<{code}") for code in _SIMPLE.values()}
+_REFUSED: Final = frozenset({K.principal, K.value, K.valuebox, K.native, K.abstract_interface})
 _INDIRECTION: Final = 0xFFFFFFFF
-_BIAS: Final = 16383
-_MANTISSA: Final = 112
-_FIXED: Final = Context(prec=80)
+_REFERS: Final = b"\xff\xff\xff\xff"
+_KEPT: Final = 4_096
+_EMPTY: Final = 65_536
+"""How many more values may be read than there are bytes: values of some types, such as null, have none."""
+_IIOP: Final = 0
+_COMPONENTS: Final = 1
+_ALTERNATE: Final = 3
+_MOST_DIGITS: Final = 31
 
 
-def encode_any(value: Any) -> bytes:
-    """An Any as an encapsulation: its TypeCode, then the value.
-
-    Raises:
-        EventError: a value that its TypeCode does not have, with the path to it; a kind that is refused; values nested
-            deeper than `DEPTH`.
-    """
-    writer = _Writer()
-    writer.any(value, 0)
-    return bytes(writer.octets)
-
-
-def decode_any(octets: bytes) -> Any:
-    """The Any of an encapsulation.
+def encode_events(events: Sequence[StructuredEvent]) -> bytes:
+    """A `CosNotification::EventBatch` of big-endian CDR.
 
     Raises:
-        EventError: it ends early, goes on after the value, or holds what no encapsulation of an Any does.
+        EventError: a value that is not of its type, or of a type that has none here; path.
     """
-    reader = _Reader(octets)
-    found = reader.any(0)
-    reader.at_end()
+    out = _Writer()
+    out.ulong(len(events))
+    for event in events:
+        out.event(event)
+    return bytes(out.data)
+
+
+def decode_events(data: bytes) -> list[StructuredEvent]:
+    """The events of a `CosNotification::EventBatch` of big-endian CDR.
+
+    Raises:
+        EventError: bytes that are no events, or that are refused (see the module).
+    """
+    reader = _Reader(data)
+    try:
+        events = [reader.event() for _ in range(reader.count())]
+    except struct.error:
+        raise EventError("the bytes end early") from None
+    reader.end()
+    return events
+
+
+def encode_properties(properties: Sequence[Property]) -> bytes:
+    """A `CosNotification::PropertySeq` of big-endian CDR.
+
+    Raises:
+        EventError: see `encode_events`.
+    """
+    out = _Writer()
+    out.properties(properties)
+    return bytes(out.data)
+
+
+def decode_properties(data: bytes) -> tuple[Property, ...]:
+    """The properties of a `CosNotification::PropertySeq` of big-endian CDR.
+
+    Raises:
+        EventError: see `decode_events`.
+    """
+    reader = _Reader(data)
+    try:
+        found = reader.properties()
+    except struct.error:
+        raise EventError("the bytes end early") from None
+    reader.end()
     return found
 
 
-def encode_typecode(code: TypeCode) -> bytes:
+def encode_any(any: Any) -> bytes:
+    """An Any as an encapsulation: an octet for the order of bytes, then its TypeCode and its value.
+
+    Raises:
+        EventError: see `encode_events`.
+    """
+    out = _Writer()
+    out.data.append(0)
+    out.any(any, 0)
+    return bytes(out.data)
+
+
+def decode_any(data: bytes) -> Any:
+    """The Any of an encapsulation.
+
+    Raises:
+        EventError: see `decode_events`.
+    """
+    reader = _Reader(data, alone=_REFERS not in data)
+    try:
+        reader.byte_order()
+        found = reader.any(0)
+    except struct.error:
+        raise EventError("the bytes end early") from None
+    reader.end()
+    return found
+
+
+def encode_typecode(type: TypeCode) -> bytes:
     """A TypeCode as an encapsulation.
 
     Raises:
         EventError: a kind that is refused.
     """
-    writer = _Writer()
-    writer.typecode(code)
-    return bytes(writer.octets)
+    out = _Writer()
+    out.data.append(0)
+    out.typecode(type)
+    return bytes(out.data)
 
 
-def decode_typecode(octets: bytes) -> TypeCode:
+def decode_typecode(data: bytes) -> TypeCode:
     """The TypeCode of an encapsulation.
 
     Raises:
-        EventError: see `decode_any`.
+        EventError: see `decode_events`.
     """
-    reader = _Reader(octets)
-    found = reader.typecode(0)
-    reader.at_end()
+    reader = _Reader(data)
+    try:
+        reader.byte_order()
+        found = reader.typecode(0)
+    except struct.error:
+        raise EventError("the bytes end early") from None
+    reader.end()
     return found
 
 
-class _Writer:
-    def __init__(self) -> None:
-        self.octets = bytearray(1)  # byte order: big-endian
+def addresses_of(ior: str) -> list[tuple[str, int]]:
+    """Hosts and ports that an ORB may connect to for a reference, those of alternate addresses included.
 
-    def number(self, code: str, size: int, value: object) -> None:
-        self.octets += bytes(-len(self.octets) % size)
-        self.octets += struct.pack(f">{code}", value)
+    Args:
+        ior: `IOR:...`.
 
-    def ulong(self, value: int) -> None:
-        self.number("I", 4, value)
-
-    def string(self, text: str) -> None:
-        if "\0" in text:
-            raise EventError("a CORBA string has no U+0000")
-        octets = text.encode() + b"\0"
-        self.ulong(len(octets))
-        self.octets += octets
-
-    def encapsulated(self, inner: _Writer) -> None:
-        self.ulong(len(inner.octets))
-        self.octets += inner.octets
-
-    def any(self, value: Any, depth: int) -> None:
-        if not isinstance(value, Any):
-            raise EventError(f"an Any is needed, not {type(value).__name__}")
-        self.typecode(value.type)
-        self.value(value.type, value.value, depth + 1)
-
-    def typecode(self, code: TypeCode) -> None:
-        kind = code.kind
-        if kind in _REFUSED:
-            raise EventError(f"a TypeCode of {kind.name} is refused")
-        self.ulong(kind.value)
-        if kind in (TCKind.string, TCKind.wstring):
-            self.ulong(code.length)
-        elif kind is TCKind.fixed:
-            self.number("H", 2, code.digits)
-            self.number("h", 2, code.scale)
-        elif kind in _PARAMETERS:
-            inner = _Writer()
-            _PARAMETERS[kind](inner, code)
-            self.encapsulated(inner)
-
-    def named(self, code: TypeCode) -> None:
-        self.string(code.repository_id)
-        self.string(code.name)
-
-    def members(self, code: TypeCode) -> None:
-        self.named(code)
-        self.ulong(len(code.members))
-        for member in code.members:
-            self.string(member.name)
-            self.typecode(_needed(member.type))
-
-    def enumeration(self, code: TypeCode) -> None:
-        self.named(code)
-        self.ulong(len(code.members))
-        for member in code.members:
-            self.string(member.name)
-
-    def union_members(self, code: TypeCode) -> None:
-        self.named(code)
-        discriminator = _needed(code.discriminator)
-        self.typecode(discriminator)
-        self.number("i", 4, code.default_index)
-        self.ulong(len(code.members))
-        for index, member in enumerate(code.members):
-            if index == code.default_index:
-                self.octets += b"\0"
-            else:
-                self.value(discriminator, member.label, 0)
-            self.string(member.name)
-            self.typecode(_needed(member.type))
-
-    def elements(self, code: TypeCode) -> None:
-        self.typecode(_needed(code.content))
-        self.ulong(code.length)
-
-    def alias(self, code: TypeCode) -> None:
-        self.named(code)
-        self.typecode(_needed(code.content))
-
-    def value(self, code: TypeCode, value: Value, depth: int) -> None:
-        if depth > DEPTH:
-            raise EventError(f"values are nested deeper than {DEPTH}")
-        code = code.plain
-        number = _NUMBERS.get(code.kind)
-        try:
-            if number is not None:
-                if isinstance(value, bool):
-                    raise EventError("a number is needed, not a boolean")
-                self.number(*number, value)
-                return
-            writer = _VALUES.get(code.kind)
-            if writer is None:
-                raise EventError(f"a value of {code.kind.name} is refused")
-            writer(self, code, value, depth)
-        except (struct.error, OverflowError, TypeError, UnicodeEncodeError) as exc:
-            raise EventError(f"{type(value).__name__} does not fit {code.kind.name}: {exc}") from None
-
-    def nothing(self, code: TypeCode, value: Value, depth: int) -> None:
-        if value is not None:
-            raise EventError(f"{code.kind.name} has no value")
-
-    def boolean(self, code: TypeCode, value: Value, depth: int) -> None:
-        if not isinstance(value, bool):
-            raise EventError("True or False is needed")
-        self.octets.append(value)
-
-    def char(self, code: TypeCode, value: Value, depth: int) -> None:
-        text = _one(value)
-        if text > "\xff":
-            raise EventError("a char has one octet")
-        self.octets += text.encode("latin-1")
-
-    def wchar(self, code: TypeCode, value: Value, depth: int) -> None:
-        octets = _one(value).encode("utf-16-be", "surrogatepass")
-        self.octets.append(len(octets))
-        self.octets += octets
-
-    def text(self, code: TypeCode, value: Value, depth: int) -> None:
-        text = _text(value)
-        if code.length and len(text) > code.length:
-            raise EventError(f"{len(text)} characters; the bound is {code.length}")
-        if code.kind is TCKind.string:
-            self.string(text)
-            return
-        octets = text.encode("utf-16-be", "surrogatepass")
-        self.ulong(len(octets))
-        self.octets += octets
-
-    def sequence(self, code: TypeCode, value: Value, depth: int) -> None:
-        content = _content(code)
-        if not isinstance(value, (bytes, tuple)):
-            raise EventError(f"bytes or a tuple is needed, not {type(value).__name__}")
-        if code.kind is TCKind.array:
-            if len(value) != code.length:
-                raise EventError(f"{len(value)} elements; the array has {code.length}")
-        else:
-            if code.length and len(value) > code.length:
-                raise EventError(f"{len(value)} elements; the bound is {code.length}")
-            self.ulong(len(value))
-        if content.plain.kind is TCKind.octet:
-            self.octets += bytes(value) if not isinstance(value, tuple) else _octets(value)
-            return
-        for index, one in enumerate(_tuple(value)):
-            with _inside(f"[{index}]"):
-                self.value(content, one, depth + 1)
-
-    def struct(self, code: TypeCode, value: Value, depth: int) -> None:
-        if code.kind is TCKind.except_:
-            self.string(code.repository_id)
-        values = _tuple(value)
-        if len(values) != len(code.members):
-            raise EventError(f"{len(values)} values; {code.name or 'it'} has {len(code.members)} members")
-        for member, one in zip(code.members, values, strict=True):
-            with _inside(member.name):
-                self.value(_needed(member.type), one, depth + 1)
-
-    def union(self, code: TypeCode, value: Value, depth: int) -> None:
-        if not isinstance(value, Union):
-            raise EventError(f"a Union is needed, not {type(value).__name__}")
-        self.value(_needed(code.discriminator), value.discriminator, depth + 1)
-        member = _chosen(code, value.discriminator)
-        if member is not None:
-            with _inside(member.name):
-                self.value(_needed(member.type), value.value, depth + 1)
-        elif value.value is not None:
-            raise EventError(f"the discriminator {value.discriminator!r} chooses no member")
-
-    def enum(self, code: TypeCode, value: Value, depth: int) -> None:
-        names = [member.name for member in code.members]
-        if value not in names:
-            raise EventError(f"{value!r:.60} is no member of {code.name or 'the enumeration'}")
-        self.ulong(names.index(str(value)))
-
-    def nested(self, code: TypeCode, value: Value, depth: int) -> None:
-        if not isinstance(value, Any):
-            raise EventError(f"an Any is needed, not {type(value).__name__}")
-        self.any(value, depth)
-
-    def type(self, code: TypeCode, value: Value, depth: int) -> None:
-        if not isinstance(value, TypeCode):
-            raise EventError(f"a TypeCode is needed, not {type(value).__name__}")
-        self.typecode(value)
-
-    def reference(self, code: TypeCode, value: Value, depth: int) -> None:
-        if not isinstance(value, ObjectReference):
-            raise EventError(f"an ObjectReference is needed, not {type(value).__name__}")
-        type_id, profiles = _ior(value.ior)
-        self.string(type_id)
-        self.ulong(len(profiles))
+    Raises:
+        EventError: no reference, or one with a profile other than IIOP, of which no address is known here.
+    """
+    found: list[tuple[str, int]] = []
+    try:
+        reader = _Reader(_ior_bytes(ior))
+        reader.byte_order()
+        _, profiles = reader.ior()
         for tag, data in profiles:
-            self.ulong(tag)
-            self.ulong(len(data))
-            self.octets += data
-
-    def fixed(self, code: TypeCode, value: Value, depth: int) -> None:
-        if not isinstance(value, (Decimal, int)) or isinstance(value, bool):
-            raise EventError(f"a Decimal is needed, not {type(value).__name__}")
-        number = Decimal(value)
-        if not number.is_finite() or number.adjusted() > _FIXED.prec:
-            raise EventError(f"it does not fit fixed<{code.digits},{code.scale}>")
-        number = number.scaleb(code.scale, _FIXED)
-        digits = str(abs(int(number)))
-        if number != int(number) or len(digits) > code.digits:
-            raise EventError(f"it does not fit fixed<{code.digits},{code.scale}>")
-        padded = digits.rjust(code.digits + (code.digits + 1) % 2, "0")
-        self.octets += bytes.fromhex(padded + ("d" if number < 0 else "c"))
-
-    def longdouble(self, code: TypeCode, value: Value, depth: int) -> None:
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise EventError(f"a float is needed, not {type(value).__name__}")
-        self.octets += bytes(-len(self.octets) % 8)
-        self.octets += _to_quad(float(value))
+            if tag == _COMPONENTS:
+                continue
+            if tag != _IIOP:
+                raise EventError(f"the reference has a profile of kind {tag}, which is not IIOP")
+            found += _iiop_addresses(data)
+    except struct.error:
+        raise EventError("the reference ends early") from None
+    return found
 
 
-_PARAMETERS: Final[Mapping[TCKind, Callable[[_Writer, TypeCode], None]]] = {
-    TCKind.objref: _Writer.named,
-    TCKind.struct: _Writer.members,
-    TCKind.except_: _Writer.members,
-    TCKind.union: _Writer.union_members,
-    TCKind.enum: _Writer.enumeration,
-    TCKind.sequence: _Writer.elements,
-    TCKind.array: _Writer.elements,
-    TCKind.alias: _Writer.alias,
+def _iiop_addresses(profile: bytes) -> list[tuple[str, int]]:
+    reader = _Reader(profile)
+    reader.byte_order()
+    _, minor = reader.number("B"), reader.number("B")
+    found = [(reader.string(), reader.number("H"))]
+    reader.octets()  # the object's key
+    if minor > 0:
+        for _ in range(reader.count(8)):
+            tag, data = reader.number("I"), reader.octets()
+            if tag == _ALTERNATE:
+                other = _Reader(data)
+                other.byte_order()
+                found.append((other.string(), other.number("H")))
+    return found
+
+
+def _ior_bytes(ior: str) -> bytes:
+    try:
+        if ior[:4].upper() != "IOR:":
+            raise ValueError
+        return bytes.fromhex(ior[4:].strip())
+    except ValueError:
+        raise EventError("no object reference: it is not IOR: and hexadecimal digits") from None
+
+
+class _Writer:
+    """Big-endian CDR; positions count from the beginning of `data`."""
+
+    __slots__ = ("data",)
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def align(self, size: int) -> None:
+        if rest := len(self.data) % size:
+            self.data += b"\0" * (size - rest)
+
+    def ulong(self, number: int) -> None:
+        self.align(4)
+        self.data += number.to_bytes(4, "big")
+
+    def number(self, code: str, number: object) -> None:
+        self.align(_SIZES[code])
+        try:
+            self.data += _BIG[code].pack(number)
+        except (struct.error, OverflowError):
+            raise EventError(f"{_shown(number)} does not fit its type") from None
+
+    def string(self, text: object) -> None:
+        if not isinstance(text, str):
+            raise EventError(f"{_shown(text)} is no text")
+        try:
+            raw = text.encode()
+        except UnicodeEncodeError:
+            raise EventError("a text has half of a surrogate pair") from None
+        if b"\0" in raw:
+            raise EventError("a string holds the character NUL, which CORBA ends strings with")
+        self.ulong(len(raw) + 1)
+        self.data += raw
+        self.data.append(0)
+
+    def octets(self, data: bytes | bytearray) -> None:
+        self.ulong(len(data))
+        self.data += data
+
+    def event(self, event: StructuredEvent) -> None:
+        for text in (event.domain_name, event.type_name, event.event_name):
+            self.string(text)
+        self.properties(event.variable_header)
+        self.properties(event.filterable_data)
+        try:
+            self.any(event.remainder_of_body, 0)
+        except EventError as error:
+            raise error.inside("remainder_of_body") from None
+
+    def properties(self, properties: Sequence[Property]) -> None:
+        self.ulong(len(properties))
+        for one in properties:
+            self.string(one.name)
+            try:
+                self.any(one.value, 0)
+            except EventError as error:
+                raise error.inside(one.name) from None
+
+    def any(self, any: object, depth: int) -> None:
+        if not isinstance(any, Any):
+            raise EventError(f"{_shown(any)} is no Any")
+        self.typecode(any.type)
+        self.value(any.type, any.value, depth + 1)
+
+    def typecode(self, one: TypeCode) -> None:
+        kind = one.kind
+        if kind in _REFUSED:
+            raise _refusal(kind)
+        self.ulong(kind.value)
+        if kind in (K.string, K.wstring):
+            self.ulong(one.length)
+        elif kind is K.fixed:
+            self.number("H", one.digits)
+            self.number("h", one.scale)
+        elif kind in _PARTS:
+            self.octets(_parts_of(one))
+
+    def value(self, one: TypeCode, value: Value, depth: int) -> None:
+        if depth > DEPTH:
+            raise EventError(f"a value is nested deeper than {DEPTH}")
+        kind = one.kind
+        code = _SIMPLE.get(kind)
+        if code is not None:
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise EventError(f"{_shown(value)} is no {kind.name}")
+            self.number(code, value)
+        elif kind in _WRITERS:
+            _WRITERS[kind](self, one, value, depth)
+        else:
+            raise _refusal(kind)
+
+
+@lru_cache(1024)
+def _parts_of(one: TypeCode) -> bytes:
+    """What follows the kind of a TypeCode: an encapsulation, the same wherever it stands."""
+    inner = _Writer()
+    inner.data.append(0)
+    _PARTS[one.kind](inner, one)
+    return bytes(inner.data)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}..."
+
+
+def _refusal(kind: TCKind) -> EventError:
+    return EventError(f"a value of kind {kind.name} is refused: no code and no object is made out of bytes")
+
+
+def _need(one: TypeCode | None) -> TypeCode:
+    if one is None:
+        raise EventError("a TypeCode lacks the type of its content")
+    return one
+
+
+def _named(out: _Writer, one: TypeCode) -> None:
+    out.string(one.repository_id)
+    out.string(one.name)
+
+
+def _struct_parts(out: _Writer, one: TypeCode) -> None:
+    _named(out, one)
+    out.ulong(len(one.members))
+    for member in one.members:
+        out.string(member.name)
+        out.typecode(_need(member.type))
+
+
+def _enum_parts(out: _Writer, one: TypeCode) -> None:
+    _named(out, one)
+    out.ulong(len(one.members))
+    for member in one.members:
+        out.string(member.name)
+
+
+def _union_parts(out: _Writer, one: TypeCode) -> None:
+    _named(out, one)
+    discriminator = _need(one.discriminator)
+    out.typecode(discriminator)
+    out.number("i", one.default_index)
+    out.ulong(len(one.members))
+    for index, member in enumerate(one.members):
+        if index == one.default_index:
+            out.data.append(0)
+        else:
+            out.value(discriminator.plain, member.label, 0)
+        out.string(member.name)
+        out.typecode(_need(member.type))
+
+
+def _content_parts(out: _Writer, one: TypeCode) -> None:
+    out.typecode(_need(one.content))
+    out.ulong(one.length)
+
+
+def _alias_parts(out: _Writer, one: TypeCode) -> None:
+    _named(out, one)
+    out.typecode(_need(one.content))
+
+
+_PARTS: Final[dict[TCKind, Callable[[_Writer, TypeCode], None]]] = {
+    K.struct: _struct_parts,
+    K.except_: _struct_parts,
+    K.enum: _enum_parts,
+    K.union: _union_parts,
+    K.sequence: _content_parts,
+    K.array: _content_parts,
+    K.alias: _alias_parts,
+    K.objref: _named,
 }
-_VALUES: Final[Mapping[TCKind, Callable[[_Writer, TypeCode, Value, int], None]]] = {
-    TCKind.null: _Writer.nothing,
-    TCKind.void: _Writer.nothing,
-    TCKind.boolean: _Writer.boolean,
-    TCKind.char: _Writer.char,
-    TCKind.wchar: _Writer.wchar,
-    TCKind.string: _Writer.text,
-    TCKind.wstring: _Writer.text,
-    TCKind.sequence: _Writer.sequence,
-    TCKind.array: _Writer.sequence,
-    TCKind.struct: _Writer.struct,
-    TCKind.except_: _Writer.struct,
-    TCKind.union: _Writer.union,
-    TCKind.enum: _Writer.enum,
-    TCKind.any: _Writer.nested,
-    TCKind.typecode: _Writer.type,
-    TCKind.objref: _Writer.reference,
-    TCKind.fixed: _Writer.fixed,
-    TCKind.longdouble: _Writer.longdouble,
+
+
+def _write_nothing(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    if value is not None:
+        raise EventError(f"{_shown(value)} is no {one.kind.name}")
+
+
+def _write_boolean(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    if not isinstance(value, bool):
+        raise EventError(f"{_shown(value)} is no boolean")
+    out.data.append(value)
+
+
+def _write_char(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    if not isinstance(value, str) or len(value) != 1 or value > "\xff":
+        raise EventError(f"{_shown(value)} is no char: one character of Latin-1")
+    out.data.append(ord(value))
+
+
+def _utf16(text: Value) -> bytes:
+    if not isinstance(text, str):
+        raise EventError(f"{_shown(text)} is no text")
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def _write_wchar(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    raw = _utf16(value)
+    if len(raw) != 2:
+        raise EventError(f"{_shown(value)} is no wchar: one character of Unicode's basic plane")
+    out.data.append(2)
+    out.data += raw
+
+
+def _check_bound(one: TypeCode, length: int) -> None:
+    if one.length and length > one.length:
+        raise EventError(f"{length} elements or characters are more than its bound, {one.length}")
+
+
+def _write_string(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    out.string(value)
+    if isinstance(value, str):
+        _check_bound(one, len(value))
+
+
+def _write_wstring(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    raw = _utf16(value)
+    _check_bound(one, len(raw) // 2)
+    out.octets(raw)
+
+
+def _write_any(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    out.any(value, depth)
+
+
+def _write_typecode(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    if not isinstance(value, TypeCode):
+        raise EventError(f"{_shown(value)} is no TypeCode")
+    out.typecode(value)
+
+
+def _write_reference(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    if not isinstance(value, ObjectReference):
+        raise EventError(f"{_shown(value)} is no object reference")
+    if not value.ior:
+        out.string("")
+        out.ulong(0)
+        return
+    reader = _Reader(_ior_bytes(value.ior))
+    try:
+        reader.byte_order()
+        type_id, profiles = reader.ior()
+    except struct.error:
+        raise EventError("the reference ends early") from None
+    out.string(type_id)
+    out.ulong(len(profiles))
+    for tag, data in profiles:
+        out.ulong(tag)
+        out.octets(data)
+
+
+def _write_struct(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    if not isinstance(value, tuple) or len(value) != len(one.members):
+        raise EventError(f"{_shown(value)} has not the {len(one.members)} members of {one.name or one.kind.name}")
+    if one.kind is K.except_:
+        out.string(one.repository_id)
+    for member, part in zip(one.members, value, strict=True):
+        try:
+            out.value(_need(member.type), part, depth + 1)
+        except EventError as error:
+            raise error.inside(member.name) from None
+
+
+def _write_union(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    if not isinstance(value, Union):
+        raise EventError(f"{_shown(value)} is no value of the union {one.name}")
+    out.value(_need(one.discriminator).plain, value.discriminator, depth + 1)
+    member = _chosen(one, value.discriminator)
+    if member is not None:
+        out.value(_need(member.type), value.value, depth + 1)
+    elif value.value is not None:
+        raise EventError(f"{_shown(value.discriminator)} chooses no member of the union {one.name}")
+
+
+def _write_enum(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    index = next((index for index, member in enumerate(one.members) if member.name == value), None)
+    if index is None:
+        raise EventError(f"{_shown(value)} is no member of the enumeration {one.name}")
+    out.ulong(index)
+
+
+def _write_elements(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    content = _need(one.content)
+    octets = content.plain.kind is K.octet
+    if not isinstance(value, bytes if octets else tuple):
+        raise EventError(f"{_shown(value)} is not the {'bytes' if octets else 'tuple'} of {one.kind.name}")
+    length = len(value)
+    if one.kind is K.sequence:
+        _check_bound(one, length)
+        out.ulong(length)
+    elif length != one.length:
+        raise EventError(f"{length} elements are not the {one.length} of the array")
+    if isinstance(value, bytes):
+        out.data += value
+        return
+    for index, part in enumerate(value):
+        try:
+            out.value(content, part, depth + 1)
+        except EventError as error:
+            raise error.inside(f"[{index}]") from None
+
+
+def _write_alias(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    out.value(_need(one.content), value, depth + 1)
+
+
+def _write_fixed(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    if not isinstance(value, Decimal) or not value.is_finite():
+        raise EventError(f"{_shown(value)} is no fixed")
+    if not 0 < one.digits <= _MOST_DIGITS:
+        raise EventError(f"a fixed of {one.digits} digits: there are 1 to {_MOST_DIGITS}")
+    sign, digits, exponent = value.as_tuple()
+    whole = int("".join(map(str, digits)) or "0")
+    shift = int(exponent) + one.scale
+    if abs(shift) > 2 * _MOST_DIGITS or (shift < 0 and whole % 10**-shift):
+        raise EventError(f"{_shown(value)} has more places than a fixed<{one.digits},{one.scale}>")
+    scaled = whole * 10**shift if shift >= 0 else whole // 10**-shift
+    text = str(scaled).zfill(one.digits)
+    if len(text) > one.digits:
+        raise EventError(f"{_shown(value)} has more digits than a fixed<{one.digits},{one.scale}>")
+    packed = f"{text}{'d' if sign else 'c'}"
+    out.data += bytes.fromhex(packed if len(packed) % 2 == 0 else f"0{packed}")
+
+
+def _write_longdouble(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise EventError(f"{_shown(value)} is no long double")
+    out.align(8)
+    try:
+        out.data += to_quad(float(value))
+    except OverflowError:
+        raise EventError(f"{_shown(value)} does not fit its type") from None
+
+
+_WRITERS: Final[dict[TCKind, Callable[[_Writer, TypeCode, Value, int], None]]] = {
+    K.null: _write_nothing,
+    K.void: _write_nothing,
+    K.boolean: _write_boolean,
+    K.char: _write_char,
+    K.wchar: _write_wchar,
+    K.string: _write_string,
+    K.wstring: _write_wstring,
+    K.any: _write_any,
+    K.typecode: _write_typecode,
+    K.objref: _write_reference,
+    K.struct: _write_struct,
+    K.except_: _write_struct,
+    K.union: _write_union,
+    K.enum: _write_enum,
+    K.sequence: _write_elements,
+    K.array: _write_elements,
+    K.alias: _write_alias,
+    K.fixed: _write_fixed,
+    K.longdouble: _write_longdouble,
 }
+
+
+def _chosen(union: TypeCode, discriminator: object) -> Member | None:
+    """The member that a discriminator chooses."""
+    for index, member in enumerate(union.members):
+        if index != union.default_index and member.label == discriminator:
+            return member
+    return union.members[union.default_index] if 0 <= union.default_index < len(union.members) else None
 
 
 class _Reader:
-    def __init__(self, octets: bytes) -> None:
-        if not octets or octets[0] > 1:
-            raise EventError("these octets are no encapsulation: the first says the byte order, 0 or 1")
-        self.octets = octets
-        self.order = "<" if octets[0] else ">"
-        self.position = 1
+    """CDR of either order of bytes. What ends early raises struct.error; the functions of the module turn it."""
 
-    @property
-    def left(self) -> int:
-        return len(self.octets) - self.position
+    __slots__ = ("_alone", "_base", "_data", "_left", "_little", "_pos", "_seen")
 
-    def take(self, size: int) -> bytes:
-        if size > self.left:
-            raise EventError(f"the octets end early: {size} are needed at {self.position}, {self.left} are there")
-        self.position += size
-        return self.octets[self.position - size : self.position]
+    def __init__(self, data: bytes, *, alone: bool = False) -> None:
+        self._data = data
+        self._alone = alone
+        """Whether no TypeCode refers into another one: then one that was read before is known."""
+        self._pos = 0
+        self._base = 0
+        self._little = False
+        self._left = len(data) + _EMPTY
+        self._seen: dict[int, TypeCode | None] = {}
+        """TypeCodes by the place where they begin; None as long as they are being read."""
 
-    def align(self, size: int) -> None:
-        self.take(-self.position % size)
+    def end(self) -> None:
+        if self._pos != len(self._data):
+            raise EventError(f"{len(self._data) - self._pos} bytes follow where nothing should")
 
-    def number(self, code: str, size: int) -> int | float:
-        self.align(size)
-        found: int | float = struct.unpack(self.order + code, self.take(size))[0]
+    def byte_order(self) -> None:
+        order = self.number("B")
+        if order > 1:
+            raise EventError("an encapsulation begins with the order of its bytes, 0 or 1")
+        self._little = order == 1
+
+    def number(self, code: str) -> int:
+        """An integer; of the codes f and d too, of which `value` alone knows that they are none."""
+        size = _SIZES[code]
+        at = self._pos + -(self._pos - self._base) % size
+        self._pos = at + size
+        found: int = (_LITTLE if self._little else _BIG)[code].unpack_from(self._data, at)[0]
         return found
 
-    def ulong(self) -> int:
-        return int(self.number("I", 4))
+    def count(self, least: int = 1) -> int:
+        """How many of something follow, each of some octets at least.
 
-    def count(self) -> int:
-        """How many elements follow: each has an octet at least."""
-        found = self.ulong()
-        if found > self.left:
-            raise EventError(f"{found} elements cannot be in the {self.left} octets that are left")
+        Raises:
+            EventError: there cannot be as many.
+        """
+        found = self.number("I")
+        if found * least > len(self._data) - self._pos:
+            raise EventError(f"a length of {found}, and {len(self._data) - self._pos} bytes are left")
         return found
+
+    def take(self, length: int) -> bytes:
+        at = self._pos
+        if length > len(self._data) - at:
+            raise EventError(f"a length of {length}, and {len(self._data) - at} bytes are left")
+        self._pos = at + length
+        return self._data[at : self._pos]
+
+    def octets(self) -> bytes:
+        return self.take(self.number("I"))
 
     def string(self) -> str:
-        octets = self.take(self.ulong())
-        if not octets or octets[-1]:
-            raise EventError("a string does not end with an octet of 0")
+        raw = self.octets()
+        if raw[-1:] == b"\0":
+            raw = raw[:-1]
+        elif raw:  # a length of 0 is what some ORBs send for the empty string
+            raise EventError("a string does not end with NUL")
         try:
-            return octets[:-1].decode()
-        except UnicodeDecodeError as exc:
-            raise EventError(f"a string is not UTF-8 at its octet {exc.start}") from None
+            return raw.decode()
+        except UnicodeDecodeError as error:
+            raise EventError(f"a text is not UTF-8: byte {raw[error.start]:#04x}") from None
 
-    def at_end(self) -> None:
-        if self.left:
-            raise EventError(f"{self.left} octets are left over")
+    def wide(self, raw: bytes) -> str:
+        order = "be"
+        if raw[:2] in (b"\xfe\xff", b"\xff\xfe"):
+            order, raw = ("be" if raw[0] == 0xFE else "le"), raw[2:]
+        try:
+            return raw.decode(f"utf-16-{order}", "surrogatepass")
+        except UnicodeDecodeError:
+            raise EventError("a wide text is not UTF-16") from None
+
+    def quad(self) -> float:
+        self._pos += -(self._pos - self._base) % 8
+        data = self.take(16)
+        return from_quad(data[::-1] if self._little else data)
+
+    def ior(self) -> tuple[str, list[tuple[int, bytes]]]:
+        type_id = self.string()
+        return type_id, [(self.number("I"), self.octets()) for _ in range(self.count(8))]
+
+    def event(self) -> StructuredEvent:
+        domain, kind, name = self.string(), self.string(), self.string()
+        header, data = self.properties(), self.properties()
+        try:
+            body = self.any(0)
+        except EventError as error:
+            raise error.inside("remainder_of_body") from None
+        return StructuredEvent(domain, kind, name, header, data, body)
+
+    def properties(self) -> tuple[Property, ...]:
+        return tuple([self.property() for _ in range(self.count(9))])
+
+    def property(self) -> Property:
+        name = self.string()
+        try:
+            return Property(name, self.any(0))
+        except EventError as error:
+            raise error.inside(name) from None
 
     def any(self, depth: int) -> Any:
-        code = self.typecode(0)
-        return Any(code, self.value(code, depth + 1))
+        one = self.typecode(0)
+        return Any(one, self.value(one, depth + 1))
 
     def typecode(self, depth: int) -> TypeCode:
         if depth > DEPTH:
             raise EventError(f"a TypeCode is nested deeper than {DEPTH}")
-        number = self.ulong()
+        number = self.number("I")
+        at = self._pos - 4
         if number == _INDIRECTION:
-            raise EventError("a TypeCode refers back: circular ones are refused")
-        try:
-            kind = TCKind(number)
-        except ValueError:
-            raise EventError(f"{number} is no kind of TypeCode") from None
+            return self._indirection()
+        kind = _KINDS.get(number)
+        if kind is None:
+            raise EventError(f"{number} is no kind of TypeCode")
         if kind in _REFUSED:
-            raise EventError(f"a TypeCode of {kind.name} is refused")
-        if kind in (TCKind.string, TCKind.wstring):
-            bound = self.ulong()
-            return TypeCode(kind, length=bound) if bound else TypeCode.of(kind)
-        if kind is TCKind.fixed:
-            return TypeCode(kind, digits=int(self.number("H", 2)), scale=int(self.number("h", 2)))
-        read = _READ_PARAMETERS.get(kind)
-        if read is None:
+            raise _refusal(kind)
+        if kind in (K.string, K.wstring):
+            length = self.number("I")
+            return TypeCode(kind, length=length) if length else TypeCode.of(kind)
+        if kind is K.fixed:
+            return TypeCode(kind, digits=self.number("H"), scale=self.number("h"))
+        if kind not in _PARTS:
             return TypeCode.of(kind)
-        inner = _Reader(self.take(self.ulong()))
-        found = read(inner, kind, depth + 1)
-        inner.at_end()
+        self._seen[at] = None
+        end = self.number("I") + self._pos
+        if end > len(self._data):
+            raise EventError("a TypeCode is longer than the bytes that follow")
+        if self._alone and not depth and end - self._pos <= _KEPT and _REFERS not in self._data[self._pos : end]:
+            self._seen[at] = found = _typecode(kind, self._data[self._pos : end])
+            self._pos = end
+            return found
+        base, little = self._base, self._little
+        self._base = self._pos
+        self.byte_order()
+        made = self.parts(kind, depth)
+        if self._pos > end:
+            raise EventError("a TypeCode is longer than it says")
+        self._pos, self._base, self._little = end, base, little
+        self._seen[at] = made
+        return made
+
+    def _indirection(self) -> TypeCode:
+        here = self._pos
+        offset = self.number("i")
+        place = here + offset
+        if place not in self._seen:
+            raise EventError("a TypeCode refers to a place where there is none")
+        found = self._seen[place]
+        if found is None:
+            raise EventError("a TypeCode refers to itself")
         return found
 
-    def named(self, kind: TCKind, depth: int) -> TypeCode:
-        return TypeCode(kind, self.string(), self.string())
-
-    def members(self, kind: TCKind, depth: int) -> TypeCode:
+    def parts(self, kind: TCKind, depth: int) -> TypeCode:
+        if kind in (K.sequence, K.array):
+            content = self.typecode(depth + 1)
+            return TypeCode(kind, content=content, length=self.number("I"))
         repository_id, name = self.string(), self.string()
-        members = tuple(Member(self.string(), self.typecode(depth)) for _ in range(self.count()))
+        if kind is K.objref:
+            return TypeCode(kind, repository_id, name)
+        if kind is K.alias:
+            return TypeCode(kind, repository_id, name, content=self.typecode(depth + 1))
+        if kind is K.union:
+            return self._union(repository_id, name, depth)
+        if kind is K.enum:
+            names = tuple([Member(self.string()) for _ in range(self.count(5))])
+            return TypeCode(kind, repository_id, name, names)
+        members = tuple([Member(self.string(), self.typecode(depth + 1)) for _ in range(self.count(9))])
         return TypeCode(kind, repository_id, name, members)
 
-    def enumeration(self, kind: TCKind, depth: int) -> TypeCode:
-        repository_id, name = self.string(), self.string()
-        return TypeCode(kind, repository_id, name, tuple(Member(self.string()) for _ in range(self.count())))
-
-    def union_members(self, kind: TCKind, depth: int) -> TypeCode:
-        repository_id, name, discriminator = self.string(), self.string(), self.typecode(depth)
-        if discriminator.plain.kind not in _DISCRIMINATORS:
-            raise EventError(f"{discriminator.plain.kind.name} discriminates no union")
-        default = int(self.number("i", 4))
+    def _union(self, repository_id: str, name: str, depth: int) -> TypeCode:
+        discriminator, default = self.typecode(depth + 1), self.number("i")
         members = []
-        for index in range(self.count()):
-            label = self.take(1) and None if index == default else self.value(discriminator, 0)
-            if label is not None and not isinstance(label, (str, int)):
-                raise EventError("a label of a union is no constant")
-            members.append(Member(self.string(), self.typecode(depth), label))
-        return TypeCode(kind, repository_id, name, tuple(members), discriminator=discriminator, default_index=default)
+        for index in range(self.count(9)):
+            label: Value
+            if index == default:
+                label = None
+                self.number("B")
+            else:
+                label = self.value(discriminator.plain, 0)
+            if label is not None and not isinstance(label, str | int):
+                raise EventError(f"{discriminator.kind.name} cannot choose members of a union")
+            members.append(Member(self.string(), self.typecode(depth + 1), label))
+        if default >= len(members):
+            raise EventError(f"a union of {len(members)} members has no default member {default}")
+        return TypeCode(
+            K.union, repository_id, name, tuple(members), discriminator=discriminator, default_index=max(default, -1)
+        )
 
-    def elements(self, kind: TCKind, depth: int) -> TypeCode:
-        return TypeCode(kind, content=self.typecode(depth), length=self.ulong())
-
-    def alias(self, kind: TCKind, depth: int) -> TypeCode:
-        return TypeCode(kind, self.string(), self.string(), content=self.typecode(depth))
-
-    def value(self, code: TypeCode, depth: int) -> Value:
+    def value(self, one: TypeCode, depth: int) -> Value:
         if depth > DEPTH:
-            raise EventError(f"values are nested deeper than {DEPTH}")
-        code = code.plain
-        number = _NUMBERS.get(code.kind)
-        if number is not None:
-            return self.number(*number)
-        return _READ_VALUES[code.kind](self, code, depth)
+            raise EventError(f"a value is nested deeper than {DEPTH}")
+        kind = one.kind
+        code = _SIMPLE.get(kind)
+        if code is not None:
+            return self.number(code)
+        return _READERS[kind](self, one, depth)
 
-    def nothing(self, code: TypeCode, depth: int) -> Value:
-        return None
+    def spend(self, elements: int) -> None:
+        """Counts values that are about to be read: those without bytes would cost nothing else.
 
-    def boolean(self, code: TypeCode, depth: int) -> Value:
-        octet = self.take(1)[0]
-        if octet > 1:
-            raise EventError(f"a boolean is 0 or 1, not {octet}")
-        return octet == 1
+        Raises:
+            EventError: too many.
+        """
+        self._left -= elements
+        if self._left < 0:
+            raise EventError("more values than the bytes can hold")
 
-    def char(self, code: TypeCode, depth: int) -> Value:
-        return self.take(1).decode("latin-1")
 
-    def wchar(self, code: TypeCode, depth: int) -> Value:
-        return _one(self.wide(self.take(1)[0]))
+@lru_cache(1024)
+def _typecode(kind: TCKind, parts: bytes) -> TypeCode:
+    """The TypeCode of an encapsulation that refers to nothing else: peers send the same few again and again."""
+    reader = _Reader(parts)
+    reader.byte_order()
+    return reader.parts(kind, 0)
 
-    def wide(self, size: int) -> str:
+
+def _read_boolean(reader: _Reader, one: TypeCode, depth: int) -> Value:
+    octet = reader.number("B")
+    if octet > 1:
+        raise EventError(f"a boolean is 0 or 1, not {octet}")
+    return octet == 1
+
+
+def _read_string(reader: _Reader, one: TypeCode, depth: int) -> Value:
+    return reader.string()
+
+
+def _read_wchar(reader: _Reader, one: TypeCode, depth: int) -> Value:
+    return reader.wide(reader.take(reader.number("B")))
+
+
+def _read_members(reader: _Reader, one: TypeCode, depth: int) -> Value:
+    if one.kind is K.except_ and reader.string() != one.repository_id:
+        raise EventError("the value is another exception than its TypeCode")
+    reader.spend(len(one.members))
+    found = []
+    for member in one.members:
         try:
-            text = self.take(size).decode("utf-16-be", "surrogatepass")
-        except UnicodeDecodeError:
-            raise EventError("a wide text is not UTF-16") from None
-        return text[1:] if text.startswith("\ufeff") and size > 2 else text
-
-    def text(self, code: TypeCode, depth: int) -> Value:
-        text = self.string() if code.kind is TCKind.string else self.wide(self.ulong())
-        if code.length and len(text) > code.length:
-            raise EventError(f"{len(text)} characters; the bound is {code.length}")
-        return text
-
-    def sequence(self, code: TypeCode, depth: int) -> Value:
-        content = _content(code)
-        count = code.length if code.kind is TCKind.array else self.count()
-        if count > self.left:
-            raise EventError(f"{count} elements cannot be in the {self.left} octets that are left")
-        if code.kind is TCKind.sequence and code.length and count > code.length:
-            raise EventError(f"{count} elements; the bound is {code.length}")
-        if content.plain.kind is TCKind.octet:
-            return self.take(count)
-        return tuple(self.value(content, depth + 1) for _ in range(count))
-
-    def struct(self, code: TypeCode, depth: int) -> Value:
-        if code.kind is TCKind.except_ and self.string() != code.repository_id:
-            raise EventError("the value is another exception than its TypeCode")
-        return tuple(self.value(_needed(member.type), depth + 1) for member in code.members)
-
-    def union(self, code: TypeCode, depth: int) -> Value:
-        discriminator = self.value(_needed(code.discriminator), depth + 1)
-        if not isinstance(discriminator, (str, int)):
-            raise EventError("the discriminator of a union is no constant")
-        member = _chosen(code, discriminator)
-        return Union(discriminator, None if member is None else self.value(_needed(member.type), depth + 1))
-
-    def enum(self, code: TypeCode, depth: int) -> Value:
-        number = self.ulong()
-        if number >= len(code.members):
-            raise EventError(f"{number} is no member of {code.name or 'the enumeration'}")
-        return code.members[number].name
-
-    def nested(self, code: TypeCode, depth: int) -> Value:
-        return self.any(depth)
-
-    def type(self, code: TypeCode, depth: int) -> Value:
-        return self.typecode(0)
-
-    def reference(self, code: TypeCode, depth: int) -> Value:
-        writer = _Writer()
-        writer.string(self.string())
-        count = self.count()
-        writer.ulong(count)
-        for _ in range(count):
-            writer.ulong(self.ulong())
-            data = self.take(self.ulong())
-            writer.ulong(len(data))
-            writer.octets += data
-        return ObjectReference(f"IOR:{writer.octets.hex()}" if count else "")
-
-    def fixed(self, code: TypeCode, depth: int) -> Value:
-        text = self.take(code.digits // 2 + 1).hex()
-        if not text[:-1].isdigit() or text[-1] not in "cd":
-            raise EventError("a fixed is not made of decimal digits")
-        return Decimal(f"{'-' if text[-1] == 'd' else ''}{text[:-1]}").scaleb(-code.scale, _FIXED)
-
-    def longdouble(self, code: TypeCode, depth: int) -> Value:
-        self.align(8)
-        octets = self.take(16)
-        return _from_quad(octets if self.order == ">" else octets[::-1])
+            found.append(reader.value(_need(member.type), depth + 1))
+        except EventError as error:
+            raise error.inside(member.name) from None
+    return tuple(found)
 
 
-_DISCRIMINATORS: Final = frozenset(
-    {TCKind.short, TCKind.long, TCKind.ushort, TCKind.ulong, TCKind.longlong, TCKind.ulonglong}
-    | {TCKind.boolean, TCKind.char, TCKind.wchar, TCKind.enum, TCKind.octet}
-)
-_READ_PARAMETERS: Final[Mapping[TCKind, Callable[[_Reader, TCKind, int], TypeCode]]] = {
-    TCKind.objref: _Reader.named,
-    TCKind.struct: _Reader.members,
-    TCKind.except_: _Reader.members,
-    TCKind.union: _Reader.union_members,
-    TCKind.enum: _Reader.enumeration,
-    TCKind.sequence: _Reader.elements,
-    TCKind.array: _Reader.elements,
-    TCKind.alias: _Reader.alias,
-}
-_READ_VALUES: Final[Mapping[TCKind, Callable[[_Reader, TypeCode, int], Value]]] = {
-    TCKind.null: _Reader.nothing,
-    TCKind.void: _Reader.nothing,
-    TCKind.boolean: _Reader.boolean,
-    TCKind.char: _Reader.char,
-    TCKind.wchar: _Reader.wchar,
-    TCKind.string: _Reader.text,
-    TCKind.wstring: _Reader.text,
-    TCKind.sequence: _Reader.sequence,
-    TCKind.array: _Reader.sequence,
-    TCKind.struct: _Reader.struct,
-    TCKind.except_: _Reader.struct,
-    TCKind.union: _Reader.union,
-    TCKind.enum: _Reader.enum,
-    TCKind.any: _Reader.nested,
-    TCKind.typecode: _Reader.type,
-    TCKind.objref: _Reader.reference,
-    TCKind.fixed: _Reader.fixed,
-    TCKind.longdouble: _Reader.longdouble,
-}
+def _read_union(reader: _Reader, one: TypeCode, depth: int) -> Value:
+    label = reader.value(_need(one.discriminator).plain, depth + 1)
+    if not isinstance(label, str | int):
+        raise EventError(f"{_shown(label)} cannot choose a member of a union")
+    member = _chosen(one, label)
+    return Union(label, reader.value(_need(member.type), depth + 1) if member is not None else None)
 
 
-class _inside:  # noqa: N801
-    """Adds a step to the path of an error."""
-
-    __slots__ = ("step",)
-
-    def __init__(self, step: str) -> None:
-        self.step = step
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, EventError):
-            raise error.inside(self.step) from None
+def _read_enum(reader: _Reader, one: TypeCode, depth: int) -> Value:
+    index = reader.number("I")
+    if index >= len(one.members):
+        raise EventError(f"the enumeration {one.name} has no member {index}")
+    return one.members[index].name
 
 
-def _needed(code: TypeCode | None) -> TypeCode:
-    if code is None:
-        raise EventError("a TypeCode lacks the type of what it holds")
-    return code
+def _read_elements(reader: _Reader, one: TypeCode, depth: int) -> Value:
+    content = _need(one.content)
+    length = reader.number("I") if one.kind is K.sequence else one.length
+    if content.plain.kind is K.octet:
+        return reader.take(length)
+    reader.spend(length)
+    return tuple([reader.value(content, depth + 1) for _ in range(length)])
 
 
-def _content(code: TypeCode) -> TypeCode:
-    """The type of the elements: one that takes an octet at least, so that their number is bounded by their octets."""
-    content = _needed(code.content)
-    plain = content.plain
-    if plain.kind in (TCKind.null, TCKind.void) or (plain.kind is TCKind.struct and not plain.members):
-        raise EventError(f"elements of {plain.kind.name} that hold nothing")
-    return content
-
-
-def _chosen(code: TypeCode, discriminator: str | int) -> Member | None:
-    for index, member in enumerate(code.members):
-        if index != code.default_index and member.label == discriminator:
-            return member
-    return code.members[code.default_index] if 0 <= code.default_index < len(code.members) else None
-
-
-def _text(value: Value) -> str:
-    if not isinstance(value, str):
-        raise EventError(f"a text is needed, not {type(value).__name__}")
-    return value
-
-
-def _one(value: Value) -> str:
-    text = _text(value)
-    if len(text) != 1:
-        raise EventError(f"one character is needed, not {len(text)}")
-    return text
-
-
-def _tuple(value: Value) -> tuple[Value, ...]:
-    if not isinstance(value, tuple):
-        raise EventError(f"a tuple is needed, not {type(value).__name__}")
-    return value
-
-
-def _octets(values: tuple[Value, ...]) -> bytes:
+def _read_fixed(reader: _Reader, one: TypeCode, depth: int) -> Value:
+    digits = reader.take(one.digits // 2 + 1).hex()
+    if digits[-1] not in "cd":
+        raise EventError("a fixed does not end with its sign")
     try:
-        return bytes(values)  # type: ignore[arg-type]
-    except ValueError as exc:
-        raise EventError(f"octets are 0 to 255: {exc}") from None
+        whole = Decimal(digits[:-1])
+    except InvalidOperation:
+        raise EventError("a fixed has something else than digits") from None
+    # The digits, not their value, are the number: no rounding by a context.
+    return Decimal((int(digits[-1] == "d"), whole.as_tuple().digits, -one.scale))
 
 
-def _ior(text: str) -> tuple[str, list[tuple[int, bytes]]]:
-    """Type id and profiles of a reference."""
-    if not text:
-        return "", []
-    try:
-        reader = _Reader(bytes.fromhex(text.removeprefix("IOR:")))
-    except ValueError as exc:
-        raise EventError(f"this is no IOR: {exc}") from None
-    type_id = reader.string()
-    return type_id, [(reader.ulong(), reader.take(reader.ulong())) for _ in range(reader.count())]
+def _read_reference(reader: _Reader, one: TypeCode, depth: int) -> Value:
+    type_id, profiles = reader.ior()
+    if not profiles:
+        return ObjectReference()
+    out = _Writer()
+    out.data.append(0)
+    out.string(type_id)
+    out.ulong(len(profiles))
+    for tag, data in profiles:
+        out.ulong(tag)
+        out.octets(data)
+    return ObjectReference(f"IOR:{out.data.hex()}")
 
 
-def _to_quad(number: float) -> bytes:
-    """A double as IEEE 754 of 128 bits, which has all of them."""
-    bits = int.from_bytes(struct.pack(">d", number))
-    sign, exponent, fraction = bits >> 63, bits >> 52 & 0x7FF, bits & (1 << 52) - 1
-    if exponent == 0x7FF:
-        exponent = 0x7FFF
-    elif exponent == 0 and fraction:
-        shift = 53 - fraction.bit_length()
-        exponent, fraction = _BIAS - 1022 - shift, fraction << shift & (1 << 52) - 1
-    elif exponent:
-        exponent += _BIAS - 1023
-    return (sign << 127 | exponent << _MANTISSA | fraction << _MANTISSA - 52).to_bytes(16)
-
-
-def _from_quad(octets: bytes) -> float:
-    """The double next to a number of 128 bits; infinite beyond the range."""
-    bits = int.from_bytes(octets)
-    exponent, fraction = bits >> _MANTISSA & 0x7FFF, bits & (1 << _MANTISSA) - 1
-    if exponent == 0x7FFF:
-        size = float("nan") if fraction else float("inf")
-    elif exponent - _BIAS > 1024:
-        size = float("inf")
-    elif exponent - _BIAS < -1100:
-        size = 0.0
-    else:
-        try:
-            size = float(Fraction(fraction | 1 << _MANTISSA) * Fraction(2) ** (exponent - _BIAS - _MANTISSA))
-        except OverflowError:
-            size = float("inf")
-    return -size if bits >> 127 else size
+_READERS: Final[dict[TCKind, Callable[[_Reader, TypeCode, int], Value]]] = {
+    K.null: lambda reader, one, depth: None,
+    K.void: lambda reader, one, depth: None,
+    K.boolean: _read_boolean,
+    K.char: lambda reader, one, depth: chr(reader.number("B")),
+    K.wchar: _read_wchar,
+    K.string: _read_string,
+    K.wstring: lambda reader, one, depth: reader.wide(reader.octets()),
+    K.any: lambda reader, one, depth: reader.any(depth),
+    K.typecode: lambda reader, one, depth: reader.typecode(0),
+    K.objref: _read_reference,
+    K.struct: _read_members,
+    K.except_: _read_members,
+    K.union: _read_union,
+    K.enum: _read_enum,
+    K.sequence: _read_elements,
+    K.array: _read_elements,
+    K.alias: lambda reader, one, depth: reader.value(_need(one.content), depth + 1),
+    K.fixed: _read_fixed,
+    K.longdouble: lambda reader, one, depth: reader.quad(),
+}

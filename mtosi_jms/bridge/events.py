@@ -96,6 +96,8 @@ class TCKind(enum.Enum):
     native = 31
     abstract_interface = 32
 
+    __hash__ = object.__hash__  # Enum's own works on names, many times as slow
+
 
 @dataclass(frozen=True, slots=True)
 class Member:
@@ -146,6 +148,7 @@ class TypeCode:
     scale: int = 0
     depth: int = field(init=False, repr=False, compare=False)
     nodes: int = field(init=False, repr=False, compare=False)
+    _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         inner = [member.type for member in self.members if member.type is not None]
@@ -157,6 +160,19 @@ class TypeCode:
             raise EventError(f"a TypeCode is nested deeper than {DEPTH}")
         if self.nodes > TYPE_NODES:
             raise EventError(f"a TypeCode holds more than {TYPE_NODES} others")
+        object.__setattr__(self, "_hash", hash(self._given()))
+
+    def __hash__(self) -> int:
+        return self._hash  # once for all: a TypeCode can be a large tree
+
+    def __reduce__(self) -> tuple[type[TypeCode], tuple[object, ...]]:
+        return type(self), self._given()
+
+    def _given(self) -> tuple[object, ...]:
+        return (
+            *(self.kind, self.repository_id, self.name, self.members, self.content, self.length),
+            *(self.discriminator, self.default_index, self.digits, self.scale),
+        )
 
     @staticmethod
     def of(kind: TCKind) -> TypeCode:

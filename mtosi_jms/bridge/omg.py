@@ -65,6 +65,7 @@ __all__ = [
     "JMS_TYPE",
     "BridgeRules",
     "event_of",
+    "event_value",
     "field_name",
     "is_from_event",
     "is_from_jms",
@@ -358,16 +359,22 @@ def _put_header(found: dict[str, PropertyValue], one: Property, header: Mapping[
     if one.value is not header[one.name]:
         return _in_full(one) if rules.keep_types else None  # the first of its name counts
     derived = _DERIVED.get(one.name)
-    if derived is not None and one.value.type.kind is derived.kind and _comes_back(one):
+    if derived is not None and one.value.type.kind is derived.kind and _comes_back(one, header):
         return one.name
-    return _in_full(one) if rules.keep_types else None
+    if not rules.keep_types:
+        return None
+    ages = one.name == "Timeout" and "StopTime" not in header
+    return [*_in_full(one)[:2], 2] if ages else _in_full(one)
 
 
-def _comes_back(one: Property) -> bool:
+def _comes_back(one: Property, header: Mapping[str, Any]) -> bool:
+    """Whether the header of the message says all of a field of the variable header."""
     value = one.value.value
     if not isinstance(value, int) or one.name == "EventReliability":
         return True
-    return 0 <= value <= 9 if one.name == "Priority" else value > 0 and value % _TICKS == 0
+    if one.name == "Priority":
+        return 0 <= value <= 9
+    return value > 0 and value % _TICKS == 0 and "StopTime" not in header
 
 
 _DERIVED: Final = {"EventReliability": _SHORT, "Priority": _SHORT, "Timeout": _TIME}
@@ -385,7 +392,8 @@ def _put(found: dict[str, PropertyValue], prefix: str, one: Property, rules: Bri
     """Puts a field among the properties, and returns what makes it again.
 
     A name alone says that the property's type is enough, [name, type] that the property has the value and not the
-    type, [name, octets, 1] is the value, and [name, 0] says that the property has the value's octets.
+    type, [name, octets, 1] is the value, as [name, octets, 2] is a
+    Timeout, of which time may have passed, and [name, 0] says that the property has the value's octets.
     """
     name, code, value = one.name, one.value.type, one.value.value
     key = property_name(prefix, name)
@@ -403,6 +411,19 @@ def _put(found: dict[str, PropertyValue], prefix: str, one: Property, rules: Bri
         return _in_full(one) if rules.keep_types else None
     except EventError as exc:
         raise (exc if exc.path.startswith(name) else exc.inside(name)) from None
+
+
+def event_value(value: Any, rules: BridgeRules = _RULES) -> PropertyValue | None:
+    """The value of a field as a property has it; None where Java has no primitive for it.
+
+    Args:
+        value: the field's.
+        rules: the switches.
+
+    Raises:
+        EventError: a value that its TypeCode does not have.
+    """
+    return _java(value.type, value.value, rules)
 
 
 _NOTHING: Final = (TCKind.null, TCKind.void)
@@ -462,7 +483,11 @@ def property_name(prefix: str, name: str) -> str:
 def _escaped(name: str) -> str:
     if name.isascii() and name.replace("_", "a").isalnum():
         return name
-    return "".join(one if f"_{one}".isidentifier() else _units(one) for one in name)
+    return "".join(one if one == "_" or _is_letter(one) else _units(one) for one in name)
+
+
+def _is_letter(character: str) -> bool:
+    return character.isalnum() and f"_{character}".isidentifier()
 
 
 def _units(character: str) -> str:
@@ -806,7 +831,7 @@ def _field(
     name, *rest = [hint] if isinstance(hint, str) else hint
     if len(rest) == 2:
         value = decode_any(b64decode(rest[0]))
-        return Property(name, _still(name, value, standard))
+        return Property(name, _still(value, standard.get(name)) if rest[1] == 2 else value)
     if name in standard and not rest:
         return Property(name, standard[name])
     key = property_name(prefix, name)
@@ -820,10 +845,9 @@ def _field(
     return Property(name, Any(code, _idl(code, found)))
 
 
-def _still(name: str, value: Any, standard: Mapping[str, Any]) -> Any:
+def _still(value: Any, left: Any | None) -> Any:
     """A Timeout of parts of milliseconds, unless time has passed since."""
-    left = standard.get(name)
-    if name != "Timeout" or left is None or not isinstance(value.value, int) or not isinstance(left.value, int):
+    if left is None or not isinstance(value.value, int) or not isinstance(left.value, int):
         return value
     return value if -(-value.value // _TICKS) * _TICKS == left.value else left
 
