@@ -76,6 +76,11 @@ class Bridge:
         """The sink, which the bridge sends to (000-B21)."""
         return self._sink
 
+    @property
+    def forwarded(self) -> int:
+        """How many messages JMS got, or events the channel, since it was made."""
+        return self._way.forwarded
+
     def start_bridge(self) -> None:
         """Connects both sides, or resumes them after `stop_bridge` (000-B16).
 

@@ -55,6 +55,7 @@ class JmsToChannel:
         self._given: list[Delivery] = []
         self._per_transaction = 0
         self._in_transaction = 0
+        self.forwarded = 0
 
     def _proxy(self) -> EventSink:
         return self._channel.event_sink(self._sends, self._grouping, qos=self._options.qos or None)
@@ -263,6 +264,8 @@ class JmsToChannel:
                 self._look(sink, str(error))
                 self._pause(failures)
                 continue
+            else:
+                self.forwarded += len(events)
             return True
         return not events
 
@@ -307,7 +310,9 @@ class JmsToChannel:
                         self._changed.notify_all()
                 raise TransportError(f"nothing can be received: {error}") from error
             self._given = deliveries
-            return self._events(deliveries)
+            events = self._events(deliveries)
+            self.forwarded += len(events)
+        return events
 
     def _given_are_taken(self) -> None:
         """The channel asks again: it has what it was given."""

@@ -15,6 +15,8 @@ from mtosi_jms.bridge.endpoints import Channel, EventSource, FlowStyle, Grouping
 from mtosi_jms.bridge.events import StructuredEvent
 from mtosi_jms.bridge.reliable import SEQUENCE_NUMBER, Duplicates, number_of
 from mtosi_jms.errors import (
+    ConfigError,
+    EncodeError,
     EventError,
     IllegalStateError,
     MessageRefusedError,
@@ -177,6 +179,7 @@ class ChannelToJms:
         self._uncommitted: list[tuple[Sequence[StructuredEvent], Sequence[JmsMessage]]] = []
         self._timer: threading.Timer | None = None
         self._taking = threading.RLock()
+        self.forwarded = 0
 
     def _proxy(self) -> EventSource:
         options = self._options
@@ -322,6 +325,7 @@ class ChannelToJms:
                 self._send(events, messages)
                 self._duplicates.store(number)
                 self._ids.clear()
+                self.forwarded += len(messages)
             if number is not None and not self._per_transaction:
                 self._acknowledge([number])
 
@@ -334,7 +338,7 @@ class ChannelToJms:
     def _messages(self, event: StructuredEvent) -> Sequence[JmsMessage]:
         try:
             found = self._options.messages_of(event)
-        except EventError as error:
+        except (ConfigError, EncodeError, EventError) as error:
             self._options.park(event, error)
             return ()
         return [self._named(event, number, message) for number, message in enumerate(found)]
