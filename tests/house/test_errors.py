@@ -85,6 +85,7 @@ MADE: dict[type[MtosiError], list[Callable[[Any], MtosiError]]] = {
     errors.SpoolError: [lambda cls: cls("/var/spool/out", "No space left on device")],
     errors.JournalDamageError: [lambda cls: cls("/var/spool/out", 4096)],
     errors.FileLocationError: [lambda cls: cls("no such host", scheme="ftp"), lambda cls: cls("gone", path="/x")],
+    errors.MqFormatError: [lambda cls: cls("no folder", 36), lambda cls: cls("no folder", 0)],
     errors.EventError: [lambda cls: cls("no TypeCode"), lambda cls: cls("no TypeCode", "a").inside("b")],
     errors.UnsupportedQoS: [lambda cls: cls("not kept", ["Priority"]), lambda cls: cls("not kept")],
     errors.InvalidExternalEndPoints: [

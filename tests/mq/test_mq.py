@@ -207,7 +207,6 @@ MCD = [
 ]  # fmt: skip
 
 
-@pytest.mark.obligation("001-I3")
 @pytest.mark.parametrize(("uri", "found"), MCD)
 def test_mcd_uris(uri: str | None, found: Mcd | None) -> None:
     assert read_mcd(uri) == found
@@ -217,7 +216,6 @@ def test_mcd_uris(uri: str | None, found: Mcd | None) -> None:
         assert read_mcd(read.jms_type) == found
 
 
-@pytest.mark.obligation("001-I1", "001-I4", "001-E1")
 def test_domains_of_messages() -> None:
     assert [domain_of(JmsMessage(message_type=kind)) for kind in MessageType] == [
         "XML", "BLOB", "JMSMap", "JMSStream", "BLOB", None
