@@ -37,7 +37,19 @@ MtosiError
 │   ├── SpoolInUseError                     a folder that another process, or object, has open
 │   └── SpoolFullError                      an outbox or inbox at its limit, or on a full disk
 ├── FileLocationError (ValueError)      a fileLocationURI that may not be followed, or leads to nothing (C18)
-└── SchemaError (ValueError)            WSDL or XSD that cannot be used: file, line, rule
+├── SchemaError (ValueError)            WSDL or XSD that cannot be used: file, line, rule
+├── MqFormatError (ValueError)           octets that are no message of IBM MQ; offset
+└── BridgeError                         the bridge between JMS and the Notification Service, or what it was asked for
+    ├── EventError (ValueError)             an event or message that cannot become the other; path
+    ├── UnsupportedQoS (ValueError)         quality of service that the mapping or the channel does not have; by name
+    ├── ReferenceRefusedError               a reference of a peer's that leads to a host which is not allowed
+    ├── InvalidExternalEndPoints (ValueError)   endpoints that make no bridge: which role, which code
+    ├── BridgeNotFound (LookupError)        the factory has no bridge with this id
+    ├── BridgeAlreadyStarted                start_bridge of one that is started
+    ├── BridgeInactive                      stop_bridge of one that is not started
+    ├── UnsupportedTransaction              these endpoints cannot take part in a transaction
+    ├── TransactionAlreadyActive            enable_transaction while one is in progress
+    └── TransactionActive                   disable_transaction while one is in progress: it ends first
 
 Each error carries its facts as attributes and builds its own sentence. No text holds a credential. An error is a value:
 it can be pickled and copied, and equals another one of its class with the same text and the same facts.
@@ -53,11 +65,16 @@ from mtosi_jms.masking import without_login
 __all__ = [
     "ArchiveError",
     "AuthenticationError",
+    "BridgeAlreadyStarted",
+    "BridgeError",
+    "BridgeInactive",
+    "BridgeNotFound",
     "ClientIdInUseError",
     "ConfigError",
     "DecodeError",
     "EncodeError",
     "EnvelopeError",
+    "EventError",
     "ExchangeError",
     "FileLocationError",
     "ForbiddenXmlError",
@@ -66,15 +83,18 @@ __all__ = [
     "IllegalStateError",
     "IncompleteBatchError",
     "InvalidDestinationError",
+    "InvalidExternalEndPoints",
     "JournalDamageError",
     "LoginRefusedError",
     "MalformedXmlError",
+    "MqFormatError",
     "MessageRefusedError",
     "MissingExtraError",
     "MtosiError",
     "MtosiFault",
     "NamingError",
     "ProtocolError",
+    "ReferenceRefusedError",
     "ReplyTimeoutError",
     "ResourceLimitError",
     "SchemaError",
@@ -84,9 +104,13 @@ __all__ = [
     "SpoolError",
     "SpoolFullError",
     "SpoolInUseError",
+    "TransactionActive",
+    "TransactionAlreadyActive",
     "TransportError",
     "UnansweredError",
     "UnknownOutcomeError",
+    "UnsupportedQoS",
+    "UnsupportedTransaction",
     "WriteError",
     "XmlError",
 ]
@@ -534,3 +558,123 @@ class SchemaError(MtosiError, ValueError):
         self.rule = rule
         place = ":".join(str(part) for part in (file or None, line) if part is not None)
         super().__init__(f"{place}: {message}" if place else message)
+
+
+class MqFormatError(MtosiError, ValueError):
+    """Octets that are no message of IBM MQ, or a message that has no such octets.
+
+    Attributes:
+        message: what is wrong, without the place.
+        offset: where in the octets the structure at fault begins; 0 where a message is written.
+    """
+
+    def __init__(self, message: str, offset: int) -> None:
+        self.message = message
+        self.offset = offset
+        super().__init__(f"offset {offset}: {message}" if offset else message)
+
+
+class BridgeError(MtosiError):
+    """The bridge between JMS and the Notification Service failed, or was asked for what it cannot do."""
+
+
+class EventError(BridgeError, ValueError):
+    """An event, a TypeCode or a message that cannot become what it should.
+
+    Attributes:
+        message: what is wrong, without the place.
+        path: where in the event or message, empty where it is the whole.
+    """
+
+    def __init__(self, message: str, path: str = "") -> None:
+        self.message = message
+        self.path = path
+        super().__init__(f"{path}: {message}" if path else message)
+
+    def inside(self, step: str) -> EventError:
+        """The same error seen from what holds the one at fault.
+
+        Args:
+            step: the name of the part.
+        """
+        return EventError(self.message, f"{step}.{self.path}" if self.path else step)
+
+
+class UnsupportedQoS(BridgeError, ValueError):
+    """Quality of service that the mapping or the channel does not have; nothing was sent (000-C3).
+
+    Attributes:
+        names: the properties of CosNotification at fault.
+    """
+
+    def __init__(self, reason: str, names: Sequence[str] = ()) -> None:
+        self.reason = reason
+        self.names = tuple(names)
+        super().__init__(f"{', '.join(self.names)}: {reason}" if self.names else reason)
+
+
+class ReferenceRefusedError(BridgeError):
+    """A reference of a peer's that leads to a host which is not allowed; it was not followed.
+
+    Attributes:
+        host: where it leads.
+        port: there.
+    """
+
+    def __init__(self, host: str, port: int) -> None:
+        self.host = host
+        self.port = port
+        super().__init__(f"a reference leads to {host}, port {port}, which is not allowed; it is not followed")
+
+
+class InvalidExternalEndPoints(BridgeError, ValueError):
+    """Endpoints of which no bridge can be made; all that is wrong is told together (000-B9).
+
+    Attributes:
+        errors: pairs of role (`SOURCE`, `SINK`) and code (`INVALID_CHANNELID`, `INVALID_JMSDESTINATION`,
+            `MISMATCH_ENDPOINTROLE_NOTIFSTYLE`).
+        reasons: a sentence for each pair.
+    """
+
+    def __init__(self, errors: Sequence[tuple[str, str]], reasons: Sequence[str] = ()) -> None:
+        self.errors = tuple(errors)
+        self.reasons = tuple(reasons)
+        told = self.reasons or [""] * len(self.errors)
+        super().__init__(
+            "; ".join(
+                f"{role}: {code}{f' ({reason})' if reason else ''}"
+                for (role, code), reason in zip(self.errors, told, strict=False)
+            )
+        )
+
+
+class BridgeNotFound(BridgeError, LookupError):
+    """The factory has no bridge with this id (000-B12).
+
+    Attributes:
+        bridge_id: the id that was asked for.
+    """
+
+    def __init__(self, bridge_id: int) -> None:
+        self.bridge_id = bridge_id
+        super().__init__(f"no bridge has the id {bridge_id}")
+
+
+class BridgeAlreadyStarted(BridgeError):
+    """The bridge is active (000-B16)."""
+
+
+class BridgeInactive(BridgeError):
+    """The bridge is not active (000-B17)."""
+
+
+class UnsupportedTransaction(BridgeError):
+    """These endpoints cannot take part in a transaction (000-T3)."""
+
+
+class TransactionAlreadyActive(BridgeError):
+    """A routing transaction is in progress (000-T6)."""
+
+
+class TransactionActive(BridgeError):
+    """A routing transaction is in progress: transactions end with it (000-T7)."""

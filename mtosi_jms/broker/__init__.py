@@ -1,11 +1,20 @@
-"""Real brokers on loopback, for development and tests: Apache ActiveMQ Artemis and ActiveMQ Classic.
+"""Real services on loopback, for development and tests: Apache ActiveMQ Artemis, ActiveMQ Classic, JacORB's channels.
 
 `start_broker(folder)` starts one that goes on running, `stop_broker(folder)` stops it. `KINDS["artemis"].start` is for
-tests: it starts a process that the caller waits for and ends.
+tests: it starts a process that the caller waits for and ends. `start_channel`, `stop_channel` and
+`start_channel_process` do the same for the notification service of JacORB.
 """
 
 from __future__ import annotations
 
+from mtosi_jms.broker._channel import (
+    DevelopmentChannel,
+    default_channel_folder,
+    find_channel,
+    start_channel,
+    start_channel_process,
+    stop_channel,
+)
 from mtosi_jms.broker._process import BrokerProcess, Endpoints, KeyStores, find_java, free_ports, start_on_free_ports
 from mtosi_jms.broker._service import (
     KINDS,
@@ -21,14 +30,20 @@ __all__ = [
     "KINDS",
     "BrokerProcess",
     "DevelopmentBroker",
+    "DevelopmentChannel",
     "Endpoints",
     "KeyStores",
     "Kind",
+    "default_channel_folder",
     "default_folder",
     "find_broker",
+    "find_channel",
     "find_java",
     "free_ports",
     "start_broker",
+    "start_channel",
+    "start_channel_process",
     "start_on_free_ports",
     "stop_broker",
+    "stop_channel",
 ]

@@ -74,10 +74,15 @@ _PATIENCE: Final = 20.0
 _LOOK: Final = 0.05
 
 
+def state_folder() -> Path:
+    """Where services keep what they need from one start to the next: `mtosi-jms` below the user's state folder."""
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "mtosi-jms"
+
+
 def default_folder() -> Path:
     """The folder of the broker by default: `mtosi-jms/broker` below the user's state folder."""
-    base = os.environ.get("XDG_STATE_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "state") / "mtosi-jms" / "broker"
+    return state_folder() / "broker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +103,7 @@ class DevelopmentBroker:
 
     def is_running(self) -> bool:
         """Whether the process is there, is ours, and listens."""
-        return _is_ours(self.pid, self.folder) and listening(self.endpoints.ports.values())
+        return is_ours(self.pid, self.folder) and listening(self.endpoints.ports.values())
 
     def to_json(self) -> dict[str, Any]:
         """What `mtosi-jms broker` prints: broker, process, and URLs with the credentials."""
@@ -195,18 +200,27 @@ def stop_broker(folder: Path) -> bool:
         ConfigError: it does not end.
     """
     there = find_broker(folder)
-    if there is None or not _is_ours(there.pid, there.folder):
+    return there is not None and stop_process(there.pid, there.folder)
+
+
+def stop_process(pid: int, folder: Path) -> bool:
+    """Stops the process of a folder in good order; False if it is not there, or another one.
+
+    Raises:
+        ConfigError: it does not end.
+    """
+    if not is_ours(pid, folder):
         return False
-    os.kill(there.pid, signal.SIGTERM)
+    os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + _PATIENCE
-    while _is_ours(there.pid, there.folder):
+    while is_ours(pid, folder):
         if time.monotonic() > deadline:
-            raise ConfigError(f"the broker, process {there.pid}, did not end within {_PATIENCE:.0f} s")
+            raise ConfigError(f"the service, process {pid}, did not end within {_PATIENCE:.0f} s")
         time.sleep(_LOOK)
     return True
 
 
-def _is_ours(pid: int, folder: Path) -> bool:
+def is_ours(pid: int, folder: Path) -> bool:
     """Whether the process runs the instance of the folder: its number may be another's by now."""
     try:
         answer = subprocess.run(

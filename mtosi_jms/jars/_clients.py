@@ -194,6 +194,38 @@ CLIENTS: Final[Mapping[str, Client]] = MappingProxyType(
                 "org.json:json:20250107",
             ),
         ),
+        "jacorb": Client(
+            "JacORB (CORBA, with its notification service)",
+            "3.9",
+            "org.jacorb:jacorb",
+            {
+                "jacorb-3.9.jar": "cb833df39c6e30caca29f2c244901c2d5566c8c6aac3ea59842024c5f5264ee2",
+                "jacorb-omgapi-3.9.jar": "247f565dfd4b0c1ee54b1e0a6288be84fc66ae961c34715171ca2867c6857447",
+                "jacorb-services-3.9.jar": "0c5ba8cdac1dd25a64be41cf8804e18fef299e10edcc2d7e723a5c6ff3ce1fb8",
+                "antlr-2.7.2.jar": "2a53206963dfa78e33746b6f8367f7d9970fa36865a825d7bfbce1784dc0f4d4",
+                "jboss-rmi-api_1.0_spec-1.0.6.Final.jar": (
+                    "07615653320a010a648d164e77751daddcfea5602148aa4da2f052bc6af0689e"
+                ),
+                "picocontainer-1.2.jar": "d729282e385ed351684e649e261b5b02399327c4713c6b100f122942f923412f",
+                "slf4j-api-1.7.14.jar": "b030a29e088dea60b07c7299d25f43cbd120502e10dcae3f382435ecd5de5ddd",
+                "slf4j-nop-1.7.14.jar": "5059274bb1f70079e65d36fbf4857855145fed5bca045dd4028f7238b6534192",
+            },
+            (
+                "LGPL 2.1 (JacORB, javax.rmi)",
+                "BSD (PicoContainer)",
+                "Public Domain (ANTLR)",
+                _SLF4J,
+            ),
+            (
+                "org.jacorb:jacorb-omgapi:3.9",
+                "org.jacorb:jacorb-services:3.9",
+                "antlr:antlr:2.7.2",
+                "org.jboss.spec.javax.rmi:jboss-rmi-api_1.0_spec:1.0.6.Final",
+                "picocontainer:picocontainer:1.2",
+                "org.slf4j:slf4j-api:1.7.14",
+                "org.slf4j:slf4j-nop:1.7.14",
+            ),
+        ),
     }
 )
 """The clients that can be fetched."""

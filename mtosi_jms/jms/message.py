@@ -8,7 +8,7 @@ in, and ignores what the sender had put there (C45).
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from operator import attrgetter
@@ -28,7 +28,10 @@ __all__ = [
     "NO_PROPERTIES",
     "RESERVED_WORDS",
     "RUN_ID",
+    "BodyValue",
     "Byte",
+    "Char",
+    "Content",
     "DeliveryMode",
     "Float",
     "JmsMessage",
@@ -98,14 +101,28 @@ class Float(float):
         return f"Float({float(self)})"
 
 
+class Char(str):
+    """One character of Java, up to U+FFFF: a value of a MapMessage or StreamMessage, never of a property."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"Char({str(self)!r})"
+
+
 PropertyValue: TypeAlias = str | int | bool | float
+BodyValue: TypeAlias = PropertyValue | Char | bytes | None
+"""A value in a MapMessage or StreamMessage, with its JMS type: those of properties, Char, bytes, and null."""
+Content: TypeAlias = Mapping[str, BodyValue] | Sequence[BodyValue]
+"""What a MapMessage holds, by names, or a StreamMessage, in order."""
 _BITS: Final[Mapping[type[int], int]] = {Byte: 8, Short: 16, int: 32, Long: 64}
 
 
 class MessageType(enum.Enum):
     """The kinds of message; TEXT and BYTES carry an envelope, and MTOSI sends text (O1).
 
-    The others come in from Java alone, without their content: what a peer serialised is never made into objects.
+    MAP and STREAM have values (`JmsMessage.content`), MESSAGE has nothing. What Java serialised into an OBJECT is never
+    made into an object: it comes from Java empty, and cannot be sent there.
     """
 
     TEXT = "TextMessage"
@@ -209,6 +226,42 @@ class Properties(FrozenMap[str, PropertyValue]):
         return f"{{{', '.join(shown)}}}"
 
 
+def _checked_value(place: str, value: object) -> BodyValue:
+    """The value of a map or stream as one of the exact types, or ConfigError."""
+    if value is None or type(value) is bytes:
+        return value
+    if isinstance(value, (bytearray, memoryview)):
+        return bytes(value)
+    if isinstance(value, Char):
+        if len(value) != 1 or value > "\uffff":
+            raise ConfigError(f"{place}: a JMS Char is one character up to U+FFFF")
+        return value
+    return _checked("value", value) if type(value) in _TYPE_NAMES else _unknown(place, value)
+
+
+def _unknown(place: str, value: object) -> BodyValue:
+    if isinstance(value, (str, int, float)):
+        return _checked("value", value)
+    raise ConfigError(f"{place}: {type(value).__name__} is not a value of maps and streams")
+
+
+def _checked_content(kind: MessageType, content: object) -> Content:
+    """The content of a message of this kind, frozen, or ConfigError."""
+    if kind is MessageType.MAP:
+        if not isinstance(content, Mapping):
+            if content != ():
+                raise ConfigError("the content of a MapMessage is a mapping of names to values")
+            content = {}
+        if not all(isinstance(name, str) and name for name in content):
+            raise ConfigError("a name in a MapMessage is a text that is not empty")
+        return FrozenMap({str(name): _checked_value(repr(name), value) for name, value in content.items()})
+    if isinstance(content, (str, bytes)) or not isinstance(content, Sequence):
+        raise ConfigError("the content of a StreamMessage is a sequence of values")
+    if kind is not MessageType.STREAM and content:
+        raise ConfigError(f"a {kind.value} has a body and no content")
+    return tuple(_checked_value(f"value {number}", value) for number, value in enumerate(content, 1))
+
+
 def _one_of(kind: type[E], value: object) -> E:
     """The member of an enumeration that has a value."""
     try:
@@ -219,6 +272,7 @@ def _one_of(kind: type[E], value: object) -> E:
 
 
 NO_PROPERTIES: Final = Properties()
+_WITHOUT_BODY: Final = frozenset({MessageType.MAP, MessageType.STREAM})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, weakref_slot=True)
@@ -228,6 +282,8 @@ class JmsMessage:
     Attributes:
         body: the envelope's bytes, never looked into; any bytes-like object is taken.
         message_type: TEXT unless the peer sent bytes (O1).
+        content: of a MAP the values by their names, of a STREAM the values in order; both have no body. Empty for
+            others.
         properties: application properties with their JMS types; any mapping is taken and copied.
         destination: where it goes; the provider sets it on sending (C45).
         reply_to: JMSReplyTo, a destination and not its name (R15b); None: no answer is wanted.
@@ -248,6 +304,7 @@ class JmsMessage:
 
     body: bytes = b""
     message_type: MessageType = MessageType.TEXT
+    content: Content = ()
     properties: Mapping[str, PropertyValue] = field(default=NO_PROPERTIES)
     destination: Destination | None = None
     reply_to: Destination | None = None
@@ -271,6 +328,10 @@ class JmsMessage:
             object.__setattr__(self, "properties", Properties(self.properties))
         if type(self.message_type) is not MessageType:
             object.__setattr__(self, "message_type", _one_of(MessageType, self.message_type))
+        if self.content != () or self.message_type is MessageType.MAP:
+            object.__setattr__(self, "content", _checked_content(self.message_type, self.content))
+        if self.body and self.message_type in _WITHOUT_BODY:
+            raise ConfigError(f"a {self.message_type.value} has no body: its values are its content")
         if type(self.priority) is not int or not 0 <= self.priority <= 9:
             raise ConfigError(f"priority {self.priority!r}: JMS has 0 to 9")
         life = self.time_to_live_ms
@@ -285,6 +346,8 @@ class JmsMessage:
     def __repr__(self) -> str:
         shown = f"{self.body[:_BODY_SHOWN]!r}{'...' if len(self.body) > _BODY_SHOWN else ''} ({len(self.body)} bytes)"
         facts = [self.message_type.value, f"body={shown}", f"properties={self.properties!r}"]
+        if self.content:
+            facts.append(f"content={len(self.content)} values")
         facts += [f"{name}={value}" for name, value in self._routing() if value is not None]
         if self.redelivered:
             facts.append(f"redelivered, delivery {self.delivery_count}")

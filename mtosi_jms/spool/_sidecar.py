@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -10,7 +11,20 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from mtosi_jms.errors import SpoolError
 from mtosi_jms.jms import KINDS, Destination, TemporaryQueue, TemporaryTopic
-from mtosi_jms.jms.message import DeliveryMode, JmsMessage, Long, MessageType, PropertyValue, jms_type_name
+from mtosi_jms.jms.message import (
+    BodyValue,
+    Byte,
+    Char,
+    Content,
+    DeliveryMode,
+    Float,
+    JmsMessage,
+    Long,
+    MessageType,
+    PropertyValue,
+    Short,
+    jms_type_name,
+)
 
 FORMAT: Final = 2
 _WITHOUT_CHECKSUM: Final = 1
@@ -109,6 +123,7 @@ def _to_json(message: JmsMessage) -> dict[str, Any]:
         "message_type": message.message_type.value,
         "headers": {name: value for name, value in headers.items() if value is not None},
         "properties": {name: _property_to_json(value) for name, value in message.properties.items()},
+        **_content_to_json(message.content),
     }
 
 
@@ -117,6 +132,7 @@ def _from_json(document: Any) -> JmsMessage:
     properties = _get(document, "properties", dict)
     return JmsMessage(
         message_type=MessageType(_get(document, "message_type", str)),
+        content=_content_from_json(document.get("content")),
         properties={name: _property_from_json(value) for name, value in properties.items()},
         destination=_destination_from_json(headers.get("JMSDestination")),
         reply_to=_destination_from_json(headers.get("JMSReplyTo")),
@@ -146,7 +162,7 @@ def _get_or_none(table: dict[str, Any], name: str, kind: type[T]) -> T | None:
 
 def _property_to_json(value: PropertyValue) -> dict[str, PropertyValue]:
     kind = jms_type_name(value)
-    return {"type": kind, "value": repr(value) if kind == "Double" else value}  # JSON has no infinities
+    return {"type": kind, "value": repr(float(value)) if isinstance(value, float) else value}  # JSON has no infinities
 
 
 def _property_from_json(item: Any) -> PropertyValue:
@@ -155,12 +171,45 @@ def _property_from_json(item: Any) -> PropertyValue:
         return _get(item, "value", str)
     if kind == "Boolean":
         return _get(item, "value", bool)
-    if kind == "Double":
-        return float(_get(item, "value", str))
-    if kind in {"Integer", "Long"}:
-        number = _get(item, "value", int)
-        return Long(number) if kind == "Long" else number
+    if kind in _FLOATS:
+        return _FLOATS[kind](_get(item, "value", str))
+    if kind in _INTEGERS:
+        return _INTEGERS[kind](_get(item, "value", int))
     raise ValueError(f"property type {kind!r} is not known")
+
+
+_FLOATS: Final[dict[str, type[float]]] = {"Float": Float, "Double": float}
+_INTEGERS: Final[dict[str, type[int]]] = {"Byte": Byte, "Short": Short, "Integer": int, "Long": Long}
+
+
+def _content_to_json(content: Content) -> dict[str, Any]:
+    """Nothing for messages that have a body."""
+    if isinstance(content, Mapping):
+        return {"content": {name: _value_to_json(value) for name, value in content.items()}}
+    return {"content": [_value_to_json(value) for value in content]} if content else {}
+
+
+def _content_from_json(found: Any) -> Content:
+    if isinstance(found, dict):
+        return {name: _value_from_json(value) for name, value in found.items()}
+    return [_value_from_json(value) for value in found or ()]
+
+
+def _value_to_json(value: BodyValue) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, bytes):
+        return {"type": "Bytes", "value": value.hex()}
+    return {"type": "Char", "value": str(value)} if isinstance(value, Char) else _property_to_json(value)
+
+
+def _value_from_json(item: Any) -> BodyValue:
+    if item is None:
+        return None
+    kind = _get(item, "type", str)
+    if kind == "Bytes":
+        return bytes.fromhex(_get(item, "value", str))
+    return Char(_get(item, "value", str)) if kind == "Char" else _property_from_json(item)
 
 
 def _destination_to_json(destination: Destination | None) -> dict[str, str] | None:

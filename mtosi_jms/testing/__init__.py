@@ -3,8 +3,8 @@
 `exchange` joins a requestor and a supplier in memory, with the replies tampered with if wanted, `notifications` a
 publisher and subscribers; `ScriptedSupplier` answers what it is told; `gap`, `duplicate`, `reorder`, `delay`, `late`
 and `truncate` are the faults; `ManualClock` is the time; `InterceptedConnection` holds up or fails what a session does;
-`Recorder` takes what would be sent. Networks and their events are made by `mtosi_jms.simulator`.
-pytest has fixtures of these by itself, see `mtosi_jms.testing.fixtures`:
+`Recorder` takes what would be sent; `MemoryChannel` is an event channel of the Notification Service. Networks and their
+events are made by `mtosi_jms.simulator`. pytest has fixtures of these by itself, see `mtosi_jms.testing.fixtures`:
 
     from mtosi_jms.testing import exchange, gap
 
@@ -21,6 +21,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from mtosi_jms.testing._channel import MemoryChannel, MemorySink, MemorySource
     from mtosi_jms.testing._clock import ManualClock, Timer
     from mtosi_jms.testing._faults import Chosen, Late, delay, duplicate, gap, late, reorder, truncate
     from mtosi_jms.testing._interception import Action, InterceptedConnection, Interceptor, Step
@@ -58,6 +59,9 @@ __all__ = [
     "Interceptor",
     "Late",
     "ManualClock",
+    "MemoryChannel",
+    "MemorySink",
+    "MemorySource",
     "Notifications",
     "Outgoing",
     "Pair",
@@ -79,7 +83,7 @@ __all__ = [
 ]
 
 # Imported when they are first asked for: pytest imports this package wherever it is installed.
-_MODULES: Final = ("_faults", "_clock", "_interception", "_pair")
+_MODULES: Final = ("_channel", "_faults", "_clock", "_interception", "_pair")
 
 
 def __getattr__(name: str) -> Any:

@@ -39,6 +39,8 @@ class Capability(enum.Enum):
     SELECTORS: consumers with a selector.
     TEMPORARY_CHECKED: sending to a temporary destination that has gone is told; elsewhere the message is lost.
     TRANSACTED_RECEIVE: what a transacted session receives is part of its transaction, and not its sends alone.
+    TYPED_CONTENT: a MapMessage, a StreamMessage and a Message without body arrive as such, each value with its type;
+        elsewhere they travel as typed text (`mtosi_jms.jms.typed`), which the SDK reads back.
     TYPED_PROPERTIES: every property arrives with the JMS type that it was sent with; elsewhere those that MTOSI knows
         do (R15).
     UNBUFFERED: a message waits at the provider until a consumer asks for it; elsewhere consumers are sent some ahead,
@@ -63,6 +65,7 @@ class Capability(enum.Enum):
     SELECTORS = "selectors"
     TEMPORARY_CHECKED = "temporary destinations checked at sending"
     TRANSACTED_RECEIVE = "transacted receiving"
+    TYPED_CONTENT = "maps and streams"
     TYPED_PROPERTIES = "typed properties"
     UNBUFFERED = "messages that wait at the provider alone"
 

@@ -85,6 +85,15 @@ MADE: dict[type[MtosiError], list[Callable[[Any], MtosiError]]] = {
     errors.SpoolError: [lambda cls: cls("/var/spool/out", "No space left on device")],
     errors.JournalDamageError: [lambda cls: cls("/var/spool/out", 4096)],
     errors.FileLocationError: [lambda cls: cls("no such host", scheme="ftp"), lambda cls: cls("gone", path="/x")],
+    errors.MqFormatError: [lambda cls: cls("no folder", 36), lambda cls: cls("no folder", 0)],
+    errors.EventError: [lambda cls: cls("no TypeCode"), lambda cls: cls("no TypeCode", "a").inside("b")],
+    errors.UnsupportedQoS: [lambda cls: cls("not kept", ["Priority"]), lambda cls: cls("not kept")],
+    errors.InvalidExternalEndPoints: [
+        lambda cls: cls([("SOURCE", "INVALID_CHANNELID")], ["there is none"]),
+        lambda cls: cls([("SINK", "INVALID_JMSDESTINATION")]),
+    ],
+    errors.BridgeNotFound: [lambda cls: cls(7)],
+    errors.ReferenceRefusedError: [lambda cls: cls("example.org", 7)],
     errors.SchemaError: [lambda cls: cls("two ports", file="a.wsdl", line=9, rule="W3"), lambda cls: cls("empty")],
 }
 
@@ -136,7 +145,7 @@ def test_the_tree_holds_every_error_that_can_be_raised(classes: list[type[BaseEx
 
 def test_the_text_of_the_tree_names_every_class_below_its_base(classes: list[type[BaseException]]) -> None:
     assert errors.__doc__ is not None
-    lines = re.findall(r"^([│├└─ ]*)(\w+(?:Error|Fault))(?: \((\w+)\))?", errors.__doc__, re.MULTILINE)
+    lines = re.findall(r"^([│├└─ ]+|(?=MtosiError$))(\w+)(?: \((\w+)\))?", errors.__doc__, re.MULTILINE)
     told: dict[str, tuple[str | None, str]] = {}
     path: list[str] = []
     for indent, name, other in lines:

@@ -154,7 +154,8 @@ def test_bodies(side: Side, peer: Peer, connection: Connection, queue: Queue) ->
         ours = received(session, queue)
         assert ours.body == b""
         told = ours.message_type not in (MessageType.TEXT, MessageType.BYTES)
-        seen[f"Java's {name}, here"] = f"{ours.message_type.name}, empty" if told else "empty"
+        held = "with its values" if ours.content else "empty"
+        seen[f"Java's {name}, here"] = f"{ours.message_type.name}, {held}" if told else held
         with pytest.raises(MalformedXmlError):
             from_jms(ours)
     assert documented("bodies", side) == seen

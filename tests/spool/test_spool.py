@@ -7,7 +7,7 @@ import json
 import math
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,14 @@ from mtosi_jms.jms.message import (
     INT_MIN,
     LONG_MAX,
     LONG_MIN,
+    Byte,
+    Char,
     DeliveryMode,
+    Float,
     JmsMessage,
     Long,
     MessageType,
+    Short,
     is_property_name,
 )
 from mtosi_jms.spool import Spool, entries, open_entry, scan
@@ -121,6 +125,9 @@ class TestRoundTrip:
                     st.floats(allow_nan=False),
                     st.integers(INT_MIN, INT_MAX),
                     st.integers(LONG_MIN, LONG_MAX).map(Long),
+                    st.integers(-128, 127).map(Byte),
+                    st.integers(-(2**15), 2**15 - 1).map(Short),
+                    st.floats(allow_nan=False, width=32).map(Float),
                 ),
             ),
             reply_to=st.none() | st.builds(Queue, st.text("ab/.-: ü", min_size=1)) | st.just(Topic("t")),
@@ -139,6 +146,16 @@ class TestRoundTrip:
         read = decode_sidecar(encode_sidecar(written), Path("x.json"))
         assert exact(read.facts) == exact(message)
         assert read == written
+
+    @pytest.mark.parametrize("kind", [MessageType.MAP, MessageType.STREAM])
+    def test_content_comes_back_with_its_types(self, kind: MessageType) -> None:
+        values = {"a": "x\0", "b": Byte(-1), "c": Char("ä"), "d": b"\xff", "e": None, "f": math.inf, "g": Float(0.5)}
+        values |= {"h": Long(2**40), "i": Short(3), "j": True, "k": 7}
+        written = JmsMessage(message_type=kind, content=values if kind is MessageType.MAP else list(values.values()))
+        read = decode_sidecar(encode_sidecar(Sidecar(written, NOW, "f" * 64, 0)), Path("x.json")).facts
+        assert read == written
+        seen = read.content.values() if isinstance(read.content, Mapping) else read.content
+        assert [type(one) for one in seen] == [type(one) for one in values.values()]
 
     def test_not_a_number(self) -> None:
         written = Sidecar(JmsMessage(properties={"n": math.nan}), NOW, "f" * 64, 0)

@@ -16,7 +16,10 @@ from typing import Any, Final
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import Destination
 from mtosi_jms.jms.message import (
+    BodyValue,
     Byte,
+    Char,
+    Content,
     DeliveryMode,
     Float,
     JmsMessage,
@@ -27,6 +30,7 @@ from mtosi_jms.jms.message import (
     Short,
     is_property_name,
 )
+from mtosi_jms.jms.typed import from_text
 from mtosi_jms.transport._text import CONTROL_CHARACTERS, check_body
 from mtosi_jms.transport.jvm import _machine as machine
 
@@ -37,6 +41,16 @@ _PROPERTY: Final = Struct(">ci")
 _NUMBERS: Final[Mapping[type[PropertyValue], tuple[bytes, Struct]]] = {
     kind: (letter.encode(), Struct(f">{letter}"))
     for kind, letter in {bool: "?", Byte: "b", Short: "h", int: "i", Long: "q", Float: "f", float: "d"}.items()
+}
+_BODIES: Final = {
+    MessageType.TEXT: b"T",
+    MessageType.BYTES: b"B",
+    MessageType.MAP: b"M",
+    MessageType.STREAM: b"S",
+    MessageType.MESSAGE: b"N",
+}
+_VALUES: Final[Mapping[int, tuple[Callable[[Any], BodyValue], Struct]]] = {
+    letter[0]: (kind, number) for kind, (letter, number) in _NUMBERS.items()
 }
 _KINDS: Final[Mapping[str, Callable[[Any], PropertyValue]]] = {
     "Byte": Byte,
@@ -66,9 +80,10 @@ class Messages:
         """Head and body of a message as `send` takes them to Java.
 
         Raises:
-            ConfigError: a body that is not UTF-8, in a text message; or a kind of message that only comes in; or a text
-                with half a surrogate pair, or with what the provider's client damages.
+            ConfigError: a body that is not UTF-8, in a text message; or an ObjectMessage, which only comes in; or a
+                text with half a surrogate pair, or with what the provider's client damages.
         """
+        letter, body = _BODIES.get(message.message_type), message.body
         if message.message_type is MessageType.TEXT:
             if self._damages_text:
                 check_body(message.body)
@@ -76,10 +91,11 @@ class Messages:
                 message.body.decode()
             except UnicodeDecodeError as error:
                 raise ConfigError(f"the body is not UTF-8 at byte {error.start}; send it as a BytesMessage") from None
-        elif message.message_type is not MessageType.BYTES:
-            raise ConfigError(f"a {message.message_type.value} has content that cannot be sent")
-        kind = b"T" if message.message_type is MessageType.TEXT else b"B"
-        parts = [_FIRST.pack(kind, message.delivery_mode, message.priority, message.time_to_live_ms)]
+        elif letter is None:
+            raise ConfigError("an ObjectMessage cannot be sent: no object is made of what it holds")
+        elif message.content:
+            body = self._packed_content(message.content)
+        parts = [_FIRST.pack(letter, message.delivery_mode, message.priority, message.time_to_live_ms)]
         for text in (message.correlation_id, message.jms_type):
             if text is None:
                 parts.append(_TEXT.pack(_ABSENT))
@@ -93,7 +109,26 @@ class Messages:
             else:
                 letter, number = _NUMBERS[type(value)]
                 parts += _named(letter, name), number.pack(value)
-        return self._bytes(b"".join(parts)), self._bytes(message.body)
+        return self._bytes(b"".join(parts)), self._bytes(body)
+
+    def _packed_content(self, content: Content) -> bytes:
+        """The values of a map, each behind its name, or of a stream."""
+        if not isinstance(content, Mapping):
+            return b"".join(self._packed_value(value) for value in content)
+        return b"".join(self._packed_value(name) + self._packed_value(value) for name, value in content.items())
+
+    def _packed_value(self, value: BodyValue) -> bytes:
+        if value is None:
+            return b"S" + _TEXT.pack(_ABSENT)
+        if isinstance(value, bytes):
+            return b"x" + _TEXT.pack(len(value)) + value
+        if isinstance(value, Char):
+            return b"c" + value.encode("utf-16-be", "surrogatepass")
+        if isinstance(value, str):
+            encoded = self._encoded(value)
+            return b"S" + _TEXT.pack(len(encoded)) + encoded
+        letter, number = _NUMBERS[type(value)]
+        return letter + number.pack(value)
 
     def _encoded(self, text: str) -> bytes:
         if self._damages_text and (found := CONTROL_CHARACTERS.search(text) or _BEYOND_BMP.search(text)):
@@ -149,9 +184,14 @@ class Messages:
             kind, message_id, correlation_id, jms_type, reply_to, mode, priority, stamp, expiration, redelivered,
             properties, count,
         ) = json.loads(bytes(head))  # fmt: skip
+        octets = bytes(body)
+        content: Content = ()
+        if kind in ("MAP", "STREAM"):
+            content, octets = _content(octets, named=kind == "MAP"), b""
         message = JmsMessage(
-            body=bytes(body),
+            body=octets,
             message_type=MessageType[kind],
+            content=content,
             properties=_properties(properties),
             destination=consumed,
             reply_to=None if reply_to is None else destination_of(reply_to, java.getJMSReplyTo),
@@ -166,7 +206,7 @@ class Messages:
             redelivered=redelivered or count > 1,
             delivery_count=max(count, 2 if redelivered else 1),
         )
-        return message, java
+        return from_text(message), java
 
 
 @lru_cache(4096)
@@ -174,6 +214,37 @@ def _named(letter: bytes, name: str) -> bytes:
     """How a property begins."""
     encoded = name.encode()
     return _PROPERTY.pack(letter, len(encoded)) + encoded
+
+
+def _content(octets: bytes, *, named: bool) -> Content:
+    """The values of a map, where they are named, or of a stream; see `Messages.packed`."""
+    names: list[str] = []
+    values: list[BodyValue] = []
+    at = 0
+
+    def value() -> BodyValue:
+        nonlocal at
+        letter = octets[at]
+        at += 1
+        if letter in _VALUES:
+            kind, number = _VALUES[letter]
+            at += number.size
+            return kind(number.unpack_from(octets, at - number.size)[0])
+        if letter == ord("c"):
+            at += 2
+            return Char(octets[at - 2 : at].decode("utf-16-be", "surrogatepass"))
+        (length,) = _TEXT.unpack_from(octets, at)
+        at += _TEXT.size + max(length, 0)
+        if length == _ABSENT:
+            return None
+        found = octets[at - length : at]
+        return found if letter == ord("x") else found.decode()
+
+    while at < len(octets):
+        if named:
+            names.append(str(value()))
+        values.append(value())
+    return {name: value for name, value in zip(names, values, strict=True) if name} if named else values
 
 
 def _properties(found: dict[str, Any]) -> Properties:

@@ -374,8 +374,13 @@ class JvmSession(SessionCore[Entry, Feed]):
             if self.transacted:  # a message may have been received that nobody saw: the commit must not count it
                 self._broken = TransportError("receiving was interrupted: the transaction is rolled back")
             raise
+        entry = Entry(message, java, feed, link)
         with self.lock:
-            feed.buffer.append(Entry(message, java, feed, link))
+            told = feed.link is not link and bool(feed.buffer) and isinstance(feed.buffer[-1], Interruption)
+            if told and not feed.returns:  # the connection was lost meanwhile: this came before
+                feed.buffer.insert(len(feed.buffer) - 1, entry)
+            else:
+                feed.buffer.append(entry)
 
     def is_busy(self) -> bool:
         """Whether a listener of the session has a message, or is about to; the lock is held."""

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
 
-from mtosi_jms.errors import ConfigError
+from mtosi_jms.errors import ConfigError, EncodeError
 from mtosi_jms.jms import Destination
 from mtosi_jms.jms.message import (
     DeliveryMode,
@@ -29,6 +29,7 @@ from mtosi_jms.jms.message import (
     is_property_name,
 )
 from mtosi_jms.jms.table2 import TABLE4_BOOLEANS, restore, row_of
+from mtosi_jms.jms.typed import as_text, from_text
 from mtosi_jms.transport._text import CONTROL_CHARACTERS, check_body
 from mtosi_jms.transport.stomp._dialect import Dialect
 from mtosi_jms.transport.stomp._frames import escaped
@@ -53,6 +54,7 @@ _BEYOND_BMP_IN_NAME: Final = re.compile(rb"<[^<>\"'\xf0-\xf4]*(?:(?:\"[^\"]*\"|'
 _SPECIAL: Final = bytes([*range(9), 11, 12, *range(14, 32), *range(0xF0, 0xF5)])
 _SPECIALS: Final = tuple(bytes([one]) for one in _SPECIAL)
 _PIECE: Final = 16_384
+_PLAIN_KINDS: Final = frozenset({MessageType.TEXT, MessageType.BYTES})
 _PRIORITIES: Final = {str(priority): priority for priority in range(10)}
 
 
@@ -68,16 +70,18 @@ def outgoing(
         reply_address: value of the `reply-to` header; None for no such header.
 
     Raises:
-        ConfigError: STOMP cannot carry the message. It has no destination, control characters, a property with a
-            reserved name, too many headers, a header that is too long, or a text body that is not UTF-8.
+        ConfigError: STOMP cannot carry the message. It is an ObjectMessage, or has no destination, control characters,
+            a property with a reserved name, too many headers, a header that is too long, or a text body that is not
+            UTF-8.
     """
+    sent = _as_text(sent)
     headers = {"destination": address, **dialect.sending(_destination(sent))}
     body = sent.body
     if sent.message_type is MessageType.TEXT and not is_plain(body):
         check_body(body)
         if dialect.references:
             body = to_references(body)
-    headers.update(dialect.kind_of_body(_checked_kind(sent.message_type), len(body)))
+    headers.update(dialect.kind_of_body(sent.message_type, len(body)))
     if sent.delivery_mode is DeliveryMode.PERSISTENT:
         headers["persistent"] = "true"
     if sent.priority != 4:
@@ -99,10 +103,17 @@ def outgoing(
     return headers, body
 
 
-def _checked_kind(message_type: MessageType) -> MessageType:
-    if message_type not in (MessageType.TEXT, MessageType.BYTES):
-        raise ConfigError(f"a {message_type.value} cannot be sent over STOMP; send text or bytes")
-    return message_type
+def _as_text(sent: JmsMessage) -> JmsMessage:
+    """A map or stream as the text that stands for it; other messages as they are."""
+    if sent.message_type in _PLAIN_KINDS:
+        return sent
+    try:
+        made = as_text(sent)
+    except EncodeError as exc:
+        raise ConfigError(f"a {sent.message_type.value} goes over STOMP as XML: {exc}") from None
+    if made is sent:
+        raise ConfigError(f"a {sent.message_type.value} cannot be sent over STOMP")
+    return made
 
 
 def incoming(
@@ -123,22 +134,26 @@ def incoming(
     expires, stamp = _number(headers.get("expires")), _number(headers.get("timestamp"))
     reply_to = headers.get("reply-to")
     redelivered = headers.get("redelivered") == "true"
-    return JmsMessage(
-        body=body,
-        message_type=message_type,
-        properties=_properties(headers),
-        destination=consumed,
-        reply_to=None if reply_to is None else resolve(reply_to) or dialect.destination(reply_to, {}),
-        delivery_mode=DeliveryMode.PERSISTENT if headers.get("persistent") == "true" else DeliveryMode.NON_PERSISTENT,
-        priority=_PRIORITIES.get(headers.get("priority", ""), 4),
-        time_to_live_ms=max(expires - stamp, 0) if expires and stamp else 0,
-        message_id=dialect.message_id(headers),
-        timestamp_ms=stamp,
-        expiration_ms=expires or 0,
-        correlation_id=headers.get("correlation-id"),
-        jms_type=headers.get("type"),
-        redelivered=redelivered,
-        delivery_count=2 if redelivered else 1,
+    return from_text(
+        JmsMessage(
+            body=body,
+            message_type=message_type,
+            properties=_properties(headers),
+            destination=consumed,
+            reply_to=None if reply_to is None else resolve(reply_to) or dialect.destination(reply_to, {}),
+            delivery_mode=DeliveryMode.PERSISTENT
+            if headers.get("persistent") == "true"
+            else DeliveryMode.NON_PERSISTENT,
+            priority=_PRIORITIES.get(headers.get("priority", ""), 4),
+            time_to_live_ms=max(expires - stamp, 0) if expires and stamp else 0,
+            message_id=dialect.message_id(headers),
+            timestamp_ms=stamp,
+            expiration_ms=expires or 0,
+            correlation_id=headers.get("correlation-id"),
+            jms_type=headers.get("type"),
+            redelivered=redelivered,
+            delivery_count=2 if redelivered else 1,
+        )
     )
 
 

@@ -16,8 +16,14 @@ SOON = 30.0
 
 
 ESSENTIAL = {
-    "test_acknowledging", "test_browsing", "test_delivery", "test_lacking", "test_selectors", "test_transactions"
-}  # fmt: skip
+    "test_acknowledging",
+    "test_browsing",
+    "test_content",
+    "test_delivery",
+    "test_lacking",
+    "test_selectors",
+    "test_transactions",
+}
 """What `make test` runs on the Java clients; `make endurance` runs the rest."""
 
 

@@ -245,6 +245,19 @@ def test_a_transacted_session_only_sends(connection: Connection, queue: Queue, t
     assert bodies(connection.session().consumer(queue)) == ["1"]
 
 
+@pytest.mark.without(Capability.TYPED_CONTENT)
+def test_maps_travel_as_typed_text(connection: Connection, queue: Queue, take: Any) -> None:
+    """A MapMessage, a StreamMessage and a Message without body travel as a TextMessage, `<map><n dt="i4">7</n></map>`,
+    with the property `MTOSIX_messageType`; the SDK reads them back, other clients see the text. Infinite numbers, and
+    characters that XML does not have, are a `ConfigError` before anything is sent."""
+    session = connection.session()
+    session.send(queue, JmsMessage(message_type=MessageType.MAP, content={"n": 7}))
+    received = take(session.consumer(queue)).message
+    assert (received.message_type, received.content) == (MessageType.MAP, {"n": 7})
+    with pytest.raises(ConfigError):
+        session.send(queue, JmsMessage(message_type=MessageType.MAP, content={"n": float("inf")}))
+
+
 @pytest.mark.without(Capability.TYPED_PROPERTIES)
 def test_other_properties_become_text(connection: Connection, queue: Queue, take: Any) -> None:
     """Properties that MTOSI knows keep their types (R15); of others numbers and booleans arrive as text. Selectors see

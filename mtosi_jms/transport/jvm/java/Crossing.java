@@ -1,5 +1,8 @@
 package mtosi_jms.javax;
 
+import java.io.ByteArrayOutputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.AbstractMap.SimpleImmutableEntry;
@@ -13,6 +16,7 @@ import javax.jms.ExceptionListener;
 import javax.jms.JMSException;
 import javax.jms.MapMessage;
 import javax.jms.Message;
+import javax.jms.MessageEOFException;
 import javax.jms.MessageConsumer;
 import javax.jms.MessageProducer;
 import javax.jms.ObjectMessage;
@@ -62,14 +66,7 @@ public final class Crossing implements ExceptionListener {
             Session session, MessageProducer producer, Destination target, Destination replyTo, byte[] head, byte[] body)
             throws JMSException {
         ByteBuffer fields = ByteBuffer.wrap(head);
-        Message message;
-        if (fields.get() == 'T') {
-            message = session.createTextMessage(new String(body, StandardCharsets.UTF_8));
-        } else {
-            BytesMessage made = session.createBytesMessage();
-            made.writeBytes(body);
-            message = made;
-        }
+        Message message = made(session, fields.get(), body);
         int mode = fields.get();
         int priority = fields.get();
         long timeToLive = fields.getLong();
@@ -100,6 +97,61 @@ public final class Crossing implements ExceptionListener {
         }
         producer.send(target, message, mode, priority, timeToLive);
         return message.getJMSTimestamp() + " " + (message.getJMSMessageID() == null ? "" : message.getJMSMessageID());
+    }
+
+    private static Message made(Session session, byte kind, byte[] body) throws JMSException {
+        ByteBuffer values = ByteBuffer.wrap(body);
+        switch (kind) {
+            case 'T':
+                return session.createTextMessage(new String(body, StandardCharsets.UTF_8));
+            case 'B':
+                BytesMessage bytes = session.createBytesMessage();
+                bytes.writeBytes(body);
+                return bytes;
+            case 'M':
+                MapMessage map = session.createMapMessage();
+                while (values.hasRemaining()) {
+                    map.setObject((String) value(values), value(values));
+                }
+                return map;
+            case 'S':
+                StreamMessage stream = session.createStreamMessage();
+                while (values.hasRemaining()) {
+                    stream.writeObject(value(values));
+                }
+                return stream;
+            default:
+                return session.createMessage();
+        }
+    }
+
+    /** A value of a map or stream: a letter for its type, then the value. */
+    private static Object value(ByteBuffer fields) {
+        byte kind = fields.get();
+        switch (kind) {
+            case 'S':
+                return text(fields);
+            case '?':
+                return fields.get() != 0;
+            case 'b':
+                return fields.get();
+            case 'h':
+                return fields.getShort();
+            case 'i':
+                return fields.getInt();
+            case 'q':
+                return fields.getLong();
+            case 'f':
+                return fields.getFloat();
+            case 'd':
+                return fields.getDouble();
+            case 'c':
+                return fields.getChar();
+            default:
+                byte[] octets = new byte[fields.getInt()];
+                fields.get(octets);
+                return octets;
+        }
     }
 
     private static String text(ByteBuffer fields) {
@@ -133,7 +185,7 @@ public final class Crossing implements ExceptionListener {
         return found.toArray(new Object[0][]);
     }
 
-    /** Message, head, body. */
+    /** Message, head, body; the values of a map or stream in place of a body, as `send` takes them. */
     private static Object[] read(Message message) throws JMSException {
         String kind = "MESSAGE";
         byte[] body = new byte[0];
@@ -151,12 +203,74 @@ public final class Crossing implements ExceptionListener {
             }
         } else if (message instanceof MapMessage) {
             kind = "MAP";
+            MapMessage map = (MapMessage) message;
+            ByteArrayOutputStream values = new ByteArrayOutputStream();
+            Enumeration<?> names = map.getMapNames();
+            while (names.hasMoreElements()) {
+                String name = (String) names.nextElement();
+                write(new DataOutputStream(values), name);
+                write(new DataOutputStream(values), map.getObject(name));
+            }
+            body = values.toByteArray();
         } else if (message instanceof StreamMessage) {
             kind = "STREAM";
+            StreamMessage stream = (StreamMessage) message;
+            ByteArrayOutputStream values = new ByteArrayOutputStream();
+            stream.reset();
+            try {
+                while (true) {
+                    write(new DataOutputStream(values), stream.readObject());
+                }
+            } catch (MessageEOFException atItsEnd) {
+                body = values.toByteArray();
+            }
         } else if (message instanceof ObjectMessage) {
             kind = "OBJECT";
         }
         return new Object[] {message, head(message, kind).getBytes(StandardCharsets.UTF_8), body};
+    }
+
+    /** The letter of a value's type, and the value. */
+    private static void write(DataOutputStream out, Object value) throws JMSException {
+        try {
+            if (value == null || value instanceof String) {
+                byte[] text = value == null ? null : ((String) value).getBytes(StandardCharsets.UTF_8);
+                out.writeByte('S');
+                out.writeInt(text == null ? -1 : text.length);
+                out.write(text == null ? new byte[0] : text);
+            } else if (value instanceof Boolean) {
+                out.writeByte('?');
+                out.writeBoolean((Boolean) value);
+            } else if (value instanceof Byte) {
+                out.writeByte('b');
+                out.writeByte((Byte) value);
+            } else if (value instanceof Short) {
+                out.writeByte('h');
+                out.writeShort((Short) value);
+            } else if (value instanceof Integer) {
+                out.writeByte('i');
+                out.writeInt((Integer) value);
+            } else if (value instanceof Long) {
+                out.writeByte('q');
+                out.writeLong((Long) value);
+            } else if (value instanceof Float) {
+                out.writeByte('f');
+                out.writeFloat((Float) value);
+            } else if (value instanceof Double) {
+                out.writeByte('d');
+                out.writeDouble((Double) value);
+            } else if (value instanceof Character) {
+                out.writeByte('c');
+                out.writeChar((Character) value);
+            } else {
+                byte[] octets = (byte[]) value;
+                out.writeByte('x');
+                out.writeInt(octets.length);
+                out.write(octets);
+            }
+        } catch (IOException failed) {
+            throw new JMSException(failed.toString());
+        }
     }
 
     /** Names as of {@code JmsMessage}; a value of the types that JSON does not tell apart is a list of type and value. */

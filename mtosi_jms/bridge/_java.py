@@ -1,0 +1,357 @@
+"""JacORB inside this process: its classes, its ORB, its exceptions as the SDK's errors, events to Java and back."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from mtosi_jms.bridge.cdr import decode_events, encode_events
+from mtosi_jms.bridge.events import StructuredEvent
+from mtosi_jms.errors import (
+    AuthenticationError,
+    ConfigError,
+    EventError,
+    IllegalStateError,
+    MtosiError,
+    NamingError,
+    ResourceLimitError,
+    TransportError,
+    UnknownOutcomeError,
+    UnsupportedQoS,
+)
+from mtosi_jms.jars import fetch_client
+from mtosi_jms.transport.jvm import machine
+
+_FIXED: Final = {
+    "org.omg.CORBA.ORBClass": "org.jacorb.orb.ORB",
+    "org.omg.CORBA.ORBSingletonClass": "org.jacorb.orb.ORBSingleton",
+    "jacorb.log.default.verbosity": "0",
+    "jacorb.native_char_codeset": "UTF8",
+    "jacorb.native_wchar_codeset": "UTF16",
+    "jacorb.compactTypecodes": "off",  # names within TypeCodes stay
+    "jacorb.poa.thread_pool_max": "20",
+    "jacorb.connection.client.retries": "1",
+    "jacorb.connection.client.retry_interval": "100",
+    "jacorb.retries": "1",
+    "jacorb.retry_interval": "100",
+}
+_CLOSE_SECONDS: Final = 3.0
+_UTIL: Final = "javax.rmi.CORBA.UtilClass"
+_blocked: Final = threading.Lock()
+
+
+class Java:
+    """The classes of JacORB.
+
+    Raises:
+        MissingExtraError: JPype is not installed.
+        ConfigError: there is no Java, or JacORB cannot be had.
+    """
+
+    def __init__(self) -> None:
+        jars = sorted(fetch_client("jacorb").folder.glob("*.jar"))
+        self.jpype = machine.start()
+        machine.attach()
+        self.loader = machine.loader(jars)
+        self._classes: dict[str, Any] = {}
+        _forbid_values(self)
+
+    def cls(self, name: str) -> Any:
+        """A class by its full name: Java's own, or JacORB's."""
+        if name not in self._classes:
+            found = machine.find_class(name, self.loader)
+            if found is None:
+                raise ConfigError(f"JacORB's jars lack {name}: fetch them again")
+            self._classes[name] = found
+        return self._classes[name]
+
+    def omg(self, name: str) -> Any:
+        """A class of the package `org.omg`."""
+        return self.cls(f"org.omg.{name}")
+
+
+def _forbid_values(java: Java) -> None:
+    """Has the class fail that makes Java objects out of a peer's valuetypes, before anybody can use it.
+
+    JacORB asks `javax.rmi.CORBA.Util` for whatever class a peer names. With a delegate that is not there that class
+    cannot be initialised, now and later, and values end as errors of their request.
+    """
+    system = java.cls("java.lang.System")
+    with _blocked:
+        before = system.getProperty(_UTIL)
+        system.setProperty(_UTIL, "refused")
+        try:
+            java.cls("java.lang.Class").forName("javax.rmi.CORBA.Util", True, java.loader)
+        except java.cls("java.lang.LinkageError"):
+            return
+        finally:
+            if before is None:
+                system.clearProperty(_UTIL)
+            else:
+                system.setProperty(_UTIL, before)
+    raise ConfigError("this Java would make objects of what CORBA peers send: the ORB is not started")
+
+
+class JavaOrb:
+    """One ORB.
+
+    Args:
+        listen: address where it listens; None: it does not until a servant is made, and then on loopback.
+        port: there, 0: a free one.
+        advertise: host that references to its objects name, empty: `listen`.
+        connect_timeout: seconds for a connection.
+        call_timeout: seconds for the answer to a call.
+
+    Raises:
+        MissingExtraError, ConfigError: see `Java`.
+    """
+
+    def __init__(self, listen: str, port: int, advertise: str, connect_timeout: float, call_timeout: float) -> None:
+        self.java = Java()
+        self.call_timeout = call_timeout
+        self._root: Any = None
+        self._closed = False
+        self._lock = threading.Lock()
+        self._allowed = self.java.cls("java.util.concurrent.ConcurrentHashMap").newKeySet()
+        properties = self.java.cls("java.util.Properties")()
+        for name, value in (_FIXED | self._settings(listen, port, advertise, connect_timeout, call_timeout)).items():
+            properties.setProperty(name, value)
+        arguments = self.java.jpype.JArray(self.java.cls("java.lang.String"))([])
+        with machine.blocking(), machine.context_loader(self.java.loader), translated(self.java, "the ORB"):
+            self.orb = self.java.omg("CORBA.ORB").init(arguments, properties)
+            self._guard_sockets()
+
+    @staticmethod
+    def _settings(
+        listen: str, port: int, advertise: str, connect_timeout: float, call_timeout: float
+    ) -> dict[str, str]:
+        settings = {
+            "OAIAddr": listen,
+            "jacorb.connection.client.connect_timeout": str(int(connect_timeout * 1_000)),
+            "jacorb.connection.client.pending_reply_timeout": str(int(call_timeout * 1_000)),
+        }
+        if port:
+            settings["OAPort"] = str(port)
+        if advertise:
+            settings["jacorb.ior_proxy_host"] = advertise
+        return settings
+
+    def _guard_sockets(self) -> None:
+        """The ORB connects to hosts that were allowed and to no others, wherever a reference came from."""
+        manager = self.orb.getTransportManager().getSocketFactoryManager()
+        guarded = guarded_factory(self.java, manager.getSocketFactory(), self._allowed)
+        field = manager.getClass().getDeclaredField("socketFactory")
+        field.setAccessible(True)
+        field.set(manager, guarded)
+
+    def allow(self, host: str) -> None:
+        """The ORB may connect to a host, by its name and by its addresses."""
+        self._allowed.add(host)
+        with contextlib.suppress(OSError):  # what has no address cannot be connected to either
+            for found in socket.getaddrinfo(host, None):
+                self._allowed.add(str(found[4][0]))
+
+    def allows(self, host: str) -> bool:
+        """Whether it may connect to a host."""
+        return bool(self._allowed.contains(host))
+
+    @contextlib.contextmanager
+    def calling(self, what: str = "", *, sending: bool = False) -> Iterator[None]:
+        """Stands around calls of the ORB's: with its class loader; what Java throws becomes an error of the SDK.
+
+        Args:
+            what: said before the error's own text.
+            sending: whether it is not known what became of a call whose connection was lost.
+
+        Raises:
+            IllegalStateError: it is closed.
+            MtosiError: see `error_of`.
+        """
+        if self._closed:
+            raise IllegalStateError("the ORB is closed")
+        with (
+            machine.blocking(),
+            machine.context_loader(self.java.loader),
+            translated(self.java, what, sending=sending),
+        ):
+            yield
+
+    def poa(self) -> Any:
+        """The POA of our servants; the ORB listens from now on."""
+        with self._lock:
+            if self._root is None:
+                found = self.orb.resolve_initial_references("RootPOA")
+                self._root = self.java.omg("PortableServer.POAHelper").narrow(found)
+                self._root.the_POAManager().activate()
+            return self._root
+
+    def to_java(self, events: Sequence[StructuredEvent]) -> Any:
+        """Events as an array of Java's.
+
+        Raises:
+            EventError: an event that cannot be encoded.
+        """
+        data = self.java.jpype.JArray(self.java.jpype.JByte)(encode_events(events))
+        stream = self.java.cls("org.jacorb.orb.CDRInputStream")(self.orb, data)
+        try:
+            return self.java.omg("CosNotification.EventBatchHelper").read(stream)
+        except self.java.jpype.JException as error:
+            raise EventError(f"JacORB cannot carry it: {said_by(error)}") from None
+
+    def from_java(self, events: Any, *, grouped: bool) -> list[StructuredEvent]:
+        """Events of Java's.
+
+        Args:
+            events: an event, or an array of them.
+            grouped: whether it is an array.
+
+        Raises:
+            EventError: an event that is refused.
+        """
+        stream = self.orb.create_output_stream()
+        if grouped:
+            self.java.omg("CosNotification.EventBatchHelper").write(stream, events)
+        else:
+            stream.write_long(1)
+            self.java.omg("CosNotification.StructuredEventHelper").write(stream, events)
+        return decode_events(bytes(stream.getBufferCopy()))
+
+    def close(self) -> None:
+        """Ends the ORB; returns after some seconds where it does not end."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        work = threading.Thread(target=self._destroy, name="closes-orb", daemon=True)
+        work.start()
+        work.join(_CLOSE_SECONDS)
+
+    def _destroy(self) -> None:
+        with contextlib.suppress(Exception), machine.blocking(), machine.context_loader(self.java.loader):
+            self.orb.shutdown(False)
+            self.orb.destroy()
+
+
+@contextlib.contextmanager
+def translated(java: Java, what: str = "", *, sending: bool = False) -> Iterator[None]:
+    """Turns what Java throws into an error of the SDK; see `error_of`.
+
+    Raises:
+        MtosiError: in place of the exception.
+    """
+    try:
+        yield
+    except java.jpype.JException as error:
+        raise error_of(java, error, what, sending=sending) from None
+
+
+_BY_NAME: Final[dict[str, type[MtosiError]]] = {
+    "NO_PERMISSION": AuthenticationError,
+    "BAD_PARAM": ConfigError,
+    "INV_OBJREF": ConfigError,
+    "MARSHAL": EventError,
+    "DATA_CONVERSION": EventError,
+    "BAD_TYPECODE": EventError,
+    "NumberFormatException": EventError,  # a fixed of 0, which JacORB cannot read
+    "InvalidConstraint": EventError,
+    "InvalidGrammar": EventError,
+    "InvalidName": ConfigError,
+    "AlreadyConnected": IllegalStateError,
+    "AdminLimitExceeded": ResourceLimitError,
+    "INITIALIZE": ConfigError,
+    "ChannelNotFound": ConfigError,
+    "TypeError": ConfigError,
+}
+_LOST: Final = frozenset({"COMM_FAILURE", "TIMEOUT", "NO_RESPONSE", "UNKNOWN"})
+_NO: Final = 1
+"""Number of COMPLETED_NO."""
+
+
+def error_of(java: Java, error: Any, what: str, *, sending: bool = False) -> MtosiError:
+    """What a Java exception is in the SDK.
+
+    Args:
+        java: the classes.
+        error: the exception.
+        what: said before Java's own text.
+        sending: whether the call was one whose outcome matters.
+    """
+    name, said = str(error.getClass().getSimpleName()), said_by(error)
+    text = f"{what}: {said}" if what else said
+    if name == "UnsupportedQoS":
+        names = [str(one.name) for one in error.qos_err]
+        return UnsupportedQoS("the channel does not support it", names)
+    if name in ("NotFound", "CannotProceed"):
+        return NamingError(what, "the naming service does not know it")
+    if name in _BY_NAME:
+        return _BY_NAME[name](text)
+    if sending and name in _LOST and (not hasattr(error, "completed") or int(error.completed.value()) != _NO):
+        return UnknownOutcomeError(text)
+    return TransportError(text)
+
+
+def said_by(error: Any) -> str:
+    """The name of an exception's class, and the first line of what it says."""
+    name, message = str(error.getClass().getSimpleName()), error.getMessage()
+    return name if message is None or not str(message) else f"{name}: {str(message).splitlines()[0]}"
+
+
+def guarded_factory(java: Java, factory: Any, allowed: Any) -> Any:
+    """A socket factory of JacORB's that refuses hosts which are not in a set.
+
+    It is put together from parts of the JDK, as no code of ours runs in Java's threads (see `_servants`).
+    """
+    handles, method_type = java.cls("java.lang.invoke.MethodHandles"), java.cls("java.lang.invoke.MethodType")
+    anything, method = java.cls("java.lang.Object"), java.cls("java.lang.reflect.Method")
+    arguments, truth, number = (
+        java.cls("[Ljava.lang.Object;"), java.cls("java.lang.Boolean").TYPE, java.cls("java.lang.Integer").TYPE,
+    )  # fmt: skip
+    array, classes, objects = (
+        java.jpype.JArray(one)
+        for one in (java.cls("java.lang.invoke.MethodHandle"), java.cls("java.lang.Class"), anything)
+    )
+    public, both = handles.publicLookup(), method_type.methodType(anything, method, classes([arguments]))
+    text, a_socket = java.cls("java.lang.String"), java.cls("java.net.Socket")
+    interface = java.cls("org.jacorb.orb.factory.SocketFactory")
+
+    def calls(name: str, result: Any, *types: Any) -> Any:
+        kind = method_type.methodType(result, types[0], classes(list(types[1:])))
+        found = public.findVirtual(interface, name, kind).bindTo(factory).asSpreader(arguments, len(types))
+        return handles.dropArguments(found, 0, classes([method])).asType(both)
+
+    def has_arguments(count: int) -> Any:
+        equals = public.findVirtual(java.cls("java.lang.Integer"), "equals", method_type.methodType(truth, anything))
+        counted = public.findVirtual(method, "getParameterCount", method_type.methodType(number))
+        equals = equals.bindTo(java.cls("java.lang.Integer").valueOf(count))
+        return handles.filterArguments(equals.asType(method_type.methodType(truth, number)), 0, array([counted]))
+
+    first = handles.insertArguments(handles.arrayElementGetter(arguments), 1, objects([java.jpype.JInt(0)]))
+    contains = public.findVirtual(java.cls("java.util.Set"), "contains", method_type.methodType(truth, anything))
+    is_allowed = handles.filterArguments(contains.bindTo(allowed), 0, array([first]))
+    refusal = java.omg("CORBA.NO_PERMISSION")("the ORB may not connect to this host")
+    refuse = handles.throwException(anything, java.cls("java.lang.Throwable")).bindTo(refusal)
+    connect = handles.guardWithTest(
+        has_arguments(3),
+        calls("createSocket", a_socket, text, number, number),
+        calls("createSocket", a_socket, text, number),
+    )
+    guarded = handles.guardWithTest(
+        handles.dropArguments(is_allowed, 0, classes([method])),
+        connect,
+        handles.dropArguments(refuse, 0, classes([method, arguments])),
+    )
+    return made_of(java, interface, handles.guardWithTest(has_arguments(1), calls("isSSL", truth, a_socket), guarded))
+
+
+def made_of(java: Java, interface: Any, target: Any) -> Any:
+    """An object of an interface, whose methods all end in a method handle that takes the method and its arguments."""
+    handles, proxies = java.cls("java.lang.invoke.MethodHandles"), java.cls("java.lang.invoke.MethodHandleProxies")
+    classes = java.jpype.JArray(java.cls("java.lang.Class"))
+    handler = proxies.asInterfaceInstance(
+        java.cls("java.lang.reflect.InvocationHandler"),
+        handles.dropArguments(target, 0, classes([java.cls("java.lang.Object")])),
+    )
+    return java.cls("java.lang.reflect.Proxy").newProxyInstance(java.loader, classes([interface]), handler)

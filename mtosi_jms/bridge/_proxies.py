@@ -1,0 +1,424 @@
+"""Proxies of a channel behind an ORB, and what of ours is connected to them."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from mtosi_jms.bridge._java import JavaOrb
+from mtosi_jms.bridge._servants import Servant
+from mtosi_jms.bridge.cdr import decode_properties, encode_properties
+from mtosi_jms.bridge.endpoints import (
+    EventConsumer,
+    EventSupplier,
+    FlowStyle,
+    Grouping,
+    OnAcknowledged,
+    OnDisconnected,
+    QoS,
+)
+from mtosi_jms.bridge.events import Property, StructuredEvent
+from mtosi_jms.bridge.qos import QOS_TYPES
+from mtosi_jms.errors import BridgeError, IllegalStateError, MtosiError, TransportError, UnsupportedQoS
+
+log = logging.getLogger(__name__)
+
+_FIRST_PAUSE: Final = 0.005
+_LONGEST_PAUSE: Final = 0.25
+
+
+def qos_of(orb: JavaOrb, target: Any) -> dict[str, Any]:
+    """The quality of service of a channel or proxy, by name."""
+    stream = orb.orb.create_output_stream()
+    orb.java.omg("CosNotification.PropertySeqHelper").write(stream, target.get_qos())
+    return {one.name: one.value for one in decode_properties(bytes(stream.getBufferCopy()))}
+
+
+def check_qos(qos: QoS) -> None:
+    """Checks types before anything is sent; names that are not known are the channel's business.
+
+    Raises:
+        UnsupportedQoS: a value is of another type.
+    """
+    wrong = [
+        name
+        for name, value in qos.items()
+        if name in QOS_TYPES and QOS_TYPES[name].plain.kind is not value.type.plain.kind
+    ]
+    if wrong:
+        told = ", ".join(f"{name} is a {QOS_TYPES[name].plain.kind.name}" for name in wrong)
+        raise UnsupportedQoS(f"of another type ({told})", wrong)
+
+
+def set_qos(orb: JavaOrb, target: Any, qos: QoS | None) -> dict[str, Any]:
+    """Sets quality of service, and reads back what there is.
+
+    Raises:
+        UnsupportedQoS: something is refused, or accepted and not kept.
+    """
+    if qos:
+        check_qos(qos)
+        java = orb.java
+        raw = encode_properties([Property(name, value) for name, value in qos.items()])
+        stream = java.cls("org.jacorb.orb.CDRInputStream")(orb.orb, java.jpype.JArray(java.jpype.JByte)(raw))
+        properties = java.omg("CosNotification.PropertySeqHelper").read(stream)
+        # JacORB's proxies keep and give back whatever they are told; asked before, they say what they do not have. Of
+        # what they have they say nothing: the answer fails for their own fault.
+        with contextlib.suppress(TransportError), orb.calling():
+            target.validate_qos(properties, java.omg("CosNotification.NamedPropertyRangeSeqHolder")())
+        target.set_qos(properties)
+    kept = qos_of(orb, target)
+    lost = [name for name, value in (qos or {}).items() if name not in kept or kept[name].value != value.value]
+    if lost:
+        raise UnsupportedQoS("the channel accepts it and does not keep it", lost)
+    return kept
+
+
+class _End:
+    """What sources and sinks have in common.
+
+    Attributes:
+        style, grouping, qos: see `mtosi_jms.bridge.endpoints`.
+    """
+
+    def __init__(
+        self,
+        orb: JavaOrb,
+        proxy: Any,
+        style: FlowStyle,
+        grouping: Grouping,
+        name: str,
+        answer_timeout: float,
+        on_end: Callable[[Any], None],
+    ) -> None:
+        self.style = style
+        self.grouping = grouping
+        self.qos: QoS = {}
+        self._orb = orb
+        self._proxy = proxy
+        self._name = name
+        self._answer_timeout = answer_timeout
+        self._on_end = on_end
+        self._on_disconnected: OnDisconnected | None = None
+        self._servant: Servant | None = None
+        self._lock = threading.Lock()
+        self._connected = False
+        self._suspended = False
+        self._over = threading.Event()
+        self._disconnected = False
+        self._connect_again = ""
+        self._word = "structured" if grouping is Grouping.STRUCTURED_EVENT else "sequence"
+        self._operation = "structured_event" if grouping is Grouping.STRUCTURED_EVENT else "structured_events"
+
+    @property
+    def _grouped(self) -> bool:
+        return self.grouping is Grouping.SEQUENCE_EVENT
+
+    def _begin(self, handed: object, needed: FlowStyle, what: str) -> None:
+        if (handed is not None) != (self.style is needed):
+            raise IllegalStateError(f"{self._name}: {what} where the style is {needed.value}, and there only")
+        with self._lock:
+            self._check()
+            if self._connected:
+                raise IllegalStateError(f"{self._name}: connected already")
+            self._connected = True
+
+    def _serve(self, interface: str, connect: str, handlers: dict[str, Callable[..., Any]], ended: str) -> None:
+        handlers = {**handlers, ended: self._peer_ended}
+        try:
+            self._servant = Servant(self._orb, interface, handlers, self._answer_timeout)
+            with self._orb.calling(self._name):
+                getattr(self._proxy, connect)(self._servant.reference)
+        except BaseException:
+            self._connected = False
+            if self._servant is not None:
+                self._servant.close()
+            raise
+        self._connect_again = connect
+
+    def _peer_ended(self) -> None:
+        """The channel ends the connection; called in the servant's thread."""
+        if self._over.is_set():
+            return
+        self._over.set()
+        if self._on_disconnected is not None:
+            self._on_disconnected("the channel ended the connection")
+
+    def is_connected(self) -> bool:
+        """Asks the channel whether the connection exists; a suspended one does."""
+        if not self._connected or self._over.is_set() or self._servant is None:
+            return False
+        try:
+            with self._orb.calling(self._name):
+                getattr(self._proxy, self._connect_again)(self._servant.reference)
+        except IllegalStateError:  # AlreadyConnected
+            return not self._over.is_set()
+        except MtosiError:
+            return False
+        return True
+
+    def _check(self) -> None:
+        if self._over.is_set():
+            raise IllegalStateError(f"{self._name}: disconnected")
+
+    def _check_connected(self) -> None:
+        self._check()
+        if not self._connected:
+            raise IllegalStateError(f"{self._name}: not connected")
+
+    def _end(self, operation: str) -> None:
+        with self._lock:
+            told, self._disconnected = self._disconnected, True
+        was_over = self._over.is_set()
+        self._over.set()
+        if told:
+            return
+        self._on_end(self)
+        if not was_over:
+            with contextlib.suppress(MtosiError), self._orb.calling(self._name):
+                getattr(self._proxy, operation)()
+        if self._servant is not None:
+            self._servant.close()
+
+    def _switch(self, operation: str, *, remote: bool, suspended: bool) -> None:
+        self._check_connected()
+        with self._lock:
+            if self._suspended is suspended:
+                return
+            if remote:
+                with self._orb.calling(self._name):
+                    getattr(self._proxy, operation)()
+            self._suspended = suspended
+
+
+class CorbaSource(_End):
+    """A proxy supplier and what is connected to it; made by `CorbaChannel.event_source`.
+
+    See `mtosi_jms.bridge.endpoints.EventSource`.
+    """
+
+    _filter: Any = None
+    _acknowledging: Any = None
+
+    @property
+    def acknowledges(self) -> bool:
+        """Whether the proxy has the interfaces of CosNotifyChannelAdminAck."""
+        return self._ack_proxy() is not None
+
+    def _ack_proxy(self) -> Any:
+        if self._acknowledging is None:
+            name = f"{self._word.capitalize()}Proxy{self.style.value.capitalize()}SupplierAck"
+            self._acknowledging = False
+            with self._orb.calling(self._name):
+                if self._proxy._is_a(f"IDL:omg.org/CosNotifyChannelAdminAck/{name}:1.0"):
+                    helper = self._orb.java.omg(f"CosNotifyChannelAdminAck.{name}Helper")
+                    self._acknowledging = helper.unchecked_narrow(self._proxy)
+        return self._acknowledging or None
+
+    def keep_filter(self, made: Any) -> None:
+        """A filter that goes with the source."""
+        self._filter = made
+
+    def connect(self, consumer: EventConsumer | None = None, on_disconnected: OnDisconnected | None = None) -> None:
+        """Connects; events may come before it returns.
+
+        Args:
+            consumer: needed where the style is PUSH: called by one thread; what it raises is told as TRANSIENT.
+            on_disconnected: told when the channel ends the connection.
+
+        Raises:
+            IllegalStateError: it was connected before.
+            TransportError: the channel cannot be reached.
+        """
+        self._begin(consumer, FlowStyle.PUSH, "a consumer is needed")
+        self._on_disconnected = on_disconnected
+        role = f"{self.style.value.lower()}_consumer"
+        interface = f"CosNotifyComm.{self._word.capitalize()}{self.style.value.capitalize()}Consumer"
+        handlers: dict[str, Callable[..., Any]] = {}
+        if consumer is not None:
+
+            def push(events: Any) -> None:
+                if self._over.is_set():
+                    raise TransportError("disconnected")
+                consumer(self._orb.from_java(events, grouped=self._grouped))
+
+            handlers[f"push_{self._operation}"] = push
+        self._serve(interface, f"connect_{self._word}_{role}", handlers, f"disconnect_{self._word}_{role}")
+
+    def pull(self, maximum: int = 1, *, wait: bool = True, timeout: float | None = None) -> Sequence[StructuredEvent]:
+        """The next events, in order; for the style PULL.
+
+        The channel is asked by `try_pull` alone: a `pull` that ends by a time limit would lose what comes later.
+
+        Args:
+            maximum: how many at most; one where events are not grouped.
+            wait: whether to wait for the first.
+            timeout: how long, seconds; None: until one comes or the source is disconnected.
+
+        Returns:
+            Nothing where none came in time, or the source was disconnected meanwhile.
+
+        Raises:
+            TransportError: the channel cannot be reached.
+            EventError: an event that is refused; it is gone.
+        """
+        if self.style is not FlowStyle.PULL:
+            raise IllegalStateError(f"{self._name}: the channel pushes here")
+        self._check_connected()
+        deadline = None if timeout is None else time.monotonic() + timeout
+        pause = _FIRST_PAUSE
+        while True:
+            found = [] if self._suspended else self._try_pull(maximum)
+            left = _LONGEST_PAUSE if deadline is None else deadline - time.monotonic()
+            if found or not wait or left <= 0 or self._over.wait(min(pause, left)):
+                return found
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def _try_pull(self, maximum: int) -> list[StructuredEvent]:
+        with self._orb.calling(self._name):
+            has_event = self._orb.java.omg("CORBA.BooleanHolder")()
+            if self._grouped:
+                events = self._proxy.try_pull_structured_events(maximum, has_event)
+            else:
+                events = self._proxy.try_pull_structured_event(has_event)
+            return self._orb.from_java(events, grouped=self._grouped) if has_event.value else []
+
+    def acknowledge(self, numbers: Sequence[int]) -> None:
+        """Tells the channel which SequenceNumbers are done with; only where `acknowledges`.
+
+        Raises:
+            BridgeError: the channel has no acknowledgement.
+            TransportError: it cannot be reached.
+        """
+        self._check_connected()
+        proxy = self._ack_proxy()
+        if proxy is None:
+            raise BridgeError(f"{self._name}: the channel has not the interfaces of acknowledgement")
+        with self._orb.calling(self._name):
+            proxy.acknowledge(self._orb.java.jpype.JArray(self._orb.java.jpype.JInt)(list(numbers)))
+
+    def suspend(self) -> None:
+        """No events come until `resume`; the channel keeps them as its quality of service says."""
+        self._switch("suspend_connection", remote=self.style is FlowStyle.PUSH, suspended=True)
+
+    def resume(self) -> None:
+        """Events come again."""
+        self._switch("resume_connection", remote=self.style is FlowStyle.PUSH, suspended=False)
+
+    def disconnect(self) -> None:
+        """Ends the connection, from any thread, more than once; returns when no consumer is running any more."""
+        self._end(f"disconnect_{self._word}_{self.style.value.lower()}_supplier")
+        if self._filter is not None:
+            made, self._filter = self._filter, None
+            with contextlib.suppress(MtosiError), self._orb.calling(self._name):
+                made.destroy()
+
+
+class CorbaSink(_End):
+    """A proxy consumer and what is connected to it; made by `CorbaChannel.event_sink`.
+
+    See `mtosi_jms.bridge.endpoints.EventSink`.
+    """
+
+    def connect(
+        self,
+        supplier: EventSupplier | None = None,
+        on_disconnected: OnDisconnected | None = None,
+        on_acknowledged: OnAcknowledged | None = None,
+    ) -> None:
+        """Connects.
+
+        Args:
+            supplier: needed where the style is PULL: called by one thread; what it raises is told as TRANSIENT.
+            on_disconnected: told when the channel ends the connection.
+            on_acknowledged: told what the channel acknowledges, where it can.
+
+        Raises:
+            IllegalStateError: it was connected before.
+            TransportError: the channel cannot be reached.
+        """
+        self._begin(supplier, FlowStyle.PULL, "a supplier is needed")
+        self._on_disconnected = on_disconnected
+        role = f"{self.style.value.lower()}_supplier"
+        interface = f"{self._word.capitalize()}{self.style.value.capitalize()}Supplier"
+        module = "CosNotifyComm"
+        handlers: dict[str, Callable[..., Any]] = {}
+        if on_acknowledged is not None:
+            module, interface = "CosNotifyCommAck", f"{interface}Ack"
+            handlers["acknowledge"] = lambda numbers: on_acknowledged([int(one) for one in numbers])
+        if supplier is not None:
+            handlers |= self._pulled(supplier)
+        self._serve(
+            f"{module}.{interface}", f"connect_{self._word}_{role}", handlers, f"disconnect_{self._word}_{role}"
+        )
+
+    def _pulled(self, supplier: EventSupplier) -> dict[str, Callable[..., Any]]:
+        """What answers a channel that pulls."""
+        java = self._orb.java
+        nothing = self._orb.to_java([StructuredEvent()])
+
+        def ask(maximum: int, *, wait: bool) -> Sequence[StructuredEvent]:
+            if self._over.is_set():
+                raise TransportError("disconnected")
+            return () if self._suspended else supplier(maximum, wait)
+
+        def some(maximum: Any, holder: Any = None) -> Any:
+            found = ask(int(maximum), wait=holder is None)
+            if holder is not None:
+                holder.value = bool(found)
+            return (
+                self._orb.to_java(found)
+                if found
+                else java.cls("java.lang.reflect.Array").newInstance(java.omg("CosNotification.StructuredEvent"), 0)
+            )
+
+        def one(holder: Any = None) -> Any:
+            found = ask(1, wait=holder is None)
+            if holder is not None:
+                holder.value = bool(found)
+            elif not found:
+                raise TransportError("there is no event")
+            return self._orb.to_java(found)[0] if found else nothing[0]
+
+        answer = some if self._grouped else one
+        return {f"pull_{self._operation}": answer, f"try_pull_{self._operation}": answer}
+
+    def push(self, events: Sequence[StructuredEvent]) -> None:
+        """Returns when the channel has the events, in order; for the style PUSH. Without grouping: one call each.
+
+        Raises:
+            EventError: an event that cannot be encoded, or that the channel cannot take; those before it are there,
+                where they are not grouped.
+            UnknownOutcomeError: the connection was lost: the channel may have it.
+            TransportError: the channel cannot be reached, or has ended the connection.
+        """
+        if self.style is not FlowStyle.PUSH:
+            raise IllegalStateError(f"{self._name}: the channel pulls here")
+        self._check_connected()
+        if self._suspended:
+            raise IllegalStateError(f"{self._name}: suspended")
+        if not events:
+            return
+        made = self._orb.to_java(events)
+        with self._orb.calling(self._name, sending=True):
+            if self._grouped:
+                self._proxy.push_structured_events(made)
+            else:
+                for event in made:
+                    self._proxy.push_structured_event(event)
+
+    def suspend(self) -> None:
+        """The channel pulls no more until `resume`; `push` raises IllegalStateError."""
+        self._switch("suspend_connection", remote=self.style is FlowStyle.PULL, suspended=True)
+
+    def resume(self) -> None:
+        """Events may go again."""
+        self._switch("resume_connection", remote=self.style is FlowStyle.PULL, suspended=False)
+
+    def disconnect(self) -> None:
+        """Ends the connection, from any thread, more than once; returns when no supplier is running any more."""
+        self._end(f"disconnect_{self._word}_{self.style.value.lower()}_consumer")

@@ -1,0 +1,159 @@
+"""Objects that an ORB calls, whose calls are answered by threads of ours.
+
+A call of the ORB's puts itself into a queue of Java's and waits for its answer, a limited time; a thread of Python
+takes it out and answers. What waits is put together from method handles of the JDK: no Python code runs in a thread of
+Java's. JPype can have it so (`JImplements`), but then a thread that it does not know takes Python's lock in the middle
+of the ORB, where it can neither be interrupted nor ended: a process that exits meanwhile ends by a crash.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+from mtosi_jms.bridge._java import Java, JavaOrb, made_of
+from mtosi_jms.errors import IllegalStateError
+from mtosi_jms.transport.jvm import machine
+
+log = logging.getLogger(__name__)
+
+_LOOK: Final = 0.25
+"""Seconds from one look at whether it is closed to the next."""
+
+
+class Servant:
+    """An object of ours that the ORB offers to peers.
+
+    Args:
+        orb: offers it.
+        interface: its IDL interface, below `org.omg`.
+        handlers: name of an operation, and what answers it, called with its Java arguments. An operation that is not
+            there does nothing. What a handler raises is told as TRANSIENT.
+        answer_timeout: seconds after which a peer is told TRANSIENT, whatever the handler does; a call that no handler
+            has begun by then is dropped.
+
+    Attributes:
+        reference: what peers call.
+    """
+
+    def __init__(
+        self, orb: JavaOrb, interface: str, handlers: dict[str, Callable[..., Any]], answer_timeout: float
+    ) -> None:
+        java = orb.java
+        self._orb = orb
+        self._handlers = handlers
+        self._queue = java.cls("java.util.concurrent.LinkedBlockingQueue")()
+        self._transient = java.omg("CORBA.TRANSIENT")("not taken; it may come again")
+        self._closed = threading.Event()
+        operations = made_of(
+            java,
+            java.omg(f"{interface}Operations"),
+            asking(java, self._queue, self._transient, int(answer_timeout * 1_000)),
+        )
+        with orb.calling(interface):
+            poa = orb.poa()
+            tie = java.omg(f"{interface}POATie")(operations, poa)
+            self._oid = poa.activate_object(tie)
+            self.reference = java.omg(f"{interface}Helper").narrow(poa.id_to_reference(self._oid))
+        name = interface.rpartition(".")[2]
+        self._thread = threading.Thread(target=self._serve, name=f"serves-{name}", daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        machine.attach()
+        unit = self._orb.java.cls("java.util.concurrent.TimeUnit").MILLISECONDS
+        while not self._closed.is_set():
+            try:
+                with machine.blocking():
+                    call = self._queue.poll(int(_LOOK * 1_000), unit)
+            except IllegalStateError:  # the process ends
+                return
+            if call is not None:
+                self._answer(call)
+        with contextlib.suppress(IllegalStateError), machine.blocking():
+            while (call := self._queue.poll()) is not None:
+                call.get(2).complete(self._transient)
+
+    def _answer(self, call: Any) -> None:
+        method, arguments, answer = call.get(0), call.get(1), call.get(2)
+        if answer.isDone():  # nobody waits any more
+            return
+        name = str(method.getName())
+        handler = self._handlers.get(name)
+        found = None
+        if handler is not None:
+            try:
+                found = handler(*(arguments if arguments is not None else ()))
+            except Exception as error:  # noqa: BLE001 - the peer is told, and tries again
+                log.warning("%s was not done: %s", name, error)
+                found = self._transient
+        answer.complete(found)
+
+    def close(self) -> None:
+        """Takes the object away, once no handler is running; calls that wait are told TRANSIENT."""
+        self._closed.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+        with contextlib.suppress(Exception), self._orb.calling():
+            self._orb.poa().deactivate_object(self._oid)
+
+
+def asking(java: Java, queue: Any, too_late: Any, milliseconds: int) -> Any:
+    """A method handle of a method and its arguments: asks for the answer, waits for it, and returns or throws it.
+
+    Args:
+        java: the classes.
+        queue: gets a list of the method, its arguments and a CompletableFuture for the answer.
+        too_late: completes the future after some time.
+        milliseconds: how long.
+    """
+    jpype = java.jpype
+    handles, method_type = java.cls("java.lang.invoke.MethodHandles"), java.cls("java.lang.invoke.MethodType")
+    anything, method, arguments = (
+        java.cls("java.lang.Object"), java.cls("java.lang.reflect.Method"), java.cls("[Ljava.lang.Object;"),
+    )  # fmt: skip
+    future, unit = java.cls("java.util.concurrent.CompletableFuture"), java.cls("java.util.concurrent.TimeUnit")
+    throwable, nothing = java.cls("java.lang.Throwable"), java.cls("java.lang.Void").TYPE
+    classes = jpype.JArray(java.cls("java.lang.Class"))
+    public = handles.publicLookup()
+    limited = handles.insertArguments(
+        public.findVirtual(
+            future,
+            "completeOnTimeout",
+            method_type.methodType(future, anything, classes([java.cls("java.lang.Long").TYPE, unit])),
+        ),
+        1,
+        jpype.JArray(anything)([too_late, jpype.JLong(milliseconds), unit.MILLISECONDS]),
+    )
+    promise = handles.filterReturnValue(public.findConstructor(future, method_type.methodType(nothing)), limited)
+    listed = public.findStatic(
+        java.cls("java.util.Arrays"), "asList", method_type.methodType(java.cls("java.util.List"), arguments)
+    ).asFixedArity()
+    listed = listed.asCollector(arguments, 3).asType(
+        method_type.methodType(anything, method, classes([arguments, future]))
+    )
+    add = public.findVirtual(
+        java.cls("java.util.concurrent.LinkedBlockingQueue"),
+        "add",
+        method_type.methodType(java.cls("java.lang.Boolean").TYPE, anything),
+    ).bindTo(queue)
+    ask = handles.filterReturnValue(listed, add.asType(method_type.methodType(nothing, anything)))
+    ask = handles.permuteArguments(
+        ask,
+        method_type.methodType(nothing, future, classes([method, arguments])),
+        jpype.JArray(jpype.JInt)([1, 2, 0]),
+    )
+    is_thrown = public.findVirtual(
+        java.cls("java.lang.Class"), "isInstance", method_type.methodType(java.cls("java.lang.Boolean").TYPE, anything)
+    ).bindTo(java.cls("java.lang.Class").forName("java.lang.Throwable"))
+    returned = handles.guardWithTest(
+        is_thrown,
+        handles.throwException(anything, throwable).asType(method_type.methodType(anything, anything)),
+        handles.identity(anything),
+    )
+    wait = handles.filterReturnValue(public.findVirtual(future, "join", method_type.methodType(anything)), returned)
+    wait = handles.dropArguments(wait, 1, classes([method, arguments]))
+    return handles.foldArguments(handles.foldArguments(wait, ask), promise)

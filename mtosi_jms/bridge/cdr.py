@@ -1,0 +1,931 @@
+"""CDR, the form of CORBA's values on the wire (GIOP 1.2): structured events and Anys to bytes and back.
+
+Texts are UTF-8 and UTF-16. Bytes of a peer are judged here and nowhere else: what is nested deeper than
+`mtosi_jms.bridge.events.DEPTH`, refers to itself, says that it is longer than it is, or would become an object of the
+ORB's language is refused, and what it would take is not allocated before.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from typing import Final
+
+from mtosi_jms.bridge._quad import from_quad, to_quad
+from mtosi_jms.bridge.events import (
+    DEPTH,
+    Any,
+    Member,
+    ObjectReference,
+    Property,
+    StructuredEvent,
+    TCKind,
+    TypeCode,
+    Union,
+    Value,
+)
+from mtosi_jms.errors import EventError
+
+__all__ = [
+    "addresses_of",
+    "decode_any",
+    "decode_events",
+    "decode_properties",
+    "decode_typecode",
+    "encode_any",
+    "encode_events",
+    "encode_properties",
+    "encode_typecode",
+]
+
+K = TCKind
+_KINDS: Final = {kind.value: kind for kind in TCKind}
+_SIMPLE: Final = {
+    K.short: "h", K.long: "i", K.ushort: "H", K.ulong: "I", K.longlong: "q", K.ulonglong: "Q", K.float: "f",
+    K.double: "d", K.octet: "B",
+}  # fmt: skip
+_SIZES: Final = {code: struct.calcsize(f">{code}") for code in _SIMPLE.values()}
+_BIG: Final = {code: struct.Struct(f">{code}") for code in _SIMPLE.values()}
+_LITTLE: Final = {code: struct.Struct(f"<{code}") for code in _SIMPLE.values()}
+_REFUSED: Final = frozenset({K.principal, K.value, K.valuebox, K.native, K.abstract_interface})
+_INDIRECTION: Final = 0xFFFFFFFF
+_REFERS: Final = b"\xff\xff\xff\xff"
+_KEPT: Final = 4_096
+"""How long a TypeCode may be that is remembered."""
+_EMPTY: Final = 65_536
+"""How many more values may be read than there are bytes: values of some types, such as null, have none."""
+_IIOP: Final = 0
+_COMPONENTS: Final = 1
+_ALTERNATE: Final = 3
+_MOST_DIGITS: Final = 31
+
+
+def encode_events(events: Sequence[StructuredEvent]) -> bytes:
+    """A `CosNotification::EventBatch` of big-endian CDR.
+
+    Raises:
+        EventError: a value that is not of its type, or of a type that has none here; path.
+    """
+    out = _Writer()
+    out.ulong(len(events))
+    for event in events:
+        out.event(event)
+    return bytes(out.data)
+
+
+def decode_events(data: bytes) -> list[StructuredEvent]:
+    """The events of a `CosNotification::EventBatch` of big-endian CDR.
+
+    Raises:
+        EventError: bytes that are no events, or that are refused (see the module).
+    """
+    reader = _Reader(data)
+    try:
+        events = [reader.event() for _ in range(reader.count())]
+    except struct.error:
+        raise EventError("the bytes end early") from None
+    reader.end()
+    return events
+
+
+def encode_properties(properties: Sequence[Property]) -> bytes:
+    """A `CosNotification::PropertySeq` of big-endian CDR.
+
+    Raises:
+        EventError: see `encode_events`.
+    """
+    out = _Writer()
+    out.properties(properties)
+    return bytes(out.data)
+
+
+def decode_properties(data: bytes) -> tuple[Property, ...]:
+    """The properties of a `CosNotification::PropertySeq` of big-endian CDR.
+
+    Raises:
+        EventError: see `decode_events`.
+    """
+    reader = _Reader(data)
+    try:
+        found = reader.properties()
+    except struct.error:
+        raise EventError("the bytes end early") from None
+    reader.end()
+    return found
+
+
+def encode_any(any: Any) -> bytes:
+    """An Any as an encapsulation: an octet for the order of bytes, then its TypeCode and its value.
+
+    Raises:
+        EventError: see `encode_events`.
+    """
+    out = _Writer()
+    out.data.append(0)
+    out.any(any, 0)
+    return bytes(out.data)
+
+
+def decode_any(data: bytes) -> Any:
+    """The Any of an encapsulation.
+
+    Raises:
+        EventError: see `decode_events`.
+    """
+    reader = _Reader(data)
+    try:
+        reader.byte_order()
+        found = reader.any(0)
+    except struct.error:
+        raise EventError("the bytes end early") from None
+    reader.end()
+    return found
+
+
+def encode_typecode(type: TypeCode) -> bytes:
+    """A TypeCode as an encapsulation.
+
+    Raises:
+        EventError: a kind that is refused.
+    """
+    out = _Writer()
+    out.data.append(0)
+    out.typecode(type)
+    return bytes(out.data)
+
+
+def decode_typecode(data: bytes) -> TypeCode:
+    """The TypeCode of an encapsulation.
+
+    Raises:
+        EventError: see `decode_events`.
+    """
+    reader = _Reader(data)
+    try:
+        reader.byte_order()
+        found = reader.typecode(0)
+    except struct.error:
+        raise EventError("the bytes end early") from None
+    reader.end()
+    return found
+
+
+def addresses_of(ior: str) -> list[tuple[str, int]]:
+    """Hosts and ports that an ORB may connect to for a reference, those of alternate addresses included.
+
+    Args:
+        ior: `IOR:...`.
+
+    Raises:
+        EventError: no reference, or one with a profile other than IIOP, of which no address is known here.
+    """
+    found: list[tuple[str, int]] = []
+    try:
+        reader = _Reader(_ior_bytes(ior))
+        reader.byte_order()
+        _, profiles = reader.ior()
+        for tag, data in profiles:
+            if tag == _COMPONENTS:
+                continue
+            if tag != _IIOP:
+                raise EventError(f"the reference has a profile of kind {tag}, which is not IIOP")
+            found += _iiop_addresses(data)
+    except struct.error:
+        raise EventError("the reference ends early") from None
+    return found
+
+
+def _iiop_addresses(profile: bytes) -> list[tuple[str, int]]:
+    reader = _Reader(profile)
+    reader.byte_order()
+    _, minor = reader.number("B"), reader.number("B")
+    found = [(reader.string(), reader.number("H"))]
+    reader.octets()  # the object's key
+    if minor > 0:
+        for _ in range(reader.count(8)):
+            tag, data = reader.number("I"), reader.octets()
+            if tag == _ALTERNATE:
+                other = _Reader(data)
+                other.byte_order()
+                found.append((other.string(), other.number("H")))
+    return found
+
+
+def _ior_bytes(ior: str) -> bytes:
+    try:
+        if ior[:4].upper() != "IOR:":
+            raise ValueError
+        return bytes.fromhex(ior[4:].strip())
+    except ValueError:
+        raise EventError("no object reference: it is not IOR: and hexadecimal digits") from None
+
+
+class _Writer:
+    """Big-endian CDR; positions count from the beginning of `data`."""
+
+    __slots__ = ("data",)
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def align(self, size: int) -> None:
+        if rest := len(self.data) % size:
+            self.data += b"\0" * (size - rest)
+
+    def ulong(self, number: int) -> None:
+        self.align(4)
+        self.data += number.to_bytes(4, "big")
+
+    def number(self, code: str, number: object) -> None:
+        self.align(_SIZES[code])
+        try:
+            self.data += _BIG[code].pack(number)
+        except (struct.error, OverflowError):
+            raise EventError(f"{_shown(number)} does not fit its type") from None
+
+    def string(self, text: object) -> None:
+        if not isinstance(text, str):
+            raise EventError(f"{_shown(text)} is no text")
+        try:
+            raw = text.encode()
+        except UnicodeEncodeError:
+            raise EventError("a text has half of a surrogate pair") from None
+        if b"\0" in raw:
+            raise EventError("a string holds the character NUL, which CORBA ends strings with")
+        self.ulong(len(raw) + 1)
+        self.data += raw
+        self.data.append(0)
+
+    def octets(self, data: bytes | bytearray) -> None:
+        self.ulong(len(data))
+        self.data += data
+
+    def event(self, event: StructuredEvent) -> None:
+        for text in (event.domain_name, event.type_name, event.event_name):
+            self.string(text)
+        self.properties(event.variable_header)
+        self.properties(event.filterable_data)
+        try:
+            self.any(event.remainder_of_body, 0)
+        except EventError as error:
+            raise error.inside("remainder_of_body") from None
+
+    def properties(self, properties: Sequence[Property]) -> None:
+        self.ulong(len(properties))
+        for one in properties:
+            self.string(one.name)
+            try:
+                self.any(one.value, 0)
+            except EventError as error:
+                raise error.inside(one.name) from None
+
+    def any(self, any: object, depth: int) -> None:
+        if not isinstance(any, Any):
+            raise EventError(f"{_shown(any)} is no Any")
+        self.typecode(any.type)
+        self.value(any.type, any.value, depth + 1)
+
+    def typecode(self, one: TypeCode) -> None:
+        kind = one.kind
+        if kind in _REFUSED:
+            raise _refusal(kind)
+        self.ulong(kind.value)
+        if kind in (K.string, K.wstring):
+            self.ulong(one.length)
+        elif kind is K.fixed:
+            self.number("H", one.digits)
+            self.number("h", one.scale)
+        elif kind in _PARTS:
+            self.octets(_parts(one))
+
+    def value(self, one: TypeCode, value: Value, depth: int) -> None:
+        if depth > DEPTH:
+            raise EventError(f"a value is nested deeper than {DEPTH}")
+        kind = one.kind
+        code = _SIMPLE.get(kind)
+        if code is not None:
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise EventError(f"{_shown(value)} is no {kind.name}")
+            self.number(code, value)
+        elif kind in _WRITERS:
+            _WRITERS[kind](self, one, value, depth)
+        else:
+            raise _refusal(kind)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}..."
+
+
+def _refusal(kind: TCKind) -> EventError:
+    return EventError(f"a value of kind {kind.name} is refused: no code and no object is made out of bytes")
+
+
+def _need(one: TypeCode | None) -> TypeCode:
+    if one is None:
+        raise EventError("a TypeCode lacks the type of its content")
+    return one
+
+
+def _named(out: _Writer, one: TypeCode) -> None:
+    out.string(one.repository_id)
+    out.string(one.name)
+
+
+def _struct_parts(out: _Writer, one: TypeCode) -> None:
+    _named(out, one)
+    out.ulong(len(one.members))
+    for member in one.members:
+        out.string(member.name)
+        out.typecode(_need(member.type))
+
+
+def _enum_parts(out: _Writer, one: TypeCode) -> None:
+    _named(out, one)
+    out.ulong(len(one.members))
+    for member in one.members:
+        out.string(member.name)
+
+
+def _union_parts(out: _Writer, one: TypeCode) -> None:
+    _named(out, one)
+    discriminator = _need(one.discriminator)
+    out.typecode(discriminator)
+    out.number("i", one.default_index)
+    out.ulong(len(one.members))
+    for index, member in enumerate(one.members):
+        if index == one.default_index:
+            out.data.append(0)
+        else:
+            out.value(discriminator.plain, member.label, 0)
+        out.string(member.name)
+        out.typecode(_need(member.type))
+
+
+def _content_parts(out: _Writer, one: TypeCode) -> None:
+    out.typecode(_need(one.content))
+    out.ulong(one.length)
+
+
+def _alias_parts(out: _Writer, one: TypeCode) -> None:
+    _named(out, one)
+    out.typecode(_need(one.content))
+
+
+_PARTS: Final[dict[TCKind, Callable[[_Writer, TypeCode], None]]] = {
+    K.struct: _struct_parts,
+    K.except_: _struct_parts,
+    K.enum: _enum_parts,
+    K.union: _union_parts,
+    K.sequence: _content_parts,
+    K.array: _content_parts,
+    K.alias: _alias_parts,
+    K.objref: _named,
+}
+
+
+@lru_cache(1_024)
+def _parts(one: TypeCode) -> bytes:
+    """What follows the kind of a TypeCode: an encapsulation, the same wherever it stands."""
+    out = _Writer()
+    out.data.append(0)
+    _PARTS[one.kind](out, one)
+    return bytes(out.data)
+
+
+def _write_nothing(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    if value is not None:
+        raise EventError(f"{_shown(value)} is no {one.kind.name}")
+
+
+def _write_boolean(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    if not isinstance(value, bool):
+        raise EventError(f"{_shown(value)} is no boolean")
+    out.data.append(value)
+
+
+def _write_char(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    if not isinstance(value, str) or len(value) != 1 or value > "\xff":
+        raise EventError(f"{_shown(value)} is no char: one character of Latin-1")
+    out.data.append(ord(value))
+
+
+def _utf16(text: Value) -> bytes:
+    if not isinstance(text, str):
+        raise EventError(f"{_shown(text)} is no text")
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def _write_wchar(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    raw = _utf16(value)
+    if len(raw) != 2:
+        raise EventError(f"{_shown(value)} is no wchar: one character of Unicode's basic plane")
+    out.data.append(2)
+    out.data += raw
+
+
+def _check_bound(one: TypeCode, length: int) -> None:
+    if one.length and length > one.length:
+        raise EventError(f"{length} elements or characters are more than its bound, {one.length}")
+
+
+def _write_string(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    out.string(value)
+    if isinstance(value, str):
+        _check_bound(one, len(value))
+
+
+def _write_wstring(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    raw = _utf16(value)
+    _check_bound(one, len(raw) // 2)
+    out.octets(raw)
+
+
+def _write_any(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    out.any(value, depth)
+
+
+def _write_typecode(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    if not isinstance(value, TypeCode):
+        raise EventError(f"{_shown(value)} is no TypeCode")
+    out.typecode(value)
+
+
+def _write_reference(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    if not isinstance(value, ObjectReference):
+        raise EventError(f"{_shown(value)} is no object reference")
+    if not value.ior:
+        out.string("")
+        out.ulong(0)
+        return
+    reader = _Reader(_ior_bytes(value.ior))
+    try:
+        reader.byte_order()
+        type_id, profiles = reader.ior()
+    except struct.error:
+        raise EventError("the reference ends early") from None
+    out.string(type_id)
+    out.ulong(len(profiles))
+    for tag, data in profiles:
+        out.ulong(tag)
+        out.octets(data)
+
+
+def _write_struct(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    if not isinstance(value, tuple) or len(value) != len(one.members):
+        raise EventError(f"{_shown(value)} has not the {len(one.members)} members of {one.name or one.kind.name}")
+    if one.kind is K.except_:
+        out.string(one.repository_id)
+    for member, part in zip(one.members, value, strict=True):
+        try:
+            out.value(_need(member.type), part, depth + 1)
+        except EventError as error:
+            raise error.inside(member.name) from None
+
+
+def _write_union(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    if not isinstance(value, Union):
+        raise EventError(f"{_shown(value)} is no value of the union {one.name}")
+    out.value(_need(one.discriminator).plain, value.discriminator, depth + 1)
+    member = _chosen(one, value.discriminator)
+    if member is not None:
+        out.value(_need(member.type), value.value, depth + 1)
+    elif value.value is not None:
+        raise EventError(f"{_shown(value.discriminator)} chooses no member of the union {one.name}")
+
+
+def _write_enum(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    index = next((index for index, member in enumerate(one.members) if member.name == value), None)
+    if index is None:
+        raise EventError(f"{_shown(value)} is no member of the enumeration {one.name}")
+    out.ulong(index)
+
+
+def _content(one: TypeCode) -> TypeCode:
+    """The type of the elements of a sequence or array; those without bytes are refused: their number has no bound."""
+    content = _need(one.content)
+    plain = content.plain
+    if plain.kind in (K.null, K.void) or (plain.kind is K.struct and not plain.members):
+        raise EventError(f"elements of kind {plain.kind.name} that hold nothing are refused")
+    return content
+
+
+def _write_elements(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    content = _content(one)
+    octets = content.plain.kind is K.octet
+    if octets and isinstance(value, tuple):
+        value = _octets(value)
+    if not isinstance(value, bytes if octets else tuple):
+        raise EventError(f"{_shown(value)} is not the {'bytes' if octets else 'tuple'} of {one.kind.name}")
+    length = len(value)
+    if one.kind is K.sequence:
+        _check_bound(one, length)
+        out.ulong(length)
+    elif length != one.length:
+        raise EventError(f"{length} elements are not the {one.length} of the array")
+    if isinstance(value, bytes):
+        out.data += value
+        return
+    for index, part in enumerate(value):
+        try:
+            out.value(content, part, depth + 1)
+        except EventError as error:
+            raise error.inside(f"[{index}]") from None
+
+
+def _octets(values: tuple[Value, ...]) -> bytes:
+    try:
+        return bytes(values)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise EventError("octets are 0 to 255") from None
+
+
+def _write_alias(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    out.value(_need(one.content), value, depth + 1)
+
+
+def _write_fixed(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    if not isinstance(value, Decimal) or not value.is_finite():
+        raise EventError(f"{_shown(value)} is no fixed")
+    if not 0 < one.digits <= _MOST_DIGITS:
+        raise EventError(f"a fixed of {one.digits} digits: there are 1 to {_MOST_DIGITS}")
+    sign, digits, exponent = value.as_tuple()
+    whole = int("".join(map(str, digits)) or "0")
+    shift = int(exponent) + one.scale
+    if abs(shift) > 2 * _MOST_DIGITS or (shift < 0 and whole % 10**-shift):
+        raise EventError(f"{_shown(value)} has more places than a fixed<{one.digits},{one.scale}>")
+    scaled = whole * 10**shift if shift >= 0 else whole // 10**-shift
+    text = str(scaled).zfill(one.digits)
+    if len(text) > one.digits:
+        raise EventError(f"{_shown(value)} has more digits than a fixed<{one.digits},{one.scale}>")
+    packed = f"{text}{'d' if sign else 'c'}"
+    out.data += bytes.fromhex(packed if len(packed) % 2 == 0 else f"0{packed}")
+
+
+def _write_longdouble(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise EventError(f"{_shown(value)} is no long double")
+    out.align(8)
+    try:
+        out.data += to_quad(float(value))
+    except OverflowError:
+        raise EventError(f"{_shown(value)} does not fit its type") from None
+
+
+_WRITERS: Final[dict[TCKind, Callable[[_Writer, TypeCode, Value, int], None]]] = {
+    K.null: _write_nothing,
+    K.void: _write_nothing,
+    K.boolean: _write_boolean,
+    K.char: _write_char,
+    K.wchar: _write_wchar,
+    K.string: _write_string,
+    K.wstring: _write_wstring,
+    K.any: _write_any,
+    K.typecode: _write_typecode,
+    K.objref: _write_reference,
+    K.struct: _write_struct,
+    K.except_: _write_struct,
+    K.union: _write_union,
+    K.enum: _write_enum,
+    K.sequence: _write_elements,
+    K.array: _write_elements,
+    K.alias: _write_alias,
+    K.fixed: _write_fixed,
+    K.longdouble: _write_longdouble,
+}
+
+
+def _chosen(union: TypeCode, discriminator: object) -> Member | None:
+    """The member that a discriminator chooses."""
+    for index, member in enumerate(union.members):
+        if index != union.default_index and member.label == discriminator:
+            return member
+    return union.members[union.default_index] if 0 <= union.default_index < len(union.members) else None
+
+
+class _Reader:
+    """CDR of either order of bytes. What ends early raises struct.error; the functions of the module turn it."""
+
+    __slots__ = ("_base", "_data", "_left", "_little", "_pos", "_seen")
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._pos = 0
+        self._base = 0
+        self._little = False
+        self._left = len(data) + _EMPTY
+        self._seen: dict[int, TypeCode | None] = {}
+        """TypeCodes by the place where they begin; None as long as they are being read."""
+
+    def end(self) -> None:
+        if self._pos != len(self._data):
+            raise EventError(f"{len(self._data) - self._pos} bytes follow where nothing should")
+
+    def byte_order(self) -> None:
+        order = self.number("B")
+        if order > 1:
+            raise EventError("an encapsulation begins with the order of its bytes, 0 or 1")
+        self._little = order == 1
+
+    def number(self, code: str) -> int:
+        """An integer; of the codes f and d too, of which `value` alone knows that they are none."""
+        size = _SIZES[code]
+        at = self._pos + -(self._pos - self._base) % size
+        self._pos = at + size
+        found: int = (_LITTLE if self._little else _BIG)[code].unpack_from(self._data, at)[0]
+        return found
+
+    def count(self, least: int = 1) -> int:
+        """How many of something follow, each of some octets at least.
+
+        Raises:
+            EventError: there cannot be as many.
+        """
+        found = self.number("I")
+        if found * least > len(self._data) - self._pos:
+            raise EventError(f"a length of {found}, and {len(self._data) - self._pos} bytes are left")
+        return found
+
+    def take(self, length: int) -> bytes:
+        at = self._pos
+        if length > len(self._data) - at:
+            raise EventError(f"a length of {length}, and {len(self._data) - at} bytes are left")
+        self._pos = at + length
+        return self._data[at : self._pos]
+
+    def octets(self) -> bytes:
+        return self.take(self.number("I"))
+
+    def string(self) -> str:
+        raw = self.octets()
+        if raw[-1:] == b"\0":
+            raw = raw[:-1]
+        elif raw:  # a length of 0 is what some ORBs send for the empty string
+            raise EventError("a string does not end with NUL")
+        try:
+            return raw.decode()
+        except UnicodeDecodeError as error:
+            raise EventError(f"a text is not UTF-8: byte {raw[error.start]:#04x}") from None
+
+    def wide(self, raw: bytes) -> str:
+        order = "be"
+        if raw[:2] in (b"\xfe\xff", b"\xff\xfe"):
+            order, raw = ("be" if raw[0] == 0xFE else "le"), raw[2:]
+        try:
+            return raw.decode(f"utf-16-{order}", "surrogatepass")
+        except UnicodeDecodeError:
+            raise EventError("a wide text is not UTF-16") from None
+
+    def quad(self) -> float:
+        self._pos += -(self._pos - self._base) % 8
+        data = self.take(16)
+        return from_quad(data[::-1] if self._little else data)
+
+    def ior(self) -> tuple[str, list[tuple[int, bytes]]]:
+        type_id = self.string()
+        return type_id, [(self.number("I"), self.octets()) for _ in range(self.count(8))]
+
+    def event(self) -> StructuredEvent:
+        domain, kind, name = self.string(), self.string(), self.string()
+        header, data = self.properties(), self.properties()
+        try:
+            body = self.any(0)
+        except EventError as error:
+            raise error.inside("remainder_of_body") from None
+        return StructuredEvent(domain, kind, name, header, data, body)
+
+    def properties(self) -> tuple[Property, ...]:
+        return tuple([self.property() for _ in range(self.count(9))])
+
+    def property(self) -> Property:
+        name = self.string()
+        try:
+            return Property(name, self.any(0))
+        except EventError as error:
+            raise error.inside(name) from None
+
+    def any(self, depth: int) -> Any:
+        one = self.typecode(0)
+        return Any(one, self.value(one, depth + 1))
+
+    def typecode(self, depth: int) -> TypeCode:
+        if depth > DEPTH:
+            raise EventError(f"a TypeCode is nested deeper than {DEPTH}")
+        number = self.number("I")
+        at = self._pos - 4
+        if number == _INDIRECTION:
+            return self._indirection()
+        kind = _KINDS.get(number)
+        if kind is None:
+            raise EventError(f"{number} is no kind of TypeCode")
+        if kind in _REFUSED:
+            raise _refusal(kind)
+        if kind in (K.string, K.wstring):
+            length = self.number("I")
+            return TypeCode(kind, length=length) if length else TypeCode.of(kind)
+        if kind is K.fixed:
+            return TypeCode(kind, digits=self.number("H"), scale=self.number("h"))
+        if kind not in _PARTS:
+            return TypeCode.of(kind)
+        self._seen[at] = None
+        length = self.number("I")
+        start = self._pos
+        octets = self.take(length)
+        if depth == 0 and length <= _KEPT and _REFERS not in octets:
+            made, inner = _known(kind, octets)
+            self._seen.update((start + offset, one) for offset, one in inner)
+        else:
+            base, little = self._base, self._little
+            self._pos = self._base = start
+            self.byte_order()
+            made = self.parameters(kind, depth)
+            if self._pos > start + length:
+                raise EventError("a TypeCode is longer than it says")
+            self._pos, self._base, self._little = start + length, base, little
+        self._seen[at] = made
+        return made
+
+    def places(self) -> tuple[tuple[int, TypeCode], ...]:
+        """The TypeCodes that were read, by where they begin."""
+        return tuple((place, one) for place, one in self._seen.items() if one is not None)
+
+    def _indirection(self) -> TypeCode:
+        here = self._pos
+        offset = self.number("i")
+        place = here + offset
+        if place not in self._seen:
+            raise EventError("a TypeCode refers to a place where there is none")
+        found = self._seen[place]
+        if found is None:
+            raise EventError("a TypeCode refers to itself")
+        return found
+
+    def parameters(self, kind: TCKind, depth: int) -> TypeCode:
+        if kind in (K.sequence, K.array):
+            content = self.typecode(depth + 1)
+            return TypeCode(kind, content=content, length=self.number("I"))
+        repository_id, name = self.string(), self.string()
+        if kind is K.objref:
+            return TypeCode(kind, repository_id, name)
+        if kind is K.alias:
+            return TypeCode(kind, repository_id, name, content=self.typecode(depth + 1))
+        if kind is K.union:
+            return self._union(repository_id, name, depth)
+        if kind is K.enum:
+            names = tuple([Member(self.string()) for _ in range(self.count(5))])
+            return TypeCode(kind, repository_id, name, names)
+        members = tuple([Member(self.string(), self.typecode(depth + 1)) for _ in range(self.count(9))])
+        return TypeCode(kind, repository_id, name, members)
+
+    def _union(self, repository_id: str, name: str, depth: int) -> TypeCode:
+        discriminator, default = self.typecode(depth + 1), self.number("i")
+        members = []
+        for index in range(self.count(9)):
+            label: Value
+            if index == default:
+                label = None
+                self.number("B")
+            else:
+                label = self.value(discriminator.plain, 0)
+            if label is not None and not isinstance(label, str | int):
+                raise EventError(f"{discriminator.kind.name} cannot choose members of a union")
+            members.append(Member(self.string(), self.typecode(depth + 1), label))
+        if default >= len(members):
+            raise EventError(f"a union of {len(members)} members has no default member {default}")
+        return TypeCode(
+            K.union, repository_id, name, tuple(members), discriminator=discriminator, default_index=max(default, -1)
+        )
+
+    def value(self, one: TypeCode, depth: int) -> Value:
+        if depth > DEPTH:
+            raise EventError(f"a value is nested deeper than {DEPTH}")
+        kind = one.kind
+        code = _SIMPLE.get(kind)
+        if code is not None:
+            return self.number(code)
+        return _READERS[kind](self, one, depth)
+
+    def spend(self, elements: int) -> None:
+        """Counts values that are about to be read: those without bytes would cost nothing else.
+
+        Raises:
+            EventError: too many.
+        """
+        self._left -= elements
+        if self._left < 0:
+            raise EventError("more values than the bytes can hold")
+
+
+@lru_cache(1_024)
+def _known(kind: TCKind, octets: bytes) -> tuple[TypeCode, tuple[tuple[int, TypeCode], ...]]:
+    """A TypeCode of its parameters, and those in it by their places: peers send the same few again and again."""
+    reader = _Reader(octets)
+    reader.byte_order()
+    return reader.parameters(kind, 0), reader.places()
+
+
+def _read_boolean(reader: _Reader, one: TypeCode, depth: int) -> Value:
+    octet = reader.number("B")
+    if octet > 1:
+        raise EventError(f"a boolean is 0 or 1, not {octet}")
+    return octet == 1
+
+
+def _read_string(reader: _Reader, one: TypeCode, depth: int) -> Value:
+    return reader.string()
+
+
+def _read_wchar(reader: _Reader, one: TypeCode, depth: int) -> Value:
+    return reader.wide(reader.take(reader.number("B")))
+
+
+def _read_members(reader: _Reader, one: TypeCode, depth: int) -> Value:
+    if one.kind is K.except_ and reader.string() != one.repository_id:
+        raise EventError("the value is another exception than its TypeCode")
+    reader.spend(len(one.members))
+    found = []
+    for member in one.members:
+        try:
+            found.append(reader.value(_need(member.type), depth + 1))
+        except EventError as error:
+            raise error.inside(member.name) from None
+    return tuple(found)
+
+
+def _read_union(reader: _Reader, one: TypeCode, depth: int) -> Value:
+    label = reader.value(_need(one.discriminator).plain, depth + 1)
+    if not isinstance(label, str | int):
+        raise EventError(f"{_shown(label)} cannot choose a member of a union")
+    member = _chosen(one, label)
+    return Union(label, reader.value(_need(member.type), depth + 1) if member is not None else None)
+
+
+def _read_enum(reader: _Reader, one: TypeCode, depth: int) -> Value:
+    index = reader.number("I")
+    if index >= len(one.members):
+        raise EventError(f"the enumeration {one.name} has no member {index}")
+    return one.members[index].name
+
+
+def _read_elements(reader: _Reader, one: TypeCode, depth: int) -> Value:
+    content = _content(one)
+    length = reader.number("I") if one.kind is K.sequence else one.length
+    if content.plain.kind is K.octet:
+        return reader.take(length)
+    reader.spend(length)
+    return tuple([reader.value(content, depth + 1) for _ in range(length)])
+
+
+def _read_fixed(reader: _Reader, one: TypeCode, depth: int) -> Value:
+    # JacORB leaves leading zeros out; the sign tells where it ends.
+    digits = ""
+    while not digits.endswith(("c", "d")):
+        if len(digits) > one.digits:
+            raise EventError("a fixed does not end with its sign")
+        digits += reader.take(1).hex()
+    try:
+        whole = Decimal(digits[:-1])
+    except InvalidOperation:
+        raise EventError("a fixed has something else than digits") from None
+    # The digits, not their value, are the number: no rounding by a context.
+    return Decimal((int(digits[-1] == "d"), whole.as_tuple().digits, -one.scale))
+
+
+def _read_reference(reader: _Reader, one: TypeCode, depth: int) -> Value:
+    type_id, profiles = reader.ior()
+    if not profiles:
+        return ObjectReference()
+    out = _Writer()
+    out.data.append(0)
+    out.string(type_id)
+    out.ulong(len(profiles))
+    for tag, data in profiles:
+        out.ulong(tag)
+        out.octets(data)
+    return ObjectReference(f"IOR:{out.data.hex()}")
+
+
+_READERS: Final[dict[TCKind, Callable[[_Reader, TypeCode, int], Value]]] = {
+    K.null: lambda reader, one, depth: None,
+    K.void: lambda reader, one, depth: None,
+    K.boolean: _read_boolean,
+    K.char: lambda reader, one, depth: chr(reader.number("B")),
+    K.wchar: _read_wchar,
+    K.string: _read_string,
+    K.wstring: lambda reader, one, depth: reader.wide(reader.octets()),
+    K.any: lambda reader, one, depth: reader.any(depth),
+    K.typecode: lambda reader, one, depth: reader.typecode(0),
+    K.objref: _read_reference,
+    K.struct: _read_members,
+    K.except_: _read_members,
+    K.union: _read_union,
+    K.enum: _read_enum,
+    K.sequence: _read_elements,
+    K.array: _read_elements,
+    K.alias: lambda reader, one, depth: reader.value(_need(one.content), depth + 1),
+    K.fixed: _read_fixed,
+    K.longdouble: lambda reader, one, depth: reader.quad(),
+}

@@ -1,0 +1,393 @@
+"""Channels of CORBA's Notification Service, through JacORB in this process (extra `jvm`).
+
+    with Orb() as orb:
+        channel = orb.channel("corbaloc::ems:2809/NotificationService")
+        source = channel.event_source(FlowStyle.PULL)
+        source.connect()
+        events = source.pull(timeout=5)
+
+A channel is what `mtosi_jms.bridge.endpoints` says. The ORB connects to the hosts of the address that it was given, to
+those of the channel that was found there, and to those of `OrbOptions.hosts`: a reference that leads elsewhere is
+refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import logging
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from mtosi_jms.bridge._java import JavaOrb
+from mtosi_jms.bridge._proxies import CorbaSink, CorbaSource, qos_of, set_qos
+from mtosi_jms.bridge.cdr import addresses_of
+from mtosi_jms.bridge.endpoints import FlowStyle, Grouping, QoS
+from mtosi_jms.errors import ConfigError, EventError, IllegalStateError, MtosiError, NamingError, ReferenceRefusedError
+
+__all__ = ["CorbaChannel", "CorbaSink", "CorbaSource", "Orb", "OrbOptions"]
+
+log = logging.getLogger(__name__)
+
+_ADMIN: Final = "CosNotifyChannelAdmin"
+_CHANNEL: Final = "IDL:omg.org/CosNotifyChannelAdmin/EventChannel:1.0"
+_FACTORY: Final = "IDL:omg.org/CosNotifyChannelAdmin/EventChannelFactory:1.0"
+_MOST_IOR: Final = 65_536
+_LOOPBACK: Final = "127.0.0.1"
+_ADDRESS: Final = re.compile(
+    r"(?:iiop)?:(?:[0-9]\.[0-9]@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^:\[\]]*)(?::(?P<port>[0-9]+))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OrbOptions:
+    """How an ORB behaves.
+
+    Attributes:
+        listen: address where it takes calls of channels that push; loopback unless told.
+        port: there; 0: a free one.
+        advertise: the host that channels are told, where it is another than `listen`; empty: `listen`.
+        hosts: more hosts that references may lead to.
+        connect_timeout: seconds for a connection.
+        call_timeout: seconds for the answer to a call.
+        answer_timeout: seconds that a consumer has to take events, before the channel is told TRANSIENT.
+    """
+
+    listen: str = _LOOPBACK
+    port: int = 0
+    advertise: str = ""
+    hosts: tuple[str, ...] = ()
+    connect_timeout: float = 5.0
+    call_timeout: float = 10.0
+    answer_timeout: float = 30.0
+
+    def __post_init__(self) -> None:
+        for name in ("connect_timeout", "call_timeout", "answer_timeout"):
+            if not 0 < getattr(self, name) < 86_400:
+                raise ConfigError(f"{name} must be a number of seconds above 0")
+        if not 0 <= self.port < 65_536:
+            raise ConfigError(f"port must be 0 to 65535, not {self.port}")
+        try:
+            unspecified = ipaddress.ip_address(self.listen).is_unspecified
+        except ValueError:
+            unspecified = False
+        if unspecified and not self.advertise:
+            raise ConfigError(f"listen={self.listen}: say by advertise=HOST where channels find this host")
+
+
+class Orb:
+    """An ORB in this process, in the same Java machine as `jvm:` connections. May be used by several threads.
+
+    Args:
+        options: how it behaves.
+
+    Raises:
+        MissingExtraError: JPype is not installed.
+        ConfigError: there is no Java, or JacORB's jars cannot be fetched.
+        TransportError: the ORB does not start.
+    """
+
+    def __init__(self, options: OrbOptions | None = None) -> None:
+        self.options = options or OrbOptions()
+        given = self.options
+        self._orb = JavaOrb(given.listen, given.port, given.advertise, given.connect_timeout, given.call_timeout)
+        for host in given.hosts:
+            self._orb.allow(host)
+        self._channels: list[CorbaChannel] = []
+
+    def channel(self, address: str, channel_id: int | None = None) -> CorbaChannel:
+        """A channel.
+
+        Args:
+            address: `corbaloc:...`, `corbaname:...`, `IOR:...` or the path of a file that holds the last; it refers to
+                an event channel or to an event channel factory.
+            channel_id: of a factory's channel; None: its only one.
+
+        Raises:
+            ConfigError: no such address, neither a channel nor a factory, or not exactly one channel.
+            NamingError: the naming service does not know the name.
+            ReferenceRefusedError: the factory's channel is at a host that is not allowed.
+            TransportError: it cannot be reached.
+        """
+        shown = address if not address.upper().startswith("IOR:") else "IOR:..."
+        text, hosts = _read_address(address)
+        for host in hosts:
+            self._orb.allow(host)
+        java = self._orb.java
+        with self._orb.calling(shown):
+            found = self._orb.orb.string_to_object(text)
+            if found is None:
+                raise NamingError(shown, "it is the nil reference")
+            for host, _ in self._addresses(found):
+                self._orb.allow(host)
+            is_factory = bool(found._is_a(_FACTORY))
+            if not is_factory and not found._is_a(_CHANNEL):
+                raise ConfigError(f"{shown}: neither an event channel nor an event channel factory")
+            if is_factory:
+                factory = java.omg(f"{_ADMIN}.EventChannelFactoryHelper").unchecked_narrow(found)
+                channel_id, found = self._of_factory(shown, factory, channel_id)
+            elif channel_id is not None:
+                raise ConfigError(f"{shown}: an event channel, and no factory that has one with the id {channel_id}")
+            channel = java.omg(f"{_ADMIN}.EventChannelHelper").unchecked_narrow(found)
+            made = CorbaChannel(self, self._orb, channel, shown, -1 if channel_id is None else channel_id)
+        self._channels.append(made)
+        return made
+
+    def _of_factory(self, shown: str, factory: Any, channel_id: int | None) -> tuple[int, Any]:
+        there = [int(one) for one in factory.get_all_channels()]
+        if channel_id is None:
+            if len(there) != 1:
+                listed = ", ".join(map(str, there)) or "none"
+                raise ConfigError(f"{shown}: its channels are {listed}: say which one")
+            channel_id = there[0]
+        elif channel_id not in there:
+            raise ConfigError(f"{shown}: no channel {channel_id}, its channels are {', '.join(map(str, there))}")
+        found = factory.get_event_channel(channel_id)
+        for host, _ in self._addresses(found):
+            self._orb.allow(host)
+        return channel_id, found
+
+    def _addresses(self, reference: Any) -> list[tuple[str, int]]:
+        return addresses_of(str(self._orb.orb.object_to_string(reference)))
+
+    def check(self, reference: Any) -> None:
+        """Refuses a reference of a peer's that leads to a host which is not allowed; it is not called.
+
+        Raises:
+            ReferenceRefusedError: it does.
+        """
+        for host, port in self._addresses(reference):
+            if not self._orb.allows(host):
+                raise ReferenceRefusedError(host, port)
+
+    def forget(self, channel: CorbaChannel) -> None:
+        """Called by a channel that was closed."""
+        if channel in self._channels:
+            self._channels.remove(channel)
+
+    def close(self) -> None:
+        """Closes its channels and ends the ORB; more than once."""
+        for channel in list(self._channels):
+            channel.close()
+        self._orb.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class CorbaChannel:
+    """An event channel behind the ORB; made by `Orb.channel`. See `mtosi_jms.bridge.endpoints.Channel`.
+
+    Attributes:
+        channel_id: its number at its factory; -1 where it was found without one.
+        name: its address, without a reference's digits.
+    """
+
+    def __init__(self, orb: Orb, java_orb: JavaOrb, channel: Any, name: str, channel_id: int) -> None:
+        self._owner = orb
+        self._orb = java_orb
+        self._channel = channel
+        self.name = name
+        self.channel_id = channel_id
+        self._ends: list[CorbaSource | CorbaSink] = []
+        self._closed = False
+
+    @property
+    def qos(self) -> QoS:
+        """What the channel has.
+
+        Raises:
+            TransportError: it cannot be reached.
+        """
+        with self._orb.calling(self.name):
+            return qos_of(self._orb, self._channel)
+
+    def event_source(
+        self,
+        style: FlowStyle = FlowStyle.PUSH,
+        grouping: Grouping = Grouping.STRUCTURED_EVENT,
+        *,
+        qos: QoS | None = None,
+        constraint: str = "",
+    ) -> CorbaSource:
+        """A new proxy supplier, not yet connected.
+
+        Args:
+            style: PUSH: the channel calls, at `OrbOptions.listen`; PULL: `pull` asks it.
+            grouping: one event a call, or a sequence.
+            qos: set at the proxy and read back.
+            constraint: a filter in Extended TCL; empty: all events.
+
+        Raises:
+            UnsupportedQoS: the channel refuses one, or accepts it and does not keep it.
+            EventError: the channel refuses the constraint.
+            ReferenceRefusedError: the proxy is at a host that is not allowed.
+            TransportError: the channel cannot be reached.
+        """
+        self._check_open()
+        with self._orb.calling(self.name):
+            admin = self._checked(self._channel.default_consumer_admin())
+            obtain = (
+                admin.obtain_notification_push_supplier
+                if style is FlowStyle.PUSH
+                else admin.obtain_notification_pull_supplier
+            )
+            proxy = self._proxy(obtain, grouping, "Push" if style is FlowStyle.PUSH else "Pull", "Supplier")
+            source = CorbaSource(self._orb, proxy, style, grouping, self.name, self.options.answer_timeout, self._end)
+            with self._disconnected_on_error(source):
+                source.qos = set_qos(self._orb, proxy, qos)
+                if constraint:
+                    source.keep_filter(self._filter(proxy, constraint))
+        self._ends.append(source)
+        return source
+
+    def event_sink(
+        self,
+        style: FlowStyle = FlowStyle.PUSH,
+        grouping: Grouping = Grouping.STRUCTURED_EVENT,
+        *,
+        qos: QoS | None = None,
+    ) -> CorbaSink:
+        """A new proxy consumer, not yet connected.
+
+        Args:
+            style: PUSH: `push` calls the channel; PULL: the channel asks, at `OrbOptions.listen`.
+            grouping: one event a call, or a sequence.
+            qos: set at the proxy and read back.
+
+        Raises:
+            UnsupportedQoS: the channel refuses one, or accepts it and does not keep it.
+            ReferenceRefusedError: the proxy is at a host that is not allowed.
+            TransportError: the channel cannot be reached.
+        """
+        self._check_open()
+        with self._orb.calling(self.name):
+            admin = self._checked(self._channel.default_supplier_admin())
+            obtain = (
+                admin.obtain_notification_push_consumer
+                if style is FlowStyle.PUSH
+                else admin.obtain_notification_pull_consumer
+            )
+            proxy = self._proxy(obtain, grouping, "Push" if style is FlowStyle.PUSH else "Pull", "Consumer")
+            sink = CorbaSink(self._orb, proxy, style, grouping, self.name, self.options.answer_timeout, self._end)
+            with self._disconnected_on_error(sink):
+                sink.qos = set_qos(self._orb, proxy, qos)
+        self._ends.append(sink)
+        return sink
+
+    @property
+    def options(self) -> OrbOptions:
+        """Those of the ORB."""
+        return self._owner.options
+
+    def _checked(self, reference: Any) -> Any:
+        self._owner.check(reference)
+        return reference
+
+    def _proxy(self, obtain: Callable[[Any, Any], Any], grouping: Grouping, style: str, role: str) -> Any:
+        java = self._orb.java
+        kind = getattr(java.omg(f"{_ADMIN}.ClientType"), grouping.value)
+        found = self._checked(obtain(kind, java.omg("CORBA.IntHolder")()))
+        name = "Structured" if grouping is Grouping.STRUCTURED_EVENT else "Sequence"
+        return java.omg(f"{_ADMIN}.{name}Proxy{style}{role}Helper").narrow(found)
+
+    def _filter(self, proxy: Any, constraint: str) -> Any:
+        java = self._orb.java
+        factory = self._checked(self._channel.default_filter_factory())
+        made = self._checked(factory.create_filter("EXTENDED_TCL"))
+        try:
+            java_array = java.cls("java.lang.reflect.Array").newInstance
+            types = java_array(java.omg("CosNotification.EventType"), 1)
+            types[0] = java.omg("CosNotification.EventType")("*", "*")
+            expressions = java_array(java.omg("CosNotifyFilter.ConstraintExp"), 1)
+            expressions[0] = java.omg("CosNotifyFilter.ConstraintExp")(types, constraint)
+            made.add_constraints(expressions)
+            proxy.add_filter(made)
+        except java.jpype.JException as error:
+            with contextlib.suppress(java.jpype.JException):
+                made.destroy()
+            # JacORB fails with UNKNOWN at a constraint that it cannot parse.
+            if str(error.getClass().getSimpleName()) not in ("InvalidConstraint", "UNKNOWN"):
+                raise
+            raise EventError(f"the channel refuses the constraint {constraint!r}") from None
+        return made
+
+    @contextlib.contextmanager
+    def _disconnected_on_error(self, end: CorbaSource | CorbaSink) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            end.disconnect()
+            raise
+
+    def _end(self, end: CorbaSource | CorbaSink) -> None:
+        if end in self._ends:
+            self._ends.remove(end)
+
+    def is_alive(self) -> bool:
+        """Whether the channel answers."""
+        try:
+            with self._orb.calling(self.name):
+                return not self._channel._non_existent()
+        except MtosiError:
+            return False
+
+    def close(self) -> None:
+        """Disconnects what was connected through this object, and lets the channel be; more than once."""
+        self._closed = True
+        for end in list(self._ends):
+            end.disconnect()
+        self._owner.forget(self)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise IllegalStateError(f"{self.name}: closed")
+
+
+def _read_address(address: str) -> tuple[str, Sequence[str]]:
+    """The text for the ORB, and the hosts that it names."""
+    scheme = address.partition(":")[0].lower()
+    if scheme in ("corbaloc", "corbaname"):
+        return address, _hosts(address)
+    if scheme == "ior":
+        return _reference(address, "the reference")
+    path = Path(address)
+    try:
+        with path.open("rb") as file:
+            raw = file.read(_MOST_IOR + 1)
+    except OSError as error:
+        raise ConfigError(
+            f"{address}: {error.strerror}; a channel is corbaloc:..., corbaname:... or a file with its reference"
+        ) from None
+    if len(raw) > _MOST_IOR:
+        raise ConfigError(f"{address}: too long for a file with a reference")
+    return _reference(raw.decode("ascii", "replace").strip(), address)
+
+
+def _reference(text: str, what: str) -> tuple[str, Sequence[str]]:
+    try:
+        return text, [host for host, _ in addresses_of(text)]
+    except EventError as error:
+        raise ConfigError(f"{what}: {error}") from None
+
+
+def _hosts(address: str) -> list[str]:
+    places = address.partition(":")[2].partition("#")[0].partition("/")[0]
+    found = []
+    for place in places.split(","):
+        match = _ADDRESS.fullmatch(place)
+        if match is None or not match["host"]:
+            raise ConfigError(f"{address}: {place!r} is no address; it is :HOST:PORT or iiop:HOST:PORT")
+        if match["port"] and int(match["port"]) > 65_535:
+            raise ConfigError(f"{address}: there is no port {match['port']}")
+        found.append(match["host"].strip("[]"))
+    return found

@@ -1,0 +1,233 @@
+"""The seam between the bridge and Notification Services: what a channel looks like from this side.
+
+`mtosi_jms.bridge.corba` reaches channels behind an ORB, `mtosi_jms.testing.MemoryChannel` is one inside the process.
+Every method raises `mtosi_jms.errors.TransportError` where the channel cannot be reached or has gone, and
+`IllegalStateError` after `disconnect` or `close`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeAlias
+
+from mtosi_jms.bridge.events import Any, StructuredEvent
+
+__all__ = [
+    "Channel",
+    "EventConsumer",
+    "EventSink",
+    "EventSource",
+    "EventSupplier",
+    "FlowStyle",
+    "Grouping",
+    "OnAcknowledged",
+    "OnDisconnected",
+    "QoS",
+]
+
+QoS: TypeAlias = Mapping[str, Any]
+"""Properties of quality of service by their names in CosNotification, such as `EventReliability`."""
+
+
+class FlowStyle(enum.Enum):
+    """Who calls whom (000-B7)."""
+
+    PUSH = "PUSH"
+    PULL = "PULL"
+
+
+class Grouping(enum.Enum):
+    """How events travel: one by one, or several in one call; the names are CosBridgeAdmin's (000-B7)."""
+
+    STRUCTURED_EVENT = "STRUCTURED_EVENT"
+    SEQUENCE_EVENT = "SEQUENCE_EVENT"
+
+
+EventConsumer: TypeAlias = Callable[[Sequence[StructuredEvent]], None]
+"""Takes what a channel pushes: one event, or those of a sequence.
+
+It is called by one thread at a time, in order. When it returns the events are taken. What it raises is told to the
+channel as TRANSIENT, so that the same events come again; nothing of them counts as taken.
+"""
+
+EventSupplier: TypeAlias = Callable[[int, bool], Sequence[StructuredEvent]]
+"""Gives what a channel pulls: called with how many it takes at most, and whether it waits for the first.
+
+An empty answer says that there is none. What it raises is told to the channel as TRANSIENT.
+"""
+
+OnDisconnected: TypeAlias = Callable[[str], None]
+"""Told, with the reason, that the channel ended the connection or that the proxy has gone; not told of `disconnect`."""
+
+OnAcknowledged: TypeAlias = Callable[[Sequence[int]], None]
+"""Told which SequenceNumbers the channel acknowledges (000-A11)."""
+
+
+class EventSource(Protocol):
+    """A proxy supplier of a channel and what is connected to it: events come out of the channel here.
+
+    Attributes:
+        style: PUSH: the channel calls; PULL: `pull` does.
+        grouping: one event a call, or a sequence.
+        qos: what the proxy has, read back after it was set.
+        acknowledges: whether the proxy has the interfaces of CosNotifyChannelAdminAck.
+    """
+
+    @property
+    def style(self) -> FlowStyle: ...
+    @property
+    def grouping(self) -> Grouping: ...
+    @property
+    def qos(self) -> QoS: ...
+    @property
+    def acknowledges(self) -> bool: ...
+
+    def connect(self, consumer: EventConsumer | None = None, on_disconnected: OnDisconnected | None = None) -> None:
+        """Connects; events may come before it returns.
+
+        Args:
+            consumer: needed where the style is PUSH, None where it is PULL.
+            on_disconnected: told when the connection is lost.
+
+        Raises:
+            IllegalStateError: it was connected before.
+        """
+
+    def pull(self, maximum: int = 1, *, wait: bool = True, timeout: float | None = None) -> Sequence[StructuredEvent]:
+        """The next events, in order; for the style PULL.
+
+        Args:
+            maximum: how many at most; one where events are not grouped.
+            wait: whether to wait for the first (`pull`), or not (`try_pull`).
+            timeout: how long, seconds; None: until one comes or the source is disconnected.
+
+        Returns:
+            Nothing where none came in time, or the source was disconnected meanwhile.
+        """
+
+    def acknowledge(self, numbers: Sequence[int]) -> None:
+        """Tells the channel which SequenceNumbers are done with; only where `acknowledges`."""
+
+    def suspend(self) -> None:
+        """No events come until `resume`; the channel keeps them as its quality of service says."""
+
+    def resume(self) -> None:
+        """Events come again."""
+
+    def is_connected(self) -> bool:
+        """Asks the channel whether the connection exists (`AlreadyConnected`); a suspended one does."""
+
+    def disconnect(self) -> None:
+        """Ends the connection, from any thread, more than once; returns when no consumer is running any more."""
+
+
+class EventSink(Protocol):
+    """A proxy consumer of a channel and what is connected to it: events go into the channel here.
+
+    Attributes:
+        style: PUSH: `push` calls the channel; PULL: the channel calls.
+        grouping: one event a call, or a sequence.
+        qos: what the proxy has, read back after it was set.
+    """
+
+    @property
+    def style(self) -> FlowStyle: ...
+    @property
+    def grouping(self) -> Grouping: ...
+    @property
+    def qos(self) -> QoS: ...
+
+    def connect(
+        self,
+        supplier: EventSupplier | None = None,
+        on_disconnected: OnDisconnected | None = None,
+        on_acknowledged: OnAcknowledged | None = None,
+    ) -> None:
+        """Connects.
+
+        Args:
+            supplier: needed where the style is PULL, None where it is PUSH.
+            on_disconnected: told when the connection is lost.
+            on_acknowledged: told what the channel acknowledges, where it has the Ack interfaces.
+
+        Raises:
+            IllegalStateError: it was connected before.
+        """
+
+    def push(self, events: Sequence[StructuredEvent]) -> None:
+        """Returns when the channel has the events, in order; for the style PUSH. Without grouping: one call each."""
+
+    def suspend(self) -> None:
+        """The channel pulls no more until `resume`; `push` raises IllegalStateError."""
+
+    def resume(self) -> None:
+        """Events may go again."""
+
+    def is_connected(self) -> bool:
+        """Asks the channel whether the connection exists (`AlreadyConnected`); a suspended one does."""
+
+    def disconnect(self) -> None:
+        """Ends the connection, from any thread, more than once; returns when no supplier is running any more."""
+
+
+class Channel(Protocol):
+    """An event channel.
+
+    Attributes:
+        channel_id: its number at its factory (`CosNotifyChannelAdmin::ChannelID`).
+        name: where it is, for people: no credential.
+        qos: what the channel has.
+    """
+
+    @property
+    def channel_id(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def qos(self) -> QoS: ...
+
+    def event_source(
+        self,
+        style: FlowStyle = FlowStyle.PUSH,
+        grouping: Grouping = Grouping.STRUCTURED_EVENT,
+        *,
+        qos: QoS | None = None,
+        constraint: str = "",
+    ) -> EventSource:
+        """A new proxy supplier, not yet connected.
+
+        Args:
+            style: who calls whom.
+            grouping: one event a call, or a sequence.
+            qos: set at the proxy and read back.
+            constraint: a filter in Extended TCL; empty: all events.
+
+        Raises:
+            UnsupportedQoS: the channel refuses one, or accepts it and does not keep it.
+            EventError: the channel refuses the constraint.
+        """
+
+    def event_sink(
+        self,
+        style: FlowStyle = FlowStyle.PUSH,
+        grouping: Grouping = Grouping.STRUCTURED_EVENT,
+        *,
+        qos: QoS | None = None,
+    ) -> EventSink:
+        """A new proxy consumer, not yet connected.
+
+        Args:
+            style: who calls whom.
+            grouping: one event a call, or a sequence.
+            qos: set at the proxy and read back.
+
+        Raises:
+            UnsupportedQoS: the channel refuses one, or accepts it and does not keep it.
+        """
+
+    def is_alive(self) -> bool:
+        """Whether the channel answers."""
+
+    def close(self) -> None:
+        """Disconnects what was connected through this object, and lets the channel be; more than once."""

@@ -1,0 +1,410 @@
+"""Structured events of OMG's Notification Service as plain Python values: no ORB and no Java is needed to make one.
+
+An `Any` has a TypeCode and a value. The value is what Python has for the kind:
+
+| kind | value |
+|---|---|
+| null, void | None |
+| boolean | bool |
+| short, long, long long, their unsigned kinds, octet | int; an octet is 0 to 255 |
+| float, double, long double | float |
+| fixed | Decimal |
+| char, wchar, string, wstring | str |
+| sequence and array of octets | bytes |
+| other sequences and arrays | tuple of values |
+| struct, exception | tuple of its members' values, in the order of the TypeCode |
+| union | `Union` |
+| enum | the member's name |
+| any | `Any` |
+| TypeCode | `TypeCode` |
+| object reference | `ObjectReference`, which nothing here follows |
+
+An alias has the value of what it names. Valuetypes, abstract and native kinds carry state or code: they have no value.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Final, TypeAlias
+
+from mtosi_jms.errors import EventError
+from mtosi_jms.jms.message import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, Byte, Char, Float, Long, Short
+
+__all__ = [
+    "ANY_SEQ",
+    "DEPTH",
+    "NULL",
+    "OCTET_SEQ",
+    "PROPERTY",
+    "PROPERTY_SEQ",
+    "TYPE_NODES",
+    "Any",
+    "Member",
+    "ObjectReference",
+    "Property",
+    "StructuredEvent",
+    "TCKind",
+    "TypeCode",
+    "Union",
+    "Value",
+    "any_of",
+]
+
+DEPTH: Final = 64
+"""How deep TypeCodes, and values within values, may be nested."""
+
+TYPE_NODES: Final = 100_000
+"""How many TypeCodes one TypeCode may hold, those within those counted."""
+
+
+class TCKind(enum.Enum):
+    """CORBA's kinds of TypeCodes, with their numbers on the wire."""
+
+    null = 0
+    void = 1
+    short = 2
+    long = 3
+    ushort = 4
+    ulong = 5
+    float = 6
+    double = 7
+    boolean = 8
+    char = 9
+    octet = 10
+    any = 11
+    typecode = 12
+    principal = 13
+    objref = 14
+    struct = 15
+    union = 16
+    enum = 17
+    string = 18
+    sequence = 19
+    array = 20
+    alias = 21
+    except_ = 22
+    longlong = 23
+    ulonglong = 24
+    longdouble = 25
+    wchar = 26
+    wstring = 27
+    fixed = 28
+    value = 29
+    valuebox = 30
+    native = 31
+    abstract_interface = 32
+
+    __hash__ = object.__hash__  # Enum's own works on names, many times as slow
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a struct, an exception, a union or an enumeration.
+
+    Attributes:
+        name: its name.
+        type: its TypeCode, None for a member of an enumeration.
+        label: the discriminator's value that chooses it, None outside unions and for a union's default member.
+    """
+
+    name: str
+    type: TypeCode | None = None
+    label: str | int | bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TypeCode:
+    """The type of a value.
+
+    Attributes:
+        kind: what it is.
+        repository_id: `IDL:...:1.0` of a type with a name, else empty.
+        name: name of a type with a name, else empty.
+        members: of a struct, an exception, a union or an enumeration.
+        content: the type of the elements of a sequence or array, or what an alias names.
+        length: of an array; the bound of a string or sequence, 0 where it has none.
+        discriminator: the type of a union's discriminator.
+        default_index: index of a union's default member, -1: none.
+        digits: of a fixed.
+        scale: of a fixed.
+        depth: how deep TypeCodes are nested in it, itself counted.
+        nodes: how many TypeCodes it holds, itself counted.
+
+    Raises:
+        EventError: nested deeper than `DEPTH`, or of more than `TYPE_NODES` TypeCodes.
+    """
+
+    kind: TCKind
+    repository_id: str = ""
+    name: str = ""
+    members: tuple[Member, ...] = ()
+    content: TypeCode | None = None
+    length: int = 0
+    discriminator: TypeCode | None = None
+    default_index: int = -1
+    digits: int = 0
+    scale: int = 0
+    depth: int = field(init=False, repr=False, compare=False)
+    nodes: int = field(init=False, repr=False, compare=False)
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        inner = [member.type for member in self.members if member.type is not None]
+        inner += [one for one in (self.content, self.discriminator) if one is not None]
+        object.__setattr__(self, "members", tuple(self.members))
+        object.__setattr__(self, "depth", 1 + max((one.depth for one in inner), default=0))
+        object.__setattr__(self, "nodes", 1 + sum(one.nodes for one in inner) + len(self.members))
+        if self.depth > DEPTH:
+            raise EventError(f"a TypeCode is nested deeper than {DEPTH}")
+        if self.nodes > TYPE_NODES:
+            raise EventError(f"a TypeCode holds more than {TYPE_NODES} others")
+        object.__setattr__(self, "_hash", hash(self._given()))
+
+    def __hash__(self) -> int:
+        return self._hash  # once for all: a TypeCode can be a large tree
+
+    def __reduce__(self) -> tuple[type[TypeCode], tuple[object, ...]]:
+        return type(self), self._given()
+
+    def _given(self) -> tuple[object, ...]:
+        return (
+            *(self.kind, self.repository_id, self.name, self.members, self.content, self.length),
+            *(self.discriminator, self.default_index, self.digits, self.scale),
+        )
+
+    @staticmethod
+    def of(kind: TCKind) -> TypeCode:
+        """The TypeCode of a kind that needs nothing else, such as `long` or an unbounded `string`: always the same one.
+
+        Raises:
+            EventError: a kind that needs more, such as `struct`.
+        """
+        try:
+            return _SIMPLE[kind]
+        except KeyError:
+            raise EventError(f"a TypeCode of {kind.name} needs more than its kind") from None
+
+    @staticmethod
+    def sequence(content: TypeCode, bound: int = 0) -> TypeCode:
+        """The TypeCode of a sequence.
+
+        Args:
+            content: type of its elements.
+            bound: how many it may have, 0: any number.
+        """
+        return TypeCode(TCKind.sequence, content=content, length=bound)
+
+    @staticmethod
+    def struct(repository_id: str, name: str, members: tuple[tuple[str, TypeCode], ...]) -> TypeCode:
+        """The TypeCode of a struct.
+
+        Args:
+            repository_id: `IDL:...:1.0`.
+            name: its name.
+            members: names and types, in order.
+        """
+        return TypeCode(TCKind.struct, repository_id, name, tuple(Member(*one) for one in members))
+
+    @staticmethod
+    def alias(repository_id: str, name: str, content: TypeCode) -> TypeCode:
+        """The TypeCode of a typedef.
+
+        Args:
+            repository_id: `IDL:...:1.0`.
+            name: its name.
+            content: what it names.
+        """
+        return TypeCode(TCKind.alias, repository_id, name, content=content)
+
+    @property
+    def plain(self) -> TypeCode:
+        """The type itself, behind all aliases."""
+        found = self
+        while found.kind is TCKind.alias and found.content is not None:
+            found = found.content
+        return found
+
+
+_NEEDY: Final = frozenset(
+    {TCKind.objref, TCKind.struct, TCKind.union, TCKind.enum, TCKind.sequence, TCKind.array, TCKind.alias}
+    | {TCKind.except_, TCKind.fixed, TCKind.value, TCKind.valuebox, TCKind.native, TCKind.abstract_interface}
+)
+_SIMPLE: Final = {kind: TypeCode(kind) for kind in TCKind if kind not in _NEEDY}
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectReference:
+    """A reference to a CORBA object: its text, never followed here.
+
+    Attributes:
+        ior: `IOR:...`, empty for the nil reference.
+    """
+
+    ior: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """The value of a union.
+
+    Attributes:
+        discriminator: which member it has: as a value of the discriminator's type.
+        value: the member's value, None where the discriminator chooses no member.
+    """
+
+    discriminator: str | int | bool
+    value: Value = None
+
+
+@dataclass(frozen=True, slots=True)
+class Any:
+    """A value with its type.
+
+    Attributes:
+        type: the TypeCode.
+        value: what the type says; nothing checks it before it is encoded.
+    """
+
+    type: TypeCode
+    value: Value = None
+
+
+Value: TypeAlias = (
+    "bool | int | float | Decimal | str | bytes | tuple[Value, ...] | Union | Any | TypeCode | ObjectReference | None"
+)
+"""What an `Any` can hold."""
+
+NULL: Final = Any(TypeCode.of(TCKind.null))
+"""The Any that holds nothing."""
+
+OCTET_SEQ: Final = TypeCode.sequence(TypeCode.of(TCKind.octet))
+"""A sequence of octets."""
+
+ANY_SEQ: Final = TypeCode.sequence(TypeCode.of(TCKind.any))
+"""A sequence of Anys (`CORBA::AnySeq`)."""
+
+PROPERTY: Final = TypeCode.struct(
+    "IDL:omg.org/CosNotification/Property:1.0",
+    "Property",
+    (
+        (
+            "name",
+            TypeCode.alias(
+                "IDL:omg.org/CosNotification/PropertyName:1.0",
+                "PropertyName",
+                TypeCode.alias("IDL:omg.org/CosNotification/Istring:1.0", "Istring", TypeCode.of(TCKind.string)),
+            ),
+        ),
+        (
+            "value",
+            TypeCode.alias("IDL:omg.org/CosNotification/PropertyValue:1.0", "PropertyValue", TypeCode.of(TCKind.any)),
+        ),
+    ),
+)
+"""`CosNotification::Property`."""
+
+PROPERTY_SEQ: Final = TypeCode.alias(
+    "IDL:omg.org/CosNotification/PropertySeq:1.0", "PropertySeq", TypeCode.sequence(PROPERTY)
+)
+"""`CosNotification::PropertySeq`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A name and a value, in the header or the filterable data of an event.
+
+    Attributes:
+        name: the name; CosNotification gives it no syntax.
+        value: the value.
+    """
+
+    name: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class StructuredEvent:
+    """`CosNotification::StructuredEvent`.
+
+    Attributes:
+        domain_name: of the fixed header: who defined the type, `telecom` say; empty for what came from JMS.
+        type_name: of the fixed header: the type within the domain.
+        event_name: of the fixed header: names this event; nothing interprets it.
+        variable_header: optional header fields: quality of service of this event.
+        filterable_data: names and values that filters look at.
+        remainder_of_body: the rest.
+    """
+
+    domain_name: str = ""
+    type_name: str = ""
+    event_name: str = ""
+    variable_header: tuple[Property, ...] = ()
+    filterable_data: tuple[Property, ...] = ()
+    remainder_of_body: Any = NULL
+
+    def get(self, name: str) -> Any | None:
+        """A value of the filterable data, the first of that name; None where there is none."""
+        return _found(self.filterable_data, name)
+
+    def header(self, name: str) -> Any | None:
+        """A value of the variable header, the first of that name; None where there is none."""
+        return _found(self.variable_header, name)
+
+
+def _found(properties: tuple[Property, ...], name: str) -> Any | None:
+    return next((one.value for one in properties if one.name == name), None)
+
+
+def any_of(value: bool | float | str | bytes | None) -> Any:
+    """A Java value as an Any, by the standard mapping of Java to IDL (000-JE12).
+
+    Args:
+        value: None becomes null, bool boolean, `Byte` octet, `Short` short, int long, `Long` long long, `Float` float,
+            float double, bytes a sequence of octets, str string and `Char` char, or wstring and wchar where Latin-1
+            cannot hold it.
+
+    Raises:
+        EventError: a value of another type, or a number out of the range of its type.
+    """
+    if value is None:
+        return NULL
+    if isinstance(value, str):
+        latin = value.isascii() or max(value) <= "\xff"
+        if isinstance(value, Char):
+            return Any(_CHAR if latin else _WCHAR, str(value))
+        return Any(_STRING if latin else _WSTRING, value)
+    if isinstance(value, bytes):
+        return Any(OCTET_SEQ, value)
+    kind = type(value)
+    found = _BY_CLASS.get(kind)
+    if found is None:
+        raise EventError(f"{kind.__name__} is no Java value that has an IDL type")
+    bounds = _RANGES.get(kind)
+    if bounds is None:
+        return Any(found, float(value) if isinstance(value, Float) else value)
+    if not bounds[0] <= value <= bounds[1]:
+        raise EventError(f"{value} is out of the range of an IDL {found.kind.name}")
+    return Any(found, int(value) & 0xFF if isinstance(value, Byte) else int(value))
+
+
+_STRING: Final = TypeCode.of(TCKind.string)
+_WSTRING: Final = TypeCode.of(TCKind.wstring)
+_CHAR: Final = TypeCode.of(TCKind.char)
+_WCHAR: Final = TypeCode.of(TCKind.wchar)
+_BY_CLASS: Final[dict[type, TypeCode]] = {
+    bool: TypeCode.of(TCKind.boolean),
+    Byte: TypeCode.of(TCKind.octet),
+    Short: TypeCode.of(TCKind.short),
+    int: TypeCode.of(TCKind.long),
+    Long: TypeCode.of(TCKind.longlong),
+    Float: TypeCode.of(TCKind.float),
+    float: TypeCode.of(TCKind.double),
+}
+_RANGES: Final[dict[type, tuple[int, int]]] = {
+    Byte: (-128, 127),
+    Short: (-32768, 32767),
+    int: (INT_MIN, INT_MAX),
+    Long: (LONG_MIN, LONG_MAX),
+}

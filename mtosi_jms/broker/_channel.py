@@ -1,0 +1,177 @@
+"""A notification service for development: JacORB's, with one event channel; it outlives the command that started it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from mtosi_jms.broker._process import (
+    HOST,
+    BrokerProcess,
+    Endpoints,
+    java_command,
+    listening,
+    start_on_free_ports,
+    write_private,
+)
+from mtosi_jms.broker._service import is_ours, state_folder, stop_process
+from mtosi_jms.errors import ConfigError, TransportError
+from mtosi_jms.jars import fetch_client
+
+GIOP: Final = "giop"
+_MAIN: Final = "org.jacorb.notification.ConsoleMain"
+_SHORTCUT: Final = "NotificationService"
+_IOR: Final = "channel.ior"
+_STATE: Final = "service.json"
+_READY: Final = "corbaloc:"
+_QUEUED: Final = 10_000
+_PROPERTIES: Final[Mapping[str, object]] = {
+    "org.omg.CORBA.ORBClass": "org.jacorb.orb.ORB",
+    "org.omg.CORBA.ORBSingletonClass": "org.jacorb.orb.ORBSingleton",
+    "OAIAddr": HOST,
+    "jacorb.log.default.verbosity": 1,
+    # Only these three together keep the order of events.
+    "jacorb.notification.order_policy": "FifoOrder",
+    "jacorb.notification.filter.thread_pool_size": 1,
+    "jacorb.notification.proxysupplier.thread_pool_size": 1,
+    "jacorb.notification.discard_policy": "FifoOrder",
+    "jacorb.notification.max_events_per_consumer": _QUEUED,  # by default 100; then the oldest go, and nobody is told
+    "jacorb.notification.supplier.poll_intervall": 50,  # milliseconds between two looks at what it pulls from
+    "jacorb.notification.consumer.backout_interval": 500,  # milliseconds until a push that failed comes again
+    "jacorb.notification.consumer.error_threshold": 100,  # failures of a consumer until its proxy is destroyed
+}
+
+
+def default_channel_folder() -> Path:
+    """The folder of the notification service by default: `mtosi-jms/channel` below the user's state folder."""
+    return state_folder() / "channel"
+
+
+@dataclass(frozen=True, slots=True)
+class DevelopmentChannel:
+    """A notification service that was started in a folder, and may still run.
+
+    Attributes:
+        folder: where its files are.
+        pid: its process id.
+        port: where it listens, on loopback.
+    """
+
+    folder: Path
+    pid: int
+    port: int
+
+    @property
+    def ior_file(self) -> Path:
+        """The file with the reference to its event channel factory."""
+        return self.folder / _IOR
+
+    @property
+    def corbaloc(self) -> str:
+        """The URL of its event channel factory."""
+        return f"corbaloc::{HOST}:{self.port}/{_SHORTCUT}"
+
+    def is_running(self) -> bool:
+        """Whether the process is there, is ours, and listens."""
+        return is_ours(self.pid, self.folder) and listening([self.port])
+
+    def to_json(self) -> dict[str, Any]:
+        """What `mtosi-jms channel` prints."""
+        return {
+            "running": self.is_running(),
+            "service": "JacORB's notification service",
+            "pid": self.pid,
+            "dir": str(self.folder),
+            "ior_file": str(self.ior_file),
+            "corbaloc": self.corbaloc,
+        }
+
+
+def start_channel_process(
+    folder: Path, port: int | None = None, settings: Mapping[str, object] | None = None
+) -> BrokerProcess:
+    """Starts a notification service with one channel, for tests: the caller ends it. It listens when this returns.
+
+    Args:
+        folder: for its log, and for the reference in `channel.ior`.
+        port: on loopback; None: a free one.
+        settings: Java properties that are added, or taken in place of ours.
+
+    Raises:
+        ConfigError: Java or JacORB cannot be had, or the folder cannot be written.
+        TransportError: it does not start; the end of its log is in the text.
+    """
+    folder = folder.resolve()
+    jars = sorted(fetch_client("jacorb").folder.glob("*.jar"))
+    write_private({}, [folder])
+
+    def start(endpoints: Endpoints) -> BrokerProcess:
+        command = java_command(folder, 256, jars, {**_PROPERTIES, **(settings or {})})
+        command += [_MAIN, "-port", str(endpoints.ports[GIOP]), "-channels", "1"]
+        command += ["-writeIOR", str(folder / _IOR), "-printCorbaloc"]
+        return BrokerProcess(command, folder, endpoints, ready=[_READY])
+
+    if port is None:
+        return start_on_free_ports(start, [GIOP], "", "")
+    process = start(Endpoints({GIOP: port}, "", ""))
+    process.wait_until_ready()
+    return process
+
+
+def find_channel(folder: Path) -> DevelopmentChannel | None:
+    """The notification service of a folder; None if none was started there.
+
+    Raises:
+        ConfigError: its file cannot be read.
+    """
+    folder = folder.resolve()
+    try:
+        state = json.loads((folder / _STATE).read_text(encoding="utf-8"))
+        return DevelopmentChannel(folder, int(state["pid"]), int(state["port"]))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{folder / _STATE} cannot be read ({type(error).__name__}): remove it") from error
+
+
+def start_channel(folder: Path, port: int | None = None) -> DevelopmentChannel:
+    """Starts the notification service of a folder unless it runs; returns when it answers.
+
+    A restarted one has its port, if that is free, and a new, empty channel: JacORB keeps nothing.
+
+    Args:
+        folder: of the service.
+        port: on loopback; None: that of the folder, else a free one.
+
+    Raises:
+        ConfigError: Java or JacORB cannot be had, or it runs already at another port.
+        TransportError: it does not start; the end of its log is in the text.
+    """
+    folder = folder.resolve()
+    there = find_channel(folder)
+    if there is not None and there.is_running():
+        if port not in (None, there.port):
+            raise ConfigError(f"a notification service runs in {folder} already, at port {there.port}")
+        return there
+    if port is not None and listening([port]):
+        raise TransportError(f"somebody else listens at {HOST}:{port}")
+    if port is None and there is not None and not listening([there.port]):
+        port = there.port
+    process = start_channel_process(folder, port)
+    process.leave_running()
+    found = DevelopmentChannel(folder, process.pid, process.endpoints.ports[GIOP])
+    write_private({folder / _STATE: json.dumps({"pid": found.pid, "port": found.port})})
+    return found
+
+
+def stop_channel(folder: Path) -> bool:
+    """Stops the notification service of a folder; False if none ran. Its events are lost: JacORB keeps nothing.
+
+    Raises:
+        ConfigError: it does not end.
+    """
+    there = find_channel(folder)
+    return there is not None and stop_process(there.pid, there.folder)

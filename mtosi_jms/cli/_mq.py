@@ -1,0 +1,103 @@
+"""Turns messages of IBM MQ in files into a landing, and a landing into such files.
+
+A file holds one message as octets: an MQMD or none, one MQRFH2 or more, the body. Tools that unload a queue write such
+files, and load them again. `read` takes files and folders of them (*.mq), in the order of their names. `write` writes a
+file for each message of a landing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from mtosi_jms.cli import _console as console
+from mtosi_jms.cli._arguments import add_json
+from mtosi_jms.cli._messages import counted
+from mtosi_jms.cli._replay import landed_files
+from mtosi_jms.errors import ConfigError, MtosiError
+from mtosi_jms.mq import ByteOrder, OnInvalid, read_mq, write_mq
+from mtosi_jms.spool import Spool, open_entry
+
+_SUFFIX: Final = ".mq"
+_CCSIDS: Final = (1208, 1200, 819)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", choices=("read", "write"))
+    parser.add_argument(
+        "sources", nargs="+", type=Path, metavar="SOURCE", help="read: files, or folders of *.mq; write: a landing"
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="read: the landing; write: a folder for files"
+    )
+    parser.add_argument(
+        "--on-invalid",
+        choices=get_args(OnInvalid),
+        default="fail",
+        help="read: a property whose text its dt does not have is text, is text and told, or is an error (fail)",
+    )
+    parser.add_argument("--mqmd", action="store_true", help="write: an MQMD before the MQRFH2")
+    parser.add_argument("--byte-order", choices=get_args(ByteOrder), default="big", help="write: of numbers (big)")
+    parser.add_argument("--ccsid", type=int, choices=_CCSIDS, default=1208, help="write: of texts (1208, UTF-8)")
+    add_json(parser, "one JSON line for each message")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read or write; 1 where a message could not be."""
+    done = bad = 0
+    steps = _read(args) if args.action == "read" else _write(args)
+    for source, made in steps:
+        if isinstance(made, MtosiError):
+            console.problem(f"{source}: {made}")
+            bad += 1
+            continue
+        done += 1
+        if args.json:
+            console.print_json({"source": str(source), "file": str(made)})
+    if not args.json:
+        verb = "landed in" if args.action == "read" else "written to"
+        console.say(f"{counted(done)} {verb} {args.out}{f', {bad} refused' if bad else ''}", "bad" if bad else "good")
+    return int(bad > 0)
+
+
+def _read(args: argparse.Namespace) -> Iterator[tuple[Path, Path | MtosiError]]:
+    files = [file for source in args.sources for file in _files(source)]
+    landing = Spool(args.out)
+    for file in files:
+        try:
+            message = read_mq(file.read_bytes(), on_invalid=args.on_invalid)
+            yield file, landing.write(message, int(time.time() * 1_000)).path
+        except MtosiError as error:
+            yield file, error
+        except OSError as error:
+            yield file, ConfigError(f"cannot be read: {error.strerror}")
+
+
+def _files(source: Path) -> list[Path]:
+    if not source.is_dir():
+        return [source]
+    found = sorted(source.glob(f"*{_SUFFIX}"))
+    if not found:
+        raise ConfigError(f"{source}: holds no message (*{_SUFFIX})")
+    return found
+
+
+def _write(args: argparse.Namespace) -> Iterator[tuple[Path, Path | MtosiError]]:
+    files = [file for source in args.sources for file in landed_files(source)]
+    options: dict[str, Any] = {"with_mqmd": args.mqmd, "byte_order": args.byte_order, "ccsid": args.ccsid}
+    try:
+        args.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{args.out}: cannot be made: {error.strerror}") from None
+    for file in files:
+        target = args.out / f"{file.name.partition('.')[0]}{_SUFFIX}"
+        try:
+            target.write_bytes(write_mq(open_entry(file).message(), **options))
+            yield file, target
+        except MtosiError as error:
+            yield file, error
+        except OSError as error:
+            yield file, ConfigError(f"{target}: cannot be written: {error.strerror}")

@@ -1,0 +1,234 @@
+"""Values of JMS as text that keeps their types: for wires that have texts alone, and for people.
+
+The types stand in an attribute `dt`, as IBM's clients write them: `<count dt="i4">17</count>` in a map,
+`<elt dt="r8">0.5</elt>` in a stream. What has no `dt` is a String.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from lxml import etree
+
+from mtosi_jms.errors import DecodeError, EncodeError, XmlError
+from mtosi_jms.jms.message import BodyValue, Byte, Char, Content, Float, JmsMessage, Long, MessageType, Short
+from mtosi_jms.xmlbind import parse_xml
+
+__all__ = ["BODY_TYPE", "as_text", "from_text", "read_content", "read_value", "write_content", "write_value"]
+
+BODY_TYPE: Final = "MTOSIX_messageType"
+"""Property that says what a TextMessage would be on a wire that has more: `MapMessage`, `StreamMessage`, `Message`."""
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,40}")
+_NUMBER: Final = re.compile(r"[+-]?([0-9]{1,400}(\.[0-9]{0,400})?|\.[0-9]{1,400})([eE][+-]?[0-9]{1,4})?")
+_RANGES: Final[Mapping[str, tuple[type[int], int]]] = {
+    "i1": (Byte, 7),
+    "i2": (Short, 15),
+    "i4": (int, 31),
+    "i8": (Long, 63),
+    "int": (Long, 63),
+    "r1": (Byte, 7),
+}
+_MAGNITUDES: Final[Mapping[str, tuple[type[float], float, float]]] = {
+    "r4": (Float, 1.175e-37, 3.40282347e38),
+    "r8": (float, 2.225e-307, 1.7976931348623158e308),
+}
+_ITEM: Final = "elt"
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_NIL: Final = "{http://www.w3.org/2001/XMLSchema-instance}nil"
+_TYPES: Final[Mapping[type, str]] = {Byte: "i1", Short: "i2", int: "i4", Long: "i8", Float: "r4", float: "r8"}
+
+
+def write_value(value: BodyValue) -> tuple[str, str]:
+    """The `dt` of a value, empty for a String, and its text.
+
+    Args:
+        value: any but None, which has no text.
+
+    Raises:
+        EncodeError: a floating-point number beyond the range of its `dt`: infinite, no number, or too small.
+    """
+    if isinstance(value, Char):
+        return "char", str(value)
+    if isinstance(value, str):
+        return "", str(value)
+    if isinstance(value, bool):
+        return "boolean", "1" if value else "0"
+    if isinstance(value, bytes):
+        return "bin.hex", value.hex()
+    if value is None:
+        raise EncodeError("null has no text")
+    dt = _TYPES[type(value)]
+    if dt in _MAGNITUDES:
+        _, least, most = _MAGNITUDES[dt]
+        if value != 0 and not least <= abs(value) <= most:
+            raise EncodeError(f"{float(value)} is beyond the range of {dt}")
+        return dt, repr(float(value))
+    return dt, str(int(value))
+
+
+def read_value(dt: str, text: str) -> BodyValue:
+    """The value of a text.
+
+    Args:
+        dt: the type, in any letter case; empty or `string`: a String.
+        text: the value.
+
+    Raises:
+        DecodeError: an unknown type, or a text that the type does not have.
+    """
+    reader = _READERS.get(dt.lower())
+    if reader is None:
+        raise DecodeError(f"dt={dt!r:.40} is not known")
+    try:
+        return reader(dt.lower(), text)
+    except ValueError as exc:
+        raise DecodeError(f"{text!r:.60} is no {dt.lower()}: {exc}") from None
+
+
+def _string(dt: str, text: str) -> BodyValue:
+    return text
+
+
+def _boolean(dt: str, text: str) -> BodyValue:
+    if text not in ("0", "1"):
+        raise ValueError("0 or 1 is needed")
+    return text == "1"
+
+
+def _octets(dt: str, text: str) -> BodyValue:
+    if not re.fullmatch("([0-9A-Fa-f]{2})*", text):
+        raise ValueError("pairs of hexadecimal digits are needed")
+    return bytes.fromhex(text)
+
+
+def _char(dt: str, text: str) -> BodyValue:
+    if len(text) != 1 or text > "\uffff":
+        raise ValueError("one character is needed")
+    return Char(text)
+
+
+def _integer(dt: str, text: str) -> BodyValue:
+    kind, bits = _RANGES[dt]
+    if not _INTEGER.fullmatch(text):
+        raise ValueError("digits with an optional sign are needed")
+    number = int(text)
+    if not -(2**bits) <= number < 2**bits:
+        raise ValueError("it is out of range")
+    return kind(number)
+
+
+def _number(dt: str, text: str) -> BodyValue:
+    kind, least, most = _MAGNITUDES[dt]
+    if not _NUMBER.fullmatch(text):
+        raise ValueError("a decimal number is needed")
+    number = float(text)
+    if number != 0 and not least <= abs(number) <= most:
+        raise ValueError("it is out of range")
+    return kind(struct.unpack(">f", struct.pack(">f", number))[0] if kind is Float else number)
+
+
+_READERS: Final[Mapping[str, Callable[[str, str], BodyValue]]] = (
+    {"": _string, "string": _string, "boolean": _boolean, "bin.hex": _octets, "char": _char}
+    | dict.fromkeys(_RANGES, _integer)
+    | dict.fromkeys(_MAGNITUDES, _number)
+)
+
+
+def write_content(content: Content) -> bytes:
+    """A map as `<map>`, a stream as `<stream>`, in UTF-8; a name that is none of XML's stands in an attribute `name`.
+
+    Raises:
+        EncodeError: a character that XML does not have, or what `write_value` refuses; with the name or number.
+    """
+    if isinstance(content, Mapping):
+        root, items = etree.Element("map"), list(content.items())
+    else:
+        root, items = etree.Element("stream"), [(_ITEM, value) for value in content]
+    for number, (name, value) in enumerate(items, 1):
+        try:
+            element = etree.SubElement(root, name if _NAME.fullmatch(name) else _ITEM)
+            if element.tag != name:
+                element.set("name", name)
+            _fill(element, value)
+        except ValueError as exc:  # EncodeError, or lxml's of a character
+            place = name if isinstance(content, Mapping) else f"value {number}"
+            raise EncodeError(getattr(exc, "message", "a character that XML does not have"), place) from None
+    return bytes(etree.tostring(root, encoding="utf-8"))
+
+
+def _fill(element: etree._Element, value: BodyValue) -> None:
+    if value is None:
+        element.set(_NIL, "true")
+        return
+    dt, element.text = write_value(value)
+    if dt:
+        element.set("dt", dt)
+
+
+def read_content(document: bytes) -> Content:
+    """The content of a `<map>` or `<stream>`.
+
+    Raises:
+        XmlError: it is not well-formed, or of another name.
+        DecodeError: a value that its type does not have, or a name that comes twice.
+    """
+    root = parse_xml(document)
+    if root.tag == "stream":
+        return tuple(_value(element) for element in root.iterchildren(tag=etree.Element))
+    if root.tag != "map":
+        raise DecodeError(f"{root.tag!r:.60} is neither map nor stream", line=root.sourceline)
+    found: dict[str, BodyValue] = {}
+    for element in root.iterchildren(tag=etree.Element):
+        name = element.get("name") or str(element.tag)
+        if name in found:
+            raise DecodeError(f"the name {name!r:.60} comes twice", line=element.sourceline)
+        found[name] = _value(element)
+    return found
+
+
+def _value(element: etree._Element) -> BodyValue:
+    if len(element):
+        raise DecodeError("a value has no elements in it", line=element.sourceline, path=str(element.tag))
+    if element.get(_NIL) in ("true", "1"):
+        return None
+    try:
+        return read_value(element.get("dt", ""), element.text or "")
+    except DecodeError as exc:
+        raise DecodeError(exc.message, line=element.sourceline, path=str(element.tag)) from None
+
+
+def as_text(message: JmsMessage) -> JmsMessage:
+    """A MapMessage, StreamMessage or Message as the TextMessage that stands for it; other messages as they are.
+
+    Raises:
+        EncodeError: see `write_content`.
+    """
+    kind = message.message_type
+    if kind not in (MessageType.MAP, MessageType.STREAM, MessageType.MESSAGE):
+        return message
+    body = b"" if kind is MessageType.MESSAGE else write_content(message.content)
+    marked = {**message.properties, BODY_TYPE: kind.value}
+    return replace(message, body=body, content=(), message_type=MessageType.TEXT, properties=marked)
+
+
+def from_text(message: JmsMessage) -> JmsMessage:
+    """The message that `as_text` made a text of; other messages, and texts that say so and are none, as they are."""
+    told = message.properties.get(BODY_TYPE)
+    if told is None or message.message_type is not MessageType.TEXT:
+        return message
+    properties = {name: value for name, value in message.properties.items() if name != BODY_TYPE}
+    if told == MessageType.MESSAGE.value and not message.body:
+        return replace(message, message_type=MessageType.MESSAGE, properties=properties)
+    try:
+        content = read_content(message.body)
+    except XmlError:
+        return message
+    kind = MessageType.MAP if isinstance(content, Mapping) else MessageType.STREAM
+    if told != kind.value:
+        return message
+    return replace(message, message_type=kind, body=b"", content=content, properties=properties)

@@ -1,0 +1,226 @@
+"""Messages as IBM MQ keeps them: written, read, and refused where they are damaged."""
+
+from __future__ import annotations
+
+import logging
+import struct
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mtosi_jms.errors import MqFormatError, MtosiError
+from mtosi_jms.jms import DeliveryMode, JmsMessage, MessageType, Queue, Topic
+from mtosi_jms.jms.message import Byte, Char, Float, Long, Short
+from mtosi_jms.mq import KEPT, read_mq, write_mq
+from mtosi_jms.mq.mcd import BY_KIND, KINDS, Mcd, domain_of, read_mcd
+
+PROPERTIES = {
+    "MTOSI_msgName": "getAllManagedElements",
+    "MTOSI_batchSequenceNumber": 3,
+    "flag": True,
+    "byte": Byte(-128),
+    "short": Short(32_767),
+    "long": Long(2**63 - 1),
+    "float": Float(0.5),
+    "double": -2.5e300,
+    "text": "a<b & größe",
+    "empty": "",
+}
+WHOLE = JmsMessage(
+    body="<a>größe</a>".encode(),
+    properties=PROPERTIES,
+    destination=Queue("EMS.OS"),
+    reply_to=Queue("queue://QM1/INV.OS"),
+    correlation_id="call-7",
+    jms_type="MTOSI",
+    delivery_mode=DeliveryMode.PERSISTENT,
+    priority=7,
+    timestamp_ms=1_700_000_000_120,
+    expiration_ms=1_700_000_005_120,
+)
+ORDERS = ("big", "little")
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("with_mqmd", [False, True])
+@pytest.mark.parametrize("ccsid", [1208, 1200, 819])
+def test_what_is_written_is_read(order: Any, with_mqmd: bool, ccsid: int) -> None:
+    assert read_mq(write_mq(WHOLE, byte_order=order, with_mqmd=with_mqmd, ccsid=ccsid)) == WHOLE
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        JmsMessage(message_type=MessageType.BYTES, body=b"\0\xff"),
+        JmsMessage(message_type=MessageType.MAP, content={"a": 1, "c": Char("x"), "o": b"\1", "n": None}),
+        JmsMessage(message_type=MessageType.STREAM, content=(1.5, "x", Short(2), False)),
+        JmsMessage(message_type=MessageType.MESSAGE),
+        JmsMessage(message_type=MessageType.OBJECT, body=b"\xac\xed"),
+        JmsMessage(body=b"", destination=Topic("MTOSI/Fault")),
+        JmsMessage(body=b"x", properties={"JMSXGroupID": "g", "JMSXGroupSeq": 4}),
+    ],
+    ids=lambda message: message.message_type.value,
+)
+def test_every_kind(message: JmsMessage) -> None:
+    assert read_mq(write_mq(message)) == message
+
+
+def test_an_mqmd_has_what_no_folder_has() -> None:
+    sent = replace(
+        WHOLE,
+        message_id=f"ID:{'ab' * 24}",
+        redelivered=True,
+        delivery_count=3,
+        properties={**PROPERTIES, "JMSXUserID": "mtosi", "JMSXAppID": "ems"},
+    )
+    assert read_mq(write_mq(sent, with_mqmd=True)) == sent
+
+
+def test_the_life_of_a_message_stands_in_the_mqmd() -> None:
+    sent = replace(WHOLE, time_to_live_ms=4_990, expiration_ms=0)
+    assert read_mq(write_mq(sent, with_mqmd=True)).expiration_ms == 1_700_000_000_120 + 5_000
+
+
+def rfh2(*folders: str, body: bytes = b"<a/>", name: bytes = b"MQSTR   ", order: str = ">", ccsid: int = 1208) -> bytes:
+    data = b""
+    for folder in folders:
+        octets = folder.encode()
+        octets += b" " * (-len(octets) % 4)
+        data += struct.pack(f"{order}i", len(octets)) + octets
+    fields = (2, 36 + len(data), 273 if order == ">" else 546, ccsid, name, 0, 1208)
+    return b"RFH " + struct.pack(f"{order}iiii8sii", *fields) + data + body
+
+
+def test_types_of_table_2_come_by_name() -> None:
+    read = read_mq(rfh2("<usr><MTOSI_batchSequenceNumber>3</MTOSI_batchSequenceNumber><other>3</other></usr>"))
+    assert read.properties == {"MTOSI_batchSequenceNumber": 3, "other": "3"}
+
+
+def test_other_folders_are_kept_and_written_again() -> None:
+    psc = "<psc><Command>Publish</Command><Topic>MTOSI/Fault</Topic></psc>"
+    read = read_mq(rfh2("<mcd><Msd>jms_text</Msd></mcd>", "<jms><Pri>3</Pri><New>x</New></jms>", psc))
+    assert read.priority == 3
+    assert read.properties[f"{KEPT}psc"] == "<Command>Publish</Command><Topic>MTOSI/Fault</Topic>"
+    written = write_mq(read)
+    assert psc.encode() in written
+    assert b"<New>x</New>" in written
+    assert read_mq(written) == read
+
+
+def test_a_chain_of_headers_is_followed() -> None:
+    second = rfh2("<usr><b>2</b></usr>")
+    data = rfh2("<usr><a>1</a></usr>", name=b"MQHRF2  ", body=second)
+    assert read_mq(data).properties == {"a": "1", "b": "2"}
+    with pytest.raises(MqFormatError, match="announced and is not there") as caught:
+        read_mq(data[: -len(second)])
+    assert caught.value.offset == len(data) - len(second)
+
+
+@pytest.mark.parametrize("value", ["<n dt='i2'>99999</n>", "<n dt='i9'>1</n>", "<n dt='r8'>NaN</n>", "<n dt='i4'/>"])
+def test_values_that_their_type_does_not_have(value: str, caplog: pytest.LogCaptureFixture) -> None:
+    data = rfh2(f"<usr>{value}</usr>")
+    with pytest.raises(MqFormatError, match="property n"):
+        read_mq(data)
+    with caplog.at_level(logging.WARNING):
+        assert type(read_mq(data, on_invalid="ignore").properties["n"]) is str
+        assert not caplog.records
+        assert type(read_mq(data, on_invalid="warn").properties["n"]) is str
+    assert "property n is kept as text" in caplog.text
+
+
+def test_what_no_property_can_be_is_kept() -> None:
+    inner = "<none xsi:nil='true'/><o dt='bin.hex'>00ff</o><JMSBad>x</JMSBad>"
+    read = read_mq(rfh2(f"<usr><a>1</a>{inner}</usr>"))
+    assert read.properties["a"] == "1"
+    assert set(read.properties) == {"a", f"{KEPT}usr"}
+    again = read_mq(write_mq(read))
+    assert again.properties == read.properties
+
+
+@pytest.mark.parametrize(
+    ("data", "told", "offset"),
+    [
+        (b"", "neither", 0),
+        (b"\xd9\xc6\xc8\x40", "neither", 0),
+        (b"RFH \0\0\0\2", "announced", 0),
+        (b"RFH " + b"\0\0\0\7" + b"\0" * 40, "version", 4),
+        (b"MD  \0\0\0\2" + b"\0" * 10, "364 octets", 0),
+        (rfh2("<usr/>")[:40], "StrucLength", 8),
+        (rfh2("<usr/>").replace(struct.pack(">i", 8), struct.pack(">i", 2**31 - 1), 1), "folder of 2147483647", 36),
+        (rfh2("<usr/>").replace(struct.pack(">i", 8), struct.pack(">i", -4), 1), "folder of -4", 36),
+        (rfh2("<usr><a>"), "well-formed", 0),
+        (rfh2("<usr><a>1</b></usr>"), "well-formed", 0),
+        (rfh2('<!DOCTYPE x [<!ENTITY a "b">]><usr/>'), "well-formed", 0),
+        (rfh2("<usr/>", ccsid=500), "CodedCharSetId 500", 48),
+        (rfh2("<usr/>", body=b"\xff"), "not in CCSID 1208", 48),
+        (rfh2("<mcd><Msd>jms_map</Msd></mcd>", body=b"<map>"), "no MapMessage", 72),
+        (rfh2("<jms><Pri>12</Pri></jms>"), "priority", 64),
+        (rfh2("<jms><Dlv>x</Dlv></jms>"), "jms.Dlv", 64),
+    ],
+)
+def test_damage_is_told_with_its_place(data: bytes, told: str, offset: int) -> None:
+    with pytest.raises(MqFormatError, match=told) as caught:
+        read_mq(data)
+    assert caught.value.offset == offset
+
+
+def test_what_cannot_be_written() -> None:
+    with pytest.raises(MqFormatError, match="CCSID 819"):
+        write_mq(replace(WHOLE, body="€".encode()), ccsid=819)
+    with pytest.raises(MqFormatError, match=r"no folder .* can have this name"):
+        write_mq(replace(WHOLE, properties={"$a": 1}))
+    with pytest.raises(MqFormatError, match="beyond the range"):
+        write_mq(replace(WHOLE, properties={"a": float("inf")}))
+    with pytest.raises(MqFormatError, match="reply_to_q"):
+        write_mq(replace(WHOLE, reply_to=Queue("q" * 49)), with_mqmd=True)
+
+
+VALID = write_mq(WHOLE, with_mqmd=True)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, len(VALID) - 1), st.integers(0, 255), st.integers(0, len(VALID)))
+def test_any_damage_is_an_error_of_ours_or_a_message(at: int, octet: int, end: int) -> None:
+    damaged = bytearray(VALID)
+    damaged[at] = octet
+    for data in (bytes(damaged), bytes(damaged[:end])):
+        try:
+            read_mq(data)
+        except MtosiError:
+            pass
+
+
+MCD = [
+    (
+        "mcd://MRM/SWIFTXML2005/{http://SWIFT/2005}:Document/?format=SWIFT",
+        Mcd("MRM", "SWIFTXML2005", "{http://SWIFT/2005}:Document", "SWIFT"),
+    ),
+    ("mcd://xmlns", Mcd("XMLNS")),
+    ("mcd://XML/", Mcd("XML")),
+    ("mcd://mrm/set/type", Mcd("MRM", "set", "type")),
+    ("mcd://other/x", None),
+    ("MTOSI", None),
+    (None, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("uri", "found"), MCD)
+def test_mcd_uris(uri: str | None, found: Mcd | None) -> None:
+    assert read_mcd(uri) == found
+    if found is not None:
+        assert read_mcd(found.uri) == found
+        read = read_mq(write_mq(replace(WHOLE, jms_type=uri)))
+        assert read_mcd(read.jms_type) == found
+
+
+def test_domains_of_messages() -> None:
+    assert [domain_of(JmsMessage(message_type=kind)) for kind in MessageType] == [
+        "XML", "BLOB", "JMSMap", "JMSStream", "BLOB", None
+    ]  # fmt: skip
+    assert domain_of(JmsMessage(jms_type="mcd://MRM/a")) == "MRM"
+    assert domain_of(JmsMessage(jms_type="mcd://nothing/a")) == "BLOB"
+    assert domain_of(JmsMessage(jms_type="MTOSI")) == "XML"
+    assert all(kind in KINDS[domain] for kind, domain in BY_KIND.items())

@@ -1,0 +1,66 @@
+"""The command `mq`: files of a queue into a landing and back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mtosi_jms.cli import main
+from mtosi_jms.jms import JmsMessage, Queue
+from mtosi_jms.mq import read_mq, write_mq
+from mtosi_jms.spool import entries
+
+MESSAGES = [
+    JmsMessage(body=b"<a>%d</a>" % number, properties={"n": number}, reply_to=Queue("R")) for number in range(3)
+]
+
+
+@pytest.fixture
+def unloaded(tmp_path: Path) -> Path:
+    folder = tmp_path / "unloaded"
+    folder.mkdir()
+    for number, message in enumerate(MESSAGES):
+        (folder / f"{number}.mq").write_bytes(write_mq(message, with_mqmd=True))
+    return folder
+
+
+def test_into_a_landing_and_back(unloaded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    landing, back = tmp_path / "landing", tmp_path / "back"
+    assert main(["mq", "read", str(unloaded), "--out", str(landing)]) == 0
+    assert "3 messages landed in" in capsys.readouterr().out
+    assert [entry.message() for entry in entries(landing)] == MESSAGES
+    arguments = ["--mqmd", "--byte-order", "little", "--ccsid", "1200", "--json"]
+    assert main(["mq", "write", str(landing), "--out", str(back), *arguments]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [read_mq(Path(line["file"]).read_bytes()) for line in lines] == MESSAGES
+
+
+def test_a_damaged_file_stops_no_other(unloaded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (unloaded / "1.mq").write_bytes(b"no message")
+    (unloaded / "3.mq").mkdir()
+    assert main(["mq", "read", str(unloaded), "--out", str(tmp_path / "landing")]) == 1
+    told = capsys.readouterr()
+    assert "2 messages landed in" in told.out
+    assert "2 refused" in told.out
+    assert "1.mq: neither an MQMD nor an MQRFH2" in told.err
+    assert "3.mq: cannot be read" in told.err
+    assert len(list(entries(tmp_path / "landing"))) == 2
+
+
+def test_what_becomes_of_invalid_properties(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = write_mq(JmsMessage(body=b"x", properties={"n": 12345}))
+    (tmp_path / "a.mq").write_bytes(whole.replace(b'dt="i4">12345', b'dt="i1">12345'))
+    source = [str(tmp_path / "a.mq"), "--out", str(tmp_path / "landing")]
+    assert main(["mq", "read", *source]) == 1
+    assert "property n" in capsys.readouterr().err
+    assert main(["mq", "read", *source, "--on-invalid", "ignore"]) == 0
+    (entry,) = entries(tmp_path / "landing")
+    assert entry.message().properties == {"n": "12345"}
+
+
+def test_nothing_to_read_or_write(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for action in ("read", "write"):
+        assert main(["mq", action, str(tmp_path), "--out", str(tmp_path / "out")]) == 1
+        assert "holds no" in capsys.readouterr().err
