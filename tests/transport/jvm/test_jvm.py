@@ -28,6 +28,7 @@ from mtosi_jms.errors import (
 from mtosi_jms.jms import DeliveryMode, FrozenMap, JmsMessage, JmsUri, NamingContext, Queue, Topic
 from mtosi_jms.jms.message import Byte, Float, Long, Short
 from mtosi_jms.transport import AckMode, Connection, connect
+from mtosi_jms.transport.jvm import _messages as messages
 
 from .clients import BROKER, FACTORY, address_of, connect_by_java, jars_of, jndi_properties
 
@@ -413,6 +414,40 @@ connection.close()
         )
         out, err = process.communicate(timeout=60)
         assert (process.returncode, out) == (0, f"{IllegalStateError.__name__}\n"), err
+
+
+def test_what_came_before_a_loss_is_handed_out_before_it_is_told(
+    artemis: BrokerProcess, java_url: Any, make_proxy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection is lost while a message of a subscription that keeps nothing is being read."""
+    topic, told = Topic("jvm.before.the.loss"), []
+    proxy = make_proxy(artemis.endpoints.ports["openwire"])
+    url = java_url("artemis", artemis.endpoints, port=proxy.port)
+    with (
+        connect(url, user=artemis.endpoints.user, password=artemis.endpoints.password) as connection,
+        connect_by_java("artemis", artemis) as other,
+    ):
+        consumer = connection.session().consumer(topic)
+        consumer.on_interrupted = told.append
+        connection.start()
+        read = messages.Messages.read
+
+        def cut(self: Any, *args: Any) -> Any:
+            found = read(self, *args)
+            monkeypatch.undo()
+            proxy.refuse()
+            proxy.cut()
+            assert proxy.refused.acquire(timeout=60), "the loss is known: a new connection was tried"
+            proxy.refuse(False)
+            return found
+
+        monkeypatch.setattr(messages.Messages, "read", cut)
+        other.session().send(topic, JmsMessage(body=b"before"))
+        received = consumer.receive(60)
+        assert received is not None
+        assert (received.message.body, told) == (b"before", [])
+        assert consumer.receive(5) is None
+        assert len(told) == 1
 
 
 def test_threads_leave_no_java_thread_behind(open_jvm: Any, queue: Queue) -> None:
