@@ -164,6 +164,9 @@ def notification_of(event: StructuredEvent, rules: MtnmRules | None = None) -> M
     if real != event.type_name:
         reading.tell(FindingKind.SPELLING, "type_name", f"{event.type_name[:60]!r} was read as {real}")
         reading.kept.append(("type_name", reading.clean(event.type_name)))
+    if event.event_name:
+        reading.tell(FindingKind.KEPT, "event_name", "MTOSI has no field for it")
+        reading.kept.append(("event_name", reading.clean(event.event_name)))
     kind = _KINDS[real]
     try:
         found = fields(reading, _DATA, [(one.name, one.value) for one in event.filterable_data], kind.table)
@@ -230,6 +233,8 @@ def _vendor(event: StructuredEvent, reading: Reading, category: TopicCategory | 
                 fields_of[target.target] = read
                 continue
         quiet.kept.extend(quiet.shown(one.name, one.value))
+    if event.event_name:
+        quiet.kept.append(("event_name", quiet.clean(event.event_name)))
     if event.remainder_of_body.type.plain.kind not in (TCKind.null, TCKind.void):
         quiet.kept.extend(quiet.shown(_BODY, event.remainder_of_body))
     made = VendorNotification(**fields_of, vendor_extensions=quiet.extensions())

@@ -331,6 +331,11 @@ class TestKept:
         event = m.event("NT_OBJECT_DELETION", m.NEW_ELEMENT, objectName=m.name(m.NE))
         assert '"location":"Rack 4"' in kept(notification_of(event).notification)["remainder_of_body"]
 
+    def test_the_name_of_an_event(self) -> None:
+        for event in (m.alarm(), m.alarm(objectName=None)):
+            named = type(event)("tmf_mtnm", "NT_ALARM", "north", (), event.filterable_data)
+            assert kept(notification_of(named).notification)["event_name"] == "north"
+
     def test_reserved_characters_survive(self) -> None:
         mapped = notification_of(m.alarm(own=m.text("<a>&amp;]]>")))
         assert kept(decode(encode(mapped.notification), Alarm)) == {"own": "<a>&amp;]]>"}
