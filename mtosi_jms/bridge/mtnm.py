@@ -21,7 +21,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from mtosi_jms.bridge import _mtnm_tables as tables
 from mtosi_jms.bridge._mtnm_fields import (
@@ -93,6 +93,8 @@ from mtosi_jms.stubs.rp.sdc import BackupStatusType
 
 __all__ = ["Finding", "FindingKind", "Mapped", "MtnmRules", "notification_of", "properties_of", "publish"]
 
+Fields: TypeAlias = dict[str, typing.Any]
+"""The fields of a class of the stubs."""
 _DATA: Final = "filterable_data"
 _BODY: Final = "remainder_of_body"
 
@@ -242,9 +244,6 @@ def _vendor(event: StructuredEvent, reading: Reading, category: TopicCategory | 
 
 
 _VENDOR: Final = {"notificationId": Field("notification_id", a_text), "neTime": Field("source_time", a_time)}
-
-Fields = dict[str, typing.Any]
-"""The fields of a class of the stubs."""
 
 
 def _body_kept(reading: Reading, event: StructuredEvent) -> None:
