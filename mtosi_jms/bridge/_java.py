@@ -196,7 +196,10 @@ class JavaOrb:
         """
         data = self.java.jpype.JArray(self.java.jpype.JByte)(encode_events(events))
         stream = self.java.cls("org.jacorb.orb.CDRInputStream")(self.orb, data)
-        return self.java.omg("CosNotification.EventBatchHelper").read(stream)
+        try:
+            return self.java.omg("CosNotification.EventBatchHelper").read(stream)
+        except self.java.jpype.JException as error:
+            raise EventError(f"JacORB cannot carry it: {said_by(error)}") from None
 
     def from_java(self, events: Any, *, grouped: bool) -> list[StructuredEvent]:
         """Events of Java's.
@@ -252,6 +255,7 @@ _BY_NAME: Final[dict[str, type[MtosiError]]] = {
     "MARSHAL": EventError,
     "DATA_CONVERSION": EventError,
     "BAD_TYPECODE": EventError,
+    "NumberFormatException": EventError,  # a fixed of 0, which JacORB cannot read
     "InvalidConstraint": EventError,
     "InvalidGrammar": EventError,
     "InvalidName": ConfigError,
@@ -275,9 +279,7 @@ def error_of(java: Java, error: Any, what: str, *, sending: bool = False) -> Mto
         what: said before Java's own text.
         sending: whether the call was one whose outcome matters.
     """
-    name = str(error.getClass().getSimpleName())
-    message = error.getMessage()
-    said = name if message is None else f"{name}: {str(message).splitlines()[0] if str(message) else ''}".strip(": ")
+    name, said = str(error.getClass().getSimpleName()), said_by(error)
     text = f"{what}: {said}" if what else said
     if name == "UnsupportedQoS":
         names = [str(one.name) for one in error.qos_err]
@@ -289,6 +291,12 @@ def error_of(java: Java, error: Any, what: str, *, sending: bool = False) -> Mto
     if sending and name in _LOST and (not hasattr(error, "completed") or int(error.completed.value()) != _NO):
         return UnknownOutcomeError(text)
     return TransportError(text)
+
+
+def said_by(error: Any) -> str:
+    """The name of an exception's class, and the first line of what it says."""
+    name, message = str(error.getClass().getSimpleName()), error.getMessage()
+    return name if message is None or not str(message) else f"{name}: {str(message).splitlines()[0]}"
 
 
 def guarded_factory(java: Java, factory: Any, allowed: Any) -> Any:

@@ -53,6 +53,7 @@ _REFUSED: Final = frozenset({K.principal, K.value, K.valuebox, K.native, K.abstr
 _INDIRECTION: Final = 0xFFFFFFFF
 _REFERS: Final = b"\xff\xff\xff\xff"
 _KEPT: Final = 4_096
+"""How long a TypeCode may be that is remembered."""
 _EMPTY: Final = 65_536
 """How many more values may be read than there are bytes: values of some types, such as null, have none."""
 _IIOP: Final = 0
@@ -133,7 +134,7 @@ def decode_any(data: bytes) -> Any:
     Raises:
         EventError: see `decode_events`.
     """
-    reader = _Reader(data, alone=_REFERS not in data)
+    reader = _Reader(data)
     try:
         reader.byte_order()
         found = reader.any(0)
@@ -297,7 +298,7 @@ class _Writer:
             self.number("H", one.digits)
             self.number("h", one.scale)
         elif kind in _PARTS:
-            self.octets(_parts_of(one))
+            self.octets(_parts(one))
 
     def value(self, one: TypeCode, value: Value, depth: int) -> None:
         if depth > DEPTH:
@@ -312,15 +313,6 @@ class _Writer:
             _WRITERS[kind](self, one, value, depth)
         else:
             raise _refusal(kind)
-
-
-@lru_cache(1024)
-def _parts_of(one: TypeCode) -> bytes:
-    """What follows the kind of a TypeCode: an encapsulation, the same wherever it stands."""
-    inner = _Writer()
-    inner.data.append(0)
-    _PARTS[one.kind](inner, one)
-    return bytes(inner.data)
 
 
 def _shown(value: object) -> str:
@@ -393,6 +385,15 @@ _PARTS: Final[dict[TCKind, Callable[[_Writer, TypeCode], None]]] = {
     K.alias: _alias_parts,
     K.objref: _named,
 }
+
+
+@lru_cache(1_024)
+def _parts(one: TypeCode) -> bytes:
+    """What follows the kind of a TypeCode: an encapsulation, the same wherever it stands."""
+    out = _Writer()
+    out.data.append(0)
+    _PARTS[one.kind](out, one)
+    return bytes(out.data)
 
 
 def _write_nothing(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
@@ -503,9 +504,20 @@ def _write_enum(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
     out.ulong(index)
 
 
-def _write_elements(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+def _content(one: TypeCode) -> TypeCode:
+    """The type of the elements of a sequence or array; those without bytes are refused: their number has no bound."""
     content = _need(one.content)
+    plain = content.plain
+    if plain.kind in (K.null, K.void) or (plain.kind is K.struct and not plain.members):
+        raise EventError(f"elements of kind {plain.kind.name} that hold nothing are refused")
+    return content
+
+
+def _write_elements(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
+    content = _content(one)
     octets = content.plain.kind is K.octet
+    if octets and isinstance(value, tuple):
+        value = _octets(value)
     if not isinstance(value, bytes if octets else tuple):
         raise EventError(f"{_shown(value)} is not the {'bytes' if octets else 'tuple'} of {one.kind.name}")
     length = len(value)
@@ -522,6 +534,13 @@ def _write_elements(out: _Writer, one: TypeCode, value: Value, depth: int) -> No
             out.value(content, part, depth + 1)
         except EventError as error:
             raise error.inside(f"[{index}]") from None
+
+
+def _octets(values: tuple[Value, ...]) -> bytes:
+    try:
+        return bytes(values)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise EventError("octets are 0 to 255") from None
 
 
 def _write_alias(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
@@ -590,12 +609,10 @@ def _chosen(union: TypeCode, discriminator: object) -> Member | None:
 class _Reader:
     """CDR of either order of bytes. What ends early raises struct.error; the functions of the module turn it."""
 
-    __slots__ = ("_alone", "_base", "_data", "_left", "_little", "_pos", "_seen")
+    __slots__ = ("_base", "_data", "_left", "_little", "_pos", "_seen")
 
-    def __init__(self, data: bytes, *, alone: bool = False) -> None:
+    def __init__(self, data: bytes) -> None:
         self._data = data
-        self._alone = alone
-        """Whether no TypeCode refers into another one: then one that was read before is known."""
         self._pos = 0
         self._base = 0
         self._little = False
@@ -714,22 +731,26 @@ class _Reader:
         if kind not in _PARTS:
             return TypeCode.of(kind)
         self._seen[at] = None
-        end = self.number("I") + self._pos
-        if end > len(self._data):
-            raise EventError("a TypeCode is longer than the bytes that follow")
-        if self._alone and not depth and end - self._pos <= _KEPT and _REFERS not in self._data[self._pos : end]:
-            self._seen[at] = found = _typecode(kind, self._data[self._pos : end])
-            self._pos = end
-            return found
-        base, little = self._base, self._little
-        self._base = self._pos
-        self.byte_order()
-        made = self.parts(kind, depth)
-        if self._pos > end:
-            raise EventError("a TypeCode is longer than it says")
-        self._pos, self._base, self._little = end, base, little
+        length = self.number("I")
+        start = self._pos
+        octets = self.take(length)
+        if depth == 0 and length <= _KEPT and _REFERS not in octets:
+            made, inner = _known(kind, octets)
+            self._seen.update((start + offset, one) for offset, one in inner)
+        else:
+            base, little = self._base, self._little
+            self._pos = self._base = start
+            self.byte_order()
+            made = self.parameters(kind, depth)
+            if self._pos > start + length:
+                raise EventError("a TypeCode is longer than it says")
+            self._pos, self._base, self._little = start + length, base, little
         self._seen[at] = made
         return made
+
+    def places(self) -> tuple[tuple[int, TypeCode], ...]:
+        """The TypeCodes that were read, by where they begin."""
+        return tuple((place, one) for place, one in self._seen.items() if one is not None)
 
     def _indirection(self) -> TypeCode:
         here = self._pos
@@ -742,7 +763,7 @@ class _Reader:
             raise EventError("a TypeCode refers to itself")
         return found
 
-    def parts(self, kind: TCKind, depth: int) -> TypeCode:
+    def parameters(self, kind: TCKind, depth: int) -> TypeCode:
         if kind in (K.sequence, K.array):
             content = self.typecode(depth + 1)
             return TypeCode(kind, content=content, length=self.number("I"))
@@ -798,12 +819,12 @@ class _Reader:
             raise EventError("more values than the bytes can hold")
 
 
-@lru_cache(1024)
-def _typecode(kind: TCKind, parts: bytes) -> TypeCode:
-    """The TypeCode of an encapsulation that refers to nothing else: peers send the same few again and again."""
-    reader = _Reader(parts)
+@lru_cache(1_024)
+def _known(kind: TCKind, octets: bytes) -> tuple[TypeCode, tuple[tuple[int, TypeCode], ...]]:
+    """A TypeCode of its parameters, and those in it by their places: peers send the same few again and again."""
+    reader = _Reader(octets)
     reader.byte_order()
-    return reader.parts(kind, 0)
+    return reader.parameters(kind, 0), reader.places()
 
 
 def _read_boolean(reader: _Reader, one: TypeCode, depth: int) -> Value:
@@ -850,7 +871,7 @@ def _read_enum(reader: _Reader, one: TypeCode, depth: int) -> Value:
 
 
 def _read_elements(reader: _Reader, one: TypeCode, depth: int) -> Value:
-    content = _need(one.content)
+    content = _content(one)
     length = reader.number("I") if one.kind is K.sequence else one.length
     if content.plain.kind is K.octet:
         return reader.take(length)
@@ -859,9 +880,12 @@ def _read_elements(reader: _Reader, one: TypeCode, depth: int) -> Value:
 
 
 def _read_fixed(reader: _Reader, one: TypeCode, depth: int) -> Value:
-    digits = reader.take(one.digits // 2 + 1).hex()
-    if digits[-1] not in "cd":
-        raise EventError("a fixed does not end with its sign")
+    # JacORB leaves leading zeros out; the sign tells where it ends.
+    digits = ""
+    while not digits.endswith(("c", "d")):
+        if len(digits) > one.digits:
+            raise EventError("a fixed does not end with its sign")
+        digits += reader.take(1).hex()
     try:
         whole = Decimal(digits[:-1])
     except InvalidOperation:

@@ -467,10 +467,7 @@ class MemorySink(_End):
                     self._changed.wait_for(lambda: self._over, _AGAIN)
 
     def push(self, events: Sequence[StructuredEvent]) -> None:
-        """Returns when the channel has the events; for the style PUSH.
-
-        An event that no wire can carry is an EventError.
-        """
+        """Returns when the channel has the events; for the style PUSH. What no wire can carry is an EventError."""
         if self.style is not FlowStyle.PUSH:
             raise IllegalStateError(f"{self._channel.name}: the channel pulls here")
         with self._changed:

@@ -1,0 +1,200 @@
+"""Structured events as JSON, for people and pipes: what `mtosi-jms channel` prints and reads.
+
+A value is plain where JSON says all: null, booleans, a long as a whole number, a double as another number, a string as
+text, an AnySeq as an array. Any other has its type beside it: `{"type": "short", "value": 3}`, `octets` in hexadecimal
+digits, `properties` as an object. A value of a constructed type is shown and carried: `value` is for readers, `cdr` is
+the value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any as Json
+from typing import Final
+
+from mtosi_jms.bridge.cdr import decode_any, encode_any
+from mtosi_jms.bridge.events import (
+    ANY_SEQ,
+    OCTET_SEQ,
+    PROPERTY_SEQ,
+    Any,
+    ObjectReference,
+    Property,
+    StructuredEvent,
+    TCKind,
+    TypeCode,
+    Union,
+    Value,
+    any_of,
+)
+from mtosi_jms.errors import EventError
+
+__all__ = ["event_from_json", "event_to_json"]
+
+_TEXTS: Final = ("domain_name", "type_name", "event_name")
+_BODY: Final = "remainder_of_body"
+_BASIC: Final = {
+    kind.name: TypeCode.of(kind)
+    for kind in (
+        *(TCKind.boolean, TCKind.octet, TCKind.short, TCKind.ushort, TCKind.long, TCKind.ulong, TCKind.longlong),
+        *(TCKind.ulonglong, TCKind.float, TCKind.double, TCKind.char, TCKind.wchar, TCKind.string, TCKind.wstring),
+    )
+}
+_MOST: Final = 32
+"""How deep arrays and properties may be nested."""
+
+
+def event_to_json(event: StructuredEvent) -> dict[str, Json]:
+    """An event as values that `json.dumps` takes; what is empty is left out.
+
+    Raises:
+        EventError: a value that is not of its type.
+    """
+    found: dict[str, Json] = {name: getattr(event, name) for name in _TEXTS if getattr(event, name)}
+    for name in ("variable_header", "filterable_data"):
+        listed: tuple[Property, ...] = getattr(event, name)
+        if listed:
+            found[name] = _properties(tuple((one.name, one.value) for one in listed), 0)
+    if event.remainder_of_body.type.kind is not TCKind.null:
+        found[_BODY] = _any(event.remainder_of_body, 0)
+    return found
+
+
+def event_from_json(found: object) -> StructuredEvent:
+    """The event of what `json.loads` gave.
+
+    Raises:
+        EventError: it is no event; path.
+    """
+    if not isinstance(found, dict):
+        raise EventError("an event is an object")
+    known = {*_TEXTS, "variable_header", "filterable_data", _BODY}
+    if unknown := [name for name in found if name not in known]:
+        raise EventError(f"an event has {', '.join(sorted(known))}", str(unknown[0]))
+    texts = [found.get(name, "") for name in _TEXTS]
+    for name, text in zip(_TEXTS, texts, strict=True):
+        if not isinstance(text, str):
+            raise EventError("a text is needed", name)
+    header, data = (
+        tuple(Property(*one) for one in _read_properties(found.get(name, {}), name, 0))
+        for name in ("variable_header", "filterable_data")
+    )
+    body = _read(found.get(_BODY), _BODY, 0)
+    return StructuredEvent(texts[0], texts[1], texts[2], header, data, body)
+
+
+def _properties(listed: tuple[tuple[str, Any], ...], depth: int) -> Json:
+    """An object; an array of pairs where a name is there twice."""
+    pairs = [(name, _any(value, depth + 1)) for name, value in listed]
+    named = dict(pairs)
+    return named if len(named) == len(pairs) else [list(pair) for pair in pairs]
+
+
+def _any(any: Any, depth: int) -> Json:
+    kind, value = any.type.kind, any.value
+    if kind in (TCKind.null, TCKind.boolean, TCKind.long, TCKind.string) and any.type == TypeCode.of(kind):
+        return value
+    if (
+        kind is TCKind.wstring
+        and isinstance(value, str)
+        and any.type == TypeCode.of(kind)
+        and max(value, default="") > "\xff"
+    ):
+        return value
+    if kind is TCKind.double and isinstance(value, float) and math.isfinite(value):
+        return value
+    if depth < _MOST:
+        if any.type == ANY_SEQ and isinstance(value, tuple):
+            return [_any(one, depth + 1) for one in value if isinstance(one, Any)]
+        if any.type == PROPERTY_SEQ and isinstance(value, tuple):
+            return {"type": "properties", "value": _properties(value, depth)}  # type: ignore[arg-type]
+    if any.type == OCTET_SEQ and isinstance(value, bytes):
+        return {"type": "octets", "value": value.hex()}
+    if any.type == _BASIC.get(kind.name) and not (isinstance(value, float) and not math.isfinite(value)):
+        return {"type": kind.name, "value": value}
+    return {
+        "type": any.type.repository_id or kind.name,
+        "value": _readable(any.type.plain, value),
+        "cdr": encode_any(any).hex(),
+    }
+
+
+def _readable(one: TypeCode, value: Value) -> Json:
+    match value:
+        case tuple() if one.members:
+            names = [member.name for member in one.members]
+            types = [member.type for member in one.members]
+            return {
+                name: _readable(kind.plain if kind is not None else one, part)
+                for name, kind, part in zip(names, types, value, strict=False)
+            }
+        case tuple():
+            return [_readable(one.content.plain if one.content is not None else one, part) for part in value]
+        case bytes():
+            return value.hex()
+        case Any():
+            return _readable(value.type.plain, value.value)
+        case Union():
+            return {"discriminator": value.discriminator, "value": _readable(one, value.value)}
+        case TypeCode():
+            return value.repository_id or value.kind.name
+        case ObjectReference():
+            return value.ior
+        case Decimal():
+            return str(value)
+        case float() if not math.isfinite(value):
+            return str(value)
+        case _:
+            return value
+
+
+def _read(found: object, path: str, depth: int) -> Any:
+    if depth > _MOST:
+        raise EventError(f"nested deeper than {_MOST}", path)
+    if isinstance(found, list):
+        return Any(ANY_SEQ, tuple(_read(one, f"{path}[{index}]", depth + 1) for index, one in enumerate(found)))
+    if isinstance(found, Mapping):
+        return _read_typed(found, path, depth)
+    if found is None or isinstance(found, bool | int | float | str):
+        try:
+            return any_of(found)
+        except EventError as error:
+            raise EventError(f'{error.message}; another type is {{"type": "longlong", "value": ...}}', path) from None
+    raise EventError(f"{type(found).__name__} is no value", path)
+
+
+def _read_typed(found: Mapping[str, object], path: str, depth: int) -> Any:
+    kind, value = found.get("type"), found.get("value")
+    try:
+        if isinstance(found.get("cdr"), str):
+            return decode_any(bytes.fromhex(str(found["cdr"])))
+        if kind == "octets":
+            return Any(OCTET_SEQ, bytes.fromhex(str(value)))
+    except EventError as error:
+        raise error.inside(path) from None
+    except ValueError:
+        raise EventError("hexadecimal digits are needed", path) from None
+    if kind == "properties":
+        return Any(PROPERTY_SEQ, tuple(_read_properties(value, path, depth)))
+    if kind not in _BASIC or "value" not in found:
+        raise EventError(f"a value with a type has type and value; types are {', '.join(_BASIC)}", path)
+    made = Any(_BASIC[str(kind)], value)  # type: ignore[arg-type]
+    try:
+        encode_any(made)
+    except EventError as error:
+        raise error.inside(path) from None
+    return made
+
+
+def _read_properties(found: object, path: str, depth: int) -> list[tuple[str, Any]]:
+    pairs = list(map(list, found.items())) if isinstance(found, Mapping) else found
+    if not isinstance(pairs, list):
+        raise EventError("an object of names and values is needed", path)
+    listed: list[tuple[str, Any]] = []
+    for pair in pairs:
+        if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise EventError("pairs of name and value are needed", path)
+        listed.append((pair[0], _read(pair[1], f"{path}.{pair[0]}", depth + 1)))
+    return listed

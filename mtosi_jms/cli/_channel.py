@@ -1,0 +1,206 @@
+"""Event channels of CORBA's Notification Service.
+
+up, down and status are about JacORB's notification service for development: it listens on loopback, with one channel,
+and comes from Maven Central, once, into the user's cache. It keeps nothing: who stops it loses events. status exits
+with 1 if it does not run.
+
+publish sends events, a JSON object each on a line; subscribe prints those that come, the same way, and `ready` on
+standard error when it listens. Both work on that channel, or on any other: --at ADDRESS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from mtosi_jms.bridge.corba import CorbaChannel, CorbaSource, Orb, OrbOptions
+from mtosi_jms.bridge.endpoints import FlowStyle, Grouping
+from mtosi_jms.bridge.event_json import event_from_json, event_to_json
+from mtosi_jms.bridge.events import StructuredEvent
+from mtosi_jms.broker import (
+    DevelopmentChannel,
+    default_channel_folder,
+    find_channel,
+    start_channel,
+    stop_channel,
+)
+from mtosi_jms.cli import _console as console
+from mtosi_jms.cli._arguments import add_json, positive, seconds, whole
+from mtosi_jms.cli._stopping import Stop, until_signalled
+from mtosi_jms.errors import ConfigError, EventError, MtosiError
+
+_AT_ONCE: Final = 100
+_LOOK: Final = 0.5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for name, what in (("up", "start the service"), ("down", "stop it"), ("status", "show it")):
+        action = actions.add_parser(name, help=what)
+        _add_folder(action)
+        if name == "up":
+            action.add_argument("--port", type=whole(1, 65_535), metavar="N", help="on loopback (a free one)")
+        add_json(action)
+    publish = actions.add_parser("publish", help="send events")
+    publish.add_argument("files", nargs="*", metavar="FILE", help="events, a JSON object a line (standard input)")
+    subscribe = actions.add_parser("subscribe", help="print events")
+    subscribe.add_argument("--filter", metavar="C", default="", help="at the channel, in Extended TCL: \"$x == 'y'\"")
+    subscribe.add_argument("--pull", action="store_true", help="ask the channel; else it calls here")
+    subscribe.add_argument("--count", type=positive, metavar="N", help="end after N events")
+    subscribe.add_argument("--timeout", type=seconds, metavar="S", help="end after S seconds without an event")
+    subscribe.add_argument(
+        "--listen", metavar="HOST", default="127.0.0.1", help="where the channel calls (%(default)s)"
+    )
+    subscribe.add_argument("--advertise", metavar="HOST", default="", help="what the channel is told instead")
+    for action in (publish, subscribe):
+        action.add_argument(
+            "--at", metavar="ADDRESS", help="corbaloc:..., corbaname:... or a file with a reference (what up started)"
+        )
+        action.add_argument("--channel", type=whole(0), metavar="ID", help="which one of a factory's channels")
+        _add_folder(action)
+
+
+def _add_folder(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--dir", type=Path, default=default_channel_folder(), help="folder of the service (%(default)s)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what was asked; 1 where `status` finds no service, or fewer events came than --count."""
+    match args.action:
+        case "up":
+            _show(start_channel(args.dir, args.port), as_json=args.json)
+            return 0
+        case "down":
+            ended = stop_channel(args.dir)
+            if args.json:
+                console.print_json({"running": False, "ended": ended})
+            else:
+                console.say("the notification service has stopped" if ended else "no notification service runs there")
+            return 0
+        case "status":
+            return _status(args)
+        case "publish":
+            return _publish(args)
+        case _:
+            return _subscribe(args)
+
+
+def _status(args: argparse.Namespace) -> int:
+    found = find_channel(args.dir)
+    if found is not None and found.is_running():
+        _show(found, as_json=args.json)
+        return 0
+    if args.json:
+        console.print_json({"running": False})
+    else:
+        console.say("no notification service runs there; mtosi-jms channel up starts one", "warn")
+    return 1
+
+
+def _show(channel: DevelopmentChannel, *, as_json: bool) -> None:
+    if as_json:
+        console.print_json(channel.to_json())
+        return
+    console.say(f"JacORB's notification service runs in {channel.folder}, process {channel.pid}", "good")
+    console.say(f"corbaloc  {channel.corbaloc}")
+    console.say(f"IOR file  {channel.ior_file}")
+
+
+def _address(args: argparse.Namespace) -> str:
+    if args.at is not None:
+        return str(args.at)
+    found = find_channel(args.dir)
+    if found is None or not found.is_running():
+        raise ConfigError(
+            "no notification service runs here: give --at ADDRESS, or start one with mtosi-jms channel up"
+        )
+    return found.corbaloc
+
+
+def _publish(args: argparse.Namespace) -> int:
+    events = list(_events(args.files))  # all are read before the first is sent
+    with Orb() as orb:
+        sink = orb.channel(_address(args), args.channel).event_sink(FlowStyle.PUSH, Grouping.SEQUENCE_EVENT)
+        sink.connect()
+        for at in range(0, len(events), _AT_ONCE):
+            sink.push(events[at : at + _AT_ONCE])
+    console.say(f"{len(events)} events sent", "good")
+    return 0
+
+
+def _events(files: Sequence[str]) -> Iterator[StructuredEvent]:
+    for file in files or ["-"]:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+        for number, line in enumerate(text.splitlines(), 1):
+            if not line.strip():
+                continue
+            where = f"{'standard input' if file == '-' else file}, line {number}"
+            try:
+                yield event_from_json(json.loads(line))
+            except EventError as error:
+                raise error.inside(where) from None
+            except (ValueError, RecursionError) as error:
+                raise EventError(f"no JSON: {error}", where) from None
+
+
+def _subscribe(args: argparse.Namespace) -> int:
+    with until_signalled() as stop, Orb(OrbOptions(listen=args.listen, advertise=args.advertise)) as orb:
+        channel = orb.channel(_address(args), args.channel)
+        came = _pulled(channel, args, stop) if args.pull else _pushed(channel, args, stop)
+    if args.count is not None and came < args.count and not stop.is_set():
+        console.problem(f"{came} of {args.count} events arrived")
+        return 1
+    return 0
+
+
+def _pulled(channel: CorbaChannel, args: argparse.Namespace, stop: Stop) -> int:
+    source = channel.event_source(FlowStyle.PULL, Grouping.SEQUENCE_EVENT, constraint=args.filter)
+    source.connect()
+    console.ready(f"ready: {channel.name}")
+    came, waited = 0, 0.0
+    while not stop.is_set() and came != args.count and (args.timeout is None or waited < args.timeout):
+        left = _AT_ONCE if args.count is None else min(_AT_ONCE, args.count - came)
+        look = _LOOK if args.timeout is None else min(_LOOK, args.timeout - waited)
+        events = source.pull(left, timeout=look)
+        _print(events)
+        came, waited = came + len(events), 0.0 if events else waited + look
+    return came
+
+
+def _pushed(channel: CorbaChannel, args: argparse.Namespace, stop: Stop) -> int:
+    source: CorbaSource = channel.event_source(FlowStyle.PUSH, constraint=args.filter)
+    changed, came = threading.Condition(), 0
+    lost: list[str] = []
+
+    def take(events: Sequence[StructuredEvent]) -> None:
+        nonlocal came
+        with changed:
+            if came != args.count:  # what comes between the last one and the end is not ours
+                _print(events)
+                came += len(events)
+                changed.notify_all()
+
+    source.connect(take, lost.append)
+    console.ready(f"ready: {channel.name}")
+    with changed:
+        before, waited = 0, 0.0
+        while not stop.is_set() and not lost and came != args.count and (args.timeout is None or waited < args.timeout):
+            look = _LOOK if args.timeout is None else min(_LOOK, args.timeout - waited)
+            changed.wait(look)
+            before, waited = came, 0.0 if came != before else waited + look
+    source.disconnect()
+    if lost and came != args.count:
+        raise MtosiError(f"{channel.name}: {lost[0]}")
+    return came
+
+
+def _print(events: Sequence[StructuredEvent]) -> None:
+    for event in events:
+        console.print_json(event_to_json(event))
