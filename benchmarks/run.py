@@ -37,6 +37,7 @@ BENCHMARKS = {
     "asyncio-10000": ("concurrency", "in_flight_10000"),
     "selectors": ("selection", "selectors"),
     "notifications": ("notifying", "notifications"),
+    "mtnm": ("mapping", "mtnm"),
     "parquet": ("parquet", "xml_to_parquet"),
     "nested": ("nested", "nested_inventory"),
     "generate": ("generation", "generation"),

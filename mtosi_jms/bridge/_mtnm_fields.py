@@ -18,6 +18,10 @@ NATIVE_NAME: Final = "nativeEMSName"
 """The name of the alias that holds MTNM's native name of an object."""
 
 
+_LONGEST: Final = 80
+"""Characters of a property's name that are told at most."""
+
+
 class Field(NamedTuple):
     """Where a property goes.
 
@@ -189,6 +193,8 @@ def fields(reading: Reading, path: str, parts: Iterable[tuple[str, Any]], table:
         here = f"{path}.{name}"
         entry = known.get(name)
         if entry is None:
+            if len(name) > _LONGEST or not name.isprintable():
+                here = f"{path}.{name[:_LONGEST]!r}"
             real = table.spelled(name)
             if real is None and value.value == ():
                 continue

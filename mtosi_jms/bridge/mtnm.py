@@ -21,7 +21,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from mtosi_jms.bridge import _mtnm_tables as tables
 from mtosi_jms.bridge._mtnm_fields import (
@@ -93,6 +93,8 @@ from mtosi_jms.stubs.rp.sdc import BackupStatusType
 
 __all__ = ["Finding", "FindingKind", "Mapped", "MtnmRules", "notification_of", "properties_of", "publish"]
 
+Fields: TypeAlias = dict[str, typing.Any]
+"""The fields of a class of the stubs."""
 _DATA: Final = "filterable_data"
 _BODY: Final = "remainder_of_body"
 
@@ -164,6 +166,9 @@ def notification_of(event: StructuredEvent, rules: MtnmRules | None = None) -> M
     if real != event.type_name:
         reading.tell(FindingKind.SPELLING, "type_name", f"{event.type_name[:60]!r} was read as {real}")
         reading.kept.append(("type_name", reading.clean(event.type_name)))
+    if event.event_name:
+        reading.tell(FindingKind.KEPT, "event_name", "MTOSI has no field for it")
+        reading.kept.append(("event_name", reading.clean(event.event_name)))
     kind = _KINDS[real]
     try:
         found = fields(reading, _DATA, [(one.name, one.value) for one in event.filterable_data], kind.table)
@@ -230,6 +235,8 @@ def _vendor(event: StructuredEvent, reading: Reading, category: TopicCategory | 
                 fields_of[target.target] = read
                 continue
         quiet.kept.extend(quiet.shown(one.name, one.value))
+    if event.event_name:
+        quiet.kept.append(("event_name", quiet.clean(event.event_name)))
     if event.remainder_of_body.type.plain.kind not in (TCKind.null, TCKind.void):
         quiet.kept.extend(quiet.shown(_BODY, event.remainder_of_body))
     made = VendorNotification(**fields_of, vendor_extensions=quiet.extensions())
@@ -237,9 +244,6 @@ def _vendor(event: StructuredEvent, reading: Reading, category: TopicCategory | 
 
 
 _VENDOR: Final = {"notificationId": Field("notification_id", a_text), "neTime": Field("source_time", a_time)}
-
-Fields = dict[str, typing.Any]
-"""The fields of a class of the stubs."""
 
 
 def _body_kept(reading: Reading, event: StructuredEvent) -> None:

@@ -48,6 +48,7 @@ def run(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
             ["1 subscriber", "10 subscribers", "100 subscribers", "10 subscribers, all get all"],
             marks=pytest.mark.endurance,
         ),
+        ("mtnm", (), ["mapping and publishing", "mapping alone", "publishing alone"]),
         ("send", (), ["send_async, a window of 16", "send with a listener", "send, each waited for"]),
         pytest.param("stored,landed", (), [], marks=pytest.mark.endurance),
         pytest.param("asyncio-1,asyncio-100,asyncio-10000", (), ["asyncio", "threads"], marks=pytest.mark.endurance),

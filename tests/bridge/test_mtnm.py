@@ -331,6 +331,21 @@ class TestKept:
         event = m.event("NT_OBJECT_DELETION", m.NEW_ELEMENT, objectName=m.name(m.NE))
         assert '"location":"Rack 4"' in kept(notification_of(event).notification)["remainder_of_body"]
 
+    def test_a_property_with_a_name_that_is_none(self, complaints: Anything) -> None:
+        event = m.alarm(**{"a\nb\0": m.text("x"), "y" * 1000: m.text("z")})
+        mapped = notification_of(event)
+        assert kept(mapped.notification) == {"a\nb\ufffd": "x", "y" * 1000: "z"}
+        assert [one.path for one in mapped.findings] == [
+            "filterable_data.'a\\nb\\x00'",
+            f"filterable_data.{'y' * 80!r}",
+        ]
+        assert complaints(mapped.notification) == []
+
+    def test_the_name_of_an_event(self) -> None:
+        for event in (m.alarm(), m.alarm(objectName=None)):
+            named = type(event)("tmf_mtnm", "NT_ALARM", "north", (), event.filterable_data)
+            assert kept(notification_of(named).notification)["event_name"] == "north"
+
     def test_reserved_characters_survive(self) -> None:
         mapped = notification_of(m.alarm(own=m.text("<a>&amp;]]>")))
         assert kept(decode(encode(mapped.notification), Alarm)) == {"own": "<a>&amp;]]>"}
