@@ -33,6 +33,7 @@ _PROPERTIES: Final[Mapping[str, object]] = {
     "org.omg.CORBA.ORBSingletonClass": "org.jacorb.orb.ORBSingleton",
     "OAIAddr": HOST,
     "jacorb.log.default.verbosity": 1,
+    "jacorb.native_char_codeset": "UTF8",
     # Only these three together keep the order of events.
     "jacorb.notification.order_policy": "FifoOrder",
     "jacorb.notification.filter.thread_pool_size": 1,
