@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
+from urllib.parse import unquote
 
 from mtosi_jms.bridge._java import CHARSETS, JavaOrb
 from mtosi_jms.bridge._proxies import CorbaSink, CorbaSource, qos_of, set_qos
@@ -159,7 +160,7 @@ class Orb:
     def _found(self, orb: JavaOrb, text: str, shown: str, channel_id: int | None) -> tuple[Any, int]:
         """The channel and its id."""
         with orb.calling(shown):
-            found = orb.orb.string_to_object(text)
+            found = self._resolved(orb, text)
             if found is None:
                 raise NamingError(shown, "it is the nil reference")
             for host, _ in self._addresses(found):
@@ -174,6 +175,19 @@ class Orb:
                 raise ConfigError(f"{shown}: an event channel, and no factory that has one with the id {channel_id}")
             channel = orb.java.omg(f"{_ADMIN}.EventChannelHelper").unchecked_narrow(found)
         return channel, -1 if channel_id is None else channel_id
+
+    def _resolved(self, orb: JavaOrb, text: str) -> Any:
+        """The object of an address, which the naming service is asked for where it is a name."""
+        scheme, _, rest = text.partition(":")
+        if scheme != "corbaname":
+            return orb.orb.string_to_object(text)
+        place, _, name = rest.partition("#")
+        if "/" not in place:
+            place = f"{place}/NameService"
+        context = orb.java.omg("CosNaming.NamingContextExtHelper").unchecked_narrow(
+            orb.orb.string_to_object(f"corbaloc:{place}")
+        )
+        return context.resolve_str(unquote(name))
 
     def _of_factory(self, shown: str, factory: Any, channel_id: int | None) -> tuple[int, Any]:
         there = [int(one) for one in factory.get_all_channels()]
@@ -432,4 +446,6 @@ def _located(address: str) -> tuple[str, Sequence[str]]:
         found.append(match["host"].strip("[]"))
         port = f":{match['port']}" if match["port"] else ""
         told.append(f"iiop:{match['version'] or '1.2@'}{match['host']}{port}")
+    if scheme == "corbaname" and not rest.partition("#")[2]:
+        raise ConfigError(f"{address}: it has no #NAME")
     return f"{scheme}:{','.join(told)}{rest[len(places) :]}", found

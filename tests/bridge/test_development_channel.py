@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,15 @@ import pytest
 from mtosi_jms.bridge.endpoints import FlowStyle
 from mtosi_jms.bridge.events import Any as CorbaAny
 from mtosi_jms.bridge.events import StructuredEvent, TCKind, TypeCode
-from mtosi_jms.broker import BrokerProcess, find_channel, free_ports, start_channel_process, stop_channel
+from mtosi_jms.broker import (
+    BrokerProcess,
+    Endpoints,
+    find_channel,
+    find_java,
+    free_ports,
+    start_channel_process,
+    stop_channel,
+)
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, EventError, IllegalStateError, NamingError, TransportError
 
@@ -225,22 +234,48 @@ def test_options_at_fault(options: dict[str, Any], said: str) -> None:
         OrbOptions(**options)
 
 
-def test_a_name_server_finds_the_channel(jacorb_jars: Path, service: BrokerProcess, tmp_path: Path) -> None:
+@pytest.fixture
+def naming(jacorb_jars: Path, tmp_path: Path) -> Iterator[int]:
+    """The port of JacORB's naming service."""
+    port = free_ports(1)[0]
+    properties = {"OAIAddr": "127.0.0.1", "OAPort": port, "jacorb.naming.ior_filename": tmp_path / "naming.ior"}
+    orb = {"ORBClass": "org.jacorb.orb.ORB", "ORBSingletonClass": "org.jacorb.orb.ORBSingleton"}
+    defined = [f"-Dorg.omg.CORBA.{name}={value}" for name, value in orb.items()]
+    defined += [f"-D{name}={value}" for name, value in properties.items()]
+    jars = ":".join(map(str, sorted(jacorb_jars.glob("*.jar"))))
+    command = [str(find_java()), *defined, "-cp", jars, "org.jacorb.naming.NameServer"]
+    process = BrokerProcess(command, tmp_path, Endpoints({"giop": port}, "", ""))
+    try:
+        process.wait_until_ready()
+        yield port
+    finally:
+        process.kill()
+
+
+def bound(orb: Any, name: str) -> Any:
+    """The channel of a name, which its service binds after it has begun to listen."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return orb.channel(name)
+        except NamingError:
+            if time.monotonic() > deadline:
+                raise
+
+
+def test_a_name_server_finds_the_channel(naming: int, tmp_path: Path) -> None:
     from mtosi_jms.bridge.corba import Orb
 
-    jars = ":".join(map(str, sorted(jacorb_jars.glob("*.jar"))))
-    port = free_ports(1)[0]
-    naming = subprocess.Popen(
-        [
-            "java", "-cp", jars, "-Dorg.omg.CORBA.ORBClass=org.jacorb.orb.ORB",
-            "-Dorg.omg.CORBA.ORBSingletonClass=org.jacorb.orb.ORBSingleton", "-DOAIAddr=127.0.0.1",
-            f"-DOAPort={port}", "org.jacorb.naming.NameServer", "-DOAPort", str(port),
-        ],
-        cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    where = {"ORBInitRef.NameService": f"corbaloc::127.0.0.1:{naming}/NameService"}
+    service = start_channel_process(tmp_path / "service", settings=where, arguments=["-registerName", "Alarms"])
     try:
-        with Orb() as orb, pytest.raises((NamingError, TransportError)):
-            orb.channel(f"corbaname::127.0.0.1:{port}#No.Such")
+        with Orb() as orb:
+            assert bound(orb, f"corbaname::127.0.0.1:{naming}#Alarms").is_alive()
+            with pytest.raises(NamingError, match="does not know it"):
+                orb.channel(f"corbaname::127.0.0.1:{naming}#No.Such")
+            with pytest.raises(ConfigError, match="no #NAME"):
+                orb.channel(f"corbaname::127.0.0.1:{naming}")
+            with pytest.raises(ConfigError, match="InvalidName"):
+                orb.channel(f"corbaname::127.0.0.1:{naming}#a.b.c")
     finally:
-        naming.kill()
-        naming.wait()
+        service.kill()
