@@ -15,9 +15,11 @@ import pytest
 from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.testing import fixtures
 from mtosi_jms.transport import Connection
+from mtosi_jms.xmlbind import encode
 
 from .brokers import Brokers
 from .java_tools import JavaTools
+from .release import driver, release_driver
 from .selector_maker import SelectorMaker
 from .transport.jvm import clients
 
@@ -99,6 +101,30 @@ def shared() -> Path:
     if not (folder / "mtosi").is_dir():
         pytest.skip(f"no reference material in {folder}: set MTOSI_SHARED")
     return folder.resolve()
+
+
+@pytest.fixture(scope="session")
+def release(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """All schemas of MTOSI 2.0 at once, as lxml's."""
+    file = release_driver(tmp_path_factory.mktemp("release"), shared / "mtosi" / "2.0")
+    return import_module("lxml.etree").XMLSchema(file=str(file))
+
+
+@pytest.fixture(scope="session")
+def complaints(release: Any) -> Callable[[object], list[str]]:
+    """What the schemas of MTOSI 2.0 say against an object of the stubs."""
+
+    def complain(it: object) -> list[str]:
+        release.validate(import_module("lxml.etree").fromstring(encode(it)))
+        return [f"line {error.line}: {error.message}" for error in release.error_log]
+
+    return complain
+
+
+@pytest.fixture(scope="session")
+def drive() -> Callable[[Path, list[Path]], Path]:
+    """Makes a schema that imports many, one for each namespace: its folder, and the files."""
+    return driver
 
 
 @pytest.fixture(scope="session")

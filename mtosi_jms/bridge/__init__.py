@@ -1,5 +1,36 @@
-"""A bridge between JMS and OMG's Notification Service, based on the mapping of formal/04-10-09."""
+"""A bridge between JMS and OMG's Notification Service, based on the mapping of formal/04-10-09.
+
+`omg` maps messages and events, without ORB and without Java; `Bridge` forwards between a destination of JMS and a
+channel, which `corba` finds behind an ORB. Loops and duplicates in larger topologies are not the bridge's (000-B22).
+"""
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from mtosi_jms.bridge._bridge import Bridge, BridgeFactory
+from mtosi_jms.bridge._options import LOSS_CLEARED, LOSS_OCCURRED, BridgeOptions
+from mtosi_jms.bridge.admin import (
+    BridgeStatus,
+    ExternalEndpoint,
+    ExternalEndpointRole,
+    JMSDestination,
+    JMSDestinationType,
+    MessageType,
+)
+from mtosi_jms.bridge.endpoints import FlowStyle
+from mtosi_jms.bridge.omg import BridgeRules
+
+__all__ = [
+    "LOSS_CLEARED",
+    "LOSS_OCCURRED",
+    "Bridge",
+    "BridgeFactory",
+    "BridgeOptions",
+    "BridgeRules",
+    "BridgeStatus",
+    "ExternalEndpoint",
+    "ExternalEndpointRole",
+    "FlowStyle",
+    "JMSDestination",
+    "JMSDestinationType",
+    "MessageType",
+]

@@ -45,6 +45,7 @@ COMMANDS: Final = {
     "spool": "list, show, verify, redrive or withdraw the messages of an outbox or inbox",
     "jvm": "fetch the Java clients of JMS providers",
     "broker": "start, stop or show a real Apache ActiveMQ broker for development",
+    "bridge": "forward events of a CORBA channel to JMS, or messages of JMS to a channel",
     "channel": "start a notification service for development; publish and subscribe to event channels",
 }
 """Each command and what it does, in the order of the help."""

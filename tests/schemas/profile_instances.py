@@ -29,6 +29,7 @@ VALUES: Final[dict[str, tuple[str, ...]]] = {
     "date": ("2024-02-29", "2024-12-31Z", "2024-12-31-05:00"),
     "anyURI": ("jms/InventoryOS", "jms://aserver/mtosi/EmsOS", "", "urn:x:y"),
     "unsignedInt": ("0", "1", "4294967295", "007"),
+    "float": ("-12.5", "0", "1e-9", "INF", "NaN"),
 }
 
 

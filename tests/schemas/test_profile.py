@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import pytest
 from lxml import etree
@@ -31,10 +30,11 @@ wsdl11 = pytest.importorskip("xmlschema.extras.wsdl")
 REPOSITORY: Final = Path(__file__).parents[2]
 FILES: Final = sorted((REPOSITORY / "xsd").glob("*/*.xsd"))
 WSDLS: Final = sorted((REPOSITORY / "wsdl").glob("*.wsdl"))
-RELEASE: Final = Path(os.environ.get("MTOSI_SHARED", REPOSITORY.parent / "shared")) / "mtosi" / "2.0"
 XSD: Final = "{http://www.w3.org/2001/XMLSchema}"
 MTOP: Final = "http://www.tmforum.org/mtop/"
 INVDATA: Final = f"{{{MTOP}nrf/xsd/invdata/v1}}"
+
+Drive: TypeAlias = Callable[[Path, list[Path]], Path]
 
 SEED: Final = 20
 DOCUMENTS: Final = {Manner.MINIMAL: 1, Manner.MAXIMAL: 3, Manner.RANDOM: 24}  # of each global element
@@ -62,20 +62,6 @@ def short(file: Path) -> str:
     return f"{file.parent.name}/{file.stem}"
 
 
-def namespace_of(file: Path) -> str:
-    return str(etree.parse(file).getroot().get("targetNamespace"))
-
-
-def driver(folder: Path, files: list[Path]) -> Path:
-    """A schema that imports all the files, one for each namespace."""
-    imports = {namespace_of(file): file for file in files}
-    assert len(imports) == len(files), "two files of one namespace"
-    lines = [f'<xsd:import namespace="{name}" schemaLocation="{file.as_uri()}"/>' for name, file in imports.items()]
-    target = folder / "driver.xsd"
-    target.write_text(f'<xsd:schema xmlns:xsd="{XSD[1:-1]}">{"".join(lines)}</xsd:schema>', encoding="utf-8")
-    return target
-
-
 def roots() -> list[str]:
     return sorted(read_structure(FILES).elements)
 
@@ -85,8 +71,8 @@ def label(name: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def profile_driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return driver(tmp_path_factory.mktemp("profile"), FILES)
+def profile_driver(drive: Drive, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return drive(tmp_path_factory.mktemp("profile"), FILES)
 
 
 @pytest.fixture(scope="session")
@@ -111,23 +97,8 @@ def documents(maker: InstanceMaker) -> dict[str, list[bytes]]:
 
 
 @pytest.fixture(scope="session")
-def release_files() -> list[Path]:
-    if not RELEASE.is_dir():
-        pytest.skip(f"no MTOSI 2.0 release at {RELEASE}; MTOSI_SHARED says where the folder with mtosi/2.0 is")
-    return sorted(RELEASE.glob("*/IIS/xsd/*.xsd"))
-
-
-@pytest.fixture(scope="session")
-def release(release_files: list[Path], tmp_path_factory: pytest.TempPathFactory) -> etree.XMLSchema:
-    """All schemas of the release at once, from a copy without the blanks around some of its names."""
-    copy = tmp_path_factory.mktemp("release")
-    copies = []
-    for file in release_files:
-        target = copy / file.relative_to(RELEASE)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(re.sub(rb'(\s(?:name|ref|type|base)=")\s*([^"]*?)\s*"', rb'\1\2"', file.read_bytes()))
-        copies.append(target)
-    return etree.XMLSchema(file=str(driver(copy, copies)))
+def release_files(shared: Path) -> list[Path]:
+    return sorted((shared / "mtosi" / "2.0").glob("*/IIS/xsd/*.xsd"))
 
 
 @pytest.fixture(scope="session")
@@ -149,7 +120,7 @@ class TestLoading:
 
     @pytest.mark.parametrize("file", FILES, ids=short)
     def test_each_schema_lies_where_its_namespace_says(self, file: Path) -> None:
-        assert namespace_of(file) == f"{MTOP}{file.parent.name}/xsd/{file.stem}/v1"
+        assert etree.parse(file).getroot().get("targetNamespace") == f"{MTOP}{file.parent.name}/xsd/{file.stem}/v1"
 
     @pytest.mark.parametrize("file", FILES, ids=short)
     def test_each_schema_imports_what_it_uses_and_nothing_else(self, file: Path) -> None:
@@ -261,11 +232,10 @@ class TestStructure:
         assert ours == theirs
 
     @pytest.mark.parametrize("file", WSDLS, ids=lambda file: file.stem)
-    def test_operations_say_the_same(self, file: Path, release_files: list[Path]) -> None:
+    def test_operations_say_the_same(self, file: Path, shared: Path) -> None:
         """Names, message exchange patterns, messages and the way that SOAP carries them."""
-        assert release_files
         ours = read_bindings([file])
-        theirs = read_bindings(sorted(RELEASE.glob(f"*/IIS/wsdl/{file.stem}/*.wsdl")))
+        theirs = read_bindings(sorted((shared / "mtosi" / "2.0").glob(f"*/IIS/wsdl/{file.stem}/*.wsdl")))
         assert list(ours) == list(theirs)
         for name, binding in ours.items():
             assert binding.interface == theirs[name].interface
@@ -293,9 +263,9 @@ class TestDocumentation:
         assert all((node.findtext(f"{{{WSDL}}}documentation") or "").strip().endswith(".") for node in described)
         assert len(described) == 1 + OPERATIONS[file.stem]
 
-    def test_the_words_are_our_own(self, release_files: list[Path]) -> None:
+    def test_the_words_are_our_own(self, shared: Path, release_files: list[Path]) -> None:
         """No text of five words or more is the release's."""
-        sources = [*release_files, *RELEASE.glob("*/IIS/wsdl/*/*.wsdl")]
+        sources = [*release_files, *(shared / "mtosi" / "2.0").glob("*/IIS/wsdl/*/*.wsdl")]
         theirs = " ".join(words(" ".join(etree.parse(file).getroot().itertext())) for file in sources)
         ours = {documentation(node) for file in FILES for node in documented(etree.parse(file).getroot())}
         ours |= {" ".join(text.split()) for file in WSDLS for text in etree.parse(file).getroot().itertext()}

@@ -1,0 +1,212 @@
+"""Properties of MTNM's events to fields of MTOSI's notifications, by tables."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, NamedTuple
+
+from mtosi_jms.bridge._mtnm_tables import OBJECT_TYPES, QUALIFIERS, Choices
+from mtosi_jms.bridge._mtnm_values import FindingKind, Reader, Reading, clip, told
+from mtosi_jms.bridge.events import Any, TCKind
+from mtosi_jms.errors import EventError
+from mtosi_jms.stubs.fmw.gen import AliasNameListType, AliasNameListTypeAlias
+from mtosi_jms.stubs.fmw.nam import NamingAttributeListType
+from mtosi_jms.xmlbind import XmlEnum, XmlObject
+
+NATIVE_NAME: Final = "nativeEMSName"
+"""The name of the alias that holds MTNM's native name of an object."""
+
+
+class Field(NamedTuple):
+    """Where a property goes.
+
+    Attributes:
+        target: the field of MTOSI's class; with `_` in front, what a later step makes a field of.
+        read: what reads it.
+        needed: whether an unreadable one refuses the event.
+    """
+
+    target: str
+    read: Reader
+    needed: bool = False
+
+
+class Table:
+    """The properties of an event or object by MTNM's names, and other names that are in use.
+
+    Attributes:
+        fields: MTNM's names, and where each goes.
+        spellings: other names, and MTNM's name for each.
+    """
+
+    def __init__(self, fields: Mapping[str, Field], spellings: Mapping[str, str] | None = None) -> None:
+        self.fields = dict(fields)
+        self.spellings = dict(spellings or {})
+        self._folded = {name.casefold(): name for name in self.fields}
+        self._folded.update({other.casefold(): name for other, name in self.spellings.items()})
+
+    def spelled(self, name: str) -> str | None:
+        """MTNM's name for another spelling; None for no name of the table."""
+        return self._folded.get(name.strip().casefold())
+
+
+def a_text(reading: Reading, name: str, path: str, value: Any) -> object:
+    """A text; an empty one is none."""
+    return reading.text(path, value) or None
+
+
+def a_boolean(reading: Reading, name: str, path: str, value: Any) -> object:
+    """A boolean."""
+    return reading.boolean(path, value)
+
+
+def a_time(reading: Reading, name: str, path: str, value: Any) -> object:
+    """A time."""
+    return reading.moment(path, value)
+
+
+def a_name(reading: Reading, name: str, path: str, value: Any) -> object:
+    """A name."""
+    return reading.name(path, value)
+
+
+def name_list(reading: Reading, name: str, path: str, value: Any) -> object:
+    """Names."""
+    return reading.names(path, value)
+
+
+def one_name(reading: Reading, name: str, path: str, value: Any) -> object:
+    """A name, as a list of one."""
+    found = reading.name(path, value)
+    return None if found is None else NamingAttributeListType(name=[found])
+
+
+def a_rate(reading: Reading, name: str, path: str, value: Any) -> object:
+    """A layer rate."""
+    return reading.rate(name, path, value)
+
+
+def rate_list(reading: Reading, name: str, path: str, value: Any) -> object:
+    """Layer rates."""
+    return reading.rates(name, path, value)
+
+
+def a_number(reading: Reading, name: str, path: str, value: Any) -> object:
+    """A number."""
+    return reading.number(path, value)
+
+
+def a_count(reading: Reading, name: str, path: str, value: Any) -> object:
+    """A whole number."""
+    return reading.count(path, value)
+
+
+def native_name(reading: Reading, name: str, path: str, value: Any) -> object:
+    """The native name of an object, as an alias."""
+    found = reading.text(path, value)
+    return (
+        AliasNameListType(alias=[AliasNameListTypeAlias(alias_name=NATIVE_NAME, alias_value=found)]) if found else None
+    )
+
+
+def object_type(reading: Reading, name: str, path: str, value: Any) -> object:
+    """MTOSI's type of an object, by name or number."""
+    it = value.value
+    if isinstance(it, str):
+        found = OBJECT_TYPES.get(it)
+        if found is not None:
+            if value.type.kind is not TCKind.enum:
+                reading.tell(FindingKind.FORM, path, f"is a {told(value.type)}, not an enumeration")
+            return found
+        word = it.strip().upper()
+        found = _TYPES.get(word)
+        if found is not None:
+            reading.tell(FindingKind.SPELLING, path, f"{it[:40]!r} was read as {found}")
+            return found
+    elif isinstance(it, int) and not isinstance(it, bool) and 0 <= it < len(_NUMBERED_TYPES):
+        reading.tell(FindingKind.FORM, path, f"is a {told(value.type)}, not an enumeration")
+        return _NUMBERED_TYPES[it]
+    raise EventError(f"is no ObjectType_T: {clip(value)}")
+
+
+_NUMBERED_TYPES: Final = tuple(OBJECT_TYPES.values())
+_TYPES: Final = {
+    form: kind
+    for name, kind in [*QUALIFIERS.items(), *OBJECT_TYPES.items()]
+    for form in (name, name.removeprefix("OT_"), kind)
+}
+
+
+def chosen(choices: Choices) -> Reader:
+    """What reads a member of an enumeration."""
+
+    def read(reading: Reading, name: str, path: str, value: Any) -> object:
+        return None if value.value == "" else reading.choice(path, value, choices)
+
+    return read
+
+
+def extended(choices: Choices, cls: Callable[..., XmlObject], other: XmlEnum) -> Reader:
+    """What reads a member of an enumeration that can be extended.
+
+    Args:
+        choices: the members.
+        cls: the class of the stubs, with a value and an extension.
+        other: its value for members that are not listed.
+    """
+
+    def read(reading: Reading, name: str, path: str, value: Any) -> object:
+        if value.value == "":
+            return None
+        try:
+            return cls(value=reading.choice(path, value, choices))
+        except EventError:
+            if not isinstance(value.value, str):
+                raise
+        reading.tell(FindingKind.KEPT, path, f"MTOSI has no {choices.name} {value.value[:40]!r}; it is {other.value}")
+        return cls(value=other, extension=reading.clean(value.value))
+
+    return read
+
+
+def fields(reading: Reading, path: str, parts: Iterable[tuple[str, Any]], table: Table) -> dict[str, typing.Any]:
+    """The fields that properties become. What has no field, or a value that its field cannot take, is kept, but for
+    empty lists.
+
+    Args:
+        reading: what is told and kept goes there.
+        path: where the properties are.
+        parts: their names and values.
+        table: where they go.
+
+    Raises:
+        EventError: a value that the notification cannot be without cannot be read.
+    """
+    found: dict[str, typing.Any] = {}
+    known = table.fields
+    for name, value in parts:
+        here = f"{path}.{name}"
+        entry = known.get(name)
+        if entry is None:
+            real = table.spelled(name)
+            if real is None and value.value == ():
+                continue
+            if real is None:
+                reading.keep(name, here, value, "MTOSI has no field for it")
+                continue
+            entry = known[real]
+            reading.tell(FindingKind.SPELLING, here, f"was read as {real}")
+        if entry.target in found:
+            reading.keep(name, here, value, "is there already")
+            continue
+        try:
+            read = entry.read(reading, name, here, reading.bare(name, here, value))
+        except EventError as exc:
+            if entry.needed:
+                raise EventError(exc.message, here) from None
+            reading.keep(name, here, value, exc.message)
+            continue
+        if read is not None:
+            found[entry.target] = read
+    return found

@@ -1,0 +1,251 @@
+"""Objects in MTNM's events: whole ones of creations, and attributes of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from mtosi_jms.bridge import _mtnm_tables as tables
+from mtosi_jms.bridge._mtnm_fields import (
+    Field,
+    Table,
+    a_boolean,
+    a_name,
+    a_rate,
+    a_text,
+    chosen,
+    extended,
+    fields,
+    native_name,
+    one_name,
+    rate_list,
+)
+from mtosi_jms.bridge._mtnm_values import Reading, elements, extensions_of, members, told
+from mtosi_jms.bridge.events import Any, TCKind
+from mtosi_jms.errors import EventError
+from mtosi_jms.stubs.fmw.coi import CommonObjectInfoType
+from mtosi_jms.stubs.fmw.gen import NameAndValueStringListType
+from mtosi_jms.stubs.fmw.nam import NamingAttributeType
+from mtosi_jms.stubs.fmw.vob import VendorObject
+from mtosi_jms.stubs.nrb.lp import LayeredParametersType, TransmissionParametersList
+from mtosi_jms.stubs.nrf.cc import (
+    Cc,
+    CrossConnectListType,
+    CrossConnectType,
+    CrossConnectTypeAEndRefList,
+    CrossConnectTypeZEndRefList,
+)
+from mtosi_jms.stubs.nrf.com import EquipmentHolderEnumType, EquipmentHolderTypeType
+from mtosi_jms.stubs.nrf.ctp import Ctp
+from mtosi_jms.stubs.nrf.eh import Eh, EquipmentHolderTypeAcceptableEquipmentTypeList
+from mtosi_jms.stubs.nrf.eq import Eq
+from mtosi_jms.stubs.nrf.ftp import Ftp
+from mtosi_jms.stubs.nrf.me import Me
+from mtosi_jms.stubs.nrf.ptp import Ptp
+from mtosi_jms.stubs.nrf.route import RouteType
+from mtosi_jms.stubs.nrf.tl import Tl
+
+
+def _kinds(reading: Reading, name: str, path: str, value: Any) -> object:
+    found = reading.texts(path, value)
+    return EquipmentHolderTypeAcceptableEquipmentTypeList(acceptable_equipment_type=found) if found else None
+
+
+def _parameters(reading: Reading, name: str, path: str, value: Any) -> object:
+    """Parameters by layer: a list of structs of a layer rate and of names with texts."""
+    found = []
+    for at, one in enumerate(elements(value)):
+        parts = members(one)
+        if parts is None or len(parts) != 2:
+            raise EventError(f"is no list of parameters by layer but a {told(value.type)}")
+        (_, layer), (_, pairs) = parts
+        here = f"{path}[{at}]"
+        found.append(
+            LayeredParametersType(
+                layer_rate=reading.rate(f"{name}[{at}]", here, layer),
+                parameter_list=NameAndValueStringListType(nvs=reading.pairs(here, pairs)),
+            )
+        )
+    return TransmissionParametersList(transmission_parameters=list(found)) if found else None
+
+
+_COMMON: Final = {
+    "name": Field("name", a_name),
+    "userLabel": Field("user_label", a_text),
+    "nativeEMSName": Field("alias_name_list", native_name),
+    "owner": Field("owner", a_text),
+}
+_POINT: Final = {
+    **_COMMON,
+    "direction": Field("direction", chosen(tables.DIRECTIONALITY)),
+    "tpProtectionAssociation": Field("tp_protection_association", chosen(tables.ASSOCIATION)),
+    "edgePoint": Field("is_edge_point", a_boolean),
+    "transmissionParams": Field("transmission_parameters_list", _parameters),
+    "ingressTransmissionDescriptorName": Field("ingress_tmd_ref", a_name),
+    "egressTransmissionDescriptorName": Field("egress_tmd_ref", a_name),
+}
+_CONNECTION_POINT: Final = {
+    **_POINT,
+    "connectionState": Field("connection_state", chosen(tables.CONNECTION_STATE)),
+    "tpMappingMode": Field("tp_mapping_mode", chosen(tables.MAPPING_MODE)),
+}
+OBJECTS: Final[Mapping[str, tuple[type[CommonObjectInfoType], Table]]] = {
+    "ME": (
+        Me,
+        Table(
+            {
+                **_COMMON,
+                "location": Field("location", a_text),
+                "version": Field("software_version", a_text),
+                "productName": Field("product_name", a_text),
+                "communicationState": Field("communication_state", chosen(tables.COMMUNICATION)),
+                "emsInSyncState": Field("is_in_sync_state", a_boolean),
+                "supportedRates": Field("supported_connection_layer_rate_list", rate_list),
+            }
+        ),
+    ),
+    "EQ": (
+        Eq,
+        Table(
+            {
+                **_COMMON,
+                "alarmReportingIndicator": Field("is_reporting_alarms", a_boolean),
+                "serviceState": Field("resource_fulfillment_state", chosen(tables.SERVICE_STATE)),
+                "expectedEquipmentObjectType": Field("expected_equipment_object_type", a_text),
+                "installedEquipmentObjectType": Field("installed_equipment_object_type", a_text),
+                "installedPartNumber": Field("installed_part_number", a_text),
+                "installedVersion": Field("installed_version", a_text),
+                "installedSerialNumber": Field("installed_serial_number", a_text),
+            }
+        ),
+    ),
+    "EH": (
+        Eh,
+        Table(
+            {
+                **_COMMON,
+                "alarmReportingIndicator": Field("is_reporting_alarms", a_boolean),
+                "holderType": Field(
+                    "holder_type", extended(tables.HOLDER, EquipmentHolderTypeType, EquipmentHolderEnumType.MINOR_EXT)
+                ),
+                "expectedOrInstalledEquipment": Field("expected_or_installed_equipment_ref", a_name),
+                "acceptableEquipmentTypeList": Field("acceptable_equipment_type_list", _kinds),
+                "holderState": Field("holder_state", chosen(tables.HOLDER_STATE)),
+            }
+        ),
+    ),
+    "PTP": (Ptp, Table(_POINT)),
+    "CTP": (Ctp, Table(_CONNECTION_POINT)),
+    "FTP": (Ftp, Table(_CONNECTION_POINT)),
+    "TL": (
+        Tl,
+        Table(
+            {
+                **_COMMON,
+                "direction": Field("direction", chosen(tables.DIRECTION)),
+                "rate": Field("layer_rate", a_rate),
+                "aEndTP": Field("a_end_tp_ref_list", one_name),
+                "zEndTP": Field("z_end_tp_ref_list", one_name),
+                "alarmReportingIndicator": Field("is_reporting_alarms", a_boolean),
+            }
+        ),
+    ),
+}
+"""The objects that MTOSI's classes are known of: by type, the class, and where MTNM's attributes go."""
+
+_OTHER: Final[tuple[type[CommonObjectInfoType], Table]] = (VendorObject, Table(_COMMON))
+
+CROSS_CONNECTION: Final = Table(
+    {
+        "active": Field("is_active", a_boolean),
+        "direction": Field("direction", chosen(tables.DIRECTION)),
+        "ccType": Field("cc_type", chosen(tables.SHAPE)),
+    }
+)
+"""Where the members of MTNM's cross connections go, the lists of their ends aside."""
+
+
+def object_of(reading: Reading, kind: str | None, path: str, parts: Iterable[tuple[str, Any]]) -> CommonObjectInfoType:
+    """An object of a type with these attributes; those that MTOSI does not have are in its own vendor extensions.
+
+    Args:
+        reading: what is told goes there.
+        kind: MTOSI's type; one without a class is a vendor object.
+        path: where the attributes are.
+        parts: their names and values.
+    """
+    cls, table = OBJECTS.get(kind or "", _OTHER)
+    inner = Reading(reading.charset, reading.findings)
+    found = fields(inner, path, parts, table)
+    made = cls(**found)
+    made.vendor_extensions = extensions_of(inner.kept)
+    return made
+
+
+def created(reading: Reading, kind: str | None, body: Any) -> CommonObjectInfoType | None:
+    """The new object that the rest of an event's body is; None for an empty body. Anything else is kept."""
+    if body.type.plain.kind in (TCKind.null, TCKind.void):
+        return None
+    try:
+        found = reading.bare("remainder_of_body", "remainder_of_body", body)
+        parts = members(found)
+        if parts is None:
+            raise EventError(f"is no object but a {told(found.type)}")
+    except EventError as exc:
+        reading.keep("remainder_of_body", "remainder_of_body", body, exc.message)
+        return None
+    return object_of(reading, kind, "remainder_of_body", parts)
+
+
+def attributes(reading: Reading, kind: str | None, path: str, value: Any) -> CommonObjectInfoType | None:
+    """An object with the attributes of a list of names and values; None for an empty list.
+
+    Raises:
+        EventError: no such list.
+    """
+    parts: list[tuple[str, Any]] = []
+    for one in elements(value):
+        pair = members(one)
+        if pair is None or len(pair) != 2 or not isinstance(pair[0][1].value, str):
+            raise EventError(f"is no list of names and values but a {told(value.type)}")
+        held = pair[1][1]
+        parts.append((pair[0][1].value, held.value if isinstance(held.value, Any) else held))
+    return object_of(reading, kind, path, parts) if parts else None
+
+
+def route(reading: Reading, name: str, path: str, value: Any) -> RouteType:
+    """A route: a list of cross connections.
+
+    Raises:
+        EventError: something else.
+    """
+    found: list[CrossConnectType] = []
+    for at, one in enumerate(elements(value)):
+        parts = members(one)
+        if parts is None:
+            raise EventError(f"is no list of cross connections but a {told(value.type)}")
+        found.append(_connection(reading, f"{path}[{at}]", parts))
+    return RouteType(cc_list=CrossConnectListType(cc=found))
+
+
+def _connection(reading: Reading, path: str, parts: list[tuple[str, Any]]) -> Cc:
+    inner = Reading(reading.charset, reading.findings)
+    ends: dict[str, list[NamingAttributeType]] = {"aEndNameList": [], "zEndNameList": []}
+    rest: list[tuple[str, Any]] = []
+    for name, value in parts:
+        if name not in ends:
+            rest.append((name, value))
+            continue
+        try:
+            listed = inner.names(f"{path}.{name}", value)
+        except EventError as exc:
+            inner.keep(name, f"{path}.{name}", value, exc.message)
+        else:
+            ends[name] = [] if listed is None else [one for one in listed.name if isinstance(one, NamingAttributeType)]
+    made = Cc(**fields(inner, path, rest, CROSS_CONNECTION))
+    if ends["aEndNameList"]:
+        made.a_end_ref_list = CrossConnectTypeAEndRefList(a_end_name=ends["aEndNameList"])
+    if ends["zEndNameList"]:
+        made.z_end_ref_list = CrossConnectTypeZEndRefList(z_end_name=ends["zEndNameList"])
+    made.vendor_extensions = extensions_of(inner.kept)
+    return made

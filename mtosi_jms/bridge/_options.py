@@ -1,0 +1,97 @@
+"""How bridges work: what all bridges of a factory share."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from mtosi_jms.bridge.endpoints import QoS
+from mtosi_jms.bridge.events import Any, StructuredEvent
+from mtosi_jms.bridge.omg import BridgeRules, message_of
+from mtosi_jms.errors import ConfigError, MtosiError
+from mtosi_jms.jms.message import JmsMessage
+from mtosi_jms.spool import Outbox
+from mtosi_jms.transport import Backoff
+
+log = logging.getLogger(__name__)
+
+LOSS_OCCURRED: Final = "EventLossOccurred"
+LOSS_CLEARED: Final = "EventLossCleared"
+
+OnParked: TypeAlias = Callable[[StructuredEvent | JmsMessage, MtosiError], object]
+OnLoss: TypeAlias = Callable[[str, str], object]
+Mapper: TypeAlias = Callable[[StructuredEvent], Sequence[JmsMessage]]
+
+NO_QOS: Final[Mapping[str, Any]] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BridgeOptions:
+    """How bridges work.
+
+    Attributes:
+        rules: the switches of the mapping.
+        qos: quality of service of the channel's proxies; checked before anything is sent, and read back.
+        constraint: in Extended TCL, which events come out of the channel (`mtosi_jms.bridge.filters.to_etcl` makes one
+            of a selector); empty: all.
+        selector: which messages come from JMS; empty: all.
+        durable: name of the durable subscription that messages of a topic come from; None: none.
+        batch: how many events go in a sequence at most.
+        pacing: seconds between two rounds where the bridge pulls and nothing waited: PacingInterval (000-B5).
+        patience: seconds for which an event that JMS does not take now is tried again, before the channel is told; a
+            channel gives up a consumer that fails too often, with all that it keeps for it.
+        outbox: takes what goes to JMS, and sends it in its own time; None: the provider itself must have it.
+        mapper: what an event becomes, in order; None: the one message of the OMG's mapping. A message with a
+            destination goes there.
+        on_parked: told of an event or message that cannot become the other, with the error; the others go on. None: the
+            log is.
+        on_loss: told `EventLossOccurred` when a connection to the channel is lost, and `EventLossCleared` when there is
+            one again, with the reason. None: the log is.
+        backoff: waiting before what failed is tried again.
+        fifo_within_priority: whether the channel keeps the order of events of one priority (000-Q7).
+
+    Raises:
+        ConfigError: a number out of its range.
+    """
+
+    rules: BridgeRules = field(default_factory=BridgeRules)
+    qos: QoS = field(default_factory=dict)
+    constraint: str = ""
+    selector: str = ""
+    durable: str | None = None
+    batch: int = 50
+    pacing: float = 0.5
+    patience: float = 30.0
+    outbox: Outbox | None = None
+    mapper: Mapper | None = None
+    on_parked: OnParked | None = None
+    on_loss: OnLoss | None = None
+    backoff: Backoff = field(default_factory=lambda: Backoff(0.1, 5.0, 0.1))
+    fifo_within_priority: bool = False
+
+    def __post_init__(self) -> None:
+        if self.batch < 1 or self.pacing <= 0 or self.patience < 0:
+            raise ConfigError("a bridge: batch is at least 1, pacing above 0, patience not below 0")
+
+    def messages_of(self, event: StructuredEvent) -> Sequence[JmsMessage]:
+        """What an event becomes; nothing where it has expired."""
+        if self.mapper is not None:
+            return self.mapper(event)
+        message = message_of(event, self.rules)
+        return () if message is None else (message,)
+
+    def park(self, what: StructuredEvent | JmsMessage, error: MtosiError) -> None:
+        """Tells of what cannot go on."""
+        if self.on_parked is not None:
+            self.on_parked(what, error)
+        else:
+            log.error("not forwarded: %s", error)
+
+    def lose(self, what: str, reason: str) -> None:
+        """Tells of a lost connection to the channel, or of its end."""
+        if self.on_loss is not None:
+            self.on_loss(what, reason)
+        else:
+            log.warning("%s: %s", what, reason)

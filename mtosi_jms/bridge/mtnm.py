@@ -1,0 +1,703 @@
+"""Events of MTNM (TMF814), the CORBA forerunner of MTOSI, as MTOSI's notifications.
+
+`notification_of` makes a typed notification of a structured event and tells what it did on the way: what was spelled
+otherwise, what MTOSI has no place for, what had to be filled. Nothing that an event has is lost: what has no field goes
+to the vendor extensions, and an event that cannot become what it is becomes a VendorNotification. No ORB is needed.
+
+| MTNM | MTOSI |
+|---|---|
+| NT_ALARM | alarm |
+| NT_TCA | thresholdCrossingAlert |
+| NT_OBJECT_CREATION, NT_OBJECT_DELETION, NT_OBJECT_DISCOVERY | the resource's |
+| NT_ATTRIBUTE_VALUE_CHANGE, NT_STATE_CHANGE | the resource's |
+| NT_PROTECTION_SWITCH, NT_EPROTECTION_SWITCH | protectionSwitch, equipmentProtectionSwitch |
+| NT_ROUTE_CHANGE | routeChange |
+| NT_HEARTBEAT, NT_FILE_TRANSFER_STATUS, NT_BACKUP_STATUS | heartbeat, fileTransferStatus, backupStatus |
+| any other | vendorNotification |
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from mtosi_jms.bridge import _mtnm_tables as tables
+from mtosi_jms.bridge._mtnm_fields import (
+    Field,
+    Table,
+    a_boolean,
+    a_count,
+    a_name,
+    a_number,
+    a_rate,
+    a_text,
+    a_time,
+    chosen,
+    extended,
+    fields,
+    name_list,
+    native_name,
+    object_type,
+)
+from mtosi_jms.bridge._mtnm_objects import attributes, created, route
+from mtosi_jms.bridge._mtnm_values import Finding, FindingKind, Reading, elements, members, told
+from mtosi_jms.bridge.events import Any, StructuredEvent, TCKind
+from mtosi_jms.errors import ConfigError, EventError
+from mtosi_jms.jms import JmsMessage
+from mtosi_jms.jms.profile import TopicCategory
+from mtosi_jms.notifications import Publisher, event_name
+from mtosi_jms.stubs.fmw.avc import AttributeValueChangeTypeAttributeList
+from mtosi_jms.stubs.fmw.cei import CommonEventInformationType
+from mtosi_jms.stubs.fmw.cornot import CorrelatedNotificationListType, CorrelatedNotificationsType
+from mtosi_jms.stubs.fmw.fts import FileTransferStatus
+from mtosi_jms.stubs.fmw.gen import (
+    AliasNameListType,
+    AnyListType,
+    NameAndAnyValueListType,
+    NameAndAnyValueType,
+    NameAndValueStringListType,
+    NotificationIdentifierListType,
+    NvsList,
+)
+from mtosi_jms.stubs.fmw.hbt import Heartbeat
+from mtosi_jms.stubs.fmw.nam import NamingAttributeType
+from mtosi_jms.stubs.fmw.sc import StateChangeTypeAttributeList
+from mtosi_jms.stubs.fmw.vdn import VendorNotification
+from mtosi_jms.stubs.nra.alm import Alarm
+from mtosi_jms.stubs.nra.com import (
+    EquipmentProtectionGroupTypeEnumType,
+    EquipmentProtectionGroupTypeType,
+    EquipmentSwitchReasonEnumType,
+    EquipmentSwitchReasonType,
+    ProposedRepairActionListType,
+    ProtectionTypeEnumType,
+    ProtectionTypeType,
+    SpecificProblemListType,
+)
+from mtosi_jms.stubs.nra.eps import EquipmentProtectionSwitch
+from mtosi_jms.stubs.nra.pm import PerformanceMonitoringGranularityType, PerformanceMonitoringLocationType
+from mtosi_jms.stubs.nra.pmth import PerformanceMonitoringThresholdType
+from mtosi_jms.stubs.nra.ps import ProtectionSwitch
+from mtosi_jms.stubs.nra.tca import AcknowledgeIndicationType, ThresholdCrossingAlert
+from mtosi_jms.stubs.nrb.lay import LayerRateEnumType, LayerRateType
+from mtosi_jms.stubs.nrb.rscavc import ResourceAttributeValueChange
+from mtosi_jms.stubs.nrb.rscoc import ResourceObjectCreation
+from mtosi_jms.stubs.nrb.rscodel import ResourceObjectDeletion
+from mtosi_jms.stubs.nrb.rscodis import ResourceObjectDiscovery
+from mtosi_jms.stubs.nrb.rscsc import ResourceStateChange
+from mtosi_jms.stubs.nrf.routec import RouteChange
+from mtosi_jms.stubs.rp.bs import BackupStatus
+from mtosi_jms.stubs.rp.sdc import BackupStatusType
+
+__all__ = ["Finding", "FindingKind", "Mapped", "MtnmRules", "notification_of", "properties_of", "publish"]
+
+_DATA: Final = "filterable_data"
+_BODY: Final = "remainder_of_body"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MtnmRules:
+    """How events are read.
+
+    Attributes:
+        charset: of texts, which ORBs hand on as Latin-1 whatever they are: `gbk` say. None: a text that is UTF-8 is
+            read as that, any other as Latin-1.
+        strict: whether an event that cannot become what it is, is an error, and not a VendorNotification.
+
+    Raises:
+        ConfigError: no such charset.
+    """
+
+    charset: str | None = None
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        if self.charset is None:
+            return
+        try:
+            b"a".decode(self.charset)
+        except (LookupError, TypeError, ValueError):
+            raise ConfigError(f"charset {self.charset!r}: there is none of this name") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """A notification made of an event.
+
+    Attributes:
+        notification: an event of MTOSI: an `Alarm` say.
+        findings: what was told on the way, in the order of the event's fields.
+        type_name: MTNM's type of the event, as the event has it.
+        category: the topic's category of what MTOSI routes nowhere; None: it is for the subscribers of all topics.
+    """
+
+    notification: CommonEventInformationType
+    findings: tuple[Finding, ...]
+    type_name: str
+    category: TopicCategory | None = None
+
+    @property
+    def refused(self) -> bool:
+        """Whether the event could not become what it is, and is a VendorNotification."""
+        return any(finding.kind is FindingKind.REFUSED for finding in self.findings)
+
+
+def notification_of(event: StructuredEvent, rules: MtnmRules | None = None) -> Mapped:
+    """A notification of MTOSI made of an event of MTNM. It is valid by MTOSI's schemas, whatever the event has.
+
+    Args:
+        event: the event.
+        rules: how it is read; None: the usual way.
+
+    Raises:
+        EventError: with `strict`: no name, no severity, no time, or another value that the notification cannot be
+            without; the path says where.
+    """
+    rules = rules or MtnmRules()
+    reading = Reading(rules.charset)
+    real = _TYPE_NAMES.get(event.type_name.strip().upper())
+    if real is None:
+        reading.tell(FindingKind.KEPT, "type_name", f"MTNM has no event {event.type_name[:60]!r}")
+        return _vendor(event, reading, None)
+    if real != event.type_name:
+        reading.tell(FindingKind.SPELLING, "type_name", f"{event.type_name[:60]!r} was read as {real}")
+        reading.kept.append(("type_name", reading.clean(event.type_name)))
+    kind = _KINDS[real]
+    try:
+        found = fields(reading, _DATA, [(one.name, one.value) for one in event.filterable_data], kind.table)
+        made = kind.make(reading, found, event)
+    except EventError as exc:
+        if rules.strict:
+            raise
+        reading.tell(FindingKind.REFUSED, exc.path, exc.message)
+        return _vendor(event, reading, kind.category)
+    made.vendor_extensions = reading.extensions()
+    return Mapped(made, tuple(reading.findings), event.type_name, kind.category)
+
+
+def properties_of(type_name: str) -> Mapping[str, str]:
+    """Where the properties of an event of MTNM go: their names, and MTOSI's elements.
+
+    Args:
+        type_name: `NT_ALARM` say, as MTNM spells it.
+
+    Raises:
+        ConfigError: MTNM has no such event.
+    """
+    kind = _KINDS.get(type_name)
+    if kind is None:
+        raise ConfigError(f"MTNM has no event {type_name!r}; it has {', '.join(_KINDS)}")
+    names = {field.name: field.local for field in kind.cls.__xml__.fields}
+    return {name: _MADE.get(field.target) or names[field.target] for name, field in kind.table.fields.items()}
+
+
+def publish(publisher: Publisher, mapped: Mapped, *, timeout: float | None = None) -> list[JmsMessage]:
+    """Publish a notification where it belongs: on the topic of its event, or of its category, or else on all topics.
+
+    Args:
+        publisher: with the topics.
+        mapped: what `notification_of` gave.
+        timeout: seconds for each message.
+
+    Returns:
+        The messages as sent.
+
+    Raises:
+        ConfigError: the publisher has no topic for the category.
+        TransportError: the provider failed, or the time is over.
+        SpoolError: the outbox cannot store it.
+    """
+    category = publisher.profile.topic_category(event_name(mapped.notification)) or mapped.category
+    if category is None:
+        return publisher.broadcast(mapped.notification, timeout=timeout)
+    return [publisher.publish(mapped.notification, category=category, timeout=timeout)]
+
+
+def _vendor(event: StructuredEvent, reading: Reading, category: TopicCategory | None) -> Mapped:
+    """A VendorNotification with all that the event has."""
+    quiet = Reading(reading.charset)
+    fields_of: dict[str, typing.Any] = {"type": quiet.clean(event.type_name)}
+    for one in event.filterable_data:
+        target = _VENDOR.get(one.name)
+        if target is not None and target.target not in fields_of:
+            try:
+                read = target.read(quiet, one.name, "", quiet.bare(one.name, "", one.value))
+            except EventError:
+                read = None
+            if read is not None:
+                fields_of[target.target] = read
+                continue
+        quiet.kept.extend(quiet.shown(one.name, one.value))
+    if event.remainder_of_body.type.plain.kind not in (TCKind.null, TCKind.void):
+        quiet.kept.extend(quiet.shown(_BODY, event.remainder_of_body))
+    made = VendorNotification(**fields_of, vendor_extensions=quiet.extensions())
+    return Mapped(made, tuple(reading.findings), event.type_name, category)
+
+
+_VENDOR: Final = {"notificationId": Field("notification_id", a_text), "neTime": Field("source_time", a_time)}
+
+Fields = dict[str, typing.Any]
+"""The fields of a class of the stubs."""
+
+
+def _body_kept(reading: Reading, event: StructuredEvent) -> None:
+    body = event.remainder_of_body
+    if body.type.plain.kind not in (TCKind.null, TCKind.void):
+        reading.keep(_BODY, _BODY, body, "MTOSI has no field for it")
+
+
+def _typed(reading: Reading, found: Fields) -> None:
+    """Settle the type of the object: by objectType, its qualifier, and the object's name."""
+    kind, qualifier = found.pop("_type", None), found.pop("_qualifier", None)
+    name: NamingAttributeType | None = found.get("object_name")
+    last = name.rdn[-1].type if name is not None else None
+    if kind == "AID" and qualifier is not None:
+        exact = tables.QUALIFIERS.get(qualifier.strip().upper())
+        if exact is None:
+            reading.tell(FindingKind.KEPT, f"{_DATA}.objectTypeQualifier", f"MTOSI has no type {qualifier[:40]!r}")
+        reading.kept.extend([] if exact else [("objectTypeQualifier", qualifier)])
+        kind = exact or kind
+    elif kind == "PTP" and last == "FTP":
+        kind = last
+    elif kind is None and last is not None:
+        kind = last
+        reading.tell(FindingKind.DERIVED, f"{_DATA}.objectType", f"is not there; by the name it is {kind}")
+    if kind is not None:
+        found["object_type"] = kind
+
+
+def _named(reading: Reading, found: Fields) -> None:
+    """Refuse an event about no object, and settle the object's type."""
+    if "object_name" not in found:
+        raise EventError("the event has no objectName", f"{_DATA}.objectName")
+    _typed(reading, found)
+
+
+def _rated(found: Fields) -> None:
+    if "perceived_severity" not in found:
+        raise EventError("the event has no perceivedSeverity", f"{_DATA}.perceivedSeverity")
+
+
+def _alarm(reading: Reading, found: Fields, event: StructuredEvent) -> Alarm:
+    _rated(found)
+    _named(reading, found)
+    qualifier, cause = found.pop("_cause_qualifier", None), found.get("probable_cause")
+    if qualifier is not None:
+        if cause is None:
+            reading.tell(FindingKind.KEPT, f"{_DATA}.probableCauseQualifier", "qualifies no probableCause")
+            reading.kept.append(("probableCauseQualifier", qualifier))
+        else:
+            cause.qualifier = qualifier
+    infos = [found.pop(name, None) for name in ("_x733_info", "_info")]
+    if more := [info for info in infos if info is not None]:
+        found["x733_additional_information"] = NameAndAnyValueListType(nv=more)
+    _body_kept(reading, event)
+    return Alarm(**found)
+
+
+def _alert(reading: Reading, found: Fields, event: StructuredEvent) -> ThresholdCrossingAlert:
+    _rated(found)
+    _named(reading, found)
+    found["threshold_type"] = PerformanceMonitoringThresholdType(threshold_type=found.pop("_threshold", None))
+    for target, name, usual in _ALERT_NEEDS:
+        if target not in found:
+            found[target] = usual()
+            reading.tell(FindingKind.FILLED, f"{_DATA}.{name}", "is not there, and MTOSI needs it")
+    found.setdefault("alias_name_list", AliasNameListType())
+    _body_kept(reading, event)
+    return ThresholdCrossingAlert(**found)
+
+
+_ALERT_NEEDS: Final[tuple[tuple[str, str, Callable[[], object]], ...]] = (
+    ("is_clearable", "isClearable", bool),
+    ("layer_rate", "layerRate", lambda: LayerRateType(value=LayerRateEnumType.LR_Not_Applicable)),
+    ("granularity", "granularity", lambda: PerformanceMonitoringGranularityType.NA),
+    ("pm_parameter_name", "pmParameterName", str),
+    ("pm_location", "pmLocation", lambda: PerformanceMonitoringLocationType.PML_BIDIRECTIONAL),
+    ("acknowledge_indication", "acknowledgeIndication", lambda: AcknowledgeIndicationType.NA),
+)
+
+
+def _creation(reading: Reading, found: Fields, event: StructuredEvent) -> ResourceObjectCreation:
+    _named(reading, found)
+    whole = created(reading, found.get("object_type"), event.remainder_of_body)
+    return ResourceObjectCreation(**found, object=None if whole is None else AnyListType(any_=[whole]))
+
+
+def _deletion(reading: Reading, found: Fields, event: StructuredEvent) -> ResourceObjectDeletion:
+    _named(reading, found)
+    _body_kept(reading, event)
+    return ResourceObjectDeletion(**found)
+
+
+def _discovery(reading: Reading, found: Fields, event: StructuredEvent) -> ResourceObjectDiscovery:
+    name: NamingAttributeType | None = found.pop("_object_name", None)
+    if "discovered_name" not in found:
+        if name is None:
+            raise EventError("the event has no objectName", f"{_DATA}.objectName")
+        found["discovered_name"] = str(name)
+    elif name is not None:
+        reading.tell(FindingKind.KEPT, f"{_DATA}.objectName", "MTOSI has no field for it")
+        reading.kept.append(("objectName", str(name)))
+    _body_kept(reading, event)
+    return ResourceObjectDiscovery(**found)
+
+
+def _changed(reading: Reading, found: Fields) -> list[typing.Any]:
+    """The object with the changed attributes, for the list of them."""
+    _named(reading, found)
+    listed: Any | None = found.pop("_attributes", None)
+    if listed is None:
+        return []
+    try:
+        whole = attributes(reading, found.get("object_type"), f"{_DATA}.attributeList", listed)
+    except EventError as exc:
+        reading.keep("attributeList", f"{_DATA}.attributeList", listed, exc.message)
+        return []
+    return [] if whole is None else [whole]
+
+
+def _value_change(reading: Reading, found: Fields, event: StructuredEvent) -> ResourceAttributeValueChange:
+    if changed := _changed(reading, found):
+        found["attribute_list"] = AttributeValueChangeTypeAttributeList(any_=changed)
+    _body_kept(reading, event)
+    return ResourceAttributeValueChange(**found)
+
+
+def _state_change(reading: Reading, found: Fields, event: StructuredEvent) -> ResourceStateChange:
+    if changed := _changed(reading, found):
+        found["attribute_list"] = StateChangeTypeAttributeList(any_=changed)
+    _body_kept(reading, event)
+    return ResourceStateChange(**found)
+
+
+def _heartbeat(reading: Reading, found: Fields, event: StructuredEvent) -> Heartbeat:
+    _typed(reading, found)
+    _body_kept(reading, event)
+    return Heartbeat(**found)
+
+
+def _switch(reading: Reading, found: Fields, event: StructuredEvent) -> ProtectionSwitch:
+    for target, name in (("protected_tp_ref", "protectedTP"), ("switch_away_from_tp_ref", "switchAwayFromTP")):
+        if target not in found:
+            raise EventError(f"the event has no {name}", f"{_DATA}.{name}")
+    if "layer_rate" not in found:
+        found["layer_rate"] = LayerRateType(value=LayerRateEnumType.LR_Not_Applicable)
+        reading.tell(FindingKind.FILLED, f"{_DATA}.layerRate", "is not there, and MTOSI needs it")
+    _body_kept(reading, event)
+    return ProtectionSwitch(**found)
+
+
+def _equipment_switch(reading: Reading, found: Fields, event: StructuredEvent) -> EquipmentProtectionSwitch:
+    _body_kept(reading, event)
+    return EquipmentProtectionSwitch(**found)
+
+
+def _route_change(reading: Reading, found: Fields, event: StructuredEvent) -> RouteChange:
+    _named(reading, found)
+    body = event.remainder_of_body
+    if "route" not in found and body.type.plain.kind is TCKind.sequence:
+        try:
+            found["route"] = route(reading, _BODY, _BODY, Any(body.type.plain, body.value))
+        except EventError as exc:
+            reading.keep(_BODY, _BODY, body, exc.message)
+    else:
+        _body_kept(reading, event)
+    return RouteChange(**found)
+
+
+def _transfer(reading: Reading, found: Fields, event: StructuredEvent) -> FileTransferStatus:
+    _body_kept(reading, event)
+    return FileTransferStatus(**found)
+
+
+def _backup(reading: Reading, found: Fields, event: StructuredEvent) -> BackupStatus:
+    status: BackupStatusType | None = found.pop("_status", None)
+    stage, reason = found.pop("_stage", None), found.pop("_reason", None)
+    if stage is not None or reason is not None:
+        status = status or BackupStatusType()
+        status.operation_status = status.operation_status or stage
+        status.failure_reason = status.failure_reason or reason
+    _body_kept(reading, event)
+    return BackupStatus(**found, status=status)
+
+
+def _backup_status(reading: Reading, name: str, path: str, value: Any) -> object:
+    parts = members(value)
+    if parts is None:
+        return BackupStatusType(operation_status=reading.choice(path, value, tables.BACKUP))  # type: ignore[arg-type]
+    inner = fields(reading, path, parts, _BACKUP_STATUS)
+    return BackupStatusType(**inner)
+
+
+_BACKUP_STATUS: Final = Table(
+    {
+        "operationStatus": Field("operation_status", chosen(tables.BACKUP)),
+        "failureReason": Field("failure_reason", a_text),
+    },
+    {"opStatus": "operationStatus", "status": "operationStatus"},
+)
+
+
+def _as_it_is(reading: Reading, name: str, path: str, value: Any) -> object:
+    return value
+
+
+def _information(reading: Reading, name: str, path: str, value: Any) -> object:
+    """Additional information: its names and texts as one value of the list."""
+    found = reading.pairs(path, value)
+    return NameAndAnyValueType(name=name, any_=[NvsList(nvs=found)]) if found else None
+
+
+def _monitored(reading: Reading, name: str, path: str, value: Any) -> object:
+    found = reading.pairs(path, value)
+    return NameAndValueStringListType(nvs=found) if found else None
+
+
+def _problems(reading: Reading, name: str, path: str, value: Any) -> object:
+    found = reading.texts(path, value)
+    return SpecificProblemListType(specific_problem=found) if found else None
+
+
+def _actions(reading: Reading, name: str, path: str, value: Any) -> object:
+    found = reading.texts(path, value)
+    return ProposedRepairActionListType(proposed_repair_action=found) if found else None
+
+
+def _correlated(reading: Reading, name: str, path: str, value: Any) -> object:
+    """Correlated notifications: structs of an object's name and of notification ids."""
+    found: list[CorrelatedNotificationsType] = []
+    for at, one in enumerate(elements(value)):
+        parts = members(one)
+        if parts is None or len(parts) != 2:
+            raise EventError(f"is no list of correlated notifications but a {told(value.type)}")
+        source = reading.name(f"{path}[{at}]", parts[0][1])
+        if source is None:
+            raise EventError("names no object")
+        ids = reading.texts(f"{path}[{at}]", parts[1][1])
+        found.append(
+            CorrelatedNotificationsType(name=source, notif_ids=NotificationIdentifierListType(notification_id=ids))
+        )
+    return CorrelatedNotificationListType(correlated_notifications=found) if found else None
+
+
+def _step(reading: Reading, name: str, path: str, value: Any) -> object:
+    """The step of a change of route; MTOSI's names in any spelling."""
+    text = reading.text(path, value).strip()
+    letters = text.replace("_", "").casefold()
+    exact = next((one for one in _STEPS if letters.endswith(one.casefold())), text)
+    if exact != text:
+        reading.tell(FindingKind.SPELLING, path, f"{text[:40]!r} was read as {exact}")
+    return exact or None
+
+
+_STEPS: Final = (
+    "RerouteStarted",
+    "RerouteCompleted",
+    "RerouteFailed",
+    "RouteAdded",
+    "RouteRemoved",
+    "RouteActivated",
+    "RouteDeactivated",
+    "RouteSetToIntended",
+)
+
+_ALL: Final = {
+    "notificationId": Field("notification_id", a_text),
+    "neTime": Field("source_time", a_time, needed=True),
+}
+_TIMED: Final = {**_ALL, "emsTime": Field("os_time", a_time, needed=True)}
+_OBJECT: Final = {
+    **_TIMED,
+    "objectName": Field("object_name", a_name, needed=True),
+    "objectType": Field("_type", object_type),
+    "objectTypeQualifier": Field("_qualifier", a_text),
+}
+_EDGE: Final = {**_OBJECT, "edgePointRelated": Field("is_edge_point_related", a_boolean)}
+_EDGE_SPELLINGS: Final = {"edgePoint": "edgePointRelated", "isEdgePointRelated": "edgePointRelated"}
+_CHANGE: Final = {**_EDGE, "attributeList": Field("_attributes", _as_it_is)}
+
+_ALARM: Final = Table(
+    {
+        **_EDGE,
+        "nativeEMSName": Field("alias_name_list", native_name),
+        "isClearable": Field("is_clearable", a_boolean),
+        "layerRate": Field("layer_rate", a_rate),
+        "probableCause": Field("probable_cause", lambda reading, _, path, value: reading.cause(path, value)),
+        "probableCauseQualifier": Field("_cause_qualifier", a_text),
+        "nativeProbableCause": Field("native_probable_cause", a_text),
+        "perceivedSeverity": Field("perceived_severity", chosen(tables.SEVERITY), needed=True),
+        "serviceAffecting": Field("service_affecting", chosen(tables.SERVICE_AFFECTING)),
+        "affectedTPList": Field("affected_ptp_ref_list", name_list),
+        "additionalText": Field("additional_text", a_text),
+        "additionalInfo": Field("_info", _information),
+        "acknowledgeIndication": Field("acknowledge_indication", chosen(tables.ACKNOWLEDGE)),
+        "rcaiIndicator": Field("root_cause_alarm_indication", a_boolean),
+        "X.733::EventType": Field("x733_event_type", a_text),
+        "X.733::SpecificProblems": Field("x733_specific_problems", _problems),
+        "X.733::BackedUpStatus": Field("x733_backed_up_status", a_text),
+        "X.733::BackUpObject": Field("x733_back_up_object_ref", a_name),
+        "X.733::TrendIndication": Field("x733_trend_indication", a_text),
+        "X.733::CorrelatedNotifications": Field("x733_correlated_notification_list", _correlated),
+        "X.733::MonitoredAttributes": Field("x733_monitored_attribute_list", _monitored),
+        "X.733::ProposedRepairActions": Field("x733_proposed_repair_action_list", _actions),
+        "X.733::AdditionalInfo": Field("_x733_info", _information),
+    },
+    {**_EDGE_SPELLINGS, "serviceAffact": "serviceAffecting", "serviceAffect": "serviceAffecting"},
+)
+_ALERT: Final = Table(
+    {
+        **_EDGE,
+        "nativeEMSName": Field("alias_name_list", native_name),
+        "isClearable": Field("is_clearable", a_boolean),
+        "perceivedSeverity": Field("perceived_severity", chosen(tables.SEVERITY), needed=True),
+        "layerRate": Field("layer_rate", a_rate),
+        "granularity": Field("granularity", chosen(tables.GRANULARITY)),
+        "pmParameterName": Field("pm_parameter_name", a_text),
+        "pmLocation": Field("pm_location", chosen(tables.LOCATION)),
+        "thresholdType": Field("_threshold", chosen(tables.THRESHOLD)),
+        "value": Field("threshold_value", a_number),
+        "unit": Field("threshold_unit", a_text),
+        "acknowledgeIndication": Field("acknowledge_indication", chosen(tables.ALERT_ACKNOWLEDGE)),
+    },
+    {**_EDGE_SPELLINGS, "thresholdValue": "value", "thresholdUnit": "unit"},
+)
+_SWITCH: Final = Table(
+    {
+        **_TIMED,
+        "protectionType": Field(
+            "protection_type", extended(tables.PROTECTION, ProtectionTypeType, ProtectionTypeEnumType.VENDOR_EXT)
+        ),
+        "switchReason": Field("switch_reason", chosen(tables.SWITCH_REASON)),
+        "layerRate": Field("layer_rate", a_rate),
+        "groupName": Field("pg_ref", a_name),
+        "protectedTP": Field("protected_tp_ref", a_name, needed=True),
+        "switchAwayFromTP": Field("switch_away_from_tp_ref", a_name, needed=True),
+        "switchToTP": Field("switch_to_tp_ref", a_name),
+    }
+)
+_EQUIPMENT_SWITCH: Final = Table(
+    {
+        **_TIMED,
+        "eProtectionGroupType": Field(
+            "protection_type",
+            extended(
+                tables.EQUIPMENT_PROTECTION,
+                EquipmentProtectionGroupTypeType,
+                EquipmentProtectionGroupTypeEnumType.MINOR_EXT,
+            ),
+        ),
+        "eSwitchReason": Field(
+            "switch_reason",
+            extended(tables.EQUIPMENT_REASON, EquipmentSwitchReasonType, EquipmentSwitchReasonEnumType.VENDOR_EXT),
+        ),
+        "ePGPName": Field("epg_ref", a_name),
+        "protectedE": Field("protected_equipment_ref", a_name),
+        "switchAwayFromE": Field("switch_away_from_equipment_ref", a_name),
+        "switchToE": Field("switch_to_equipment_ref", a_name),
+    },
+    {"protectionType": "eProtectionGroupType", "switchReason": "eSwitchReason", "groupName": "ePGPName"},
+)
+
+
+class _Kind(typing.NamedTuple):
+    """A type of MTNM's events.
+
+    Attributes:
+        table: its properties.
+        make: what makes the notification of the fields that were read.
+        cls: the class of the notification.
+        category: where a VendorNotification of such an event belongs; None: to all.
+    """
+
+    table: Table
+    make: Callable[[Reading, Fields, StructuredEvent], CommonEventInformationType]
+    cls: type[CommonEventInformationType]
+    category: TopicCategory | None
+
+
+_INVENTORY: Final = TopicCategory.INVENTORY
+_KINDS: Final[Mapping[str, _Kind]] = {
+    "NT_ALARM": _Kind(_ALARM, _alarm, Alarm, TopicCategory.FAULT),
+    "NT_TCA": _Kind(_ALERT, _alert, ThresholdCrossingAlert, TopicCategory.FAULT),
+    "NT_OBJECT_CREATION": _Kind(Table(_EDGE, _EDGE_SPELLINGS), _creation, ResourceObjectCreation, _INVENTORY),
+    "NT_OBJECT_DELETION": _Kind(Table(_EDGE, _EDGE_SPELLINGS), _deletion, ResourceObjectDeletion, _INVENTORY),
+    "NT_OBJECT_DISCOVERY": _Kind(
+        Table(
+            {
+                **_TIMED,
+                "objectName": Field("_object_name", a_name, needed=True),
+                "discoveredName": Field("discovered_name", a_text),
+                "edgePointRelated": Field("is_edge_point_related", a_boolean),
+            },
+            _EDGE_SPELLINGS,
+        ),
+        _discovery,
+        ResourceObjectDiscovery,
+        _INVENTORY,
+    ),
+    "NT_ATTRIBUTE_VALUE_CHANGE": _Kind(
+        Table(_CHANGE, _EDGE_SPELLINGS), _value_change, ResourceAttributeValueChange, _INVENTORY
+    ),
+    "NT_STATE_CHANGE": _Kind(Table(_CHANGE, _EDGE_SPELLINGS), _state_change, ResourceStateChange, _INVENTORY),
+    "NT_PROTECTION_SWITCH": _Kind(_SWITCH, _switch, ProtectionSwitch, TopicCategory.PROTECTION),
+    "NT_EPROTECTION_SWITCH": _Kind(
+        _EQUIPMENT_SWITCH, _equipment_switch, EquipmentProtectionSwitch, TopicCategory.PROTECTION
+    ),
+    "NT_ROUTE_CHANGE": _Kind(
+        Table(
+            {**_OBJECT, "routeChangeEvent": Field("route_change_event", _step), "route": Field("route", route)},
+            {"eventType": "routeChangeEvent", "newRoute": "route"},
+        ),
+        _route_change,
+        RouteChange,
+        _INVENTORY,
+    ),
+    "NT_HEARTBEAT": _Kind(Table(_OBJECT), _heartbeat, Heartbeat, None),
+    "NT_FILE_TRANSFER_STATUS": _Kind(
+        Table(
+            {
+                **_ALL,
+                "fileName": Field("file_name", a_text),
+                "transferStatus": Field("transfer_status", chosen(tables.TRANSFER)),
+                "percentComplete": Field("percent_complete", a_count),
+                "failureReason": Field("failure_reason", a_text),
+            }
+        ),
+        _transfer,
+        FileTransferStatus,
+        None,
+    ),
+    "NT_BACKUP_STATUS": _Kind(
+        Table(
+            {
+                **_ALL,
+                "backupStatus": Field("_status", _backup_status),
+                "operationStatus": Field("_stage", chosen(tables.BACKUP)),
+                "failureReason": Field("_reason", a_text),
+                "meName": Field("me_name", a_name),
+            },
+            {"objectName": "meName"},
+        ),
+        _backup,
+        BackupStatus,
+        None,
+    ),
+}
+_TYPE_NAMES: Final = {**{name: name for name in _KINDS}, **tables.OTHER_TYPE_NAMES}
+_MADE: Final = {
+    "_type": "objectType",
+    "_qualifier": "objectType",
+    "_cause_qualifier": "probableCause/@qualifier",
+    "_info": "X733_AdditionalInformation",
+    "_x733_info": "X733_AdditionalInformation",
+    "_threshold": "thresholdType/thresholdType",
+    "_attributes": "attributeList",
+    "_object_name": "discoveredName",
+    "_status": "status",
+    "_stage": "status/operationStatus",
+    "_reason": "status/failureReason",
+}
+"""The elements of what a later step makes."""

@@ -1,0 +1,251 @@
+"""Forwards events of a CORBA Notification Service to JMS, or messages of JMS to a channel.
+
+One side is a channel: corbaloc:..., corbaname:... or the path of a file with a reference, of the channel or of its
+factory. The other is queue:NAME, topic:NAME or a name of --names; or, with --profile mtnm, a TOML file that has a topic
+for each category. Prints one line that begins with `ready`. After SIGTERM or SIGINT it forwards what it has in hand and
+ends.
+
+What cannot become a message, or an event, is told, and the others go on. A lost connection is told and made again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from mtosi_jms.bridge import (
+    LOSS_OCCURRED,
+    Bridge,
+    BridgeFactory,
+    BridgeOptions,
+    BridgeRules,
+    ExternalEndpoint,
+    ExternalEndpointRole,
+    FlowStyle,
+    JMSDestination,
+    JMSDestinationType,
+    MessageType,
+)
+from mtosi_jms.bridge.events import StructuredEvent
+from mtosi_jms.cli import _console as console
+from mtosi_jms.cli._arguments import add_json, positive, seconds, selector, whole
+from mtosi_jms.cli._providers import add_provider, open_connection
+from mtosi_jms.cli._stopping import Stop, until_signalled
+from mtosi_jms.errors import ConfigError, MtosiError
+from mtosi_jms.jms import Destination, JmsMessage
+from mtosi_jms.spool import Outbox
+from mtosi_jms.transport import Connection
+
+if TYPE_CHECKING:
+    from mtosi_jms.notifications import Publisher
+
+_SCHEMES: Final = ("corbaloc:", "corbaname:")
+_LOOK: Final = 1.0
+_EVERY: Final = 60.0
+_SENDER: Final = "mtosi-jms"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--from", dest="source", required=True, metavar="SOURCE", help="a channel, or a destination")
+    parser.add_argument("--to", dest="sink", required=True, metavar="SINK", help="a destination, or a channel")
+    add_provider(parser)
+    parser.add_argument("--channel", type=whole(0), metavar="ID", help="which one of a factory's channels (its only)")
+    parser.add_argument(
+        "--profile",
+        choices=("omg", "mtnm"),
+        default="omg",
+        help="omg: the mapping of formal/04-10-09; mtnm: events of MTNM become notifications of MTOSI (%(default)s)",
+    )
+    parser.add_argument("--sender", default=_SENDER, metavar="URI", help=f"senderURI of notifications ({_SENDER})")
+    parser.add_argument(
+        "--strict", action="store_true", help="mtnm: leave out what cannot be what it is, not a VendorNotification"
+    )
+    parser.add_argument("--charset", metavar="NAME", help="mtnm: of the texts, such as gbk")
+    parser.add_argument(
+        "--filter",
+        type=selector,
+        metavar="S",
+        help="condition on fields or properties, such as \"layerRate > 20\"; the source evaluates it",
+    )
+    parser.add_argument("--constraint", default="", metavar="C", help="the same for a channel, in its Extended TCL")
+    parser.add_argument("--pull", action="store_true", help="ask the source for events; else it calls here")
+    parser.add_argument(
+        "--batch", type=positive, default=50, metavar="N", help="events in a call at most (%(default)s)"
+    )
+    parser.add_argument("--durable", metavar="ID", help="durable subscription to a topic; also the client id")
+    parser.add_argument("--outbox", type=Path, metavar="DIR", help="store messages there until the provider has them")
+    parser.add_argument("--listen", metavar="HOST", default="127.0.0.1", help="where the channel calls (%(default)s)")
+    parser.add_argument("--advertise", metavar="HOST", default="", help="what the channel is told instead")
+    parser.add_argument("--duration", type=seconds, metavar="S", help="end after S seconds")
+    add_json(parser, "one JSON document at the end")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Forward until a signal comes; 1 where something was left out."""
+    from mtosi_jms.bridge.corba import Orb, OrbOptions
+    from mtosi_jms.bridge.reopening import ReopeningChannel
+
+    from_channel, to_channel = _is_channel(args.source), _is_channel(args.sink)
+    if from_channel is to_channel:
+        raise argparse.ArgumentError(None, "one of --from and --to is a channel, and the other a destination of JMS")
+    if args.profile == "mtnm" and to_channel:
+        raise argparse.ArgumentError(None, "--profile mtnm goes from a channel to JMS")
+    if args.durable is not None and args.client_id is None:
+        args.client_id = args.durable
+    address = args.source if from_channel else args.sink
+    with until_signalled() as stop, ExitStack() as stack:
+        orb = stack.enter_context(Orb(OrbOptions(listen=args.listen, advertise=args.advertise)))
+        channel = ReopeningChannel(lambda: orb.channel(address, args.channel))
+        stack.callback(channel.close)
+        counts = _Counts()
+        names = stack.enter_context(open_connection(_without_id(args)))
+        destination, topics = _destination(args, names)
+        options = _options(args, names, topics, counts, stack)
+        factory = stack.enter_context(
+            BridgeFactory({channel.channel_id: channel}, {"": lambda: open_connection(args)}, options)
+        )
+        there, here = _ends(args, channel.channel_id, destination, from_channel=from_channel)
+        bridge, _ = factory.create_bridge(there, here)
+        bridge.start_bridge()
+        console.ready(f"ready: {args.source} to {args.sink} ({channel.name})")
+        _forward(bridge, stop, args)
+        bridge.destroy()
+    return _told(bridge, counts, args)
+
+
+class _Counts:
+    """What a bridge could not forward."""
+
+    def __init__(self) -> None:
+        self.parked = self.losses = 0
+
+    def park(self, what: StructuredEvent | JmsMessage, error: MtosiError) -> None:
+        self.parked += 1
+        kind = f"event {what.type_name}" if isinstance(what, StructuredEvent) else f"message {what.message_id}"
+        console.problem(f"{kind}: {error}")
+
+    def lose(self, what: str, reason: str) -> None:
+        self.losses += what == LOSS_OCCURRED
+        console.problem(f"{what}: {reason}")
+
+
+def _without_id(args: argparse.Namespace) -> argparse.Namespace:
+    """The same, for a connection that is not the subscriber's."""
+    return argparse.Namespace(**{**vars(args), "client_id": None})
+
+
+def _is_channel(text: str) -> bool:
+    return text.lower().startswith(_SCHEMES) or (not text.endswith(".toml") and Path(text).is_file())
+
+
+def _destination(args: argparse.Namespace, names: Connection) -> tuple[Destination, Mapping[str, str]]:
+    """The destination of the JMS side; and topics by category, where there is a file with them."""
+    text = args.source if _is_channel(args.sink) else args.sink
+    if not text.endswith(".toml"):
+        return names.names.lookup(text), {}
+    try:
+        found: dict[str, Any] = tomllib.loads(Path(text).read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{text}: {error}") from None
+    topics = found.get("topics", found)
+    if args.profile != "mtnm" or not topics or not all(isinstance(one, str) for one in topics.values()):
+        raise ConfigError(f"{text}: a topic by category, for --profile mtnm, such as Fault = 'topic:alarms'")
+    return names.names.lookup(next(iter(topics.values()))), topics
+
+
+def _ends(
+    args: argparse.Namespace, channel_id: int, destination: Destination, *, from_channel: bool
+) -> tuple[ExternalEndpoint, ExternalEndpoint]:
+    grouping = MessageType.SEQUENCE_EVENT if args.batch > 1 else MessageType.STRUCTURED_EVENT
+    kind = JMSDestinationType.TOPIC if destination.is_topic else JMSDestinationType.QUEUE
+    jms = JMSDestination(kind, destination.name)
+    style = FlowStyle.PULL if args.pull or not from_channel else FlowStyle.PUSH  # JMS gives several when it is asked
+    source, sink = ExternalEndpointRole.SOURCE, ExternalEndpointRole.SINK
+    if from_channel:
+        return (
+            ExternalEndpoint(source, channel_id, style, grouping),
+            ExternalEndpoint(sink, jms, FlowStyle.PUSH, MessageType.JMS_MESSAGE),
+        )
+    return (
+        ExternalEndpoint(source, jms, style, MessageType.JMS_MESSAGE),
+        ExternalEndpoint(sink, channel_id, FlowStyle.PUSH, grouping),
+    )
+
+
+def _options(
+    args: argparse.Namespace, names: Connection, topics: Mapping[str, str], counts: _Counts, stack: ExitStack
+) -> BridgeOptions:
+    from mtosi_jms.bridge.filters import to_etcl
+    from mtosi_jms.jms.selector import parse
+
+    constraint = args.constraint
+    if args.filter and _is_channel(args.source):
+        if constraint:
+            raise argparse.ArgumentError(None, "--filter and --constraint say the same")
+        constraint = to_etcl(parse(args.filter))
+    return BridgeOptions(
+        rules=BridgeRules(profile="mtosi" if args.profile == "mtnm" else "omg"),
+        constraint=constraint,
+        selector=args.filter or "",
+        durable=args.durable,
+        batch=args.batch,
+        outbox=None if args.outbox is None else stack.enter_context(Outbox(args.outbox)),
+        mapper=_mapper(args, names, topics, stack) if args.profile == "mtnm" else None,
+        on_parked=counts.park,
+        on_loss=counts.lose,
+    )
+
+
+def _mapper(
+    args: argparse.Namespace, names: Connection, topics: Mapping[str, str], stack: ExitStack
+) -> Callable[[StructuredEvent], Sequence[JmsMessage]]:
+    """Makes notifications of MTOSI of events of MTNM, for one destination or for that of their category."""
+    from mtosi_jms.bridge.mtnm import MtnmRules, notification_of
+    from mtosi_jms.notifications import Publisher, event_name
+
+    rules = MtnmRules(charset=args.charset, strict=args.strict)
+    single = None if topics else names.names.lookup(args.sink)
+    publisher: Publisher = stack.enter_context(Publisher(names, topics or {"Fault": args.sink}, sender_uri=args.sender))
+
+    def mapper(event: StructuredEvent) -> Sequence[JmsMessage]:
+        mapped = notification_of(event, rules)
+        for finding in mapped.findings:
+            console.note(f"{event.type_name}: {finding}")
+        made = mapped.notification
+        if single is not None:
+            there = [single]
+        else:
+            category = publisher.profile.topic_category(event_name(made)) or mapped.category
+            every = list(dict.fromkeys(publisher.topics.values()))
+            there = every if category is None else [publisher.topic_of(made, category)]
+        return [replace(publisher.message_of(one, [made]), destination=one) for one in there]
+
+    return mapper
+
+
+def _forward(bridge: Bridge, stop: Stop, args: argparse.Namespace) -> None:
+    """Wait for the end; tell the rate each minute in which there was something."""
+    begin = told = time.monotonic()
+    end = None if args.duration is None else begin + args.duration
+    before = 0
+    while not stop.wait(_LOOK if end is None else min(_LOOK, max(0.0, end - time.monotonic()))):
+        now = time.monotonic()
+        if now - told >= _EVERY and bridge.forwarded != before:
+            console.note(f"{(bridge.forwarded - before) / (now - told):,.1f} a second; {bridge.get_status().value}")
+            before, told = bridge.forwarded, now
+        if end is not None and now >= end:
+            return
+
+
+def _told(bridge: Bridge, counts: _Counts, args: argparse.Namespace) -> int:
+    if args.json:
+        console.print_json({"forwarded": bridge.forwarded, "left_out": counts.parked, "losses": counts.losses})
+    else:
+        console.say(f"{bridge.forwarded:,} forwarded, {counts.parked:,} left out, {counts.losses:,} losses told")
+    return 1 if counts.parked else 0

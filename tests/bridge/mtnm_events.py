@@ -1,0 +1,376 @@
+"""Events of MTNM as element managers send them: types, values, whole events."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mtosi_jms.bridge.events import NULL, Any, Member, Property, StructuredEvent, TCKind, TypeCode, Value
+
+IDL: Final = "IDL:mtnm.tmforum.org"
+STRING: Final = TypeCode.of(TCKind.string)
+SHORT: Final = TypeCode.of(TCKind.short)
+LONG: Final = TypeCode.of(TCKind.long)
+FLOAT: Final = TypeCode.of(TCKind.float)
+BOOLEAN: Final = TypeCode.of(TCKind.boolean)
+ANY: Final = TypeCode.of(TCKind.any)
+TIME: Final = TypeCode.alias(f"{IDL}/globaldefs/Time_T:1.0", "Time_T", STRING)
+LAYER: Final = TypeCode.alias(f"{IDL}/transmissionParameters/LayerRate_T:1.0", "LayerRate_T", SHORT)
+PAIR: Final = TypeCode.struct(
+    f"{IDL}/globaldefs/NameAndStringValue_T:1.0", "NameAndStringValue_T", (("name", STRING), ("value", STRING))
+)
+PAIRS: Final = TypeCode.alias(f"{IDL}/globaldefs/NVSList_T:1.0", "NVSList_T", TypeCode.sequence(PAIR))
+NAME: Final = TypeCode.alias(f"{IDL}/globaldefs/NamingAttributes_T:1.0", "NamingAttributes_T", PAIRS)
+NAMES: Final = TypeCode.sequence(NAME)
+STRINGS: Final = TypeCode.sequence(STRING)
+LAYERS: Final = TypeCode.sequence(LAYER)
+NAMED_ANY: Final = TypeCode.struct(
+    f"{IDL}/globaldefs/NameAndAnyValue_T:1.0", "NameAndAnyValue_T", (("name", STRING), ("value", ANY))
+)
+NAMED_ANYS: Final = TypeCode.alias(f"{IDL}/globaldefs/NVList_T:1.0", "NVList_T", TypeCode.sequence(NAMED_ANY))
+CORRELATED: Final = TypeCode.sequence(
+    TypeCode.struct(
+        f"{IDL}/notifications/CorrelatedNotifications_T:1.0",
+        "CorrelatedNotifications_T",
+        (("source", NAME), ("notifIDs", STRINGS)),
+    )
+)
+
+
+def enumeration(name: str, *members: str) -> TypeCode:
+    return TypeCode(TCKind.enum, f"{IDL}/notifications/{name}:1.0", name, tuple(Member(one) for one in members))
+
+
+SEVERITY: Final = enumeration(
+    "PerceivedSeverity_T", "PS_INDETERMINATE", "PS_CRITICAL", "PS_MAJOR", "PS_MINOR", "PS_WARNING", "PS_CLEARED"
+)
+AFFECTING: Final = enumeration("ServiceAffecting_T", "SA_UNKNOWN", "SA_SERVICE_AFFECTING", "SA_NON_SERVICE_AFFECTING")
+ACKNOWLEDGE: Final = enumeration("AcknowledgeIndication_T", "AI_EVENT_ACKNOWLEDGED", "AI_EVENT_UNACKNOWLEDGED", "AI_NA")
+OBJECT_TYPE: Final = enumeration(
+    "ObjectType_T",
+    "OT_EMS",
+    "OT_MANAGED_ELEMENT",
+    "OT_MULTILAYER_SUBNETWORK",
+    "OT_TOPOLOGICAL_LINK",
+    "OT_SUBNETWORK_CONNECTION",
+    "OT_PHYSICAL_TERMINATION_POINT",
+    "OT_CONNECTION_TERMINATION_POINT",
+    "OT_TERMINATION_POINT_POOL",
+    "OT_EQUIPMENT_HOLDER",
+    "OT_EQUIPMENT",
+    "OT_PROTECTION_GROUP",
+    "OT_TRAFFIC_DESCRIPTOR",
+    "OT_AID",
+)
+TRANSFER: Final = enumeration("FileTransferStatus_T", "FT_IN_PROGRESS", "FT_FAILED", "FT_COMPLETED")
+PROTECTION: Final = enumeration("ProtectionType_T", "PT_MSP_APS", "PT_SNCP")
+REASON: Final = enumeration(
+    "SwitchReason_T",
+    "SR_NA",
+    "SR_RESTORED",
+    "SR_SIGNAL_FAIL",
+    "SR_SIGNAL_MISMATCH",
+    "SR_SIGNAL_DEGRADE",
+    "SR_AUTOMATIC_SWITCH",
+    "SR_MANUAL",
+)
+THRESHOLD: Final = enumeration("PMThresholdType_T", "TWM_HIGHEST", "TWM_HIGH", "TWM_LOW", "TWM_LOWEST")
+BACKUP_STAGE: Final = enumeration(
+    "Current_OperationStatus_T", "COS_Idle", "COS_Pending", "COS_InProgress", "COS_Completed", "COS_Aborted"
+)
+BACKUP: Final = TypeCode.struct(
+    f"{IDL}/softwareAndDataManager/BackupStatus_T:1.0",
+    "BackupStatus_T",
+    (("operationStatus", BACKUP_STAGE), ("failureReason", STRING)),
+)
+COMMUNICATION: Final = enumeration("CommunicationState_T", "CS_AVAILABLE", "CS_UNAVAILABLE")
+DIRECTION: Final = enumeration("ConnectionDirection_T", "CD_UNI", "CD_BI")
+SHAPE: Final = enumeration("SNCType_T", "ST_SIMPLE", "ST_ADD_DROP_A", "ST_ADD_DROP_Z")
+ELEMENT: Final = TypeCode.struct(
+    f"{IDL}/managedElement/ManagedElement_T:1.0",
+    "ManagedElement_T",
+    (
+        ("name", NAME),
+        ("userLabel", STRING),
+        ("nativeEMSName", STRING),
+        ("owner", STRING),
+        ("location", STRING),
+        ("version", STRING),
+        ("productName", STRING),
+        ("communicationState", COMMUNICATION),
+        ("emsInSyncState", BOOLEAN),
+        ("supportedRates", LAYERS),
+        ("additionalInfo", PAIRS),
+    ),
+)
+LINK: Final = TypeCode.struct(
+    f"{IDL}/topologicalLink/TopologicalLink_T:1.0",
+    "TopologicalLink_T",
+    (
+        ("name", NAME),
+        ("userLabel", STRING),
+        ("nativeEMSName", STRING),
+        ("owner", STRING),
+        ("direction", DIRECTION),
+        ("rate", LAYER),
+        ("aEndTP", NAME),
+        ("zEndTP", NAME),
+        ("additionalInfo", PAIRS),
+    ),
+)
+CONNECTION: Final = TypeCode.struct(
+    f"{IDL}/subnetworkConnection/CrossConnect_T:1.0",
+    "CrossConnect_T",
+    (
+        ("active", BOOLEAN),
+        ("direction", DIRECTION),
+        ("ccType", SHAPE),
+        ("aEndNameList", NAMES),
+        ("zEndNameList", NAMES),
+        ("additionalInfo", PAIRS),
+    ),
+)
+ROUTE: Final = TypeCode.alias(f"{IDL}/subnetworkConnection/Route_T:1.0", "Route_T", TypeCode.sequence(CONNECTION))
+
+
+def name(text: str) -> tuple[tuple[str, str], ...]:
+    """The value of a name: `EMS=a|PTP=/rack=1/slot=2`."""
+    return tuple((one.partition("=")[0], one.partition("=")[2]) for one in text.split("|"))
+
+
+NE: Final = "EMS=Huawei/U2000|ManagedElement=3145729"
+PORT: Final = f"{NE}|PTP=/rack=1/shelf=1/slot=5/domain=sdh/port=1"
+OTHER_PORT: Final = f"{NE}|PTP=/rack=1/shelf=1/slot=6/domain=sdh/port=1"
+
+
+def text(value: str) -> Any:
+    return Any(STRING, value)
+
+
+def event(type_name: str, body: Any = NULL, /, **values: Any | Value) -> StructuredEvent:
+    """An event; `__` in a name stands for `.` and `::` of X.733."""
+    properties = [
+        Property(
+            one.replace("X733__", "X.733::"),
+            value if isinstance(value, Any) else Any(_USUAL[one], value),
+        )
+        for one, value in values.items()
+        if value is not None
+    ]
+    return StructuredEvent("tmf_mtnm", type_name, "", (), tuple(properties), body)
+
+
+_USUAL: Final = {
+    "notificationId": STRING,
+    "objectName": NAME,
+    "objectType": OBJECT_TYPE,
+    "objectTypeQualifier": STRING,
+    "emsTime": TIME,
+    "neTime": TIME,
+    "edgePointRelated": BOOLEAN,
+    "nativeEMSName": STRING,
+    "isClearable": BOOLEAN,
+    "layerRate": LAYER,
+    "probableCause": STRING,
+    "probableCauseQualifier": STRING,
+    "nativeProbableCause": STRING,
+    "perceivedSeverity": SEVERITY,
+    "serviceAffecting": AFFECTING,
+    "serviceAffact": AFFECTING,
+    "affectedTPList": NAMES,
+    "additionalText": STRING,
+    "additionalInfo": PAIRS,
+    "acknowledgeIndication": ACKNOWLEDGE,
+    "rcaiIndicator": BOOLEAN,
+    "X733__EventType": STRING,
+    "X733__SpecificProblems": STRINGS,
+    "X733__BackedUpStatus": STRING,
+    "X733__BackUpObject": NAME,
+    "X733__TrendIndication": STRING,
+    "X733__CorrelatedNotifications": CORRELATED,
+    "X733__MonitoredAttributes": PAIRS,
+    "X733__ProposedRepairActions": STRINGS,
+    "X733__AdditionalInfo": PAIRS,
+    "granularity": STRING,
+    "pmParameterName": STRING,
+    "pmLocation": STRING,
+    "thresholdType": THRESHOLD,
+    "value": FLOAT,
+    "unit": STRING,
+    "attributeList": NAMED_ANYS,
+    "protectionType": PROTECTION,
+    "switchReason": REASON,
+    "groupName": NAME,
+    "protectedTP": NAME,
+    "switchAwayFromTP": NAME,
+    "switchToTP": NAME,
+    "eProtectionGroupType": STRING,
+    "eSwitchReason": STRING,
+    "ePGPName": NAME,
+    "protectedE": NAME,
+    "switchAwayFromE": NAME,
+    "switchToE": NAME,
+    "routeChangeEvent": STRING,
+    "route": ROUTE,
+    "fileName": STRING,
+    "transferStatus": TRANSFER,
+    "percentComplete": SHORT,
+    "failureReason": STRING,
+    "backupStatus": BACKUP,
+    "meName": NAME,
+    "discoveredName": STRING,
+    "operationStatus": BACKUP_STAGE,
+}
+"""The usual type of each property."""
+
+
+def alarm(**values: Any | Value) -> StructuredEvent:
+    """An alarm of twelve properties, with others given; None leaves one out."""
+    usual: dict[str, Any | Value] = {
+        "notificationId": "1001",
+        "objectName": name(PORT),
+        "nativeEMSName": "NE-7 slot 5 port 1",
+        "objectType": "OT_PHYSICAL_TERMINATION_POINT",
+        "emsTime": "20140725140203.0+0800",
+        "neTime": "20140725140201.0+0800",
+        "isClearable": True,
+        "layerRate": 20,
+        "probableCause": "LOS",
+        "nativeProbableCause": "R_LOS",
+        "perceivedSeverity": "PS_CRITICAL",
+        "serviceAffecting": "SA_SERVICE_AFFECTING",
+    }
+    return event("NT_ALARM", **{**usual, **values})
+
+
+_ABOUT: Final[dict[str, Any | Value]] = {
+    "notificationId": "7",
+    "objectName": name(NE),
+    "objectType": "OT_MANAGED_ELEMENT",
+    "emsTime": "20140725140203.0+0800",
+    "neTime": "20140725140201.0+0800",
+    "edgePointRelated": False,
+}
+_TIMES: Final[dict[str, Any | Value]] = {
+    "notificationId": "8",
+    "emsTime": "20140725140203.0+0800",
+    "neTime": "20140725140201.0+0800",
+}
+NEW_ELEMENT: Final = Any(
+    ELEMENT,
+    (
+        name(NE),
+        "north",
+        "NE-7",
+        "",
+        "Rack 4",
+        "V100R009",
+        "OptiX OSN 3500",
+        "CS_AVAILABLE",
+        True,
+        (20, 77),
+        (("ip", "10.0.0.7"),),
+    ),
+)
+NEW_ROUTE: Final = (
+    (
+        True,
+        "CD_BI",
+        "ST_SIMPLE",
+        (name(f"{PORT}|CTP=/sts3c_au4-j=1"),),
+        (name(f"{OTHER_PORT}|CTP=/sts3c_au4-j=2"),),
+        (),
+    ),
+)
+REALISTIC: Final[dict[str, StructuredEvent]] = {
+    "NT_ALARM": alarm(
+        probableCauseQualifier="1",
+        rcaiIndicator=False,
+        edgePointRelated=True,
+        acknowledgeIndication="AI_EVENT_UNACKNOWLEDGED",
+        affectedTPList=(name(PORT), name(OTHER_PORT)),
+        additionalText="Loss of signal",
+        X733__EventType="communicationsAlarm",
+        X733__SpecificProblems=("R_LOS",),
+        X733__BackedUpStatus="BACKED_UP",
+        X733__BackUpObject=name(OTHER_PORT),
+        X733__TrendIndication="MORE_SEVERE",
+        X733__CorrelatedNotifications=((name(NE), ("998", "999")),),
+        X733__MonitoredAttributes=(("power", "-31"),),
+        X733__ProposedRepairActions=("Check the fibre",),
+        X733__AdditionalInfo=(("LSN", "77"),),
+    ),
+    "NT_TCA": event(
+        "NT_TCA",
+        **{**_ABOUT, "objectName": name(PORT), "objectType": "OT_PHYSICAL_TERMINATION_POINT"},
+        nativeEMSName="port 1",
+        isClearable=True,
+        perceivedSeverity="PS_MINOR",
+        layerRate=25,
+        granularity="15min",
+        pmParameterName="PMP_ES",
+        pmLocation="PML_NEAR_END_Rx",
+        thresholdType="TWM_HIGH",
+        value=12.0,
+        unit="seconds",
+        acknowledgeIndication="AI_NA",
+    ),
+    "NT_OBJECT_CREATION": event("NT_OBJECT_CREATION", NEW_ELEMENT, **_ABOUT),
+    "NT_OBJECT_DELETION": event("NT_OBJECT_DELETION", **_ABOUT),
+    "NT_OBJECT_DISCOVERY": event("NT_OBJECT_DISCOVERY", **_TIMES, objectName=name(NE), edgePointRelated=True),
+    "NT_ATTRIBUTE_VALUE_CHANGE": event(
+        "NT_ATTRIBUTE_VALUE_CHANGE",
+        **_ABOUT,
+        attributeList=(("location", text("Rack 5")), ("userLabel", text("south"))),
+    ),
+    "NT_STATE_CHANGE": event(
+        "NT_STATE_CHANGE", **_ABOUT, attributeList=(("communicationState", Any(COMMUNICATION, "CS_UNAVAILABLE")),)
+    ),
+    "NT_PROTECTION_SWITCH": event(
+        "NT_PROTECTION_SWITCH",
+        **_TIMES,
+        protectionType="PT_MSP_APS",
+        switchReason="SR_SIGNAL_FAIL",
+        layerRate=25,
+        groupName=name(f"{NE}|PGP=1"),
+        protectedTP=name(PORT),
+        switchAwayFromTP=name(PORT),
+        switchToTP=name(OTHER_PORT),
+    ),
+    "NT_EPROTECTION_SWITCH": event(
+        "NT_EPROTECTION_SWITCH",
+        **_TIMES,
+        eProtectionGroupType="M_FOR_N",
+        eSwitchReason="ESR_MANUAL",
+        ePGPName=name(f"{NE}|EPGP=2"),
+        protectedE=name(f"{NE}|EquipmentHolder=/rack=1/shelf=1/slot=5|Equipment=1"),
+        switchAwayFromE=name(f"{NE}|EquipmentHolder=/rack=1/shelf=1/slot=5|Equipment=1"),
+        switchToE=name(f"{NE}|EquipmentHolder=/rack=1/shelf=1/slot=6|Equipment=1"),
+    ),
+    "NT_ROUTE_CHANGE": event(
+        "NT_ROUTE_CHANGE",
+        **{
+            **_TIMES,
+            "objectName": name("EMS=Huawei/U2000|MultiLayerSubnetwork=1|SubnetworkConnection=snc-9"),
+            "objectType": "OT_SUBNETWORK_CONNECTION",
+        },
+        routeChangeEvent="RerouteCompleted",
+        route=NEW_ROUTE,
+    ),
+    "NT_HEARTBEAT": event("NT_HEARTBEAT", notificationId="9"),
+    "NT_FILE_TRANSFER_STATUS": event(
+        "NT_FILE_TRANSFER_STATUS",
+        notificationId="10",
+        neTime="",
+        fileName="ftp.example.net:/pm/20140725.gz",
+        transferStatus="FT_FAILED",
+        percentComplete=40,
+        failureReason="no room",
+    ),
+    "NT_BACKUP_STATUS": event(
+        "NT_BACKUP_STATUS",
+        **{**_TIMES, "emsTime": None},
+        backupStatus=("COS_Aborted", "Comms loss"),
+        meName=name(NE),
+    ),
+}
+"""An event of each type, as it should be."""

@@ -1,0 +1,177 @@
+"""Endpoints and table 2-1; and the state machines of reliable delivery."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+from mtosi_jms.bridge import ExternalEndpoint, ExternalEndpointRole, JMSDestination, JMSDestinationType, MessageType
+from mtosi_jms.bridge.admin import CONSISTENCY, ExternalEndpointErrorCode, check_endpoints
+from mtosi_jms.bridge.endpoints import FlowStyle, Grouping
+from mtosi_jms.bridge.events import Property, StructuredEvent, any_of
+from mtosi_jms.bridge.reliable import Duplicates, Resender, Retries, SequenceNumbers, number_of
+from mtosi_jms.errors import InvalidExternalEndPoints
+from mtosi_jms.jms import Queue, Topic
+
+PUSH, PULL = FlowStyle.PUSH, FlowStyle.PULL
+SOURCE, SINK = ExternalEndpointRole.SOURCE, ExternalEndpointRole.SINK
+QUEUE = JMSDestination(JMSDestinationType.QUEUE, "q")
+EVENT = StructuredEvent("d", "t")
+
+
+def jms(role: ExternalEndpointRole, style: FlowStyle = PUSH) -> ExternalEndpoint:
+    return ExternalEndpoint(role, QUEUE, style, MessageType.JMS_MESSAGE)
+
+
+def channel(role: ExternalEndpointRole, style: FlowStyle = PUSH) -> ExternalEndpoint:
+    return ExternalEndpoint(role, 0, style, MessageType.STRUCTURED_EVENT)
+
+
+@pytest.mark.parametrize(
+    ("direction", "source", "sink", "consistent"),
+    [
+        ("channel to JMS", PUSH, PUSH, True), ("channel to JMS", PULL, PUSH, True),
+        ("channel to JMS", PUSH, PULL, False), ("channel to JMS", PULL, PULL, False),
+        ("JMS to channel", PUSH, PUSH, True), ("JMS to channel", PUSH, PULL, False),
+        ("JMS to channel", PULL, PUSH, True), ("JMS to channel", PULL, PULL, True),
+    ],
+)  # fmt: skip
+@pytest.mark.obligation("000-B5", "000-B6", "000-X7")
+def test_table_2_1(direction: str, source: FlowStyle, sink: FlowStyle, consistent: bool) -> None:
+    ends = (channel(SOURCE, source), jms(SINK, sink))
+    if direction == "JMS to channel":
+        ends = jms(SOURCE, source), channel(SINK, sink)
+    assert CONSISTENCY[direction, source, sink] is consistent
+    if consistent:
+        assert check_endpoints(*ends) == direction
+        return
+    with pytest.raises(InvalidExternalEndPoints) as caught:
+        check_endpoints(*ends)
+    assert caught.value.errors == (("SINK", "MISMATCH_ENDPOINTROLE_NOTIFSTYLE"),)
+
+
+@pytest.mark.parametrize(
+    ("source", "sink", "errors"),
+    [
+        (jms(SOURCE), jms(SINK), [("SINK", "INVALID_CHANNELID")]),
+        (channel(SOURCE), channel(SINK), [("SINK", "INVALID_JMSDESTINATION")]),
+        (channel(SINK), jms(SINK), [("SOURCE", "MISMATCH_ENDPOINTROLE_NOTIFSTYLE")]),
+        (
+            ExternalEndpoint(SOURCE, QUEUE, PUSH, MessageType.STRUCTURED_EVENT),
+            ExternalEndpoint(SINK, 7, PUSH, MessageType.JMS_MESSAGE),
+            [("SOURCE", "INVALID_CHANNELID"), ("SINK", "INVALID_JMSDESTINATION")],
+        ),
+        (
+            channel(SOURCE),
+            ExternalEndpoint(SINK, JMSDestination(JMSDestinationType.TOPIC, ""), PUSH, MessageType.JMS_MESSAGE),
+            [("SINK", "INVALID_JMSDESTINATION")],
+        ),
+    ],
+)
+@pytest.mark.obligation("000-B8", "000-B9", "000-X16")
+def test_endpoints_that_make_no_bridge(
+    source: ExternalEndpoint, sink: ExternalEndpoint, errors: list[tuple[str, str]]
+) -> None:
+    with pytest.raises(InvalidExternalEndPoints) as caught:
+        check_endpoints(source, sink)
+    assert list(caught.value.errors) == errors
+    assert len(caught.value.reasons) == len(errors)
+
+
+@pytest.mark.obligation("000-B7", "000-X15")
+def test_endpoints_describe_themselves() -> None:
+    assert [one.name for one in MessageType] == ["JMS_MESSAGE", "STRUCTURED_EVENT", "SEQUENCE_EVENT"]
+    assert {one.name for one in ExternalEndpointErrorCode} == {
+        *("INVALID_CHANNELID", "INVALID_JMSDESTINATION", "MISMATCH_ENDPOINTROLE_NOTIFSTYLE")
+    }
+    assert QUEUE.destination == Queue("q")
+    assert JMSDestination(JMSDestinationType.TOPIC, "t", "factory").destination == Topic("t")
+    assert ExternalEndpoint(SINK, 0, PUSH, MessageType.SEQUENCE_EVENT).grouping is Grouping.SEQUENCE_EVENT
+    assert channel(SINK).grouping is Grouping.STRUCTURED_EVENT
+    with pytest.raises(FrozenInstanceError):
+        QUEUE.destination_name = "other"  # type: ignore[misc]
+
+
+def numbered(number: int) -> StructuredEvent:
+    return StructuredEvent(variable_header=(Property("SequenceNumber", any_of(number)),))
+
+
+@pytest.mark.obligation("000-A8")
+def test_sequence_numbers() -> None:
+    numbers = SequenceNumbers()
+    assert [number_of(numbers.stamp([EVENT])) for _ in range(3)] == [0, 1, 2]
+    numbers.next = 2**31 - 1
+    assert [number_of(numbers.stamp([EVENT])) for _ in range(2)] == [2**31 - 1, 0]
+    first, second = numbers.stamp([numbered(77), EVENT])
+    assert first.variable_header == (Property("SequenceNumber", any_of(1)),)
+    assert second == EVENT
+    assert number_of([EVENT]) is None
+
+
+@pytest.mark.obligation("000-A9", "000-X8")
+def test_numbers_end_with_the_connection() -> None:
+    sender = Resender(1, 1.0)
+    sender.send([EVENT], 0.0)
+    sender.disconnected()
+    assert sender.unacknowledged() == []
+    assert number_of(sender.send([EVENT], 0.0)) == 0
+
+
+@pytest.mark.obligation("000-A10")
+def test_duplicates() -> None:
+    seen = Duplicates()
+    assert seen.is_new(0)
+    seen.store(0)
+    assert not seen.is_new(0)
+    assert seen.is_new(None)
+    seen.store(None)
+    for number in range(1, 10_001):
+        seen.store(number)
+    assert seen.is_new(0)
+    seen.clear()
+    assert seen.is_new(5)
+
+
+@pytest.mark.obligation("000-A11", "000-A10")
+def test_acknowledged_events_are_forgotten() -> None:
+    sender = Resender(2, 1.0)
+    for _ in range(3):
+        sender.send([EVENT], 0.0)
+    sender.acknowledge([0, 2])
+    sender.acknowledge([0, 99])
+    assert [number_of(one) for one in sender.unacknowledged()] == [1]
+
+
+@pytest.mark.obligation("000-A12", "000-X11")
+def test_what_is_not_acknowledged_is_sent_again() -> None:
+    sender = Resender(2, 10.0)
+    sender.send([EVENT], 0.0)
+    assert sender.due(9.0) == []
+    assert [number_of(one) for one in sender.due(10.0)] == [0]
+    assert sender.due(19.0) == []
+    assert len(sender.due(20.0)) == 1
+    assert sender.due(30.0) == []
+    assert sender.is_stopped
+
+
+@pytest.mark.obligation("000-A15")
+def test_when_all_retries_failed_delivery_stops_until_it_is_restarted() -> None:
+    sender = Resender(0, 1.0)
+    sender.send([EVENT], 0.0)
+    assert sender.due(5.0) == []
+    assert sender.is_stopped
+    assert sender.due(99.0) == []
+    sender.most = 1
+    sender.restart(100.0)
+    assert not sender.is_stopped
+    assert len(sender.unacknowledged()) == 1
+
+
+@pytest.mark.obligation("000-A13", "000-A14", "000-X11")
+def test_retries_are_counted_apart_and_begin_anew_after_a_success() -> None:
+    pull, acknowledge = Retries(2, 5.0), Retries(2, 5.0)
+    assert [pull.after_failure(0.0), pull.after_failure(5.0), pull.after_failure(10.0)] == [5.0, 10.0, None]
+    assert acknowledge.after_failure(0.0) == 5.0
+    pull.reset()
+    assert pull.after_failure(20.0) == 25.0

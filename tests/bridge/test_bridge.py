@@ -1,0 +1,512 @@
+"""The bridge between a channel in the process and `memory:`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any as Anything
+
+import pytest
+
+from mtosi_jms.bridge import (
+    LOSS_CLEARED,
+    LOSS_OCCURRED,
+    Bridge,
+    BridgeFactory,
+    BridgeOptions,
+    BridgeRules,
+    BridgeStatus,
+    ExternalEndpoint,
+    ExternalEndpointRole,
+    FlowStyle,
+    JMSDestination,
+    JMSDestinationType,
+    MessageType,
+)
+from mtosi_jms.bridge.endpoints import EventSource
+from mtosi_jms.bridge.events import Any, Property, StructuredEvent, TCKind, TypeCode, any_of
+from mtosi_jms.bridge.filters import to_etcl
+from mtosi_jms.bridge.omg import message_of
+from mtosi_jms.bridge.qos import PERSISTENT, qos
+from mtosi_jms.errors import (
+    BridgeAlreadyStarted,
+    BridgeInactive,
+    BridgeNotFound,
+    ConfigError,
+    IllegalStateError,
+    InvalidExternalEndPoints,
+    TransactionActive,
+    TransactionAlreadyActive,
+    TransportError,
+    UnsupportedQoS,
+    UnsupportedTransaction,
+)
+from mtosi_jms.jms import DUPLICATE_ID, JmsMessage, Queue
+from mtosi_jms.jms.selector import parse
+from mtosi_jms.spool import Outbox
+from mtosi_jms.testing import MemoryChannel
+from mtosi_jms.transport import Backoff, Connection, connect
+
+PUSH, PULL = FlowStyle.PUSH, FlowStyle.PULL
+SOURCE, SINK = ExternalEndpointRole.SOURCE, ExternalEndpointRole.SINK
+ONE, MANY = MessageType.STRUCTURED_EVENT, MessageType.SEQUENCE_EVENT
+QUEUE = JMSDestination(JMSDestinationType.QUEUE, "q")
+SOON = 30.0
+QUICK: dict[str, Anything] = {"backoff": Backoff(0.01, 0.02, 0.0), "pacing": 0.05}
+
+
+def jms(role: ExternalEndpointRole, style: FlowStyle = PUSH) -> ExternalEndpoint:
+    return ExternalEndpoint(role, QUEUE, style, MessageType.JMS_MESSAGE)
+
+
+def channel_end(role: ExternalEndpointRole, style: FlowStyle = PUSH, type: MessageType = ONE) -> ExternalEndpoint:
+    return ExternalEndpoint(role, 0, style, type)
+
+
+def event(number: int, **header: Anything) -> StructuredEvent:
+    fields = tuple(Property(name, value) for name, value in qos(**header).items())
+    return StructuredEvent("d", "t", variable_header=fields, filterable_data=(Property("n", any_of(number)),))
+
+
+def number(one: StructuredEvent | JmsMessage) -> Anything:
+    if isinstance(one, JmsMessage):
+        return one.properties.get("$fd_n", one.properties.get("n"))
+    found = one.get("n")
+    return None if found is None else found.value
+
+
+class World:
+    """A channel with the semantics of a queue, a provider, and a factory of bridges between them."""
+
+    def __init__(self, name: str) -> None:
+        self.url = f"memory:{name}"
+        self.channel = MemoryChannel("channel", queue=True)
+        self.connection: Connection = connect(self.url)
+        self.connection.start()
+        self.session = self.connection.session()
+        self.broken = False
+        self.opened: list[Connection] = []
+        self.factories: list[BridgeFactory] = []
+
+    def open(self) -> Connection:
+        if self.broken:
+            raise TransportError("the provider is down")
+        made = connect(self.url)
+        self.opened.append(made)
+        return made
+
+    def break_provider(self) -> None:
+        self.broken = True
+        for one in self.opened:
+            one.close()
+
+    def factory(self, **options: Anything) -> BridgeFactory:
+        made = BridgeFactory({0: self.channel}, {"": self.open}, BridgeOptions(**{**QUICK, **options}))
+        self.factories.append(made)
+        return made
+
+    def bridge(self, source: ExternalEndpoint, sink: ExternalEndpoint, **options: Anything) -> Bridge:
+        bridge, _ = self.factory(**options).create_bridge(source, sink)
+        return bridge
+
+    def received(self, count: int) -> list[JmsMessage]:
+        consumer = self.session.consumer(Queue("q"))
+        found = []
+        for _ in range(count):
+            delivery = consumer.receive(SOON)
+            assert delivery is not None, f"{len(found)} of {count} messages came"
+            delivery.acknowledge()
+            found.append(delivery.message)
+        consumer.close()
+        return found
+
+    def nothing_waits(self) -> bool:
+        return self.session.browse(Queue("q")) == []
+
+    def push(self, *events: StructuredEvent) -> None:
+        sink = self.channel.event_sink()
+        sink.connect()
+        sink.push(events)
+        sink.disconnect()
+
+    def pulled(self, count: int) -> list[StructuredEvent]:
+        source: EventSource = self.channel.event_source(PULL)
+        source.connect()
+        found = [one for _ in range(count) for one in source.pull(timeout=SOON)]
+        source.disconnect()
+        return found
+
+    def close(self) -> None:
+        for one in self.factories:
+            one.close()
+        self.connection.close()
+        self.channel.close()
+
+
+@pytest.fixture
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    made = World(request.node.name)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("type", [ONE, MANY], ids=lambda one: one.name)
+@pytest.mark.parametrize("style", [PUSH, PULL], ids=lambda one: one.name)
+@pytest.mark.obligation("000-B1", "000-B2", "000-B3", "000-B4", "000-QO5", "000-EJ15")
+def test_from_the_channel_to_jms(world: World, style: FlowStyle, type: MessageType) -> None:
+    world.bridge(channel_end(SOURCE, style, type), jms(SINK)).start_bridge()
+    world.push(*(event(number) for number in range(120)))
+    found = world.received(120)
+    assert [number(one) for one in found] == list(range(120))
+    assert len({one.properties[DUPLICATE_ID] for one in found}) == 120
+
+
+@pytest.mark.parametrize("type", [ONE, MANY], ids=lambda one: one.name)
+@pytest.mark.parametrize(("receives", "sends"), [(PUSH, PUSH), (PULL, PUSH), (PULL, PULL)], ids=str)
+@pytest.mark.obligation("000-B1", "000-B3", "000-B4", "000-QO5", "000-EJ15", "000-X10")
+def test_from_jms_to_the_channel(world: World, receives: FlowStyle, sends: FlowStyle, type: MessageType) -> None:
+    world.bridge(jms(SOURCE, receives), channel_end(SINK, sends, type)).start_bridge()
+    for number_ in range(120):
+        world.session.send(Queue("q"), JmsMessage(properties={"n": number_}))
+    assert [number(one) for one in world.pulled(120)] == list(range(120))
+
+
+@pytest.mark.obligation("000-B10", "000-B11", "000-B12", "000-B13", "000-B14", "000-B21", "000-B23")
+def test_the_factory(world: World) -> None:
+    factory = world.factory()
+    source, sink = channel_end(SOURCE), jms(SINK)
+    first, first_id = factory.create_bridge(source, sink)
+    second, second_id = factory.create_bridge(jms(SOURCE), channel_end(SINK))
+    assert first_id != second_id
+    assert factory.get_all_bridges() == [first_id, second_id]
+    assert factory.get_bridge_with_id(second_id) is second
+    assert (first.end_point_receiver, first.end_point_sender) == (source, sink)
+    assert first.get_status() is BridgeStatus.INACTIVE
+    with pytest.raises(AttributeError):
+        first.end_point_sender = source  # type: ignore[misc]
+    first.destroy()
+    with pytest.raises(BridgeNotFound) as caught:
+        factory.get_bridge_with_id(first_id)
+    assert caught.value.bridge_id == first_id
+
+
+@pytest.mark.obligation("000-B9")
+def test_endpoints_that_the_factory_does_not_know(world: World) -> None:
+    source = replace(channel_end(SOURCE), connector=9)
+    sink = replace(jms(SINK), connector=replace(QUEUE, factory_name="other"))
+    with pytest.raises(InvalidExternalEndPoints) as caught:
+        world.factory().create_bridge(source, sink)
+    assert caught.value.errors == (("SOURCE", "INVALID_CHANNELID"), ("SINK", "INVALID_JMSDESTINATION"))
+
+
+@pytest.mark.parametrize("towards", ["JMS", "channel"])
+@pytest.mark.obligation("000-B15", "000-B16", "000-B17", "000-B19", "000-B20", "000-X8", "000-X9")
+def test_the_life_of_a_bridge(world: World, towards: str) -> None:
+    ends = (channel_end(SOURCE), jms(SINK)) if towards == "JMS" else (jms(SOURCE), channel_end(SINK))
+    bridge = world.bridge(*ends)
+
+    def give(number_: int) -> None:
+        if towards == "JMS":
+            world.push(event(number_))
+        else:
+            world.session.send(Queue("q"), JmsMessage(properties={"n": number_}))
+
+    def taken(count: int) -> list[Anything]:
+        return [number(one) for one in (world.received(count) if towards == "JMS" else world.pulled(count))]
+
+    with pytest.raises(BridgeInactive):
+        bridge.stop_bridge()
+    bridge.start_bridge()
+    assert bridge.get_status() is BridgeStatus.ACTIVE
+    with pytest.raises(BridgeAlreadyStarted):
+        bridge.start_bridge()
+    give(1)
+    assert taken(1) == [1]
+    bridge.stop_bridge()
+    assert bridge.get_status() is BridgeStatus.INACTIVE
+    give(2)
+    with pytest.raises(BridgeInactive):
+        bridge.stop_bridge()
+    if towards == "JMS":
+        assert world.channel.waiting() == 1
+        assert world.nothing_waits()
+    else:
+        assert world.channel.waiting() == 0
+    bridge.start_bridge()
+    assert taken(1) == [2]
+    bridge.destroy()
+    bridge.destroy()
+    for use in (bridge.start_bridge, bridge.stop_bridge, bridge.get_status, bridge.disable_transaction):
+        with pytest.raises(IllegalStateError):
+            use()
+    assert all(one is not None for one in world.opened)
+
+
+@pytest.fixture
+def losses() -> tuple[list[str], Callable[[str, str], None], threading.Event]:
+    told: list[str] = []
+    cleared = threading.Event()
+
+    def tell(what: str, reason: str) -> None:
+        told.append(what)
+        if what == LOSS_CLEARED:
+            cleared.set()
+
+    return told, tell, cleared
+
+
+@pytest.mark.parametrize("towards", ["JMS", "JMS pulled", "channel", "channel asked", "channel pulls"])
+@pytest.mark.obligation("000-B15", "000-B18")
+def test_a_lost_channel_is_told_and_found_again(world: World, losses: Anything, towards: str) -> None:
+    told, tell, cleared = losses
+    ends = {
+        "JMS": (channel_end(SOURCE), jms(SINK)),
+        "JMS pulled": (channel_end(SOURCE, PULL), jms(SINK)),
+        "channel": (jms(SOURCE), channel_end(SINK)),
+        "channel asked": (jms(SOURCE, PULL), channel_end(SINK, type=MANY)),
+        "channel pulls": (jms(SOURCE, PULL), channel_end(SINK, PULL)),
+    }[towards]
+    bridge = world.bridge(*ends, on_loss=tell)
+    bridge.start_bridge()
+    world.channel.break_down()
+    if not towards.startswith("JMS"):
+        world.session.send(Queue("q"), JmsMessage(properties={"n": 7}))
+    assert bridge.get_status() is BridgeStatus.INACTIVE
+    world.channel.recover()
+    assert cleared.wait(SOON)
+    assert told == [LOSS_OCCURRED, LOSS_CLEARED]
+    if towards.startswith("JMS"):
+        world.push(event(7))
+        assert number(world.received(1)[0]) == 7
+    else:
+        assert number(world.pulled(1)[0]) == 7
+    assert bridge.get_status() is BridgeStatus.ACTIVE
+
+
+@pytest.mark.parametrize("style", [PUSH, PULL], ids=lambda one: one.name)
+@pytest.mark.obligation("000-B18", "000-T4")
+def test_nothing_is_lost_where_the_provider_is_down(world: World, style: FlowStyle) -> None:
+    bridge = world.bridge(channel_end(SOURCE, style), jms(SINK), patience=0.05)
+    bridge.start_bridge()
+    world.break_provider()
+    assert bridge.get_status() is BridgeStatus.INACTIVE
+    for number_ in range(5):
+        world.push(event(number_))
+    world.broken = False
+    assert [number(one) for one in world.received(5)] == list(range(5))
+
+
+def test_a_source_of_jms_that_is_lost_is_opened_again(world: World) -> None:
+    bridge = world.bridge(jms(SOURCE, PULL), channel_end(SINK))
+    bridge.start_bridge()
+    world.opened[0].close()
+    world.session.send(Queue("q"), JmsMessage(properties={"n": 1}))
+    assert number(world.pulled(1)[0]) == 1
+    assert len(world.opened) == 2
+
+
+def test_an_event_that_comes_again_has_the_same_id(world: World) -> None:
+    """After a crash too, where the event names itself."""
+    named = StructuredEvent("tmf_mtnm", "NT_ALARM", filterable_data=(Property("notificationId", any_of("1")),))
+    world.bridge(channel_end(SOURCE), jms(SINK)).start_bridge()
+    world.push(named, named, event(1), event(1))
+    first, second, third, fourth = (one.properties[DUPLICATE_ID] for one in world.received(4))
+    assert first == second
+    assert third != fourth
+
+
+@pytest.mark.obligation("000-EJ14")
+def test_what_cannot_become_a_message_is_parked_and_the_others_go_on(world: World) -> None:
+    parked: list[Anything] = []
+    bridge = world.bridge(channel_end(SOURCE), jms(SINK), on_parked=lambda what, error: parked.append((what, error)))
+    bad = replace(event(1), variable_header=(Property("EventReliability", any_of("x")),))
+    bridge.start_bridge()
+    world.push(event(0), bad, event(2))
+    assert [number(one) for one in world.received(2)] == [0, 2]
+    assert [what for what, _ in parked] == [bad]
+    assert "EventReliability" in str(parked[0][1])
+
+
+def test_a_message_that_cannot_become_an_event_is_parked(world: World) -> None:
+    parked: list[Anything] = []
+    bridge = world.bridge(jms(SOURCE), channel_end(SINK), on_parked=lambda what, error: parked.append(what.body))
+    bridge.start_bridge()
+    world.session.send(Queue("q"), JmsMessage(body=b"\xff"))
+    world.session.send(Queue("q"), JmsMessage(properties={"n": 1}))
+    assert number(world.pulled(1)[0]) == 1
+    assert parked == [b"\xff"]
+
+
+def test_the_outbox_takes_events_while_the_provider_is_down(world: World, tmp_path: Path) -> None:
+    world.broken = True
+    with Outbox(tmp_path) as outbox:
+        bridge = world.bridge(channel_end(SOURCE), jms(SINK), outbox=outbox)
+        bridge.start_bridge()
+        assert bridge.get_status() is BridgeStatus.ACTIVE
+        world.push(*(event(number_) for number_ in range(20)))
+        world.broken = False
+        assert [number(one) for one in world.received(20)] == list(range(20))
+        with pytest.raises(UnsupportedTransaction):
+            bridge.enable_transaction(2, 0)
+        bridge.destroy()
+
+
+def test_a_mapper_chooses_messages_and_destinations(world: World) -> None:
+    def twice(one: StructuredEvent) -> list[JmsMessage]:
+        made = message_of(one)
+        assert made is not None
+        return [made, replace(made, destination=Queue("other"))]
+
+    world.bridge(channel_end(SOURCE), jms(SINK), mapper=twice).start_bridge()
+    world.push(event(1))
+    (first,) = world.received(1)
+    delivery = world.session.consumer(Queue("other")).receive(SOON)
+    assert delivery is not None
+    assert delivery.message.properties[DUPLICATE_ID] != first.properties[DUPLICATE_ID]
+
+
+@pytest.mark.obligation("003-4")
+def test_filters_at_the_channel_and_selectors_at_jms(world: World) -> None:
+    world.bridge(channel_end(SOURCE), jms(SINK), constraint=to_etcl(parse("n BETWEEN 3 AND 5"))).start_bridge()
+    world.push(*(event(number_) for number_ in range(9)))
+    assert [number(one) for one in world.received(3)] == [3, 4, 5]
+
+
+def test_a_selector_at_jms(world: World) -> None:
+    world.bridge(jms(SOURCE), channel_end(SINK), selector="n > 1").start_bridge()
+    for number_ in range(4):
+        world.session.send(Queue("q"), JmsMessage(properties={"n": number_}))
+    assert [number(one) for one in world.pulled(2)] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [qos(ConnectionReliability=0), qos(OrderPolicy=0), {"Colour": Any(TypeCode.of(TCKind.long), 1)}],
+    ids=lambda one: next(iter(one)),
+)
+@pytest.mark.obligation("000-C3", "000-Q2")
+def test_quality_of_service_that_the_tables_do_not_have(world: World, asked: Anything) -> None:
+    with pytest.raises(UnsupportedQoS):
+        world.factory(qos=asked).create_bridge(channel_end(SOURCE), jms(SINK))
+
+
+@pytest.mark.obligation("000-A1", "000-A2", "000-A3", "000-A4", "000-A8", "000-A10", "000-A12")
+@pytest.mark.parametrize("style", [PUSH, PULL], ids=lambda one: one.name)
+@pytest.mark.parametrize("type", [ONE, MANY], ids=lambda one: one.name)
+def test_events_are_acknowledged_and_known_when_they_come_again(
+    world: World, style: FlowStyle, type: MessageType
+) -> None:
+    world.channel = MemoryChannel("acks", queue=True, acknowledges=True)
+    asked = qos(EventReliability=PERSISTENT, ConnectionReliability=PERSISTENT, DeliveryReliability=1)
+    bridge = world.bridge(channel_end(SOURCE, style, type), jms(SINK), qos=asked)
+    bridge.start_bridge()
+    world.push(*(event(number_) for number_ in range(10)))
+    assert [number(one) for one in world.received(10)] == list(range(10))
+    world.channel.resend()
+    world.push(event(10))
+    assert [number(one) for one in world.received(1)] == [10]
+    bridge.destroy()
+    assert world.channel.waiting() == 0
+
+
+@pytest.mark.obligation("000-T3", "000-T6", "000-T7")
+def test_transactions_towards_jms(world: World) -> None:
+    bridge = world.bridge(channel_end(SOURCE), jms(SINK))
+    bridge.enable_transaction(3, 0)
+    with pytest.raises(TransactionAlreadyActive):
+        bridge.enable_transaction(3, 0)
+    bridge.start_bridge()
+    world.push(*(event(number_) for number_ in range(7)))
+    assert [number(one) for one in world.received(6)] == list(range(6))
+    assert world.nothing_waits()
+    with pytest.raises(TransactionActive):
+        bridge.disable_transaction()
+    assert [number(one) for one in world.received(1)] == [6]
+    bridge.disable_transaction()
+    world.push(event(7))
+    assert number(world.received(1)[0]) == 7
+
+
+@pytest.mark.obligation("000-T1", "000-T4", "000-T6")
+def test_a_transaction_that_is_lost_goes_again(world: World) -> None:
+    bridge = world.bridge(channel_end(SOURCE), jms(SINK))
+    bridge.enable_transaction(3, 0)
+    bridge.start_bridge()
+    world.push(event(0), event(1))
+    world.push(event(2))
+    assert len(world.received(3)) == 3
+    world.push(event(3), event(4))
+    world.break_provider()
+    world.broken = False
+    world.push(event(5))
+    assert sorted(number(one) for one in world.received(3)) == [3, 4, 5]
+
+
+@pytest.mark.obligation("000-T6")
+def test_a_transaction_whose_time_is_over(world: World) -> None:
+    bridge = world.bridge(channel_end(SOURCE), jms(SINK))
+    bridge.enable_transaction(100, 0.05)
+    bridge.start_bridge()
+    world.push(event(0), event(1))
+    assert [number(one) for one in world.received(2)] == [0, 1]
+
+
+@pytest.mark.obligation("000-T3", "000-T6", "000-T7")
+def test_transactions_from_jms(world: World) -> None:
+    bridge = world.bridge(jms(SOURCE, PULL), channel_end(SINK, PULL))
+    bridge.enable_transaction(2, 0)
+    bridge.start_bridge()
+    for number_ in range(4):
+        world.session.send(Queue("q"), JmsMessage(properties={"n": number_}))
+    assert [number(one) for one in world.pulled(4)] == list(range(4))
+    bridge.destroy()
+    assert world.nothing_waits()
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        (channel_end(SOURCE, PULL), jms(SINK)),
+        (jms(SOURCE), channel_end(SINK)),
+        (jms(SOURCE, PULL), channel_end(SINK)),
+    ],
+)
+@pytest.mark.obligation("000-T3")
+def test_other_configurations_have_no_transactions(world: World, ends: Anything) -> None:
+    with pytest.raises(UnsupportedTransaction):
+        world.bridge(*ends).enable_transaction(1, 0)
+
+
+@pytest.mark.parametrize("numbers", [(0, 0), (1, -1)])
+def test_transactions_of_nothing(world: World, numbers: tuple[int, int]) -> None:
+    with pytest.raises(UnsupportedTransaction):
+        world.bridge(channel_end(SOURCE), jms(SINK)).enable_transaction(*numbers)
+
+
+@pytest.mark.parametrize("option", [{"batch": 0}, {"pacing": 0}, {"patience": -1}], ids=str)
+def test_options_out_of_range(option: dict[str, Anything]) -> None:
+    with pytest.raises(ConfigError):
+        BridgeOptions(**option)
+
+
+@pytest.mark.obligation("000-EJ14", "000-X20")
+def test_two_bridges_carry_events_there_and_back(world: World) -> None:
+    """Nothing is lost; an event may come twice, under one id, and exactly once is never claimed."""
+    back = MemoryChannel("back", queue=True)
+    away = world.bridge(channel_end(SOURCE), jms(SINK), rules=BridgeRules())
+    factory = BridgeFactory({0: back}, {"": partial(connect, world.url)}, BridgeOptions(**QUICK))
+    home, _ = factory.create_bridge(jms(SOURCE), channel_end(SINK))
+    for one in (away, home):
+        one.start_bridge()
+    world.push(*(event(number_, Priority=7, EventReliability=1) for number_ in range(5)))
+    source = back.event_source(PULL)
+    source.connect()
+    found = [one for _ in range(5) for one in source.pull(timeout=SOON)]
+    factory.close()
+    assert [one.get("n") for one in found] == [any_of(number_) for number_ in range(5)]
+    assert [one.variable_header for one in found] == [
+        event(number_, Priority=7, EventReliability=1).variable_header for number_ in range(5)
+    ]

@@ -1,0 +1,36 @@
+"""MTOSI's schemas, many in one: what conftest.py's fixtures of the release stand on."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from lxml import etree
+
+XSD: Final = "http://www.w3.org/2001/XMLSchema"
+
+
+def namespace_of(file: Path) -> str:
+    return str(etree.parse(file).getroot().get("targetNamespace"))
+
+
+def driver(folder: Path, files: list[Path]) -> Path:
+    """A schema that imports all the files, one for each namespace."""
+    imports = {namespace_of(file): file for file in files}
+    assert len(imports) == len(files), "two files of one namespace"
+    lines = [f'<xsd:import namespace="{name}" schemaLocation="{file.as_uri()}"/>' for name, file in imports.items()]
+    target = folder / "driver.xsd"
+    target.write_text(f'<xsd:schema xmlns:xsd="{XSD}">{"".join(lines)}</xsd:schema>', encoding="utf-8")
+    return target
+
+
+def release_driver(folder: Path, release: Path) -> Path:
+    """A schema that imports all of a release's, from a copy without the blanks around some of its names."""
+    copies = []
+    for file in sorted(release.glob("*/IIS/xsd/*.xsd")):
+        target = folder / file.relative_to(release)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(re.sub(rb'(\s(?:name|ref|type|base)=")\s*([^"]*?)\s*"', rb'\1\2"', file.read_bytes()))
+        copies.append(target)
+    return driver(folder, copies)
