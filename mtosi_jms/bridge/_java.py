@@ -233,10 +233,10 @@ class JavaOrb:
         Raises:
             EventError: an event that cannot be encoded.
         """
+        data = encode_events(events, self.charset)
         try:
-            return self.java.omg("CosNotification.EventBatchHelper").read(
-                self.reading(encode_events(events, self.charset))
-            )
+            with machine.blocking():
+                return self.java.omg("CosNotification.EventBatchHelper").read(self.reading(data))
         except self.java.jpype.JException as error:
             raise EventError(f"JacORB cannot carry it: {said_by(error)}") from None
 
@@ -250,13 +250,15 @@ class JavaOrb:
         Raises:
             EventError: an event that is refused.
         """
-        stream = self.writing()
-        if grouped:
-            self.java.omg("CosNotification.EventBatchHelper").write(stream, events)
-        else:
-            stream.write_long(1)
-            self.java.omg("CosNotification.StructuredEventHelper").write(stream, events)
-        return decode_events(bytes(stream.getBufferCopy()), self.charset)
+        with machine.blocking(), translated(self.java):
+            stream = self.writing()
+            if grouped:
+                self.java.omg("CosNotification.EventBatchHelper").write(stream, events)
+            else:
+                stream.write_long(1)
+                self.java.omg("CosNotification.StructuredEventHelper").write(stream, events)
+            data = bytes(stream.getBufferCopy())
+        return decode_events(data, self.charset)
 
     def close(self) -> None:
         """Ends the ORB; returns after some seconds where it does not end."""
