@@ -146,3 +146,12 @@ def test_a_text_in_another_charset_is_not_lost(impatient: Any, peer: GiopPeer) -
     found = source.pull(wait=False)[0].get("odd")
     assert found is not None
     assert found.value == "Störung"
+
+
+@pytest.mark.obligation("000-A11", "000-A17")
+def test_a_channel_that_takes_acknowledgements(impatient: Any, peer: GiopPeer) -> None:
+    source = impatient.channel(peer.address).event_source(FlowStyle.PULL)
+    source.connect()
+    assert source.acknowledges
+    source.acknowledge([0, 1])
+    assert peer.asked[-1] == "acknowledge"
