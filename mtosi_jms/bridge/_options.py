@@ -42,6 +42,7 @@ class BridgeOptions:
         pacing: seconds between two rounds where the bridge pulls and nothing waited: PacingInterval (000-B5).
         patience: seconds for which an event that JMS does not take now is tried again, before the channel is told; a
             channel gives up a consumer that fails too often, with all that it keeps for it.
+        watch: seconds after which a channel that says nothing is asked whether it is there.
         outbox: takes what goes to JMS, and sends it in its own time; None: the provider itself must have it.
         mapper: what an event becomes, in order; None: the one message of the OMG's mapping. A message with a
             destination goes there.
@@ -64,6 +65,7 @@ class BridgeOptions:
     batch: int = 50
     pacing: float = 0.5
     patience: float = 30.0
+    watch: float = 5.0
     outbox: Outbox | None = None
     mapper: Mapper | None = None
     on_parked: OnParked | None = None
@@ -72,8 +74,8 @@ class BridgeOptions:
     fifo_within_priority: bool = False
 
     def __post_init__(self) -> None:
-        if self.batch < 1 or self.pacing <= 0 or self.patience < 0:
-            raise ConfigError("a bridge: batch is at least 1, pacing above 0, patience not below 0")
+        if self.batch < 1 or min(self.pacing, self.watch) <= 0 or self.patience < 0:
+            raise ConfigError("a bridge: batch is at least 1, pacing and watch above 0, patience not below 0")
 
     def messages_of(self, event: StructuredEvent) -> Sequence[JmsMessage]:
         """What an event becomes; nothing where it has expired."""

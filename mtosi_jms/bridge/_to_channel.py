@@ -153,12 +153,14 @@ class JmsToChannel:
         """Receives, where the bridge asks; and connects again what was lost."""
         while True:
             with self._changed:
-                self._changed.wait_for(self._has_work)
+                has_work = self._changed.wait_for(self._has_work, self._options.watch)
                 if self._over:
                     return
                 lost = self._lost
             if lost is not None:
                 self._sink_again(lost)
+            elif not has_work:
+                self._look(self._sink, f"{self._channel.name} does not know the bridge any more")
             elif not self._source_is_there():
                 self._source_again()
             else:

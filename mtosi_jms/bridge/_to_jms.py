@@ -253,14 +253,16 @@ class ChannelToJms:
         """Pulls, where events are pulled; and connects again when the connection is lost."""
         while True:
             with self._changed:
-                self._changed.wait_for(self._has_work)
+                has_work = self._changed.wait_for(self._has_work, self._options.watch)
                 if self._over:
                     return
                 lost = self._lost
             if lost is not None:
                 self._connect_again(lost)
-            else:
+            elif has_work:
                 self._pull()
+            elif self._running and not self._source.is_connected():
+                self._on_lost(f"{self._channel.name} does not know the bridge any more")
 
     def _has_work(self) -> bool:
         return self._over or self._lost is not None or (self._running and self._style is FlowStyle.PULL)

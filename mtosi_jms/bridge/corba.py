@@ -24,7 +24,9 @@ from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import unquote
 
+from mtosi_jms.bridge._bridge import BridgeFactory
 from mtosi_jms.bridge._java import CHARSETS, JavaOrb
+from mtosi_jms.bridge._offered import OfferedFactory
 from mtosi_jms.bridge._proxies import CorbaSink, CorbaSource, qos_of, set_qos
 from mtosi_jms.bridge.cdr import addresses_of, code_set_of
 from mtosi_jms.bridge.endpoints import FlowStyle, Grouping, QoS
@@ -108,6 +110,7 @@ class Orb:
         for host in self.options.hosts:
             self._orb.allow(host)
         self._channels: list[CorbaChannel] = []
+        self._offered: list[OfferedFactory] = []
 
     def _made(self, charset: str, allowed: Any) -> JavaOrb:
         given = self.options
@@ -216,6 +219,21 @@ class Orb:
             if not self._orb.allows(host):
                 raise ReferenceRefusedError(host, port)
 
+    def offer(self, factory: BridgeFactory) -> str:
+        """Offers a factory of bridges, and the bridges that it has, to CORBA clients, at `OrbOptions.listen`.
+
+        Whoever reaches the port may make, start, stop and destroy bridges.
+
+        Args:
+            factory: goes on when the ORB is closed.
+
+        Returns:
+            The reference of a `CosBridgeAdmin::BridgeFactory`, `IOR:...`.
+        """
+        made = OfferedFactory(self._orb, factory, self.options.answer_timeout)
+        self._offered.append(made)
+        return made.ior
+
     def forget(self, channel: CorbaChannel) -> None:
         """Called by a channel that was closed."""
         if channel in self._channels:
@@ -225,6 +243,8 @@ class Orb:
         """Closes its channels and ends the ORB; more than once."""
         for channel in list(self._channels):
             channel.close()
+        while self._offered:
+            self._offered.pop().close()
         for orb in self._orbs.values():
             orb.close()
 

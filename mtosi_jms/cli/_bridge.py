@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--filter",
         type=selector,
         metavar="S",
-        help="condition on fields or properties, such as \"layerRate > 20\"; the source evaluates it",
+        help='condition on fields or properties, such as "layerRate > 20"; the source evaluates it',
     )
     parser.add_argument("--constraint", default="", metavar="C", help="the same for a channel, in its Extended TCL")
     parser.add_argument("--pull", action="store_true", help="ask the source for events; else it calls here")

@@ -486,7 +486,7 @@ def test_transactions_of_nothing(world: World, numbers: tuple[int, int]) -> None
         world.bridge(channel_end(SOURCE), jms(SINK)).enable_transaction(*numbers)
 
 
-@pytest.mark.parametrize("option", [{"batch": 0}, {"pacing": 0}, {"patience": -1}], ids=str)
+@pytest.mark.parametrize("option", [{"batch": 0}, {"pacing": 0}, {"patience": -1}, {"watch": 0}], ids=str)
 def test_options_out_of_range(option: dict[str, Anything]) -> None:
     with pytest.raises(ConfigError):
         BridgeOptions(**option)

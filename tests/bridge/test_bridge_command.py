@@ -1,0 +1,174 @@
+"""`mtosi-jms bridge` between JacORB's notification service and a real broker."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any as Anything
+
+import pytest
+
+from mtosi_jms.bridge.events import Any, Member, Property, StructuredEvent, TCKind, TypeCode, any_of
+from mtosi_jms.broker import BrokerProcess, start_channel_process
+from mtosi_jms.cli import main
+from mtosi_jms.jms import DUPLICATE_ID, JmsMessage, Queue
+from mtosi_jms.transport import connect
+
+SOON = 60.0
+NVS = TypeCode.struct(
+    "IDL:mtnm.tmforum.org/globaldefs/NameAndStringValue_T:1.0",
+    "NameAndStringValue_T",
+    (("name", TypeCode.of(TCKind.string)), ("value", TypeCode.of(TCKind.string))),
+)
+SEVERITY = TypeCode(
+    TCKind.enum,
+    "IDL:mtnm.tmforum.org/notifications/PerceivedSeverity_T:1.0",
+    "PerceivedSeverity_T",
+    tuple(map(Member, ("PS_INDETERMINATE", "PS_CRITICAL", "PS_MAJOR", "PS_MINOR", "PS_WARNING", "PS_CLEARED"))),
+)
+
+
+def alarm(number: int) -> StructuredEvent:
+    name = Any(TypeCode.sequence(NVS), (("EMS", "Vendor/1"), ("ManagedElement", f"NE-{number}")))
+    fields = {
+        "notificationId": any_of(str(number)),
+        "objectName": name,
+        "emsTime": any_of("20140725140203.0+0800"),
+        "perceivedSeverity": Any(SEVERITY, "PS_MAJOR"),
+        "probableCause": any_of("LOS"),
+    }
+    data = tuple(Property(name, value) for name, value in fields.items())
+    return StructuredEvent("tmf_mtnm", "NT_ALARM", "", (), data)
+
+
+class Command:
+    """A bridge in a process of its own."""
+
+    def __init__(self, *words: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "mtosi_jms", "bridge", *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.told: list[str] = []
+        self._changed = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            with self._changed:
+                self.told.append(line.rstrip())
+                self._changed.notify_all()
+
+    def await_line(self, word: str) -> None:
+        with self._changed:
+            assert self._changed.wait_for(lambda: any(word in one for one in self.told), SOON), self.told
+
+    def end(self) -> Anything:
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.stdout is not None
+        text = self.process.stdout.read()
+        assert self.process.wait(SOON) == 0, self.told
+        self._reader.join()
+        return json.loads(text)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdout, self.process.stderr):
+            assert stream is not None
+        self._reader.join()
+        self.process.stdout.close()  # type: ignore[union-attr]
+        self.process.stderr.close()  # type: ignore[union-attr]
+
+
+@pytest.fixture
+def commands() -> Iterator[list[Command]]:
+    made: list[Command] = []
+    yield made
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def service(jacorb_jars: Path, tmp_path: Path) -> Iterator[BrokerProcess]:
+    process = start_channel_process(tmp_path / "service")
+    yield process
+    process.kill()
+
+
+def push(orb: Anything, address: str, *events: StructuredEvent) -> None:
+    channel = orb.channel(address)
+    sink = channel.event_sink()
+    sink.connect()
+    sink.push(events)
+    channel.close()
+
+
+def received(url: str, name: str, count: int) -> list[JmsMessage]:
+    with connect(url) as connection:
+        connection.start()
+        consumer = connection.session().consumer(Queue(name))
+        found = []
+        for _ in range(count):
+            delivery = consumer.receive(SOON)
+            assert delivery is not None, f"{len(found)} of {count} came"
+            delivery.acknowledge()
+            found.append(delivery.message)
+        return found
+
+
+@pytest.mark.broker
+@pytest.mark.slow
+@pytest.mark.obligation("000-B18", "000-X20")
+def test_alarms_of_an_ems_reach_a_broker_over_a_restart(
+    orb: Anything, service: BrokerProcess, artemis: BrokerProcess, commands: list[Command], tmp_path: Path
+) -> None:
+    port = service.endpoints.ports["giop"]
+    address, name, url = (
+        f"corbaloc::127.0.0.1:{port}/NotificationService",
+        f"bridge.{os.getpid()}",
+        artemis.endpoints.url("stomp"),
+    )
+    words = ("--from", address, "--to", f"queue:{name}", "--url", url, "--profile", "mtnm", "--json")
+    commands.append(Command(*words))
+    commands[0].await_line("ready")
+    push(orb, address, *(alarm(number) for number in range(10)))
+    found = received(url, name, 10)
+    assert [f"NE-{number}" in one.body.decode() for number, one in enumerate(found)] == [True] * 10
+    assert {one.properties["MTOSI_perceivedSeverity"] for one in found} == {"MAJOR"}
+    service.kill()
+    commands[0].await_line("EventLossOccurred")
+    again = start_channel_process(tmp_path / "again", port)
+    try:
+        commands[0].await_line("EventLossCleared")
+        push(orb, address, *(alarm(number) for number in range(10, 15)))
+        assert len({one.properties.get(DUPLICATE_ID, one.message_id) for one in received(url, name, 5)}) == 5
+        told = commands[0].end()
+    finally:
+        again.kill()
+    assert told == {"forwarded": 15, "left_out": 0, "losses": 1}
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--from", "queue:a", "--to", "queue:b"], "one of --from and --to is a channel"),
+        (["--from", "corbaloc::h:1/x", "--to", "corbaname::h:1#x"], "one of --from and --to is a channel"),
+        (["--from", "queue:a", "--to", "corbaloc::h:1/x", "--profile", "mtnm"], "--profile mtnm goes from a channel"),
+        (["--from", "corbaloc::h:1/x", "--to", "queue:a", "--filter", "a ="], "selector"),
+        (["--to", "queue:a"], "--from"),
+    ],
+)
+def test_wrong_usage(words: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bridge", *words, "--url", "memory:"]) == 2
+    assert text in capsys.readouterr().err

@@ -1,0 +1,146 @@
+"""The bridge between JacORB's notification service and JMS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any as Anything
+
+import pytest
+
+from mtosi_jms.bridge import (
+    Bridge,
+    BridgeFactory,
+    BridgeOptions,
+    BridgeStatus,
+    ExternalEndpoint,
+    ExternalEndpointRole,
+    FlowStyle,
+    JMSDestination,
+    JMSDestinationType,
+    MessageType,
+)
+from mtosi_jms.bridge.endpoints import Grouping
+from mtosi_jms.bridge.events import Any, Property, StructuredEvent, TCKind, TypeCode, any_of
+from mtosi_jms.bridge.filters import to_etcl
+from mtosi_jms.bridge.qos import qos
+from mtosi_jms.jms import JmsMessage, Queue
+from mtosi_jms.jms.selector import parse
+from mtosi_jms.transport import Backoff, connect
+
+PUSH, PULL = FlowStyle.PUSH, FlowStyle.PULL
+SOURCE, SINK = ExternalEndpointRole.SOURCE, ExternalEndpointRole.SINK
+ONE, MANY = MessageType.STRUCTURED_EVENT, MessageType.SEQUENCE_EVENT
+SOON = 60.0
+STRUCT = TypeCode.struct(
+    "IDL:test/Pair:1.0", "Pair", (("a", TypeCode.of(TCKind.string)), ("b", TypeCode.of(TCKind.long)))
+)
+
+
+def event(number: int) -> StructuredEvent:
+    return StructuredEvent(
+        "d",
+        "t",
+        variable_header=(Property("EventReliability", qos(EventReliability=1)["EventReliability"]),),
+        filterable_data=(Property("n", any_of(number)), Property("pair", Any(STRUCT, ("x", number)))),
+        remainder_of_body=any_of("é"),
+    )
+
+
+@pytest.fixture
+def make(orb: Anything, jacorb_address: str, request: pytest.FixtureRequest) -> Iterator[Callable[..., Bridge]]:
+    channel = orb.channel(jacorb_address)
+    url = f"memory:{request.node.name}"
+    factories = []
+
+    def bridge(source: tuple[Anything, ...], sink: tuple[Anything, ...], **options: Anything) -> Bridge:
+        factory = BridgeFactory(
+            {0: channel},
+            {"": partial(connect, url)},
+            BridgeOptions(backoff=Backoff(0.05, 0.2, 0.0), pacing=0.1, **options),
+        )
+        factories.append(factory)
+        made, _ = factory.create_bridge(ExternalEndpoint(SOURCE, *source), ExternalEndpoint(SINK, *sink))
+        return made
+
+    bridge.channel, bridge.url = channel, url  # type: ignore[attr-defined]
+    yield bridge
+    for one in factories:
+        one.close()
+    channel.close()
+
+
+JMS = JMSDestination(JMSDestinationType.QUEUE, "q")
+
+
+@pytest.mark.parametrize("grouping", [ONE, MANY], ids=lambda one: one.name)
+@pytest.mark.parametrize("style", [PUSH, PULL], ids=lambda one: one.name)
+@pytest.mark.obligation(
+    "000-B1", "000-B3", "000-B4", "000-B13", "000-EJ1", "000-EJ4", "000-EJ5", "000-EJ7",
+    "000-EJ9", "000-EJ11", "000-EJ15", "000-QO5", "000-Q1",
+)  # fmt: skip
+def test_from_jacorb_to_jms(make: Anything, style: FlowStyle, grouping: MessageType) -> None:
+    bridge = make((0, style, grouping), (JMS, PUSH, MessageType.JMS_MESSAGE))
+    bridge.start_bridge()
+    assert bridge.get_status() is BridgeStatus.ACTIVE
+    sink = make.channel.event_sink(PUSH, Grouping.SEQUENCE_EVENT)
+    sink.connect()
+    sink.push([event(number) for number in range(40)])
+    with connect(make.url) as connection:
+        connection.start()
+        consumer = connection.session().consumer(Queue("q"))
+        for number in range(40):
+            delivery = consumer.receive(SOON)
+            assert delivery is not None
+            delivery.acknowledge()
+            properties = delivery.message.properties
+            assert (properties["$fd_n"], properties["$fd_pair_a"], properties["$fd_pair_b"]) == (number, "x", number)
+            assert (properties["$type_name"], delivery.message.body) == ("t", "é".encode())
+            assert delivery.message.jms_type == "Structured Event"
+    sink.disconnect()
+
+
+@pytest.mark.parametrize("grouping", [ONE, MANY], ids=lambda one: one.name)
+@pytest.mark.parametrize(("receives", "sends"), [(PUSH, PUSH), (PULL, PUSH), (PULL, PULL)], ids=str)
+@pytest.mark.obligation(
+    "000-B1", "000-B3", "000-B4", "000-JE1", "000-JE3", "000-JE5", "000-JE7", "000-JE8",
+    "000-JE11", "000-JE12", "000-JE15", "000-X10", "003-1", "003-2",
+)  # fmt: skip
+def test_from_jms_to_jacorb(make: Anything, receives: FlowStyle, sends: FlowStyle, grouping: MessageType) -> None:
+    source = make.channel.event_source(PULL)
+    source.connect()
+    bridge = make((JMS, receives, MessageType.JMS_MESSAGE), (0, sends, grouping))
+    bridge.start_bridge()
+    with connect(make.url) as connection:
+        session = connection.session()
+        for number in range(20):
+            session.send(Queue("q"), JmsMessage(body=b"<a/>", properties={"n": number, "x": True}, priority=7))
+    for number in range(20):
+        (found,) = source.pull(timeout=SOON)
+        assert (found.get("n"), found.get("x")) == (any_of(number), any_of(True))
+        assert (found.type_name, found.remainder_of_body) == ("%TextMessage", any_of("<a/>"))
+        assert found.header("Priority").value == 7
+    source.disconnect()
+
+
+@pytest.mark.obligation("003-4")
+def test_a_filter_at_jacorb(make: Anything) -> None:
+    """What the channel lets through is what the selector does."""
+    texts = ["n > 3 AND n <= 6", "n = 1 OR n = 7", "NOT (n < 8)", "pair_a IS NULL AND n IN ('x')", "n BETWEEN 2 AND 3"]
+    events = [event(number) for number in range(9)]
+    sources = []
+    for text in texts:
+        source = make.channel.event_source(PULL, constraint=to_etcl(parse(text)))
+        source.connect()
+        sources.append(source)
+    sink = make.channel.event_sink(PUSH, Grouping.SEQUENCE_EVENT)
+    sink.connect()
+    sink.push(events)
+    found = []
+    for source, count in zip(sources, [3, 2, 1, 0, 2], strict=True):
+        pulled = [one for _ in range(count) for one in source.pull(timeout=SOON)]
+        found.append([one.get("n").value for one in pulled])
+        assert not source.pull(wait=False)
+        source.disconnect()
+    assert found == [[4, 5, 6], [1, 7], [8], [], [2, 3]]
+    sink.disconnect()
