@@ -296,7 +296,15 @@ _BY_NAME: Final[dict[str, type[MtosiError]]] = {
     "MARSHAL": EventError,
     "DATA_CONVERSION": EventError,
     "BAD_TYPECODE": EventError,
-    "NumberFormatException": EventError,  # a fixed of 0, which JacORB cannot read
+    "NO_IMPLEMENT": EventError,
+    # How JacORB fails at bytes that are none; a fixed of 0 is no number to it.
+    **dict.fromkeys(
+        (
+            *("ArrayIndexOutOfBoundsException", "IndexOutOfBoundsException", "NegativeArraySizeException"),
+            *("NumberFormatException", "NoClassDefFoundError", "OutOfMemoryError", "StackOverflowError"),
+        ),
+        EventError,
+    ),
     "InvalidConstraint": EventError,
     "InvalidGrammar": EventError,
     "InvalidName": ConfigError,
