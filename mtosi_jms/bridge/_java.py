@@ -29,7 +29,6 @@ _FIXED: Final = {
     "org.omg.CORBA.ORBClass": "org.jacorb.orb.ORB",
     "org.omg.CORBA.ORBSingletonClass": "org.jacorb.orb.ORBSingleton",
     "jacorb.log.default.verbosity": "0",
-    "jacorb.native_char_codeset": "UTF8",
     "jacorb.native_wchar_codeset": "UTF16",
     "jacorb.compactTypecodes": "off",  # names within TypeCodes stay
     "jacorb.poa.thread_pool_max": "20",
@@ -38,6 +37,9 @@ _FIXED: Final = {
     "jacorb.retries": "1",
     "jacorb.retry_interval": "100",
 }
+CHARSETS: Final = {"utf-8": "UTF8", "iso-8859-1": "ISO8859_1"}
+"""Charsets of texts, and their names in Java. JacORB reads a peer's answers in its own charset, whatever was agreed on,
+and damages what that has not: so it must have the peer's."""
 _CLOSE_SECONDS: Final = 3.0
 _UTIL: Final = "javax.rmi.CORBA.UtilClass"
 _blocked: Final = threading.Lock()
@@ -104,25 +106,48 @@ class JavaOrb:
         advertise: host that references to its objects name, empty: `listen`.
         connect_timeout: seconds for a connection.
         call_timeout: seconds for the answer to a call.
+        charset: of texts, one of `CHARSETS`.
+        allowed: hosts that it may connect to, a set of Java's; None: a new one.
+
+    Attributes:
+        java: the classes.
+        orb: the ORB itself.
+        charset, allowed: the same.
 
     Raises:
         MissingExtraError, ConfigError: see `Java`.
     """
 
-    def __init__(self, listen: str, port: int, advertise: str, connect_timeout: float, call_timeout: float) -> None:
+    def __init__(
+        self,
+        listen: str,
+        port: int,
+        advertise: str,
+        connect_timeout: float,
+        call_timeout: float,
+        charset: str,
+        allowed: Any = None,
+    ) -> None:
         self.java = Java()
-        self.call_timeout = call_timeout
+        self.charset = charset
         self._root: Any = None
         self._closed = False
         self._lock = threading.Lock()
-        self._allowed = self.java.cls("java.util.concurrent.ConcurrentHashMap").newKeySet()
+        self.allowed = allowed if allowed is not None else self._no_hosts()
         properties = self.java.cls("java.util.Properties")()
-        for name, value in (_FIXED | self._settings(listen, port, advertise, connect_timeout, call_timeout)).items():
+        settings = _FIXED | self._settings(listen, port, advertise, connect_timeout, call_timeout)
+        settings["jacorb.native_char_codeset"] = CHARSETS[charset]
+        for name, value in settings.items():
             properties.setProperty(name, value)
         arguments = self.java.jpype.JArray(self.java.cls("java.lang.String"))([])
         with machine.blocking(), machine.context_loader(self.java.loader), translated(self.java, "the ORB"):
             self.orb = self.java.omg("CORBA.ORB").init(arguments, properties)
             self._guard_sockets()
+        code_sets = self.java.cls("org.jacorb.orb.CodeSet")
+        self._code_sets = (code_sets.getCodeSet(CHARSETS[charset]), code_sets.getCodeSet("UTF16"))
+
+    def _no_hosts(self) -> Any:
+        return self.java.cls("java.util.concurrent.ConcurrentHashMap").newKeySet()
 
     @staticmethod
     def _settings(
@@ -142,21 +167,21 @@ class JavaOrb:
     def _guard_sockets(self) -> None:
         """The ORB connects to hosts that were allowed and to no others, wherever a reference came from."""
         manager = self.orb.getTransportManager().getSocketFactoryManager()
-        guarded = guarded_factory(self.java, manager.getSocketFactory(), self._allowed)
+        guarded = guarded_factory(self.java, manager.getSocketFactory(), self.allowed)
         field = manager.getClass().getDeclaredField("socketFactory")
         field.setAccessible(True)
         field.set(manager, guarded)
 
     def allow(self, host: str) -> None:
         """The ORB may connect to a host, by its name and by its addresses."""
-        self._allowed.add(host)
+        self.allowed.add(host)
         with contextlib.suppress(OSError):  # what has no address cannot be connected to either
             for found in socket.getaddrinfo(host, None):
-                self._allowed.add(str(found[4][0]))
+                self.allowed.add(str(found[4][0]))
 
     def allows(self, host: str) -> bool:
         """Whether it may connect to a host."""
-        return bool(self._allowed.contains(host))
+        return bool(self.allowed.contains(host))
 
     @contextlib.contextmanager
     def calling(self, what: str = "", *, sending: bool = False) -> Iterator[None]:
@@ -188,16 +213,30 @@ class JavaOrb:
                 self._root.the_POAManager().activate()
             return self._root
 
+    def reading(self, data: bytes) -> Any:
+        """A stream of Java's that reads CDR with texts of the ORB's charset."""
+        stream = self.java.cls("org.jacorb.orb.CDRInputStream")(
+            self.orb, self.java.jpype.JArray(self.java.jpype.JByte)(data)
+        )
+        stream.setCodeSet(*self._code_sets)
+        return stream
+
+    def writing(self) -> Any:
+        """A stream of Java's that writes CDR with texts of the ORB's charset."""
+        stream = self.orb.create_output_stream()
+        stream.setCodeSets(*self._code_sets)
+        return stream
+
     def to_java(self, events: Sequence[StructuredEvent]) -> Any:
         """Events as an array of Java's.
 
         Raises:
             EventError: an event that cannot be encoded.
         """
-        data = self.java.jpype.JArray(self.java.jpype.JByte)(encode_events(events))
-        stream = self.java.cls("org.jacorb.orb.CDRInputStream")(self.orb, data)
+        data = encode_events(events, self.charset)
         try:
-            return self.java.omg("CosNotification.EventBatchHelper").read(stream)
+            with machine.blocking():
+                return self.java.omg("CosNotification.EventBatchHelper").read(self.reading(data))
         except self.java.jpype.JException as error:
             raise EventError(f"JacORB cannot carry it: {said_by(error)}") from None
 
@@ -211,13 +250,15 @@ class JavaOrb:
         Raises:
             EventError: an event that is refused.
         """
-        stream = self.orb.create_output_stream()
-        if grouped:
-            self.java.omg("CosNotification.EventBatchHelper").write(stream, events)
-        else:
-            stream.write_long(1)
-            self.java.omg("CosNotification.StructuredEventHelper").write(stream, events)
-        return decode_events(bytes(stream.getBufferCopy()))
+        with machine.blocking(), translated(self.java):
+            stream = self.writing()
+            if grouped:
+                self.java.omg("CosNotification.EventBatchHelper").write(stream, events)
+            else:
+                stream.write_long(1)
+                self.java.omg("CosNotification.StructuredEventHelper").write(stream, events)
+            data = bytes(stream.getBufferCopy())
+        return decode_events(data, self.charset)
 
     def close(self) -> None:
         """Ends the ORB; returns after some seconds where it does not end."""
@@ -255,7 +296,15 @@ _BY_NAME: Final[dict[str, type[MtosiError]]] = {
     "MARSHAL": EventError,
     "DATA_CONVERSION": EventError,
     "BAD_TYPECODE": EventError,
-    "NumberFormatException": EventError,  # a fixed of 0, which JacORB cannot read
+    "NO_IMPLEMENT": EventError,
+    # How JacORB fails at bytes that are none; a fixed of 0 is no number to it.
+    **dict.fromkeys(
+        (
+            *("ArrayIndexOutOfBoundsException", "IndexOutOfBoundsException", "NegativeArraySizeException"),
+            *("NumberFormatException", "NoClassDefFoundError", "OutOfMemoryError", "StackOverflowError"),
+        ),
+        EventError,
+    ),
     "InvalidConstraint": EventError,
     "InvalidGrammar": EventError,
     "InvalidName": ConfigError,

@@ -33,7 +33,7 @@ _LONGEST_PAUSE: Final = 0.25
 
 def qos_of(orb: JavaOrb, target: Any) -> dict[str, Any]:
     """The quality of service of a channel or proxy, by name."""
-    stream = orb.orb.create_output_stream()
+    stream = orb.writing()
     orb.java.omg("CosNotification.PropertySeqHelper").write(stream, target.get_qos())
     return {one.name: one.value for one in decode_properties(bytes(stream.getBufferCopy()))}
 
@@ -64,8 +64,7 @@ def set_qos(orb: JavaOrb, target: Any, qos: QoS | None) -> dict[str, Any]:
         check_qos(qos)
         java = orb.java
         raw = encode_properties([Property(name, value) for name, value in qos.items()])
-        stream = java.cls("org.jacorb.orb.CDRInputStream")(orb.orb, java.jpype.JArray(java.jpype.JByte)(raw))
-        properties = java.omg("CosNotification.PropertySeqHelper").read(stream)
+        properties = java.omg("CosNotification.PropertySeqHelper").read(orb.reading(raw))
         # JacORB's proxies keep and give back whatever they are told; asked before, they say what they do not have. Of
         # what they have they say nothing: the answer fails for their own fault.
         with contextlib.suppress(TransportError), orb.calling():

@@ -65,32 +65,34 @@ class Servant:
     def _serve(self) -> None:
         machine.attach()
         unit = self._orb.java.cls("java.util.concurrent.TimeUnit").MILLISECONDS
-        while not self._closed.is_set():
-            try:
+        with contextlib.suppress(IllegalStateError):  # the process ends: Java must not be called any more
+            while not self._closed.is_set():
                 with machine.blocking():
                     call = self._queue.poll(int(_LOOK * 1_000), unit)
-            except IllegalStateError:  # the process ends
-                return
-            if call is not None:
-                self._answer(call)
-        with contextlib.suppress(IllegalStateError), machine.blocking():
-            while (call := self._queue.poll()) is not None:
-                call.get(2).complete(self._transient)
+                    # A call that nobody waits for any more is done.
+                    work = None if call is None or call.get(2).isDone() else self._work(call)
+                if work is not None:
+                    self._answer(call, *work)
+            with machine.blocking():
+                while (call := self._queue.poll()) is not None:
+                    call.get(2).complete(self._transient)
 
-    def _answer(self, call: Any) -> None:
-        method, arguments, answer = call.get(0), call.get(1), call.get(2)
-        if answer.isDone():  # nobody waits any more
-            return
-        name = str(method.getName())
+    def _work(self, call: Any) -> tuple[str, tuple[Any, ...]]:
+        """The name of the operation, and its arguments."""
+        arguments = call.get(1)
+        return str(call.get(0).getName()), tuple(arguments) if arguments is not None else ()
+
+    def _answer(self, call: Any, name: str, arguments: tuple[Any, ...]) -> None:
         handler = self._handlers.get(name)
         found = None
         if handler is not None:
             try:
-                found = handler(*(arguments if arguments is not None else ()))
+                found = handler(*arguments)
             except Exception as error:  # noqa: BLE001 - the peer is told, and tries again
                 log.warning("%s was not done: %s", name, error)
                 found = self._transient
-        answer.complete(found)
+        with machine.blocking():
+            call.get(2).complete(found)
 
     def close(self) -> None:
         """Takes the object away, once no handler is running; calls that wait are told TRANSIENT."""

@@ -30,6 +30,7 @@ from mtosi_jms.errors import EventError
 
 __all__ = [
     "addresses_of",
+    "code_set_of",
     "decode_any",
     "decode_events",
     "decode_properties",
@@ -56,32 +57,42 @@ _KEPT: Final = 4_096
 """How long a TypeCode may be that is remembered."""
 _EMPTY: Final = 65_536
 """How many more values may be read than there are bytes: values of some types, such as null, have none."""
+UTF_8: Final = "utf-8"
 _IIOP: Final = 0
+_CODE_SETS: Final = 1
 _COMPONENTS: Final = 1
 _ALTERNATE: Final = 3
 _MOST_DIGITS: Final = 31
 
 
-def encode_events(events: Sequence[StructuredEvent]) -> bytes:
+def encode_events(events: Sequence[StructuredEvent], charset: str = UTF_8) -> bytes:
     """A `CosNotification::EventBatch` of big-endian CDR.
+
+    Args:
+        events: in order.
+        charset: of the texts that are not wide.
 
     Raises:
         EventError: a value that is not of its type, or of a type that has none here; path.
     """
-    out = _Writer()
+    out = _Writer(charset)
     out.ulong(len(events))
     for event in events:
         out.event(event)
     return bytes(out.data)
 
 
-def decode_events(data: bytes) -> list[StructuredEvent]:
+def decode_events(data: bytes, charset: str = UTF_8) -> list[StructuredEvent]:
     """The events of a `CosNotification::EventBatch` of big-endian CDR.
+
+    Args:
+        data: the bytes.
+        charset: of the texts that are not wide.
 
     Raises:
         EventError: bytes that are no events, or that are refused (see the module).
     """
-    reader = _Reader(data)
+    reader = _Reader(data, charset)
     try:
         events = [reader.event() for _ in range(reader.count())]
     except struct.error:
@@ -182,35 +193,59 @@ def addresses_of(ior: str) -> list[tuple[str, int]]:
         EventError: no reference, or one with a profile other than IIOP, of which no address is known here.
     """
     found: list[tuple[str, int]] = []
-    try:
-        reader = _Reader(_ior_bytes(ior))
-        reader.byte_order()
-        _, profiles = reader.ior()
-        for tag, data in profiles:
-            if tag == _COMPONENTS:
-                continue
-            if tag != _IIOP:
-                raise EventError(f"the reference has a profile of kind {tag}, which is not IIOP")
-            found += _iiop_addresses(data)
-    except struct.error:
-        raise EventError("the reference ends early") from None
-    return found
-
-
-def _iiop_addresses(profile: bytes) -> list[tuple[str, int]]:
-    reader = _Reader(profile)
-    reader.byte_order()
-    _, minor = reader.number("B"), reader.number("B")
-    found = [(reader.string(), reader.number("H"))]
-    reader.octets()  # the object's key
-    if minor > 0:
-        for _ in range(reader.count(8)):
-            tag, data = reader.number("I"), reader.octets()
+    for address, components in _profiles(ior):
+        found.append(address)
+        for tag, data in components:
             if tag == _ALTERNATE:
                 other = _Reader(data)
                 other.byte_order()
                 found.append((other.string(), other.number("H")))
     return found
+
+
+def code_set_of(ior: str) -> int | None:
+    """The number, in OSF's registry, of the charset that texts have at a reference; None where it does not say.
+
+    Args:
+        ior: `IOR:...`.
+
+    Raises:
+        EventError: see `addresses_of`.
+    """
+    for _, components in _profiles(ior):
+        for tag, data in components:
+            if tag == _CODE_SETS:
+                reader = _Reader(data)
+                reader.byte_order()
+                return reader.number("I")
+    return None
+
+
+def _profiles(ior: str) -> list[tuple[tuple[str, int], list[tuple[int, bytes]]]]:
+    """Address and components of each profile."""
+    reader = _Reader(_ior_bytes(ior))
+    try:
+        reader.byte_order()
+        _, profiles = reader.ior()
+        found = []
+        for tag, data in profiles:
+            if tag == _COMPONENTS:
+                continue
+            if tag != _IIOP:
+                raise EventError(f"the reference has a profile of kind {tag}, which is not IIOP")
+            found.append(_iiop(_Reader(data)))
+    except struct.error:
+        raise EventError("the reference ends early") from None
+    return found
+
+
+def _iiop(reader: _Reader) -> tuple[tuple[str, int], list[tuple[int, bytes]]]:
+    reader.byte_order()
+    _, minor = reader.number("B"), reader.number("B")
+    address = (reader.string(), reader.number("H"))
+    reader.octets()  # the object's key
+    components = range(reader.count(8)) if minor > 0 else ()
+    return address, [(reader.number("I"), reader.octets()) for _ in components]
 
 
 def _ior_bytes(ior: str) -> bytes:
@@ -225,10 +260,11 @@ def _ior_bytes(ior: str) -> bytes:
 class _Writer:
     """Big-endian CDR; positions count from the beginning of `data`."""
 
-    __slots__ = ("data",)
+    __slots__ = ("_charset", "data")
 
-    def __init__(self) -> None:
+    def __init__(self, charset: str = UTF_8) -> None:
         self.data = bytearray()
+        self._charset = charset
 
     def align(self, size: int) -> None:
         if rest := len(self.data) % size:
@@ -249,9 +285,9 @@ class _Writer:
         if not isinstance(text, str):
             raise EventError(f"{_shown(text)} is no text")
         try:
-            raw = text.encode()
-        except UnicodeEncodeError:
-            raise EventError("a text has half of a surrogate pair") from None
+            raw = text.encode(self._charset)
+        except UnicodeEncodeError as error:
+            raise EventError(f"{_shown(text[error.start])} is no character of {self._charset}") from None
         if b"\0" in raw:
             raise EventError("a string holds the character NUL, which CORBA ends strings with")
         self.ulong(len(raw) + 1)
@@ -298,7 +334,7 @@ class _Writer:
             self.number("H", one.digits)
             self.number("h", one.scale)
         elif kind in _PARTS:
-            self.octets(_parts(one))
+            self.octets(_parts(one, self._charset))
 
     def value(self, one: TypeCode, value: Value, depth: int) -> None:
         if depth > DEPTH:
@@ -388,9 +424,9 @@ _PARTS: Final[dict[TCKind, Callable[[_Writer, TypeCode], None]]] = {
 
 
 @lru_cache(1_024)
-def _parts(one: TypeCode) -> bytes:
+def _parts(one: TypeCode, charset: str) -> bytes:
     """What follows the kind of a TypeCode: an encapsulation, the same wherever it stands."""
-    out = _Writer()
+    out = _Writer(charset)
     out.data.append(0)
     _PARTS[one.kind](out, one)
     return bytes(out.data)
@@ -609,10 +645,11 @@ def _chosen(union: TypeCode, discriminator: object) -> Member | None:
 class _Reader:
     """CDR of either order of bytes. What ends early raises struct.error; the functions of the module turn it."""
 
-    __slots__ = ("_base", "_data", "_left", "_little", "_pos", "_seen")
+    __slots__ = ("_base", "_charset", "_data", "_left", "_little", "_pos", "_seen")
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, charset: str = UTF_8) -> None:
         self._data = data
+        self._charset = charset
         self._pos = 0
         self._base = 0
         self._little = False
@@ -666,9 +703,9 @@ class _Reader:
         elif raw:  # a length of 0 is what some ORBs send for the empty string
             raise EventError("a string does not end with NUL")
         try:
-            return raw.decode()
+            return raw.decode(self._charset)
         except UnicodeDecodeError as error:
-            raise EventError(f"a text is not UTF-8: byte {raw[error.start]:#04x}") from None
+            raise EventError(f"a text is not {self._charset}: byte {raw[error.start]:#04x}") from None
 
     def wide(self, raw: bytes) -> str:
         order = "be"
@@ -735,7 +772,7 @@ class _Reader:
         start = self._pos
         octets = self.take(length)
         if depth == 0 and length <= _KEPT and _REFERS not in octets:
-            made, inner = _known(kind, octets)
+            made, inner = _known(kind, octets, self._charset)
             self._seen.update((start + offset, one) for offset, one in inner)
         else:
             base, little = self._base, self._little
@@ -820,9 +857,9 @@ class _Reader:
 
 
 @lru_cache(1_024)
-def _known(kind: TCKind, octets: bytes) -> tuple[TypeCode, tuple[tuple[int, TypeCode], ...]]:
+def _known(kind: TCKind, octets: bytes, charset: str) -> tuple[TypeCode, tuple[tuple[int, TypeCode], ...]]:
     """A TypeCode of its parameters, and those in it by their places: peers send the same few again and again."""
-    reader = _Reader(octets)
+    reader = _Reader(octets, charset)
     reader.byte_order()
     return reader.parameters(kind, 0), reader.places()
 

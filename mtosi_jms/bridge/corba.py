@@ -22,10 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
+from urllib.parse import unquote
 
-from mtosi_jms.bridge._java import JavaOrb
+from mtosi_jms.bridge._bridge import BridgeFactory
+from mtosi_jms.bridge._java import CHARSETS, JavaOrb
+from mtosi_jms.bridge._offered import OfferedFactory
 from mtosi_jms.bridge._proxies import CorbaSink, CorbaSource, qos_of, set_qos
-from mtosi_jms.bridge.cdr import addresses_of
+from mtosi_jms.bridge.cdr import addresses_of, code_set_of
 from mtosi_jms.bridge.endpoints import FlowStyle, Grouping, QoS
 from mtosi_jms.errors import ConfigError, EventError, IllegalStateError, MtosiError, NamingError, ReferenceRefusedError
 
@@ -37,9 +40,13 @@ _ADMIN: Final = "CosNotifyChannelAdmin"
 _CHANNEL: Final = "IDL:omg.org/CosNotifyChannelAdmin/EventChannel:1.0"
 _FACTORY: Final = "IDL:omg.org/CosNotifyChannelAdmin/EventChannelFactory:1.0"
 _MOST_IOR: Final = 65_536
+_UTF_8: Final = "utf-8"
+_LATIN_1: Final = "iso-8859-1"
+_CODE_SETS: Final = {0x05010001: _UTF_8}
+"""Numbers of charsets in OSF's registry; any other is taken for ISO 8859-1, which CORBA falls back on."""
 _LOOPBACK: Final = "127.0.0.1"
 _ADDRESS: Final = re.compile(
-    r"(?:iiop)?:(?:[0-9]\.[0-9]@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^:\[\]]*)(?::(?P<port>[0-9]+))?"
+    r"(?:iiop)?:(?P<version>[0-9]\.[0-9]@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^:\[\]]*)(?::(?P<port>[0-9]+))?"
 )
 
 
@@ -55,6 +62,8 @@ class OrbOptions:
         connect_timeout: seconds for a connection.
         call_timeout: seconds for the answer to a call.
         answer_timeout: seconds that a consumer has to take events, before the channel is told TRANSIENT.
+        charset: of texts that are not wide, `utf-8` or `iso-8859-1`; empty: what the channel says that it has, and
+            ISO 8859-1 where it says nothing, which loses no octet.
     """
 
     listen: str = _LOOPBACK
@@ -64,11 +73,14 @@ class OrbOptions:
     connect_timeout: float = 5.0
     call_timeout: float = 10.0
     answer_timeout: float = 30.0
+    charset: str = ""
 
     def __post_init__(self) -> None:
         for name in ("connect_timeout", "call_timeout", "answer_timeout"):
             if not 0 < getattr(self, name) < 86_400:
                 raise ConfigError(f"{name} must be a number of seconds above 0")
+        if self.charset and self.charset not in CHARSETS:
+            raise ConfigError(f"charset must be one of {', '.join(CHARSETS)}, not {self.charset!r}")
         if not 0 <= self.port < 65_536:
             raise ConfigError(f"port must be 0 to 65535, not {self.port}")
         try:
@@ -93,11 +105,24 @@ class Orb:
 
     def __init__(self, options: OrbOptions | None = None) -> None:
         self.options = options or OrbOptions()
-        given = self.options
-        self._orb = JavaOrb(given.listen, given.port, given.advertise, given.connect_timeout, given.call_timeout)
-        for host in given.hosts:
+        self._orb = self._made(self.options.charset or _UTF_8, None)
+        self._orbs = {self._orb.charset: self._orb}
+        for host in self.options.hosts:
             self._orb.allow(host)
         self._channels: list[CorbaChannel] = []
+        self._offered: list[OfferedFactory] = []
+
+    def _made(self, charset: str, allowed: Any) -> JavaOrb:
+        given = self.options
+        return JavaOrb(
+            given.listen,
+            given.port,
+            given.advertise,
+            given.connect_timeout,
+            given.call_timeout,
+            charset,
+            allowed,
+        )
 
     def channel(self, address: str, channel_id: int | None = None) -> CorbaChannel:
         """A channel.
@@ -117,25 +142,55 @@ class Orb:
         text, hosts = _read_address(address)
         for host in hosts:
             self._orb.allow(host)
-        java = self._orb.java
-        with self._orb.calling(shown):
-            found = self._orb.orb.string_to_object(text)
+        orb = self._orb
+        found, found_id = self._found(orb, text, shown, channel_id)
+        charset = self._charset(found)
+        if charset != orb.charset:
+            orb = self._orbs.get(charset) or self._made(charset, orb.allowed)
+            self._orbs[charset] = orb
+            found, found_id = self._found(orb, text, shown, channel_id)
+        made = CorbaChannel(self, orb, found, shown, found_id)
+        self._channels.append(made)
+        return made
+
+    def _charset(self, channel: Any) -> str:
+        """The charset for a channel."""
+        if self.options.charset:
+            return self.options.charset
+        number = code_set_of(str(self._orb.orb.object_to_string(channel)))
+        return _CODE_SETS.get(number, _LATIN_1) if number is not None else _LATIN_1
+
+    def _found(self, orb: JavaOrb, text: str, shown: str, channel_id: int | None) -> tuple[Any, int]:
+        """The channel and its id."""
+        with orb.calling(shown):
+            found = self._resolved(orb, text)
             if found is None:
                 raise NamingError(shown, "it is the nil reference")
             for host, _ in self._addresses(found):
-                self._orb.allow(host)
+                orb.allow(host)
             is_factory = bool(found._is_a(_FACTORY))
             if not is_factory and not found._is_a(_CHANNEL):
                 raise ConfigError(f"{shown}: neither an event channel nor an event channel factory")
             if is_factory:
-                factory = java.omg(f"{_ADMIN}.EventChannelFactoryHelper").unchecked_narrow(found)
+                factory = orb.java.omg(f"{_ADMIN}.EventChannelFactoryHelper").unchecked_narrow(found)
                 channel_id, found = self._of_factory(shown, factory, channel_id)
             elif channel_id is not None:
                 raise ConfigError(f"{shown}: an event channel, and no factory that has one with the id {channel_id}")
-            channel = java.omg(f"{_ADMIN}.EventChannelHelper").unchecked_narrow(found)
-            made = CorbaChannel(self, self._orb, channel, shown, -1 if channel_id is None else channel_id)
-        self._channels.append(made)
-        return made
+            channel = orb.java.omg(f"{_ADMIN}.EventChannelHelper").unchecked_narrow(found)
+        return channel, -1 if channel_id is None else channel_id
+
+    def _resolved(self, orb: JavaOrb, text: str) -> Any:
+        """The object of an address, which the naming service is asked for where it is a name."""
+        scheme, _, rest = text.partition(":")
+        if scheme != "corbaname":
+            return orb.orb.string_to_object(text)
+        place, _, name = rest.partition("#")
+        if "/" not in place:
+            place = f"{place}/NameService"
+        context = orb.java.omg("CosNaming.NamingContextExtHelper").unchecked_narrow(
+            orb.orb.string_to_object(f"corbaloc:{place}")
+        )
+        return context.resolve_str(unquote(name))
 
     def _of_factory(self, shown: str, factory: Any, channel_id: int | None) -> tuple[int, Any]:
         there = [int(one) for one in factory.get_all_channels()]
@@ -164,6 +219,21 @@ class Orb:
             if not self._orb.allows(host):
                 raise ReferenceRefusedError(host, port)
 
+    def offer(self, factory: BridgeFactory) -> str:
+        """Offers a factory of bridges, and the bridges that it has, to CORBA clients, at `OrbOptions.listen`.
+
+        Whoever reaches the port may make, start, stop and destroy bridges.
+
+        Args:
+            factory: goes on when the ORB is closed.
+
+        Returns:
+            The reference of a `CosBridgeAdmin::BridgeFactory`, `IOR:...`.
+        """
+        made = OfferedFactory(self._orb, factory, self.options.answer_timeout)
+        self._offered.append(made)
+        return made.ior
+
     def forget(self, channel: CorbaChannel) -> None:
         """Called by a channel that was closed."""
         if channel in self._channels:
@@ -173,7 +243,10 @@ class Orb:
         """Closes its channels and ends the ORB; more than once."""
         for channel in list(self._channels):
             channel.close()
-        self._orb.close()
+        while self._offered:
+            self._offered.pop().close()
+        for orb in self._orbs.values():
+            orb.close()
 
     def __enter__(self) -> Self:
         return self
@@ -357,7 +430,7 @@ def _read_address(address: str) -> tuple[str, Sequence[str]]:
     """The text for the ORB, and the hosts that it names."""
     scheme = address.partition(":")[0].lower()
     if scheme in ("corbaloc", "corbaname"):
-        return address, _hosts(address)
+        return _located(address)
     if scheme == "ior":
         return _reference(address, "the reference")
     path = Path(address)
@@ -380,9 +453,10 @@ def _reference(text: str, what: str) -> tuple[str, Sequence[str]]:
         raise ConfigError(f"{what}: {error}") from None
 
 
-def _hosts(address: str) -> list[str]:
-    places = address.partition(":")[2].partition("#")[0].partition("/")[0]
-    found = []
+def _located(address: str) -> tuple[str, Sequence[str]]:
+    """An address with the version of GIOP; by default it would be 1.0, which has no wide texts."""
+    scheme, _, rest = address.partition(":")
+    places, found, told = re.split("[/#]", rest, maxsplit=1)[0], [], []
     for place in places.split(","):
         match = _ADDRESS.fullmatch(place)
         if match is None or not match["host"]:
@@ -390,4 +464,8 @@ def _hosts(address: str) -> list[str]:
         if match["port"] and int(match["port"]) > 65_535:
             raise ConfigError(f"{address}: there is no port {match['port']}")
         found.append(match["host"].strip("[]"))
-    return found
+        port = f":{match['port']}" if match["port"] else ""
+        told.append(f"iiop:{match['version'] or '1.2@'}{match['host']}{port}")
+    if scheme == "corbaname" and not rest.partition("#")[2]:
+        raise ConfigError(f"{address}: it has no #NAME")
+    return f"{scheme}:{','.join(told)}{rest[len(places) :]}", found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +33,7 @@ _PROPERTIES: Final[Mapping[str, object]] = {
     "org.omg.CORBA.ORBSingletonClass": "org.jacorb.orb.ORBSingleton",
     "OAIAddr": HOST,
     "jacorb.log.default.verbosity": 1,
+    "jacorb.native_char_codeset": "UTF8",
     # Only these three together keep the order of events.
     "jacorb.notification.order_policy": "FifoOrder",
     "jacorb.notification.filter.thread_pool_size": 1,
@@ -91,7 +92,10 @@ class DevelopmentChannel:
 
 
 def start_channel_process(
-    folder: Path, port: int | None = None, settings: Mapping[str, object] | None = None
+    folder: Path,
+    port: int | None = None,
+    settings: Mapping[str, object] | None = None,
+    arguments: Sequence[str] = (),
 ) -> BrokerProcess:
     """Starts a notification service with one channel, for tests: the caller ends it. It listens when this returns.
 
@@ -99,6 +103,7 @@ def start_channel_process(
         folder: for its log, and for the reference in `channel.ior`.
         port: on loopback; None: a free one.
         settings: Java properties that are added, or taken in place of ours.
+        arguments: of JacORB's `ConsoleMain`, besides ours.
 
     Raises:
         ConfigError: Java or JacORB cannot be had, or the folder cannot be written.
@@ -111,7 +116,7 @@ def start_channel_process(
     def start(endpoints: Endpoints) -> BrokerProcess:
         command = java_command(folder, 256, jars, {**_PROPERTIES, **(settings or {})})
         command += [_MAIN, "-port", str(endpoints.ports[GIOP]), "-channels", "1"]
-        command += ["-writeIOR", str(folder / _IOR), "-printCorbaloc"]
+        command += ["-writeIOR", str(folder / _IOR), "-printCorbaloc", *arguments]
         return BrokerProcess(command, folder, endpoints, ready=[_READY])
 
     if port is None:
