@@ -1,4 +1,4 @@
-"""Headers and typed properties of a message as JSON; and the sidecar file of a landed envelope."""
+"""Headers, properties and content of a message as JSON: in the databases of outbox and inbox, and in sidecar files."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from mtosi_jms.jms.message import (
 
 FORMAT: Final = 2
 _WITHOUT_CHECKSUM: Final = 1
-"""The format of 0.1, which is read and not written."""
+"""The format that version 0.1 wrote: no checksum. We read it and never write it."""
 T = TypeVar("T")
 
 
 class Sidecar(NamedTuple):
-    """What a sidecar says.
+    """The content of a sidecar file.
 
     Attributes:
-        facts: the message without its body.
+        facts: the message with an empty body.
         received_ms: when it was received, milliseconds since 1970 UTC.
-        sha256: of the body, in hexadecimal.
-        size: of the body, in bytes.
+        sha256: SHA-256 of the body, in hexadecimal.
+        size: length of the body in bytes.
     """
 
     facts: JmsMessage
@@ -49,15 +49,15 @@ class Sidecar(NamedTuple):
 
 
 def encode_facts(message: JmsMessage) -> bytes:
-    """All of a message but its body, as JSON in ASCII."""
+    """Headers, properties, content and message type as ASCII JSON. The body is left out."""
     return json.dumps(_to_json(message), separators=(",", ":")).encode("ascii")
 
 
 def decode_facts(facts: bytes, body: bytes) -> JmsMessage:
-    """A message from what `encode_facts` made of it, and its body.
+    """Build a message from the output of `encode_facts` and a body.
 
     Raises:
-        ValueError, TypeError, LookupError, OverflowError: `encode_facts` did not make this.
+        ValueError, TypeError, LookupError, OverflowError, RecursionError: `facts` is no output of `encode_facts`.
     """
     return replace(_from_json(json.loads(facts)), body=body)
 
@@ -76,18 +76,18 @@ def encode_sidecar(sidecar: Sidecar) -> bytes:
 
 
 def decode_sidecar(data: bytes, path: Path) -> Sidecar:
-    """Reads a sidecar back; `path` is for the error.
+    """Parse the content of a sidecar file; errors name `path`.
 
     Raises:
-        SpoolError: it is damaged, or of a format that is not known.
+        SpoolError: the sidecar is damaged, or its format is unknown.
     """
     try:
         document = json.loads(data)
         version = _get(document, "format", int)
         if version not in (FORMAT, _WITHOUT_CHECKSUM):
-            raise ValueError(f"format {version} is not known")
+            raise SpoolError(str(path), f"sidecar format {version} is unknown: another version of mtosi-jms wrote it")
         if version == FORMAT and _get(document, "checksum", str) != _checksum(document):
-            raise ValueError("it is not as it was written")
+            raise ValueError("its checksum does not match")
         return Sidecar(
             _from_json(document),
             _get(document, "received_ms", int),
@@ -99,9 +99,9 @@ def decode_sidecar(data: bytes, path: Path) -> Sidecar:
 
 
 def _checksum(document: dict[str, Any]) -> str:
-    """SHA-256 over all that a sidecar says, in hexadecimal."""
-    said = {name: value for name, value in document.items() if name != "checksum"}
-    return sha256(json.dumps(said, sort_keys=True).encode("ascii")).hexdigest()
+    """SHA-256 of every member except `checksum`, in hexadecimal. Sidecars on disk depend on this exact JSON form."""
+    content = {name: value for name, value in document.items() if name != "checksum"}
+    return sha256(json.dumps(content, sort_keys=True).encode("ascii")).hexdigest()
 
 
 def _to_json(message: JmsMessage) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def _to_json(message: JmsMessage) -> dict[str, Any]:
         "JMSReplyTo": _destination_to_json(message.reply_to),
         "JMSDeliveryMode": message.delivery_mode.name,
         "JMSPriority": message.priority,
-        "JMSTimeToLive": message.time_to_live_ms,
+        "JMSTimeToLive": message.time_to_live_ms,  # no header of JMS: what the sender asked for
         "JMSMessageID": message.message_id,
         "JMSTimestamp": message.timestamp_ms,
         "JMSExpiration": message.expiration_ms,
@@ -150,6 +150,7 @@ def _from_json(document: Any) -> JmsMessage:
 
 
 def _get(table: Any, name: str, kind: type[T]) -> T:
+    """A member of exactly this type: isinstance would take true for an int."""
     value = table[name]
     if type(value) is not kind:
         raise TypeError(f"{name} must be {kind.__name__}")
