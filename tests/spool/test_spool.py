@@ -312,7 +312,7 @@ class TestDamage:
         assert read.message() == JmsMessage(body=BODY)
         assert sidecar.name in read.problem
         assert read.damage() == read.problem
-        with pytest.raises(SpoolError, match="damaged sidecar|sidecar format 3 is unknown") as caught:
+        with pytest.raises(SpoolError, match=r"damaged sidecar|sidecar format 3 is unknown") as caught:
             list(entries(folder, strict=True))
         assert caught.value.path == str(sidecar)
 
