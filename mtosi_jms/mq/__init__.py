@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, Literal, TypeAlias
@@ -17,7 +17,7 @@ from lxml import etree
 
 from mtosi_jms.errors import DecodeError, EncodeError, MqFormatError, XmlError
 from mtosi_jms.jms import Destination, JmsMessage, MessageType, Queue, Topic
-from mtosi_jms.jms.message import DeliveryMode, PropertyValue, is_property_name
+from mtosi_jms.jms.message import Content, DeliveryMode, PropertyValue, is_property_name
 from mtosi_jms.jms.table2 import restore
 from mtosi_jms.jms.typed import read_content, read_value, write_content, write_value
 from mtosi_jms.mq._structures import (
@@ -167,7 +167,7 @@ class _Found:
         about = mqmd or Mqmd()
         told = _KINDS.get(self.mcd.get("Msd", ""))
         kind = told or (MessageType.TEXT if following == FORMAT_STRING else MessageType.BYTES)
-        content: object = ()
+        content: Content = ()
         if kind in _STRINGS:
             body = _decoded(body, ccsid, order, at)
             if kind is not MessageType.TEXT:
@@ -195,7 +195,7 @@ class _Found:
             return JmsMessage(
                 body=body,
                 message_type=kind,
-                content=content,  # type: ignore[arg-type]
+                content=content,
                 properties=properties,
                 destination=_destination(self.jms.get("Dst", "")),
                 reply_to=reply_to,
@@ -350,19 +350,19 @@ def _whole(value: PropertyValue | None) -> PropertyValue | None:
     return int(value) if isinstance(value, int) else value
 
 
-def _folder(name: str, values: object, kept: Mapping[str, str]) -> str:
+def _folder(name: str, values: Iterable[tuple[str, PropertyValue]], kept: Mapping[str, str]) -> str:
     """A folder as text, empty where nothing is in it.
 
     Raises:
         MqFormatError: a name or character that XML does not have.
     """
     inner = ""
-    for key, value in values:  # type: ignore[attr-defined]
+    for key, value in values:
         if not _XML_NAME.fullmatch(key):
             raise MqFormatError(f"property {key}: no folder of an MQRFH2 can have this name", 0)
         element = etree.Element(key)
         try:
-            dt, element.text = ("", value) if name != "usr" else write_value(value)
+            dt, element.text = ("", str(value)) if name != "usr" else write_value(value)
         except (EncodeError, ValueError) as error:
             raise MqFormatError(f"{name}.{key}: {error}", 0) from None
         if dt:

@@ -7,6 +7,7 @@ Numbers stand in the byte order that the structure before names (`Encoding`), te
 from __future__ import annotations
 
 import struct
+from collections.abc import Collection
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Final, Literal, Self, TypeAlias, get_args
 
@@ -24,7 +25,7 @@ FORMAT_RFH2: Final = "MQHRF2"
 NATIVE_BIG: Final = 273
 NATIVE_LITTLE: Final = 546
 _SIGN: Final[dict[ByteOrder, str]] = {"big": ">", "little": "<"}
-_INTEGERS: Final = {0x1: "big", 0x2: "little"}
+_INTEGERS: Final[dict[int, ByteOrder]] = {0x1: "big", 0x2: "little"}
 _MOST: Final = 64 * 1024 * 1024
 """Largest MQRFH2, octets."""
 
@@ -38,7 +39,7 @@ def order_of(encoding: int, offset: int) -> ByteOrder:
     found = _INTEGERS.get(encoding & 0xF)
     if found is None:
         raise MqFormatError(f"Encoding {encoding} names no byte order", offset)
-    return "big" if found == "big" else "little"
+    return found
 
 
 def encoding_of(order: ByteOrder) -> int:
@@ -157,7 +158,7 @@ def _padded(name: str, text: str, layout: str) -> bytes:
     return octets.ljust(length)
 
 
-def _version(data: bytes, offset: int, known: dict[int, int], start: int = 0) -> tuple[int, ByteOrder]:
+def _version(data: bytes, offset: int, known: Collection[int], start: int = 0) -> tuple[int, ByteOrder]:
     """The version of a structure and its byte order, which its version tells.
 
     Raises:
@@ -212,7 +213,7 @@ class Rfh2:
         head = data[start : start + cls.FIXED]
         if len(head) < cls.FIXED or head[:4] != cls.ID:
             raise MqFormatError("an MQRFH2 was announced and is not there", start)
-        _, told = _version(head, 4, {2: cls.FIXED}, start)
+        _, told = _version(head, 4, (2,), start)
         order = order or told
         if order != told:
             raise MqFormatError(f"the numbers are {told}-endian; the structure before names another order", start + 4)

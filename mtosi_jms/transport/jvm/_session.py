@@ -264,9 +264,9 @@ class JvmSession(SessionCore[Entry, Feed]):
         deadline = time.monotonic() + seconds
         link = self.channel.link(deadline)
         watch = self.channel.watched(deadline)
+        packed = link.messages.packed(message)
         with self._sending:
             begun = False
-            packed = link.messages.packed(message)
             try:
                 with watch, translated():
                     session = self._java(link)
