@@ -271,6 +271,10 @@ def _one_of(kind: type[E], value: object) -> E:
         raise ConfigError(f"{kind.__name__} {value!r:.60}: {names} is needed") from None
 
 
+def _is_duration(value: int) -> bool:
+    return (type(value) is int or type(value) is Long) and 0 <= value <= LONG_MAX
+
+
 NO_PROPERTIES: Final = Properties()
 _WITHOUT_BODY: Final = frozenset({MessageType.MAP, MessageType.STREAM})
 
@@ -290,9 +294,12 @@ class JmsMessage:
         delivery_mode: asked for on sending, NON_PERSISTENT unless set (O6b, C20).
         priority: asked for on sending, 0 to 9 (O7c).
         time_to_live_ms: asked for on sending, milliseconds; 0: never expires (P13).
+        delivery_delay_ms: asked for on sending, milliseconds that the provider keeps it back; JMS 2.0, and only where
+            the transport has DELIVERY_DELAY.
         message_id: JMSMessageID, `ID:...`, set by the provider.
         timestamp_ms: JMSTimestamp, milliseconds since 1970 UTC, set by the provider.
         expiration_ms: JMSExpiration, the same scale, 0: never; set by the provider.
+        delivery_time_ms: JMSDeliveryTime, the same scale; set by a provider of JMS 2.0, 0: by none.
         correlation_id: JMSCorrelationID; for a reply the message id of its request (O13c).
         jms_type: JMSType; MTOSI sets none.
         redelivered: JMSRedelivered: it was probably handed out before, without being acknowledged.
@@ -311,9 +318,11 @@ class JmsMessage:
     delivery_mode: DeliveryMode = DeliveryMode.NON_PERSISTENT
     priority: int = 4
     time_to_live_ms: int = 0
+    delivery_delay_ms: int = 0
     message_id: str | None = None
     timestamp_ms: int | None = None
     expiration_ms: int = 0
+    delivery_time_ms: int = 0
     correlation_id: str | None = None
     jms_type: str | None = None
     redelivered: bool = False
@@ -332,16 +341,20 @@ class JmsMessage:
             object.__setattr__(self, "content", _checked_content(self.message_type, self.content))
         if self.body and self.message_type in _WITHOUT_BODY:
             raise ConfigError(f"a {self.message_type.value} has no body: its values are its content")
-        if type(self.priority) is not int or not 0 <= self.priority <= 9:
-            raise ConfigError(f"priority {self.priority!r}: JMS has 0 to 9")
-        life = self.time_to_live_ms
-        if type(life) not in (int, Long) or not 0 <= life <= LONG_MAX:
-            raise ConfigError(f"time to live {life!r}: whole milliseconds, not negative, 0 for ever")
+        self._check_settings()
         if type(self.delivery_mode) is not DeliveryMode:
             object.__setattr__(self, "delivery_mode", _one_of(DeliveryMode, self.delivery_mode))
         for destination in (self.destination, self.reply_to):
             if destination is not None and not isinstance(destination, Destination):
                 raise ConfigError(f"{destination!r} is a name, not a destination: look it up first (R15b)")
+
+    def _check_settings(self) -> None:
+        if type(self.priority) is not int or not 0 <= self.priority <= 9:
+            raise ConfigError(f"priority {self.priority!r}: JMS has 0 to 9")
+        if not _is_duration(self.time_to_live_ms):
+            raise ConfigError(f"time to live {self.time_to_live_ms!r}: whole milliseconds, not negative, 0 for ever")
+        if not _is_duration(self.delivery_delay_ms):
+            raise ConfigError(f"delivery delay {self.delivery_delay_ms!r}: whole milliseconds, not negative")
 
     def __repr__(self) -> str:
         shown = f"{self.body[:_BODY_SHOWN]!r}{'...' if len(self.body) > _BODY_SHOWN else ''} ({len(self.body)} bytes)"
@@ -366,6 +379,7 @@ class JmsMessage:
             message_id=message_id,
             timestamp_ms=timestamp_ms,
             expiration_ms=timestamp_ms + self.time_to_live_ms if self.time_to_live_ms else 0,
+            delivery_time_ms=timestamp_ms + self.delivery_delay_ms if self.delivery_delay_ms else 0,
             redelivered=False,
             delivery_count=1,
         )

@@ -111,9 +111,11 @@ def _to_json(message: JmsMessage) -> dict[str, Any]:
         "JMSDeliveryMode": message.delivery_mode.name,
         "JMSPriority": message.priority,
         "JMSTimeToLive": message.time_to_live_ms,  # no header of JMS: what the sender asked for
+        "JMSDeliveryDelay": message.delivery_delay_ms or None,  # the same
         "JMSMessageID": message.message_id,
         "JMSTimestamp": message.timestamp_ms,
         "JMSExpiration": message.expiration_ms,
+        "JMSDeliveryTime": message.delivery_time_ms or None,
         "JMSCorrelationID": message.correlation_id,
         "JMSType": message.jms_type,
         "JMSRedelivered": message.redelivered,
@@ -139,9 +141,11 @@ def _from_json(document: Any) -> JmsMessage:
         delivery_mode=DeliveryMode[_get(headers, "JMSDeliveryMode", str)],
         priority=_get(headers, "JMSPriority", int),
         time_to_live_ms=_get(headers, "JMSTimeToLive", int),
+        delivery_delay_ms=_get_or_none(headers, "JMSDeliveryDelay", int) or 0,
         message_id=_get_or_none(headers, "JMSMessageID", str),
         timestamp_ms=_get_or_none(headers, "JMSTimestamp", int),
         expiration_ms=_get(headers, "JMSExpiration", int),
+        delivery_time_ms=_get_or_none(headers, "JMSDeliveryTime", int) or 0,
         correlation_id=_get_or_none(headers, "JMSCorrelationID", str),
         jms_type=_get_or_none(headers, "JMSType", str),
         redelivered=_get(headers, "JMSRedelivered", bool),

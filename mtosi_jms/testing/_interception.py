@@ -161,9 +161,10 @@ class _Session(Session):
         selector: str | None = None,
         *,
         durable: str | None = None,
+        shared: bool = False,
         no_local: bool = False,
     ) -> Consumer:
-        consumer = self._session.consumer(destination, selector, durable=durable, no_local=no_local)
+        consumer = self._session.consumer(destination, selector, durable=durable, shared=shared, no_local=no_local)
         return _Consumer(consumer, self._interceptor)
 
     def _named(self, destination: Destination | str) -> Destination:

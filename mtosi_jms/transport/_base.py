@@ -263,6 +263,7 @@ class Session(_Closeable):
         delivery_mode: DeliveryMode | None = None,
         priority: int | None = None,
         time_to_live_ms: int | None = None,
+        delivery_delay_ms: int | None = None,
     ) -> Producer:
         """A producer for a destination, with defaults of its messages (see `Producer`); making it sends nothing (R7).
 
@@ -270,7 +271,12 @@ class Session(_Closeable):
             ConfigError: a setting out of its range.
         """
         return Producer(
-            self, destination, delivery_mode=delivery_mode, priority=priority, time_to_live_ms=time_to_live_ms
+            self,
+            destination,
+            delivery_mode=delivery_mode,
+            priority=priority,
+            time_to_live_ms=time_to_live_ms,
+            delivery_delay_ms=delivery_delay_ms,
         )
 
     @abstractmethod
@@ -280,25 +286,28 @@ class Session(_Closeable):
         selector: str | None = None,
         *,
         durable: str | None = None,
+        shared: bool = False,
         no_local: bool = False,
     ) -> Consumer:
         """A consumer for a queue, a new subscription to a topic, or one that comes back to a durable subscription (P8).
 
         A durable subscription keeps messages while no consumer has it. It is known by the connection's client id and
-        its name; another topic or selector makes a new one in its place.
+        its name; another topic or selector makes a new one in its place. A shared one gives each message to one of its
+        consumers (JMS 2.0); those of several connections share it where these have no client id.
 
         Args:
             destination: an administered destination, or a temporary one of this connection.
             selector: SQL-92 condition on headers and properties; None or blank takes every message.
             durable: name of a durable subscription, for an administered topic.
+            shared: the durable subscription may have more than one consumer; not with `no_local`.
             no_local: leave out what was sent by this connection, for a topic.
 
         Raises:
             InvalidDestinationError: the temporary destination is gone or another connection's (R2c).
             SelectorError: the selector does not parse.
-            ConfigError: `durable` or `no_local` for what is no topic, `durable` for a temporary one; or the transport
-                lacks what was asked for.
-            IllegalStateError: the durable subscription has a consumer.
+            ConfigError: `durable` or `no_local` for what is no topic, `durable` for a temporary one, `shared` without
+                `durable`; or the transport lacks what was asked for.
+            IllegalStateError: the durable subscription has a consumer, and is not shared, or with another selector.
         """
 
     @abstractmethod
@@ -373,6 +382,7 @@ class Producer(_Closeable):
         delivery_mode: default of its messages; None: as each message says.
         priority: the same, 0 to 9.
         time_to_live_ms: the same, milliseconds; 0: never expires.
+        delivery_delay_ms: the same, milliseconds.
 
     Raises:
         ConfigError: a setting out of its range.
@@ -386,12 +396,14 @@ class Producer(_Closeable):
         delivery_mode: DeliveryMode | None = None,
         priority: int | None = None,
         time_to_live_ms: int | None = None,
+        delivery_delay_ms: int | None = None,
     ) -> None:
         self.session = session
         self.destination = session.connection.names.lookup(destination)
         self.delivery_mode = delivery_mode
         self.priority = priority
         self.time_to_live_ms = time_to_live_ms
+        self.delivery_delay_ms = delivery_delay_ms
         self._last = 0
         self._closed = False
         self._set(JmsMessage())
@@ -404,6 +416,7 @@ class Producer(_Closeable):
         delivery_mode: DeliveryMode | None = None,
         priority: int | None = None,
         time_to_live_ms: int | None = None,
+        delivery_delay_ms: int | None = None,
     ) -> JmsMessage:
         """Sends a message with these settings; see `Session.send` for the rest.
 
@@ -413,7 +426,7 @@ class Producer(_Closeable):
         """
         if self._closed:
             raise IllegalStateError("the producer is closed")
-        asked = self._set(message, delivery_mode, priority, time_to_live_ms)
+        asked = self._set(message, delivery_mode, priority, time_to_live_ms, delivery_delay_ms)
         completions = self.session.completions
         if asked is not message:  # the session never sees the object that the caller may send again
             completions.check(message)
@@ -431,10 +444,18 @@ class Producer(_Closeable):
         delivery_mode: DeliveryMode | None = None,
         priority: int | None = None,
         time_to_live_ms: int | None = None,
+        delivery_delay_ms: int | None = None,
     ) -> Future[JmsMessage]:
         """Sends a message without waiting for its outcome; see `Session.send_async`, and `send`."""
         listener = FutureListener()
-        self.send(message, listener, delivery_mode=delivery_mode, priority=priority, time_to_live_ms=time_to_live_ms)
+        self.send(
+            message,
+            listener,
+            delivery_mode=delivery_mode,
+            priority=priority,
+            time_to_live_ms=time_to_live_ms,
+            delivery_delay_ms=delivery_delay_ms,
+        )
         return listener.future
 
     def close(self) -> None:
@@ -453,11 +474,13 @@ class Producer(_Closeable):
         delivery_mode: DeliveryMode | None = None,
         priority: int | None = None,
         time_to_live_ms: int | None = None,
+        delivery_delay_ms: int | None = None,
     ) -> JmsMessage:
         asked = {
             "delivery_mode": self.delivery_mode if delivery_mode is None else delivery_mode,
             "priority": self.priority if priority is None else priority,
             "time_to_live_ms": self.time_to_live_ms if time_to_live_ms is None else time_to_live_ms,
+            "delivery_delay_ms": self.delivery_delay_ms if delivery_delay_ms is None else delivery_delay_ms,
         }
         settings: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
         return replace(message, **settings) if settings else message

@@ -26,6 +26,7 @@ class Capability(enum.Enum):
     DEAD_LETTER: the connection itself takes `max_deliveries` and `dead_letter`; others have it set up at the broker.
     DELIVERY_COUNT: `JmsMessage.delivery_count` counts over sessions and connections; elsewhere `redelivered` alone
         tells.
+    DELIVERY_DELAY: the provider keeps a message back for `delivery_delay_ms` (JMS 2.0).
     DURABLE: durable subscriptions.
     DURABLE_RULES: the provider itself holds their rules: a client id has one connection at a time, another topic or
         selector makes a new subscription, and an unknown name is told.
@@ -37,6 +38,7 @@ class Capability(enum.Enum):
         it before sees the mark.
     SAME_NAMES: a queue and a topic may have the same name.
     SELECTORS: consumers with a selector.
+    SHARED_DURABLE: consumers of several sessions and connections share a durable subscription (JMS 2.0).
     TEMPORARY_CHECKED: sending to a temporary destination that has gone is told; elsewhere the message is lost.
     TRANSACTED_RECEIVE: what a transacted session receives is part of its transaction, and not its sends alone.
     TYPED_CONTENT: a MapMessage, a StreamMessage and a Message without body arrive as such, each value with its type;
@@ -54,6 +56,7 @@ class Capability(enum.Enum):
     COMMIT_CHECKED = "temporary destinations checked at commit"
     DEAD_LETTER = "dead letters"
     DELIVERY_COUNT = "delivery count"
+    DELIVERY_DELAY = "delivery delay"
     DURABLE = "durable subscriptions"
     DURABLE_RULES = "rules of durable subscriptions"
     LARGE_HEADERS = "large headers"
@@ -63,6 +66,7 @@ class Capability(enum.Enum):
     REDELIVERED = "mark of redelivery"
     SAME_NAMES = "a queue and a topic of one name"
     SELECTORS = "selectors"
+    SHARED_DURABLE = "shared durable subscriptions"
     TEMPORARY_CHECKED = "temporary destinations checked at sending"
     TRANSACTED_RECEIVE = "transacted receiving"
     TYPED_CONTENT = "maps and streams"

@@ -29,6 +29,7 @@ from mtosi_jms.transport._base import (
     Session,
 )
 from mtosi_jms.transport._completion import CompletionListener, Completions, SendRules
+from mtosi_jms.transport._descriptor import Capability
 from mtosi_jms.transport._listening import ListenerPump, SessionUse, in_listener
 
 _LAZY: Final = 16
@@ -72,6 +73,7 @@ class ConsumerSpec(NamedTuple):
         text: the selector, or None.
         selector: the same, parsed.
         durable: name of the durable subscription, or None.
+        shared: other consumers may have it too.
         no_local: leave out what its own connection sends.
     """
 
@@ -79,10 +81,18 @@ class ConsumerSpec(NamedTuple):
     text: str | None = None
     selector: Selector | None = None
     durable: str | None = None
+    shared: bool = False
     no_local: bool = False
 
 
-def _request(given: Destination, text: str | None, durable: str | None, no_local: bool) -> ConsumerSpec:
+def _request(
+    given: Destination,
+    text: str | None = None,
+    durable: str | None = None,
+    *,
+    shared: bool = False,
+    no_local: bool = False,
+) -> ConsumerSpec:
     if no_local and not given.is_topic:
         raise ConfigError(f"{given}: no_local is for topics")
     if durable is not None:
@@ -90,10 +100,12 @@ def _request(given: Destination, text: str | None, durable: str | None, no_local
             raise ConfigError(f"{given}: a durable subscription is to an administered topic")
         if not durable.strip():
             raise ConfigError("a durable subscription needs a name")
+    if shared and (durable is None or no_local):
+        raise ConfigError("a shared subscription is a durable one with a name, and without no_local")
     parsed = parse(text or "")
     if text is None or parsed.tree is None:
-        return ConsumerSpec(given, None, None, durable, no_local)
-    return ConsumerSpec(given, text.strip(), parsed, durable, no_local)
+        return ConsumerSpec(given, None, None, durable, shared, no_local)
+    return ConsumerSpec(given, text.strip(), parsed, durable, shared, no_local)
 
 
 class DeliveryCore(Delivery, Generic[E]):
@@ -265,6 +277,8 @@ class SessionCore(Session, Generic[E, S]):
         timeout: float | None = None,
     ) -> JmsMessage:
         self.completions.check(message)
+        if message.delivery_delay_ms:
+            self._check_has(Capability.DELIVERY_DELAY)
         with self.use:
             return self._send(self._named(destination), message, listener, timeout)
 
@@ -280,9 +294,12 @@ class SessionCore(Session, Generic[E, S]):
         selector: str | None = None,
         *,
         durable: str | None = None,
+        shared: bool = False,
         no_local: bool = False,
     ) -> ConsumerCore[E, S]:
-        asked = _request(self._named(destination), selector, durable, no_local)
+        asked = _request(self._named(destination), selector, durable, shared=shared, no_local=no_local)
+        if shared:
+            self._check_has(Capability.SHARED_DURABLE)
         with self.use:
             return self._subscribe(asked)
 
@@ -291,7 +308,7 @@ class SessionCore(Session, Generic[E, S]):
         """Makes a consumer, and enters it in `consumers`."""
 
     def browse(self, queue: Destination | str, selector: str | None = None) -> list[JmsMessage]:
-        asked = _request(self._named(queue), selector, None, False)
+        asked = _request(self._named(queue), selector)
         if asked.destination.is_topic:
             raise ConfigError(f"{asked.destination}: a queue can be browsed, a topic cannot")
         with self.use:
@@ -474,6 +491,10 @@ class SessionCore(Session, Generic[E, S]):
         with self.lock:
             for entry in entries:
                 self.strike(entry)
+
+    def _check_has(self, capability: Capability) -> None:
+        if capability not in self.connection.capabilities:
+            raise ConfigError(f"{self.connection.metadata.provider} lacks {capability.value}")
 
     def _named(self, given: Destination | str) -> Destination:
         return given if isinstance(given, Destination) else self.connection.names.lookup(given)

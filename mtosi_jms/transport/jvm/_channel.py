@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotDone
 from types import TracebackType
@@ -145,6 +146,8 @@ class Channel:
         self._calls: set[Watch] = set()
         self._over = threading.Event()
         machine.start()
+        self._numbers = itertools.count(1)
+        self._expected: dict[int, Callable[[Any], object]] = {}
         self._events = machine.jpype.JClass("java.util.concurrent.LinkedBlockingQueue")()
         self._link = self._open()
         work = (weakref.ref(self), self._events)
@@ -237,6 +240,21 @@ class Channel:
         """
         return Watch(self._calls, time.monotonic() + self.options.send_timeout if deadline is None else deadline)
 
+    @property
+    def events(self) -> Any:
+        """Java's queue of pairs of a number that `expect` gave, and of what its callback takes."""
+        return self._events
+
+    def expect(self, told: Callable[[Any], object]) -> int:
+        """A number for what Java will tell; the callback gets it, in the thread that watches."""
+        number = next(self._numbers)
+        self._expected[number] = told
+        return number
+
+    def expect_no_more(self, number: int) -> None:
+        """What Java tells by a number is not waited for any more."""
+        self._expected.pop(number, None)
+
     def claim(self, durable: str) -> None:
         """Raises IllegalStateError where a consumer has the durable subscription; the lock is held."""
         if (reader := self.durables.get(durable)) is not None:
@@ -250,18 +268,14 @@ class Channel:
         if self._over.is_set():
             return False
         if event is not None:
-            link = event.getKey()
-            self._on_exception(int(link), event.getValue())
+            told = self._expected.get(int(event.getKey()))
+            if told is not None:
+                told(event.getValue())
         now = time.monotonic()
         for call in self._calls.copy():
             if call.deadline <= now:  # each time anew: a client may catch the first, and wait for something else
                 call.interrupt()
         return True
-
-    def _on_exception(self, number: int, error: Any) -> None:
-        link = self._link
-        if id(link) == number:
-            self._lose(link, TransportError(str(error_of(error))))
 
     def _open(self) -> Link:
         """A new link, in a thread of its own, for Java may take longer than we wait."""
@@ -282,7 +296,8 @@ class Channel:
             loader = machine.loader(jars)
             factory = Factory(self._lookup.factory, self._environment, loader, self.options.jndi_names)
             link = Link(factory, factory.connect(self.options))
-            listener = link.api.Crossing(self._events, id(link))
+            link.number = self.expect(lambda error: self._lose(link, TransportError(str(error_of(error)))))
+            listener = link.api.Crossing(self._events, link.number)
             try:
                 with translated(str(self)):
                     link.java.setExceptionListener(listener)
@@ -301,6 +316,7 @@ class Channel:
             if link.lost is not None:
                 return
             link.lost = error
+            self.expect_no_more(link.number)
             owner = self._owner()
             if owner is None or self._over.is_set():
                 return

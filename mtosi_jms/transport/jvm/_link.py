@@ -23,6 +23,8 @@ _FOREIGN: Final = 1_000
 """How many reply destinations of peers are remembered."""
 _COMMON: Final = frozenset({Capability.DEAD_LETTER, Capability.UNBUFFERED, Capability.COMMIT_CHECKED})
 """What no Java client has: prefetching and dead letters are set up by its URL and at the broker."""
+_MODERN: Final = frozenset({Capability.DELIVERY_DELAY, Capability.SHARED_DURABLE})
+"""What came with JMS 2.0."""
 _CLASSIC: Final = "org.apache.activemq."
 _LACKING: Final[Mapping[str, frozenset[Capability]]] = {
     "org.apache.activemq.artemis.": _COMMON | {Capability.TEMPORARY_CHECKED, Capability.SAME_NAMES},
@@ -134,6 +136,8 @@ class Link:
 
     Attributes:
         api, messages: of the provider.
+        modern: whether the provider has JMS 2.0.
+        number: by which Java tells of its loss.
         lost: why it is gone; None as long as it is up.
         jndi_names: what JNDI gave by these names.
     """
@@ -142,7 +146,14 @@ class Link:
         self._provider = factory.provider
         self.java = java
         self.api = factory.api
-        self.messages = Messages(factory.api.Crossing, damages_text=Capability.ANY_TEXT not in self.capabilities())
+        with translated():
+            level = java.getMetaData().getJMSMajorVersion()
+        self.modern = (
+            level >= 2 and _by_prefix(_NAMES, self._provider) != _NAMES[_CLASSIC]
+        )  # ActiveMQ Classic tells 2.0 and does little of it
+        damages_text = Capability.ANY_TEXT not in self.capabilities()
+        self.messages = Messages(factory.api.Crossing, modern=self.modern, damages_text=damages_text)
+        self.number = 0
         self.lost: TransportError | None = None
         self._administered: dict[Destination, Any] = {}
         self._foreign: dict[Destination, Any] = {}
@@ -170,7 +181,8 @@ class Link:
     def capabilities(self) -> frozenset[Capability]:
         """What of JMS the provider can do."""
         lacking = _by_prefix(_LACKING, self._provider)
-        return ALL_CAPABILITIES - (lacking if lacking is not None else _LACKING[_CLASSIC])
+        has = ALL_CAPABILITIES - (lacking if lacking is not None else _LACKING[_CLASSIC])
+        return has if self.modern else has - _MODERN
 
     def session(self, *, transacted: bool = False) -> Any:
         """A new Java session: a transacted one, or one that acknowledges messages one by one where that can be."""

@@ -36,7 +36,7 @@ from mtosi_jms.transport.jvm import _machine as machine
 
 _ABSENT: Final = -1
 _TEXT: Final = Struct(">i")
-_FIRST: Final = Struct(">cbbq")
+_FIRST: Final = Struct(">cbbqq")
 _PROPERTY: Final = Struct(">ci")
 _NUMBERS: Final[Mapping[type[PropertyValue], tuple[bytes, Struct]]] = {
     kind: (letter.encode(), Struct(f">{letter}"))
@@ -67,12 +67,14 @@ class Messages:
 
     Args:
         crossing: the Java class.
+        modern: whether the provider has JMS 2.0.
         damages_text: whether its client writes U+0000 in texts, and what lies beyond the BMP in headers, so that nobody
             can read it again.
     """
 
-    def __init__(self, crossing: Any, *, damages_text: bool = False) -> None:
+    def __init__(self, crossing: Any, *, modern: bool, damages_text: bool = False) -> None:
         self._crossing = crossing
+        self._modern = modern
         self._damages_text = damages_text
         self._bytes = machine.jpype.JArray(machine.jpype.JByte)
 
@@ -95,7 +97,8 @@ class Messages:
             raise ConfigError("an ObjectMessage cannot be sent: no object is made of what it holds")
         elif message.content:
             body = self._packed_content(message.content)
-        parts = [_FIRST.pack(letter, message.delivery_mode, message.priority, message.time_to_live_ms)]
+        life, delay = message.time_to_live_ms, message.delivery_delay_ms
+        parts = [_FIRST.pack(letter, message.delivery_mode, message.priority, life, delay)]
         for text in (message.correlation_id, message.jms_type):
             if text is None:
                 parts.append(_TEXT.pack(_ABSENT))
@@ -138,7 +141,7 @@ class Messages:
         except UnicodeEncodeError:
             raise ConfigError("a text holds half a surrogate pair, which is no character") from None
 
-    def send(self, session: Any, producer: Any, target: Any, reply_to: Any, packed: tuple[Any, Any]) -> tuple[int, str]:
+    def send(self, session: Any, producer: Any, target: Any, reply_to: Any, packed: tuple[Any, Any]) -> Any:
         """Makes a message of Java's and sends it.
 
         Args:
@@ -148,10 +151,20 @@ class Messages:
             packed: see `packed`.
 
         Returns:
-            Timestamp and message id; empty where the provider gave none.
+            What `stamps` takes.
         """
-        stamp, _, message_id = str(self._crossing.send(session, producer, target, reply_to, *packed)).partition(" ")
-        return int(stamp), message_id
+        return self._crossing.send(session, producer, target, reply_to, *packed)
+
+    def send_async(
+        self, session: Any, producer: Any, target: Any, reply_to: Any, packed: tuple[Any, Any], events: Any, number: int
+    ) -> None:
+        """Makes a message of Java's and sends it; JMS 2.0.
+
+        Args:
+            events: Java's queue that gets a pair of the number, and of what `stamps` takes or an exception.
+            number: tells the send from others.
+        """
+        self._crossing.send(session, producer, target, reply_to, *packed, events, number)
 
     def receive(self, consumer: Any, seconds: float) -> Any:
         """Receives a message, as `read` takes it; None: there is none.
@@ -160,11 +173,11 @@ class Messages:
             consumer: of Java's.
             seconds: how long it is waited for; 0: not at all.
         """
-        return self._crossing.receive(consumer, max(int(seconds * 1_000), 1) if seconds else 0)
+        return self._crossing.receive(consumer, max(int(seconds * 1_000), 1) if seconds else 0, self._modern)
 
     def browse(self, browser: Any) -> Any:
         """What a browser finds, each as `read` takes it."""
-        return self._crossing.browse(browser)
+        return self._crossing.browse(browser, self._modern)
 
     def read(
         self, received: Any, consumed: Destination, destination_of: Callable[[str, Any], Destination | None]
@@ -181,8 +194,8 @@ class Messages:
         """
         java, head, body = received[0], received[1], received[2]
         (
-            kind, message_id, correlation_id, jms_type, reply_to, mode, priority, stamp, expiration, redelivered,
-            properties, count,
+            kind, message_id, correlation_id, jms_type, reply_to, mode, priority, stamp, expiration, due,
+            redelivered, properties, count,
         ) = json.loads(bytes(head))  # fmt: skip
         octets = bytes(body)
         content: Content = ()
@@ -201,12 +214,19 @@ class Messages:
             message_id=message_id,
             timestamp_ms=stamp or None,
             expiration_ms=expiration,
+            delivery_time_ms=due,
             correlation_id=correlation_id,
             jms_type=jms_type,
             redelivered=redelivered or count > 1,
             delivery_count=max(count, 2 if redelivered else 1),
         )
         return from_text(message), java
+
+
+def stamps(sent: Any) -> tuple[int, str]:
+    """Timestamp and message id of what was sent, as Java gives them; no id where the provider gave none."""
+    stamp, _, message_id = str(sent).partition(" ")
+    return int(stamp), message_id
 
 
 @lru_cache(4096)

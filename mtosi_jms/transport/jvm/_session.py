@@ -31,9 +31,10 @@ from mtosi_jms.transport._base import AckMode, Delivery, ErrorHook, Interruption
 from mtosi_jms.transport._completion import CompletionListener, Pending
 from mtosi_jms.transport._session_core import ConnectionCore, ConsumerCore, ConsumerSpec, DeliveryCore, SessionCore, T
 from mtosi_jms.transport.jvm import _machine as machine
-from mtosi_jms.transport.jvm._api import translated
+from mtosi_jms.transport.jvm._api import error_of, translated
 from mtosi_jms.transport.jvm._channel import Channel
 from mtosi_jms.transport.jvm._link import Link
+from mtosi_jms.transport.jvm._messages import stamps
 
 log = logging.getLogger(__name__)
 
@@ -230,6 +231,7 @@ class JvmSession(SessionCore[Entry, Feed]):
         self._sends: list[JmsMessage] = []
         self._broken: TransportError | None = None
         self._sender: _Sender | None = None
+        self._open_sends: dict[Pending, tuple[Link, int]] = {}
 
     # Sending
 
@@ -243,9 +245,18 @@ class JvmSession(SessionCore[Entry, Feed]):
                 self._sender.await_sent()
             return self._send_now(destination, message, timeout)
         self.completions.check_open()
+        pending = self.completions.begin(message, listener)
+        if self.channel.first.modern:
+            try:
+                self._send_now(destination, message, timeout, pending)
+            except BaseException:
+                self._strike_send(pending)
+                self.completions.withdraw(pending)
+                raise
+            return message
         if self._sender is None:
             self._sender = _Sender(self._send_now, self.connection.id)
-        self._sender.add(destination, message, self.completions.begin(message, listener), timeout)
+        self._sender.add(destination, message, pending, timeout)
         return message
 
     def send_soon(
@@ -259,7 +270,10 @@ class JvmSession(SessionCore[Entry, Feed]):
             return None
         return self.send(destination, message)
 
-    def _send_now(self, destination: Destination, message: JmsMessage, timeout: float | None) -> JmsMessage:
+    def _send_now(
+        self, destination: Destination, message: JmsMessage, timeout: float | None, pending: Pending | None = None
+    ) -> JmsMessage:
+        """Sends a message; with `pending` it waits for no outcome, and that is told."""
         seconds = self.channel.options.send_timeout if timeout is None else timeout
         deadline = time.monotonic() + seconds
         link = self.channel.link(deadline)
@@ -273,7 +287,12 @@ class JvmSession(SessionCore[Entry, Feed]):
                     target = link.to_java(destination, session)
                     reply_to = None if message.reply_to is None else link.to_java(message.reply_to, session)
                     begun = True
-                    stamp, message_id = link.messages.send(session, self._producer, target, reply_to, packed)
+                    if pending is not None:
+                        number = self._note_open(link, destination, message, pending)
+                        events = self.channel.events, number
+                        link.messages.send_async(session, self._producer, target, reply_to, packed, *events)
+                        return message
+                    outcome = link.messages.send(session, self._producer, target, reply_to, packed)
             except (TransportError, IllegalStateError) as error:
                 # A client whose connection was lost may have closed its sessions before it says so.
                 doubtful = type(error) is TransportError
@@ -285,10 +304,35 @@ class JvmSession(SessionCore[Entry, Feed]):
                 if lost:
                     raise TransportError(f"the connection was lost; not sent: {error}") from None
                 raise
+        return self._note_sent(destination, message, outcome)
+
+    def _note_sent(self, destination: Destination, message: JmsMessage, outcome: Any) -> JmsMessage:
+        """The message as sent, of what Java tells."""
+        stamp, message_id = stamps(outcome)
         sent = message.stamped(destination, message_id=message_id or None, timestamp_ms=stamp)
         if self.transacted:
             self._sends.append(sent)
         return sent
+
+    def _note_open(self, link: Link, destination: Destination, message: JmsMessage, pending: Pending) -> int:
+        """A number by which Java will tell the outcome of a send."""
+
+        def told(outcome: Any) -> None:
+            self._strike_send(pending)
+            if not isinstance(outcome, machine.jpype.JException):
+                pending.complete(self._note_sent(destination, message, outcome))
+                return
+            error = error_of(outcome)
+            pending.fail(UnknownOutcomeError(str(error), (message,)) if type(error) is TransportError else error)
+
+        number = self.channel.expect(told)
+        self._open_sends[pending] = link, number
+        return number
+
+    def _strike_send(self, pending: Pending) -> None:
+        """The outcome of a send is known, or is not waited for."""
+        if (noted := self._open_sends.pop(pending, None)) is not None:
+            self.channel.expect_no_more(noted[1])
 
     def _java(self, link: Link) -> Any:
         """The Java session for what is sent, and for all that a transacted session does."""
@@ -306,7 +350,7 @@ class JvmSession(SessionCore[Entry, Feed]):
         machine.check_process()
         with self.lock:
             self.check_open()
-            if asked.durable is not None:
+            if asked.durable is not None and not asked.shared:
                 self.channel.claim(asked.durable)
             if (kept := self._kept_feed(asked)) is not None:
                 consumer = JvmConsumer(self, asked, kept)
@@ -321,7 +365,7 @@ class JvmSession(SessionCore[Entry, Feed]):
             if not self._closed:
                 self._feeds[feed] = None
                 self.consumers[consumer] = None
-                if asked.durable is not None:
+                if asked.durable is not None and not asked.shared:
                     self.channel.durables[asked.durable] = feed
                 return consumer
         self._close_java(feed)
@@ -339,7 +383,9 @@ class JvmSession(SessionCore[Entry, Feed]):
         session = self._java(link) if self.transacted else link.session()
         target = link.to_java(asked.destination, session)
         with self.channel.watched(), translated():
-            if asked.durable is not None:
+            if asked.shared:
+                feed.consumer = session.createSharedDurableConsumer(target, asked.durable, selector)
+            elif asked.durable is not None:
                 feed.consumer = session.createDurableSubscriber(target, asked.durable, selector, asked.no_local)
             elif asked.no_local:
                 feed.consumer = session.createConsumer(target, selector, True)
@@ -550,7 +596,7 @@ class JvmSession(SessionCore[Entry, Feed]):
         self._close_java(feed, returns=returns)
         with self.lock:
             self._feeds.pop(feed, None)
-            if feed.asked.durable is not None:
+            if feed.asked.durable is not None and not feed.asked.shared:
                 self.channel.durables.pop(feed.asked.durable, None)
 
     def _close_java(self, feed: Feed, *, returns: bool = False) -> None:
@@ -600,6 +646,9 @@ class JvmSession(SessionCore[Entry, Feed]):
                 feed.link = feed.consumer = feed.session = None
                 feed.buffer = deque(one for one in feed.buffer if isinstance(one, Interruption) or not feed.returns)
                 feed.buffer.append(Interruption(str(link.lost)))
+        for pending in [one for one, (by, _) in self._open_sends.copy().items() if by is link]:
+            self._strike_send(pending)
+            pending.fail(UnknownOutcomeError(str(link.lost), (pending.message,)))
         if self.transacted and self._link is link and (self._sends or self.unsettled):
             self._broken = TransportError("the connection was lost: the transaction is rolled back")
 

@@ -7,7 +7,7 @@ from typing import Final
 from mtosi_jms.jms import Destination, NamingContext
 from mtosi_jms.transport._base import AckMode
 from mtosi_jms.transport._completion import SendRules
-from mtosi_jms.transport._descriptor import ALL_CAPABILITIES, ConnectionMetadata
+from mtosi_jms.transport._descriptor import ALL_CAPABILITIES, Capability, ConnectionMetadata
 from mtosi_jms.transport._session_core import ConnectionCore
 from mtosi_jms.transport.memory._provider import MemoryProvider
 from mtosi_jms.transport.memory._session import MemorySession
@@ -39,7 +39,7 @@ class MemoryConnection(ConnectionCore):
     ) -> None:
         super().__init__(provider.lock, names if names is not None else NamingContext(), client_id, send_rules)
         self.provider = provider
-        self.capabilities = ALL_CAPABILITIES
+        self.capabilities = ALL_CAPABILITIES - {Capability.DELIVERY_DELAY}
         self.metadata = _METADATA
         with provider.lock:
             provider.admit(client_id)

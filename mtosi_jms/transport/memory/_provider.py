@@ -198,13 +198,14 @@ class MemoryProvider:
     def subscribe(self, subscription: Subscription) -> Subscription:
         """Enters a subscription; a durable one that is there already is taken up again, or replaced.
 
-        Raises IllegalStateError where the durable subscription has a consumer."""
+        Raises IllegalStateError where the durable subscription has a consumer that cannot share it."""
         if subscription.durable is not None:
             there = self._durable.get(subscription.durable)
             if there is not None:
-                if there.readers:
+                same = there.same_as(subscription)
+                if there.readers and not (same and subscription.asked.shared):
                     raise IllegalStateError(f"durable subscription {subscription.durable[1]!r}: a consumer has it")
-                if there.same_as(subscription):
+                if same:
                     return there
                 self._drop(there)
             self._durable[subscription.durable] = subscription

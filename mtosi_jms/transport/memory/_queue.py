@@ -313,9 +313,5 @@ class Subscription(MessageQueue):
         return self.asked.selector is None or self.asked.selector.accepts(message)
 
     def same_as(self, other: Subscription) -> bool:
-        """Whether another one asks for the same: topic, selector and `no_local`."""
-        return (self.destination, self.asked.text, self.asked.no_local) == (
-            other.destination,
-            other.asked.text,
-            other.asked.no_local,
-        )
+        """Whether another one asks for the same: topic, selector, `shared` and `no_local`."""
+        return self.asked._replace(selector=None) == other.asked._replace(selector=None)  # its text tells it

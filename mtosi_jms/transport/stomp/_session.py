@@ -143,7 +143,7 @@ class StompSession(SessionCore[Entry, Feed]):
             self._check_open()
             target = self._named(destination)
             confirmed = target.is_temporary or message.delivery_mode is DeliveryMode.PERSISTENT
-            if self.transacted or confirmed or len(message.body) > _LARGE:
+            if self.transacted or confirmed or message.delivery_delay_ms or len(message.body) > _LARGE:
                 return None
             sent, frame = self.channel.prepare(target, message)
             return sent if self.channel.send_soon(frame, can_wait=can_wait) else None

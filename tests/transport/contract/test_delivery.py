@@ -26,6 +26,24 @@ class TestOrder:
             session.send(queue, text(number))
         assert [m.body for m in drain(session.consumer(queue))] == [text(n).body for n in range(50)]
 
+    @pytest.mark.capability(Capability.DELIVERY_DELAY)
+    def test_what_is_delayed_comes_when_it_is_due(
+        self, connection: Connection, queue: Queue, text: Any, take: Any
+    ) -> None:
+        session = connection.session()
+        producer = session.producer(queue, delivery_delay_ms=700)
+        sent = producer.send(text("late"))
+        assert sent.delivery_time_ms - (sent.timestamp_ms or 0) == 700
+        producer.send_async(text("later"), delivery_delay_ms=900).result()
+        producer.send(text("at once"), delivery_delay_ms=0)
+        consumer = session.consumer(queue)
+        taken = []
+        for _ in range(3):
+            taken.append(take(consumer).message)
+            assert taken[-1].delivery_time_ms <= time.time() * 1_000 + 1
+        assert [message.body for message in taken] == [text(word).body for word in ("at once", "late", "later")]
+        assert abs(taken[1].delivery_time_ms - sent.delivery_time_ms) <= 50
+
     @pytest.mark.capability(Capability.PRIORITY)
     @pytest.mark.obligation("T1.6")
     def test_high_priority_first(self, connection: Connection, queue: Queue, text: Any, drain: Any) -> None:

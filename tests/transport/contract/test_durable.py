@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.errors import ConfigError, IllegalStateError, InvalidDestinationError
+from mtosi_jms.errors import ConfigError, IllegalStateError, InvalidDestinationError, TransportError
 from mtosi_jms.jms import Queue, Topic
 from mtosi_jms.jms.message import DeliveryMode
 from mtosi_jms.transport import AckMode, Capability, Connection
@@ -216,3 +216,47 @@ class TestAcknowledging:
         with session.consumer(topic, durable="by-itself") as consumer:
             assert nothing(consumer)
         session.unsubscribe("by-itself")
+
+
+@pytest.mark.capability(Capability.SHARED_DURABLE)
+class TestSharing:
+    def test_each_message_goes_to_one_of_them(self, started: Any, topic: Topic, text: Any, take: Any) -> None:
+        first, second = (started().session() for _ in range(2))
+        one, other = (each.consumer(topic, durable="shared", shared=True) for each in (first, second))
+        sender = started().session()
+        for number in range(4):
+            sender.send(topic, text(number))
+        taken = [take(consumer) for consumer in (one, other, one, other)]
+        assert sorted(each.message.body for each in taken) == [text(number).body for number in range(4)]
+        for each in taken:
+            each.acknowledge()
+        one.close()
+        other.close()
+        first.unsubscribe("shared")
+
+    def test_it_keeps_what_comes_while_nobody_is_there(
+        self, started: Any, topic: Topic, text: Any, take: Any, nothing: Any
+    ) -> None:
+        session = started().session()
+        session.consumer(topic, "n = 1", durable="kept", shared=True).close()
+        for number in (1, 2):
+            session.send(topic, text(number, properties={"n": number}))
+        other = started().session()
+        with other.consumer(topic, "n = 1", durable="kept", shared=True) as consumer:
+            delivery = take(consumer)
+            assert delivery.message.body == text(1).body
+            delivery.acknowledge()
+            assert nothing(consumer)
+        other.unsubscribe("kept")
+
+    def test_another_selector_is_refused_while_one_is_there(self, started: Any, topic: Topic) -> None:
+        session = started().session()
+        with session.consumer(topic, "n = 1", durable="changed", shared=True):
+            with pytest.raises((IllegalStateError, TransportError)):
+                started().session().consumer(topic, "n = 2", durable="changed", shared=True)
+        session.unsubscribe("changed")
+
+    @pytest.mark.parametrize("options", [{}, {"durable": "both", "no_local": True}], ids=str)
+    def test_it_is_durable_and_hears_its_own(self, connection: Connection, topic: Topic, options: Any) -> None:
+        with pytest.raises(ConfigError, match="shared"):
+            connection.session().consumer(topic, shared=True, **options)

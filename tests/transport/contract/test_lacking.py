@@ -152,6 +152,16 @@ def test_the_count_is_the_sessions_own(connection: Connection, queue: Queue, tex
     assert (again.redelivered, again.delivery_count) == (True, 2)
 
 
+@pytest.mark.without(Capability.DELIVERY_DELAY)
+def test_a_delay_is_refused(connection: Connection, queue: Queue, text: Any, bodies: Any) -> None:
+    """A message with a `delivery_delay_ms` is a `ConfigError`, and not sent at once."""
+    session = connection.session()
+    for send in (session.send, session.send_async):
+        with pytest.raises(ConfigError, match="delay"):
+            send(queue, text(1, delivery_delay_ms=1))
+    assert bodies(session.consumer(queue)) == []
+
+
 @pytest.mark.without(Capability.DURABLE_RULES)
 def test_rules_of_durable_subscriptions_are_not_held(started: Any, text: Any, topic: Topic, bodies: Any) -> None:
     """A client id may connect twice, a changed selector is overlooked, ending an unknown subscription is not
@@ -220,6 +230,13 @@ def test_a_name_is_of_one_kind(connection: Connection, topic: Topic, text: Any) 
     session.send(Queue(topic.name), text(1))
     with pytest.raises(InvalidDestinationError):
         session.send(topic, text(2))
+
+
+@pytest.mark.without(Capability.SHARED_DURABLE)
+def test_sharing_is_refused(connection: Connection, topic: Topic) -> None:
+    """A consumer with `shared=True` is a `ConfigError`."""
+    with pytest.raises(ConfigError, match="shared"):
+        connection.session().consumer(topic, durable="shared", shared=True)
 
 
 @pytest.mark.without(Capability.TEMPORARY_CHECKED)

@@ -11,6 +11,7 @@ import java.util.Enumeration;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import javax.jms.BytesMessage;
+import javax.jms.CompletionListener;
 import javax.jms.Destination;
 import javax.jms.ExceptionListener;
 import javax.jms.JMSException;
@@ -33,7 +34,8 @@ import javax.jms.Topic;
  * What Python calls for a message: one call, whatever the message holds, for a call costs more than what it does.
  *
  * <p>A head goes out as JSON, which Python reads in C, and comes in as fields in their order. {@code _messages.py} has the
- * other side of both. Nothing here is newer than JMS 1.1. No object that a peer serialised is made.
+ * other side of both. What is newer than JMS 1.1 is called only where the provider has it. No object that a peer
+ * serialised is made.
  */
 public final class Crossing implements ExceptionListener {
     private static final String COUNT = "JMSXDeliveryCount";
@@ -59,17 +61,37 @@ public final class Crossing implements ExceptionListener {
     /**
      * Makes a message and sends it.
      *
-     * @param head kind, delivery mode, priority, time to live, correlation id, type, properties
+     * @param head kind, delivery mode, priority, time to live, delivery delay, correlation id, type, properties
      * @return timestamp and message id, with a space between
      */
     public static String send(
             Session session, MessageProducer producer, Destination target, Destination replyTo, byte[] head, byte[] body)
+            throws JMSException {
+        return sent(session, producer, target, replyTo, head, body, null, 0);
+    }
+
+    /**
+     * Makes a message and sends it without waiting for the outcome.
+     *
+     * @param events gets a pair of the number, and of what `send` returns or an exception
+     */
+    public static void send(
+            Session session, MessageProducer producer, Destination target, Destination replyTo, byte[] head, byte[] body,
+            BlockingQueue<Object> events, long number)
+            throws JMSException {
+        sent(session, producer, target, replyTo, head, body, events, number);
+    }
+
+    private static String sent(
+            Session session, MessageProducer producer, Destination target, Destination replyTo, byte[] head, byte[] body,
+            BlockingQueue<Object> events, long number)
             throws JMSException {
         ByteBuffer fields = ByteBuffer.wrap(head);
         Message message = made(session, fields.get(), body);
         int mode = fields.get();
         int priority = fields.get();
         long timeToLive = fields.getLong();
+        long delay = fields.getLong();
         String correlation = text(fields);
         if (correlation != null) {
             message.setJMSCorrelationID(correlation);
@@ -95,7 +117,24 @@ public final class Crossing implements ExceptionListener {
                 default -> message.setDoubleProperty(name, fields.getDouble());
             }
         }
-        producer.send(target, message, mode, priority, timeToLive);
+        if (delay > 0) {
+            producer.setDeliveryDelay(delay);
+        }
+        try {
+            if (events != null) {
+                new Completion(events, number).send(producer, target, message, mode, priority, timeToLive);
+                return null;
+            }
+            producer.send(target, message, mode, priority, timeToLive);
+            return stamps(message);
+        } finally {
+            if (delay > 0) {
+                producer.setDeliveryDelay(0);
+            }
+        }
+    }
+
+    static String stamps(Message message) throws JMSException {
         return message.getJMSTimestamp() + " " + (message.getJMSMessageID() == null ? "" : message.getJMSMessageID());
     }
 
@@ -168,25 +207,26 @@ public final class Crossing implements ExceptionListener {
      * Receives a message.
      *
      * @param milliseconds how long it is waited for; 0: not at all
+     * @param modern whether the provider has JMS 2.0
      * @return see {@link #read}; null: there is none
      */
-    public static Object[] receive(MessageConsumer consumer, long milliseconds) throws JMSException {
+    public static Object[] receive(MessageConsumer consumer, long milliseconds, boolean modern) throws JMSException {
         Message message = milliseconds > 0 ? consumer.receive(milliseconds) : consumer.receiveNoWait();
-        return message == null ? null : read(message);
+        return message == null ? null : read(message, modern);
     }
 
     /** What waits at a queue; see {@link #read}. */
-    public static Object[][] browse(QueueBrowser browser) throws JMSException {
+    public static Object[][] browse(QueueBrowser browser, boolean modern) throws JMSException {
         List<Object[]> found = new ArrayList<>();
         Enumeration<?> waiting = browser.getEnumeration();
         while (waiting.hasMoreElements()) {
-            found.add(read((Message) waiting.nextElement()));
+            found.add(read((Message) waiting.nextElement(), modern));
         }
         return found.toArray(new Object[0][]);
     }
 
     /** Message, head, body; the values of a map or stream in place of a body, as `send` takes them. */
-    private static Object[] read(Message message) throws JMSException {
+    private static Object[] read(Message message, boolean modern) throws JMSException {
         String kind = "MESSAGE";
         byte[] body = new byte[0];
         if (message instanceof TextMessage) {
@@ -227,7 +267,8 @@ public final class Crossing implements ExceptionListener {
         } else if (message instanceof ObjectMessage) {
             kind = "OBJECT";
         }
-        return new Object[] {message, head(message, kind).getBytes(StandardCharsets.UTF_8), body};
+        long due = modern ? message.getJMSDeliveryTime() : 0;
+        return new Object[] {message, head(message, kind, due).getBytes(StandardCharsets.UTF_8), body};
     }
 
     /** The letter of a value's type, and the value. */
@@ -274,7 +315,7 @@ public final class Crossing implements ExceptionListener {
     }
 
     /** Names as of {@code JmsMessage}; a value of the types that JSON does not tell apart is a list of type and value. */
-    private static String head(Message message, String kind) throws JMSException {
+    private static String head(Message message, String kind, long due) throws JMSException {
         StringBuilder json = new StringBuilder(512).append('[');
         quote(json, kind).append(',');
         quote(json, message.getJMSMessageID()).append(',');
@@ -283,6 +324,7 @@ public final class Crossing implements ExceptionListener {
         quote(json, mark(message.getJMSReplyTo())).append(',');
         json.append(message.getJMSDeliveryMode()).append(',').append(message.getJMSPriority()).append(',');
         json.append(message.getJMSTimestamp()).append(',').append(message.getJMSExpiration()).append(',');
+        json.append(due).append(',');
         json.append(message.getJMSRedelivered()).append(",{");
         int count = 0;
         int start = json.length();
@@ -345,5 +387,39 @@ public final class Crossing implements ExceptionListener {
         boolean queue = destination instanceof Queue;
         String name = queue ? ((Queue) destination).getQueueName() : ((Topic) destination).getTopicName();
         return (destination instanceof Topic ? "topic" : "") + (queue ? "queue" : "") + (temporary ? "?:" : ":") + name;
+    }
+}
+
+/**
+ * Puts the outcome of a send among the events: what `send` returns, or an exception.
+ *
+ * <p>A class of its own, and all that knows it, for JMS 1.1 has no such listener.
+ */
+final class Completion implements CompletionListener {
+    private final BlockingQueue<Object> events;
+    private final long number;
+
+    Completion(BlockingQueue<Object> events, long number) {
+        this.events = events;
+        this.number = number;
+    }
+
+    void send(MessageProducer producer, Destination target, Message message, int mode, int priority, long timeToLive)
+            throws JMSException {
+        producer.send(target, message, mode, priority, timeToLive, this);
+    }
+
+    @Override
+    public void onCompletion(Message message) {
+        try {
+            events.add(new SimpleImmutableEntry<>(number, Crossing.stamps(message)));
+        } catch (JMSException failed) {
+            onException(message, failed);
+        }
+    }
+
+    @Override
+    public void onException(Message message, Exception error) {
+        events.add(new SimpleImmutableEntry<>(number, error));
     }
 }
