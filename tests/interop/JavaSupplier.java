@@ -8,7 +8,7 @@ import org.w3c.dom.NodeList;
 final class JavaSupplier implements MessageListener {
     static final int ELEMENTS = 5;
     final Session session;
-    final MessageConsumer consumer;
+    MessageConsumer consumer;
     private final MessageProducer producer;
     private final String pairing;
     private final boolean copies;
@@ -18,12 +18,17 @@ final class JavaSupplier implements MessageListener {
      * @param copies whether the header's correlationId is copied, as MTOSI wants it
      */
     JavaSupplier(Connection connection, String queue, String pairing, boolean copies) throws JMSException {
-        this.session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+        this(connection.createSession(false, Session.AUTO_ACKNOWLEDGE), pairing, copies);
+        consumer = session.createConsumer(session.createQueue(queue));
+        consumer.setMessageListener(this);
+    }
+
+    /** One that is called with its requests; a session of the caller's. */
+    JavaSupplier(Session session, String pairing, boolean copies) throws JMSException {
+        this.session = session;
         this.producer = session.createProducer(null);
         this.pairing = pairing;
         this.copies = copies;
-        this.consumer = session.createConsumer(session.createQueue(queue));
-        consumer.setMessageListener(this);
     }
 
     @Override

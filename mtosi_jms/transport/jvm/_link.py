@@ -100,6 +100,12 @@ class Factory:
         return found
 
     @property
+    def completes_early(self) -> bool:
+        """Whether completion listeners are called before the broker has a message: Artemis' client without a window."""
+        asks = hasattr(self._java, "getConfirmationWindowSize")
+        return asks and int(self._java.getConfirmationWindowSize()) <= 0
+
+    @property
     def provider(self) -> str:
         """Name of the factory's class."""
         return class_name(self._java)
@@ -137,6 +143,7 @@ class Link:
     Attributes:
         api, messages: of the provider.
         modern: whether the provider has JMS 2.0.
+        completes: whether its completion listeners tell that the provider has a message.
         number: by which Java tells of its loss.
         lost: why it is gone; None as long as it is up.
         jndi_names: what JNDI gave by these names.
@@ -151,6 +158,7 @@ class Link:
         self.modern = (
             level >= 2 and _by_prefix(_NAMES, self._provider) != _NAMES[_CLASSIC]
         )  # ActiveMQ Classic tells 2.0 and does little of it
+        self.completes = self.modern and not factory.completes_early
         damages_text = Capability.ANY_TEXT not in self.capabilities()
         self.messages = Messages(factory.api.Crossing, modern=self.modern, damages_text=damages_text)
         self.number = 0

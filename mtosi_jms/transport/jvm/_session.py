@@ -246,7 +246,7 @@ class JvmSession(SessionCore[Entry, Feed]):
             return self._send_now(destination, message, timeout)
         self.completions.check_open()
         pending = self.completions.begin(message, listener)
-        if self.channel.first.modern:
+        if self.channel.first.completes:
             try:
                 self._send_now(destination, message, timeout, pending)
             except BaseException:

@@ -157,6 +157,42 @@ class TestFailures:
         with pytest.raises((TransportError, IllegalStateError)):
             held.acknowledge()
 
+    @pytest.mark.parametrize("listens", [False, True], ids=["", "confirmations"])
+    def test_who_sends_asynchronously_is_told_of_a_killed_broker(
+        self, kind: str, listens: bool, open_jvm: Any, restart: Any, queue: Queue
+    ) -> None:
+        """Each send has one outcome, and what was confirmed is there when the broker is back."""
+        broker, again = restart
+        if listens and kind != "artemis":
+            pytest.skip("Artemis' client has two ways")
+        address = f"{address_of(kind, broker)}?confirmationWindowSize=1048576" if listens else address_of(kind, broker)
+        connection = open_jvm(broker, names=NamingContext.from_properties(jndi_properties(kind, address)))
+        session = connection.session()
+        sent: dict[bytes, Any] = {}
+        refused: list[TransportError] = []
+        killing = threading.Thread(target=again, args=(broker,))
+        for number in range(400):
+            body = b"<n>%d</n>" % number
+            try:
+                sent[body] = session.send_async(queue, JmsMessage(body=body, delivery_mode=DeliveryMode.PERSISTENT))
+            except TransportError as error:
+                refused.append(error)
+            if number == 20:
+                sent[b"<n>0</n>"].result(60)
+                killing.start()
+        killing.join()
+        told = {body: future.exception(90) for body, future in sent.items()}
+        failed = [error for error in told.values() if error is not None]
+        assert all(isinstance(error, TransportError) for error in failed)
+        assert failed or refused, "the kill was felt"
+        session.send(queue, JmsMessage(body=b"<last/>", delivery_mode=DeliveryMode.PERSISTENT), timeout=60)
+        consumer, bodies = session.consumer(queue), [b""]
+        while bodies[-1] != b"<last/>":
+            delivery = consumer.receive(60)
+            delivery.acknowledge()
+            bodies.append(delivery.message.body)
+        assert {body for body, error in told.items() if error is None} <= set(bodies)
+
     def test_a_transaction_on_a_lost_connection_is_rolled_back(self, open_jvm: Any, restart: Any, queue: Queue) -> None:
         broker, again = restart
         connection = open_jvm(broker)

@@ -1,0 +1,64 @@
+"""Spring at the other end: our Requestor, and a supplier in a listener container of Spring's."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mtosi_jms as mtosi
+from mtosi_jms.broker import KINDS
+from mtosi_jms.jms import Queue
+from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
+from mtosi_jms.stubs.fmw.nam import name
+from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
+
+from .conftest import CLIENTS
+from .peer import PATIENCE
+
+pytestmark = pytest.mark.broker
+JARS = ("org.springframework:spring-jms:5.3.39", "org.springframework:spring-context:5.3.39")
+LIMITS = mtosi.Limits(first_reply=PATIENCE, gap=PATIENCE, total=PATIENCE)
+
+
+@pytest.fixture(params=["openwire-activemq", "core-artemis"])
+def supplied(request: pytest.FixtureRequest, queue: Queue, java: Any, tmp_path: Path) -> Iterator[Any]:
+    """A broker at which Spring answers what comes to the queue."""
+    client = CLIENTS[request.param]
+    broker = request.getfixturevalue(client.broker)
+    endpoints = broker.endpoints
+    jars = [*java.jars(*JARS), *KINDS[client.broker].jars()]
+    command = java.compiled(Path(__file__).with_name("SpringSupplier.java"), jars)
+    arguments = [client.factory, f"tcp://127.0.0.1:{endpoints.ports['openwire']}", endpoints.user, queue.name]
+    with (
+        (tmp_path / "stderr").open("wb") as complaints,
+        subprocess.Popen(
+            [*command, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True
+        ) as process,
+    ):
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(f"{endpoints.password}\n")
+        process.stdin.flush()
+        try:
+            assert any(line == "ready\n" for line in process.stdout), (tmp_path / "stderr").read_text()[-2000:]
+            yield client.broker, broker
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("transport", ["stomp", "jvm"])
+def test_an_answer_batches_and_a_fault(transport: str, supplied: Any, queue: Queue, connect_by_java: Any) -> None:
+    kind, broker = supplied
+    connection = connect_by_java(kind, broker) if transport == "jvm" else mtosi.connect(broker.endpoints.url("stomp"))
+    with connection, mtosi.Requestor(connection, sender_uri="jms/OurOS", temporary_reply=True, limits=LIMITS) as asks:
+        connection.start()
+        stub = ManagedElementRetrieval(asks, queue)
+        batches = stub.get_all_managed_elements.batches(batch_size=2)
+        assert [len(batch.me_list.me) for batch in batches] == [2, 2, 1]
+        assert str(stub.get_managed_element(me_ref=name("MD=EMS1/ME=NE-3")).me.name) == "MD=EMS1/ME=NE-3"
+        with pytest.raises(EntityNotFoundFault, match="nobody"):
+            stub.get_managed_element(me_ref=name("MD=EMS1/ME=NE-9"))
