@@ -13,6 +13,12 @@ HOME = Path(mtosi_jms.transport.jvm.__file__).parent / "java"
 APIS = ("javax", "jakarta")
 
 
+def compile_java(source: Path, jars: Sequence[Path], out: Path) -> None:
+    """Compile a source file into a folder, to the same bytes each time."""
+    options = ["--release", "17", "-g:none", "-proc:none", "-encoding", "UTF-8"]
+    subprocess.run(["javac", *options, "-cp", ":".join(map(str, jars)), "-d", str(out), str(source)], check=True)
+
+
 def compiled(jars: Mapping[str, Sequence[Path]], folder: Path) -> dict[str, bytes]:
     """The class file for each of the two packages of the JMS API, by its path below `HOME`.
 
@@ -27,22 +33,7 @@ def compiled(jars: Mapping[str, Sequence[Path]], folder: Path) -> dict[str, byte
         out.mkdir()
         source = out / "Crossing.java"
         source.write_text(text.replace("javax", api), encoding="utf-8")
-        path = ":".join(str(jar) for jar in jars[api])
-        command = [
-            "javac",
-            "--release",
-            "17",
-            "-g:none",
-            "-proc:none",
-            "-encoding",
-            "UTF-8",
-            "-cp",
-            path,
-            "-d",
-            out,
-            source,
-        ]
-        subprocess.run([str(part) for part in command], check=True)
+        compile_java(source, jars[api], out)
         found |= {one.relative_to(out).as_posix(): one.read_bytes() for one in out.rglob("*.class")}
     return found
 
