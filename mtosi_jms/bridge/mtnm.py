@@ -43,14 +43,18 @@ from mtosi_jms.bridge._mtnm_fields import (
 )
 from mtosi_jms.bridge._mtnm_objects import attributes, created, route
 from mtosi_jms.bridge._mtnm_values import Finding, FindingKind, Reading, elements, members, told
+from mtosi_jms.bridge._options import EventLoss
 from mtosi_jms.bridge.events import Any, StructuredEvent, TCKind
 from mtosi_jms.errors import ConfigError, EventError
+from mtosi_jms.exchange.messages import moment
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.profile import TopicCategory
 from mtosi_jms.notifications import Publisher, event_name
 from mtosi_jms.stubs.fmw.avc import AttributeValueChangeTypeAttributeList
 from mtosi_jms.stubs.fmw.cei import CommonEventInformationType
 from mtosi_jms.stubs.fmw.cornot import CorrelatedNotificationListType, CorrelatedNotificationsType
+from mtosi_jms.stubs.fmw.elc import EventLossCleared
+from mtosi_jms.stubs.fmw.elo import EventLossOccured
 from mtosi_jms.stubs.fmw.fts import FileTransferStatus
 from mtosi_jms.stubs.fmw.gen import (
     AliasNameListType,
@@ -91,7 +95,16 @@ from mtosi_jms.stubs.nrf.routec import RouteChange
 from mtosi_jms.stubs.rp.bs import BackupStatus
 from mtosi_jms.stubs.rp.sdc import BackupStatusType
 
-__all__ = ["Finding", "FindingKind", "Mapped", "MtnmRules", "notification_of", "properties_of", "publish"]
+__all__ = [
+    "Finding",
+    "FindingKind",
+    "Mapped",
+    "MtnmRules",
+    "loss_notification_of",
+    "notification_of",
+    "properties_of",
+    "publish",
+]
 
 Fields: TypeAlias = dict[str, typing.Any]
 """The fields of a class of the stubs."""
@@ -180,6 +193,14 @@ def notification_of(event: StructuredEvent, rules: MtnmRules | None = None) -> M
         return _vendor(event, reading, kind.category)
     made.vendor_extensions = reading.extensions()
     return Mapped(made, tuple(reading.findings), event.type_name, kind.category)
+
+
+def loss_notification_of(loss: EventLoss) -> EventLossOccured | EventLossCleared:
+    """What subscribers are told of a loss of events: MTOSI's own notifications of that."""
+    when = loss.time or moment()
+    if loss.over:
+        return EventLossCleared(end_time=when)
+    return EventLossOccured(start_time=when, first_event_lost_notification_id=loss.notification_id or None)
 
 
 def properties_of(type_name: str) -> Mapping[str, str]:

@@ -114,6 +114,7 @@ class MtnmSession:
         self._losing = False
         self._logins = 0
         self._session: Remote | None = None
+        self._channel: tuple[str, CorbaChannel] | None = None
         self._client: Servant | None = None
         try:
             self._log_in()
@@ -138,7 +139,7 @@ class MtnmSession:
         return self._session is not None
 
     def event_channel(self) -> CorbaChannel:
-        """The element manager's event channel: asked for each time, as a new session may have another.
+        """The element manager's event channel: asked for each time. It is closed where a later session has another one.
 
         Raises:
             TransportError: there is no session now, or it cannot be reached.
@@ -147,13 +148,28 @@ class MtnmSession:
         """
         if self._over.is_set():
             raise IllegalStateError(f"{self.name}: the session is closed")
+        ior = self._channel_ior()
+        made = self._orb.channel(ior, name=self.name)
+        with self._lock:
+            self._channel = ior, made
+        return made
+
+    def _channel_ior(self) -> str:
+        """The reference of the event channel."""
         session = self._session
         if session is None:
             raise TransportError(f"{self.name}: there is no session now")
         found = self._call(session, "getEventChannel", gives=True)
         if found is None:
             raise NamingError(self.name, "its event channel is the nil reference")
-        return self._orb.channel(Remote(session.orb, found, self.name).ior, name=self.name)
+        return Remote(session.orb, found, self.name).ior
+
+    def _leave_channel(self) -> None:
+        """Closes the channel of a session before, where this one has another: whoever uses it sees that, and asks."""
+        with self._lock:
+            before = self._channel
+        if before is not None and self._channel_ior() != before[0]:
+            before[1].close()
 
     def close(self) -> None:
         """Ends the session; more than once."""
@@ -287,6 +303,7 @@ class MtnmSession:
                     self._session = before
                 else:
                     self._log_in()
+                    self._leave_channel()
             except IllegalStateError:
                 raise
             except MtosiError as error:

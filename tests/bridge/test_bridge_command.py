@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any as Anything
 
@@ -18,7 +18,11 @@ from mtosi_jms.bridge.events import Any, Member, Property, StructuredEvent, TCKi
 from mtosi_jms.broker import BrokerProcess, start_channel_process
 from mtosi_jms.cli import main
 from mtosi_jms.jms import DUPLICATE_ID, JmsMessage, Queue
+from mtosi_jms.notifications import event_name, events_in
+from mtosi_jms.soap import parse
 from mtosi_jms.transport import connect
+
+from .ems import PASSWORD, USER, Ems
 
 SOON = 60.0
 NVS = TypeCode.struct(
@@ -114,6 +118,12 @@ def push(orb: Anything, address: str, *events: StructuredEvent) -> None:
     channel.close()
 
 
+def notified(message: JmsMessage) -> Sequence[Anything]:
+    """The events of a notification."""
+    body: Anything = parse(message.body).body
+    return events_in(body)
+
+
 def received(url: str, name: str, count: int) -> list[JmsMessage]:
     with connect(url) as connection:
         connection.start()
@@ -159,6 +169,60 @@ def test_alarms_of_an_ems_reach_a_broker_over_a_restart(
     assert told == {"forwarded": 15, "left_out": 0, "losses": 1}
 
 
+@pytest.mark.broker
+@pytest.mark.slow
+def test_an_element_manager_that_asks_for_a_login(
+    orb: Anything,
+    ems_command: list[str],
+    channel_ior: Path,
+    jacorb_address: str,
+    artemis: BrokerProcess,
+    commands: list[Command],
+    tmp_path: Path,
+) -> None:
+    """Login, alarms, a loss that it tells, its end and a login again; subscribers are told of each loss."""
+    name, url, file = f"ems.{os.getpid()}", artemis.endpoints.url("stomp"), tmp_path / "password"
+    file.write_text(f"{PASSWORD}\n")
+    ior = tmp_path / "ems.ior"
+    words = ("--from", str(ior), "--login", USER, "--password-file", str(file), "--to", f"queue:{name}")
+    with Ems(ems_command, ior, channel_ior) as ems:
+        commands.append(Command(*words, "--url", url, "--profile", "mtnm", "--json"))
+        commands[0].await_line("ready")
+        push(orb, jacorb_address, alarm(0))
+        ems.do("lose 20140725140203.0+0800 4711")
+        commands[0].await_line("EventLossOccurred: the element manager lost events")
+        ems.do("clear 20140725150000.0Z")
+        ems.do("end")
+        ems.await_line("logged in", 2)
+        commands[0].await_line("EventLossCleared: the element manager ended the session")
+        push(orb, jacorb_address, alarm(1))
+        found = received(url, name, 6)
+        told = commands[0].end()
+        ems.await_line("ended")
+    events = [event for one in found for event in notified(one)]
+    losses = [event for event in events if event_name(event) != "AlarmInformation"]
+    assert len(events) - len(losses) == 2
+    assert [event_name(event) for event in losses] == ["EventLossOccurred", "EventLossCleared"] * 2
+    assert losses[0].first_event_lost_notification_id == "4711"
+    assert losses[0].start_time.isoformat() == "2014-07-25T14:02:03+08:00"
+    assert told == {"forwarded": 2, "left_out": 0, "losses": 2}
+    assert PASSWORD not in "".join(commands[0].told)
+
+
+@pytest.mark.slow
+def test_a_login_that_is_refused(
+    ems_command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], jacorb_jars: Path
+) -> None:
+    file, ior = tmp_path / "password", tmp_path / "ems.ior"
+    file.write_text("wrong-word\n")
+    words = ["--from", str(ior), "--login", USER, "--password-file", str(file), "--to", "queue:a", "--url", "memory:"]
+    with Ems(ems_command, ior, None):
+        assert main(["bridge", *words]) == 1
+    said = capsys.readouterr().err
+    assert "getEmsSession is refused to 'nms'" in said
+    assert "wrong-word" not in said
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [
@@ -167,6 +231,9 @@ def test_alarms_of_an_ems_reach_a_broker_over_a_restart(
         (["--from", "queue:a", "--to", "corbaloc::h:1/x", "--profile", "mtnm"], "--profile mtnm goes from a channel"),
         (["--from", "corbaloc::h:1/x", "--to", "queue:a", "--filter", "a ="], "selector"),
         (["--to", "queue:a"], "--from"),
+        (["--from", "corbaloc::h:1/x", "--to", "queue:a", "--ems", "a"], "--ems goes with --login"),
+        (["--from", "corbaloc::h:1/x", "--to", "queue:a", "--login", "a"], "--login goes with --password-file"),
+        (["--from", "queue:a", "--to", "corbaloc::h:1/x", "--login", "a"], "--login goes with --from"),
     ],
 )
 def test_wrong_usage(words: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:

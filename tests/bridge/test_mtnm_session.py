@@ -203,6 +203,29 @@ def test_an_element_manager_that_is_killed_and_begins_again(start: Start, sessio
     made.event_channel().close()
 
 
+def test_a_new_session_with_another_channel(
+    start: Start, session: Callable[..., Anything], jacorb_address: str, tmp_path: Path
+) -> None:
+    """The factory stands for another channel: it has another reference."""
+    ems, told = start(), Told()
+    made = session(ems, on_loss=told, ping=0.05)
+    first = made.event_channel()
+    source = first.event_source(FlowStyle.PULL)
+    source.connect()
+    ems.kill()
+    told.await_losses(1)
+    other = tmp_path / "other"
+    other.write_text(jacorb_address)
+    start(channel=other)
+    told.await_losses(2)
+    assert not source.is_connected()
+    with pytest.raises(IllegalStateError):
+        first.event_source()
+    second = made.event_channel()
+    assert second.is_alive()
+    second.close()
+
+
 def test_errors_of_the_element_manager(start: Start, session: Callable[..., Anything], jacorb_address: str) -> None:
     made = session(start(channel=None))
     with pytest.raises(ProcessingFailureError, match="no channel here") as caught:
