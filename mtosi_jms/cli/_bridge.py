@@ -84,6 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strict", action="store_true", help="mtnm: leave out what cannot be what it is, not a VendorNotification"
     )
+    parser.add_argument("--release", choices=("2.0", "4.0"), default="2.0", help="mtnm: of MTOSI (%(default)s)")
     parser.add_argument("--charset", metavar="NAME", help="mtnm: of the texts, such as gbk")
     parser.add_argument(
         "--filter",
@@ -263,7 +264,7 @@ def _mappers(
     from mtosi_jms.bridge.mtnm import MtnmRules, loss_notification_of, notification_of
     from mtosi_jms.notifications import Publisher, event_name
 
-    rules = MtnmRules(charset=args.charset, strict=args.strict)
+    rules = MtnmRules(charset=args.charset, strict=args.strict, release=args.release)
     single = None if topics else names.names.lookup(args.sink)
     publisher: Publisher = stack.enter_context(Publisher(names, topics or {"Fault": args.sink}, sender_uri=args.sender))
     every = list(dict.fromkeys(publisher.topics.values())) if single is None else [single]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -224,6 +225,16 @@ def test_a_new_session_with_another_channel(
     second = made.event_channel()
     assert second.is_alive()
     second.close()
+
+
+def test_the_code_of_the_page(start: Start, monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
+    ems = start()
+    monkeypatch.setenv("EMS", str(ems.ior))
+    monkeypatch.setenv("EMS_PASSWORD", PASSWORD)
+    page = (root / "docs" / "mtnm.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```python session\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    exec(compile(block, "mtnm.md session", "exec"), {})
+    ems.await_line("ended")
 
 
 def test_errors_of_the_element_manager(start: Start, session: Callable[..., Anything], jacorb_address: str) -> None:
