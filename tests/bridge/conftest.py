@@ -12,6 +12,7 @@ from mtosi_jms.broker import BrokerProcess, Endpoints, find_java, free_ports, st
 from mtosi_jms.errors import ConfigError, MissingExtraError
 from mtosi_jms.jars import fetch_client
 
+from .commands import Command
 from .ems import compiled_ems
 
 
@@ -43,6 +44,15 @@ def jacorb(jacorb_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def jacorb_address(jacorb: BrokerProcess) -> str:
     """Where its event channel factory is."""
     return f"corbaloc::127.0.0.1:{jacorb.endpoints.ports['giop']}/NotificationService"
+
+
+@pytest.fixture
+def commands() -> Iterator[list[Command]]:
+    """Commands that end with the test."""
+    made: list[Command] = []
+    yield made
+    for one in made:
+        one.close()
 
 
 @pytest.fixture(scope="session")

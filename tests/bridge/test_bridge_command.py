@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any as Anything
@@ -22,9 +17,9 @@ from mtosi_jms.notifications import event_name, events_in
 from mtosi_jms.soap import parse
 from mtosi_jms.transport import connect
 
+from .commands import SOON, Command
 from .ems import PASSWORD, USER, Ems
 
-SOON = 60.0
 NVS = TypeCode.struct(
     "IDL:mtnm.tmforum.org/globaldefs/NameAndStringValue_T:1.0",
     "NameAndStringValue_T",
@@ -49,58 +44,6 @@ def alarm(number: int) -> StructuredEvent:
     }
     data = tuple(Property(name, value) for name, value in fields.items())
     return StructuredEvent("tmf_mtnm", "NT_ALARM", "", (), data)
-
-
-class Command:
-    """A bridge in a process of its own."""
-
-    def __init__(self, *words: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "mtosi_jms", "bridge", *words],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self.told: list[str] = []
-        self._changed = threading.Condition()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            with self._changed:
-                self.told.append(line.rstrip())
-                self._changed.notify_all()
-
-    def await_line(self, word: str) -> None:
-        with self._changed:
-            assert self._changed.wait_for(lambda: any(word in one for one in self.told), SOON), self.told
-
-    def end(self) -> Anything:
-        self.process.send_signal(signal.SIGTERM)
-        assert self.process.stdout is not None
-        text = self.process.stdout.read()
-        assert self.process.wait(SOON) == 0, self.told
-        self._reader.join()
-        return json.loads(text)
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        for stream in (self.process.stdout, self.process.stderr):
-            assert stream is not None
-        self._reader.join()
-        self.process.stdout.close()  # type: ignore[union-attr]
-        self.process.stderr.close()  # type: ignore[union-attr]
-
-
-@pytest.fixture
-def commands() -> Iterator[list[Command]]:
-    made: list[Command] = []
-    yield made
-    for one in made:
-        one.close()
 
 
 @pytest.fixture
@@ -150,7 +93,7 @@ def test_alarms_of_an_ems_reach_a_broker_over_a_restart(
         artemis.endpoints.url("stomp"),
     )
     words = ("--from", address, "--to", f"queue:{name}", "--url", url, "--profile", "mtnm", "--json")
-    commands.append(Command(*words))
+    commands.append(Command("bridge", *words))
     commands[0].await_line("ready")
     push(orb, address, *(alarm(number) for number in range(10)))
     found = received(url, name, 10)
@@ -186,7 +129,7 @@ def test_an_element_manager_that_asks_for_a_login(
     ior = tmp_path / "ems.ior"
     words = ("--from", str(ior), "--login", USER, "--password-file", str(file), "--to", f"queue:{name}")
     with Ems(ems_command, ior, channel_ior) as ems:
-        commands.append(Command(*words, "--url", url, "--profile", "mtnm", "--json"))
+        commands.append(Command("bridge", *words, "--url", url, "--profile", "mtnm", "--json"))
         commands[0].await_line("ready")
         push(orb, jacorb_address, alarm(0))
         ems.do("lose 20140725140203.0+0800 4711")
