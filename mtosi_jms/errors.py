@@ -634,7 +634,7 @@ class ProcessingFailureError(BridgeError):
 
     Attributes:
         exception_type: MTNM's, such as `EXCPT_NOT_IMPLEMENTED`; its number where it is none of MTNM's.
-        reason: what the element manager says of it.
+        reason: where, and what the element manager says of it.
     """
 
     def __init__(self, exception_type: str, reason: str) -> None:

@@ -266,28 +266,29 @@ class ChannelToJms:
                 self._has_news = True
                 self._changed.notify_all()
 
-    def _tell_jms(self) -> None:
-        """Sends what JMS was not told yet.
+    def _tell_jms(self, send: Callable[[Sequence[StructuredEvent], Sequence[JmsMessage]], None]) -> None:
+        """Sends what JMS was not told yet; for who has `_taking`.
 
         Raises:
             TransportError: it cannot be told now.
         """
-        with self._taking:
-            while self._untold:
-                try:
-                    self._send_once((), self._untold[0])
-                except MessageRefusedError as error:
-                    log.error("JMS is not told of a loss: %s", error)  # noqa: TRY400 - the text says it
-                except SpoolError as error:
-                    raise TransportError(str(error)) from error
-                self._untold.popleft()
+        while self._untold:
+            send((), self._untold[0])
+            self._untold.popleft()
 
     def _try_to_tell_jms(self) -> None:
         self._has_news = False
+        if not self._untold or not self._taking.acquire(blocking=False):
+            return  # who takes events now tells it with the next one, or the next look does
         try:
-            self._tell_jms()
-        except TransportError as error:
+            self._tell_jms(self._send_once)
+        except MessageRefusedError as error:
+            log.error("JMS is not told of a loss: %s", error)  # noqa: TRY400 - the text says it
+            self._untold.popleft()
+        except (TransportError, SpoolError) as error:
             log.warning("JMS is not told of a loss yet: %s", error)
+        finally:
+            self._taking.release()
 
     def _keep(self) -> None:
         """Pulls, where events are pulled; and connects again when the connection is lost."""
@@ -365,7 +366,7 @@ class ChannelToJms:
         """
         number = number_of(events) if self._source.acknowledges else None
         with self._taking:
-            self._tell_jms()
+            self._tell_jms(self._send)
             if self._duplicates.is_new(number):
                 messages = [message for event in events for message in self._messages(event)]
                 self._send(events, messages)
@@ -415,6 +416,8 @@ class ChannelToJms:
                 if isinstance(error, MessageRefusedError):
                     for event in events:
                         self._options.park(event, error)
+                    if not events:
+                        log.error("JMS is not told of a loss: %s", error)  # noqa: TRY400 - the text says it
                     return
                 failure: TransportError = error
             except SpoolError as error:

@@ -168,8 +168,11 @@ class MtnmSession:
         """Closes the channel of a session before, where this one has another: whoever uses it sees that, and asks."""
         with self._lock:
             before = self._channel
-        if before is not None and self._channel_ior() != before[0]:
-            before[1].close()
+        try:
+            if before is not None and self._channel_ior() != before[0]:
+                before[1].close()
+        except (TransportError, BridgeError, ConfigError) as error:  # whoever uses it sees that it does not answer
+            log.info("the channel of %s: %s", self.name, error)
 
     def close(self) -> None:
         """Ends the session; more than once."""
