@@ -1,4 +1,4 @@
-"""The class that crosses between Python and Java, from its source; run as a script it writes the class files anew."""
+"""The classes of ours that run in Java, from their sources; run as a script it writes the class files anew."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import mtosi_jms.bridge
 import mtosi_jms.transport.jvm
 
 HOME = Path(mtosi_jms.transport.jvm.__file__).parent / "java"
+OFFERED = Path(mtosi_jms.bridge.__file__).parent / "java" / "Offered.java"
+"""What CORBA calls; it needs JacORB."""
 APIS = ("javax", "jakarta")
 
 
@@ -47,3 +50,4 @@ if __name__ == "__main__":
         for where, data in compiled({api: sorted(at.glob("*.jar")) for api, at in places.items()}, Path(name)).items():
             (HOME / where).parent.mkdir(parents=True, exist_ok=True)
             (HOME / where).write_bytes(data)
+    compile_java(OFFERED, sorted(fetch_client("jacorb").folder.glob("*.jar")), OFFERED.parent)

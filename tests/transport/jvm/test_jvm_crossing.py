@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-import mtosi_jms.bridge
-
 from .clients import jars_of
-from .crossing import APIS, HOME, compile_java, compiled
+from .crossing import APIS, HOME, OFFERED, compile_java, compiled
 
 JAKARTA = "jakarta.jms:jakarta.jms-api:3.1.0"
 
@@ -31,8 +29,9 @@ def test_the_class_files_are_those_of_the_source(tmp_path: Path, java: Any) -> N
 
 
 def test_the_class_of_corba_objects_is_that_of_its_source(tmp_path: Path) -> None:
-    home = Path(mtosi_jms.bridge.__file__).parent / "java"
-    compile_java(home / "Offered.java", [Path(one) for one in jars_of("jacorb")], tmp_path)
+    compile_java(OFFERED, [Path(one) for one in jars_of("jacorb")], tmp_path)
     found = {one.relative_to(tmp_path).as_posix(): one.read_bytes() for one in tmp_path.rglob("*.class")}
     assert list(found) == ["mtosi_jms/corba/Offered.class"]
-    assert found == {one.relative_to(home).as_posix(): one.read_bytes() for one in home.rglob("*.class")}
+    assert found == {
+        one.relative_to(OFFERED.parent).as_posix(): one.read_bytes() for one in OFFERED.parent.rglob("*.class")
+    }
