@@ -43,6 +43,7 @@ MtosiError
     ├── EventError (ValueError)             an event or message that cannot become the other; path
     ├── UnsupportedQoS (ValueError)         quality of service that the mapping or the channel does not have; by name
     ├── ReferenceRefusedError               a reference of a peer's that leads to a host which is not allowed
+    ├── ProcessingFailureError              an element manager did not do what it was asked for; type, reason
     ├── InvalidExternalEndPoints (ValueError)   endpoints that make no bridge: which role, which code
     ├── BridgeNotFound (LookupError)        the factory has no bridge with this id
     ├── BridgeAlreadyStarted                start_bridge of one that is started
@@ -93,6 +94,7 @@ __all__ = [
     "MtosiError",
     "MtosiFault",
     "NamingError",
+    "ProcessingFailureError",
     "ProtocolError",
     "ReferenceRefusedError",
     "ReplyTimeoutError",
@@ -625,6 +627,20 @@ class ReferenceRefusedError(BridgeError):
         self.host = host
         self.port = port
         super().__init__(f"a reference leads to {host}, port {port}, which is not allowed; it is not followed")
+
+
+class ProcessingFailureError(BridgeError):
+    """An element manager of MTNM did not do what it was asked for: its ProcessingFailureException.
+
+    Attributes:
+        exception_type: MTNM's, such as `EXCPT_NOT_IMPLEMENTED`; its number where it is none of MTNM's.
+        reason: where, and what the element manager says of it.
+    """
+
+    def __init__(self, exception_type: str, reason: str) -> None:
+        self.exception_type = exception_type
+        self.reason = reason
+        super().__init__(f"{exception_type}: {reason}" if reason else exception_type)
 
 
 class InvalidExternalEndPoints(BridgeError, ValueError):

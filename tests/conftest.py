@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from .transport.jvm import clients
 ROOT = Path(__file__).resolve().parent.parent
 SPARK_ALONE = ("spark/test_cluster.py", "spark/test_connect.py", "spark/test_worker_memory.py")
 """Files there that start what they need as processes of their own."""
-SPARK_TOO = ("cli/test_demo.py",)
+SPARK_TOO = ("cli/test_demo.py", "bridge/test_ten_lines.py")
 """Files elsewhere that share the Spark session."""
 LONG = (*SPARK_ALONE, "transport/stomp", "transport/soak", "transport/contract", "interop", "cli", "benchmarks")
 """Files and folders that begin first: they wait for brokers and processes more than they work."""
@@ -190,6 +191,12 @@ def spark(interpreted: dict[str, str]) -> Iterator[Any]:
 
     with local_session("tests", cores=2, settings=interpreted) as session:
         yield session
+
+
+@pytest.fixture
+def in_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands use the session that is there."""
+    monkeypatch.setattr("mtosi_jms.spark._session.local_session", lambda *args, **options: nullcontext(spark))
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ channel, which `corba` finds behind an ORB. Loops and duplicates in larger topol
 from __future__ import annotations
 
 from mtosi_jms.bridge._bridge import Bridge, BridgeFactory
-from mtosi_jms.bridge._options import LOSS_CLEARED, LOSS_OCCURRED, BridgeOptions
+from mtosi_jms.bridge._options import LOSS_CLEARED, LOSS_OCCURRED, BridgeOptions, EventLoss
 from mtosi_jms.bridge.admin import (
     BridgeStatus,
     ExternalEndpoint,
@@ -27,6 +27,7 @@ __all__ = [
     "BridgeOptions",
     "BridgeRules",
     "BridgeStatus",
+    "EventLoss",
     "ExternalEndpoint",
     "ExternalEndpointRole",
     "FlowStyle",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Final, Self
 
-from mtosi_jms.bridge._options import BridgeOptions
+from mtosi_jms.bridge._options import BridgeOptions, EventLoss
 from mtosi_jms.bridge._to_channel import JmsToChannel
 from mtosi_jms.bridge._to_jms import ChannelToJms, JmsSink
 from mtosi_jms.bridge.admin import (
@@ -128,6 +128,14 @@ class Bridge:
             self._started = False
         self._forget(self._id)
         self._way.close()
+
+    def tell_loss(self, loss: EventLoss) -> None:
+        """Tells of a loss that somebody else noticed, as the bridge does of its own: `on_loss`, and JMS as the sink.
+
+        Args:
+            loss: JMS is told of an end when all who lost events have told theirs.
+        """
+        self._way.tell(loss)
 
     def enable_transaction(self, events: int, timeout: float) -> None:
         """Has what goes to JMS, or comes from there, committed after so many events, or sequences (000-T6).

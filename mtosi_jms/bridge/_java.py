@@ -6,6 +6,7 @@ import contextlib
 import socket
 import threading
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from mtosi_jms.bridge.cdr import decode_events, encode_events
@@ -40,6 +41,8 @@ _FIXED: Final = {
 CHARSETS: Final = {"utf-8": "UTF8", "iso-8859-1": "ISO8859_1"}
 """Charsets of texts, and their names in Java. JacORB reads a peer's answers in its own charset, whatever was agreed on,
 and damages what that has not: so it must have the peer's."""
+_CLASSES: Final = Path(__file__).resolve().parent / "java"
+"""Where `Offered` is."""
 _CLOSE_SECONDS: Final = 3.0
 _UTIL: Final = "javax.rmi.CORBA.UtilClass"
 _blocked: Final = threading.Lock()
@@ -57,7 +60,7 @@ class Java:
         jars = sorted(fetch_client("jacorb").folder.glob("*.jar"))
         self.jpype = machine.start()
         machine.attach()
-        self.loader = machine.loader(jars)
+        self.loader = machine.loader([*jars, _CLASSES])
         self._classes: dict[str, Any] = {}
         _forbid_values(self)
 
@@ -292,6 +295,7 @@ def translated(java: Java, what: str = "", *, sending: bool = False) -> Iterator
 _BY_NAME: Final[dict[str, type[MtosiError]]] = {
     "NO_PERMISSION": AuthenticationError,
     "BAD_PARAM": ConfigError,
+    "BAD_OPERATION": ConfigError,
     "INV_OBJREF": ConfigError,
     "MARSHAL": EventError,
     "DATA_CONVERSION": EventError,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from lxml import etree
+
 from mtosi_jms.bridge import _mtnm_tables as tables
 from mtosi_jms.bridge._mtnm_fields import (
     Field,
@@ -23,6 +25,7 @@ from mtosi_jms.bridge._mtnm_fields import (
 from mtosi_jms.bridge._mtnm_values import Reading, elements, extensions_of, members, told
 from mtosi_jms.bridge.events import Any, TCKind
 from mtosi_jms.errors import EventError
+from mtosi_jms.stubs.fmw.cei import CommonEventInformationType
 from mtosi_jms.stubs.fmw.coi import CommonObjectInfoType
 from mtosi_jms.stubs.fmw.gen import NameAndValueStringListType
 from mtosi_jms.stubs.fmw.nam import NamingAttributeType
@@ -44,6 +47,7 @@ from mtosi_jms.stubs.nrf.me import Me
 from mtosi_jms.stubs.nrf.ptp import Ptp
 from mtosi_jms.stubs.nrf.route import RouteType
 from mtosi_jms.stubs.nrf.tl import Tl
+from mtosi_jms.xmlbind import XmlObject, decode, encode
 
 
 def _kinds(reading: Reading, name: str, path: str, value: Any) -> object:
@@ -153,6 +157,9 @@ OBJECTS: Final[Mapping[str, tuple[type[CommonObjectInfoType], Table]]] = {
 }
 """The objects that MTOSI's classes are known of: by type, the class, and where MTNM's attributes go."""
 
+_KNOWN: Final = tuple(cls for cls, _ in OBJECTS.values())
+_STATES: Final = "ituArcStateAndStatusList"
+
 _OTHER: Final[tuple[type[CommonObjectInfoType], Table]] = (VendorObject, Table(_COMMON))
 
 CROSS_CONNECTION: Final = Table(
@@ -180,6 +187,19 @@ def object_of(reading: Reading, kind: str | None, path: str, parts: Iterable[tup
     made = cls(**found)
     made.vendor_extensions = extensions_of(inner.kept)
     return made
+
+
+def complete_for_4_0(event: CommonEventInformationType) -> None:
+    """Gives the objects in an event what MTOSI 4.0 needs and 2.0 does not have: a list of states that may be empty."""
+    for holder in (getattr(event, name, None) for name in ("object", "attribute_list")):
+        if holder is not None:
+            holder.any_ = [_complete(one) if isinstance(one, _KNOWN) else one for one in holder.any_]
+
+
+def _complete(one: XmlObject) -> XmlObject:
+    root = etree.fromstring(encode(one))
+    etree.SubElement(root, etree.QName(etree.QName(root).namespace, _STATES))
+    return decode(etree.tostring(root), type(one))
 
 
 def created(reading: Reading, kind: str | None, body: Any) -> CommonObjectInfoType | None:

@@ -257,7 +257,10 @@ class Reading:
         """
         pairs = pairs_of(value)
         if pairs is None:
-            raise EventError(f"is no name but a {told(value.type)}")
+            pairs = _pairs_of_anys(value)
+            if pairs is None:
+                raise EventError(f"is no name but a {told(value.type)}")
+            self.tell(FindingKind.FORM, path, "has Anys, not strings")
         if not pairs:
             return None
         return NamingAttributeType(
@@ -490,6 +493,21 @@ def pairs_of(value: Any) -> list[tuple[str, str]] | None:
         if not isinstance(name, str) or not isinstance(text, str):
             return None
         found.append((name, text))
+    return found
+
+
+def _pairs_of_anys(value: Any) -> list[tuple[str, str]] | None:
+    """The same of a sequence of properties whose values are strings."""
+    plain, it = value.type.plain, value.value
+    if plain.kind is not TCKind.sequence or not isinstance(it, tuple):
+        return None
+    found: list[tuple[str, str]] = []
+    for one in it:
+        match one:
+            case (str(name), Any(value=str(text))):
+                found.append((name, text))
+            case _:
+                return None
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,9 +21,35 @@ log = logging.getLogger(__name__)
 LOSS_OCCURRED: Final = "EventLossOccurred"
 LOSS_CLEARED: Final = "EventLossCleared"
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventLoss:
+    """Events may have been lost from now on, or no more are.
+
+    Attributes:
+        source: who lost them: the same one tells the end.
+        over: whether it is the end.
+        reason: for people.
+        time: when it began or ended; None: now.
+        notification_id: of the first event that was lost; empty where nobody says.
+    """
+
+    source: str
+    over: bool
+    reason: str
+    time: dt.datetime | None = None
+    notification_id: str = ""
+
+    @property
+    def what(self) -> str:
+        """`EventLossOccurred` or `EventLossCleared`."""
+        return LOSS_CLEARED if self.over else LOSS_OCCURRED
+
+
 OnParked: TypeAlias = Callable[[StructuredEvent | JmsMessage, MtosiError], object]
 OnLoss: TypeAlias = Callable[[str, str], object]
 Mapper: TypeAlias = Callable[[StructuredEvent], Sequence[JmsMessage]]
+LossMapper: TypeAlias = Callable[[EventLoss], Sequence[JmsMessage]]
 
 NO_QOS: Final[Mapping[str, Any]] = {}
 
@@ -46,6 +73,8 @@ class BridgeOptions:
         outbox: takes what goes to JMS, and sends it in its own time; None: the provider itself must have it.
         mapper: what an event becomes, in order; None: the one message of the OMG's mapping. A message with a
             destination goes there.
+        loss_mapper: what a loss becomes that JMS is told of, between the events before it and those behind it; None:
+            nothing.
         on_parked: told of an event or message that cannot become the other, with the error; the others go on. None: the
             log is.
         on_loss: told `EventLossOccurred` when a connection to the channel is lost, and `EventLossCleared` when there is
@@ -68,6 +97,7 @@ class BridgeOptions:
     watch: float = 5.0
     outbox: Outbox | None = None
     mapper: Mapper | None = None
+    loss_mapper: LossMapper | None = None
     on_parked: OnParked | None = None
     on_loss: OnLoss | None = None
     backoff: Backoff = field(default_factory=lambda: Backoff(0.1, 5.0, 0.1))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from mtosi_jms.bridge._java import Java, JavaOrb, made_of
@@ -29,9 +29,10 @@ class Servant:
 
     Args:
         orb: offers it.
-        interface: its IDL interface, below `org.omg`.
+        interface: its IDL interface, below `org.omg`, or the repository ids of interfaces without classes in Java.
         handlers: name of an operation, and what answers it, called with its Java arguments. An operation that is not
-            there does nothing. What a handler raises is told as TRANSIENT.
+            there does nothing. What a handler raises is told as TRANSIENT. Without classes in Java: called with the
+            stream of the arguments, and returns None or a reference; what is not there is a BAD_OPERATION.
         answer_timeout: seconds after which a peer is told TRANSIENT, whatever the handler does; a call that no handler
             has begun by then is dropped.
 
@@ -40,25 +41,31 @@ class Servant:
     """
 
     def __init__(
-        self, orb: JavaOrb, interface: str, handlers: dict[str, Callable[..., Any]], answer_timeout: float
+        self,
+        orb: JavaOrb,
+        interface: str | Sequence[str],
+        handlers: dict[str, Callable[..., Any]],
+        answer_timeout: float,
     ) -> None:
         java = orb.java
         self._orb = orb
-        self._handlers = handlers
+        self._handlers = handlers if isinstance(interface, str) else {"_invoke": _by_name(java, handlers)}
         self._queue = java.cls("java.util.concurrent.LinkedBlockingQueue")()
         self._transient = java.omg("CORBA.TRANSIENT")("not taken; it may come again")
         self._closed = threading.Event()
-        operations = made_of(
-            java,
-            java.omg(f"{interface}Operations"),
-            asking(java, self._queue, self._transient, int(answer_timeout * 1_000)),
-        )
-        with orb.calling(interface):
+        asked = asking(java, self._queue, self._transient, int(answer_timeout * 1_000))
+        name = interface.rpartition(".")[2] if isinstance(interface, str) else interface[0]
+        with orb.calling(name):
             poa = orb.poa()
-            tie = java.omg(f"{interface}POATie")(operations, poa)
-            self._oid = poa.activate_object(tie)
-            self.reference = java.omg(f"{interface}Helper").narrow(poa.id_to_reference(self._oid))
-        name = interface.rpartition(".")[2]
+            if isinstance(interface, str):
+                made = java.omg(f"{interface}POATie")(made_of(java, java.omg(f"{interface}Operations"), asked), poa)
+            else:
+                handler = made_of(java, java.omg("CORBA.portable.InvokeHandler"), asked)
+                made = java.cls("mtosi_jms.corba.Offered")(handler, list(interface))
+            self._oid = poa.activate_object(made)
+            self.reference = poa.id_to_reference(self._oid)
+            if isinstance(interface, str):
+                self.reference = java.omg(f"{interface}Helper").narrow(self.reference)
         self._thread = threading.Thread(target=self._serve, name=f"serves-{name}", daemon=True)
         self._thread.start()
 
@@ -101,6 +108,24 @@ class Servant:
             self._thread.join()
         with contextlib.suppress(Exception), self._orb.calling():
             self._orb.poa().deactivate_object(self._oid)
+
+
+def _by_name(java: Java, handlers: dict[str, Callable[..., Any]]) -> Callable[[Any, Any, Any], Any]:
+    """What answers all operations: by the handler of an operation's name."""
+
+    def invoke(operation: Any, arguments: Any, reply: Any) -> Any:
+        with machine.blocking():
+            handler = handlers.get(str(operation))
+        if handler is None:
+            return java.omg("CORBA.BAD_OPERATION")(f"no operation {operation}")
+        found = handler(arguments)
+        with machine.blocking():
+            out = reply.createReply()
+            if found is not None:
+                out.write_Object(found)
+        return out
+
+    return invoke
 
 
 def asking(java: Java, queue: Any, too_late: Any, milliseconds: int) -> Any:

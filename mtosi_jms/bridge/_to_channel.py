@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 
-from mtosi_jms.bridge._options import LOSS_CLEARED, LOSS_OCCURRED, BridgeOptions
+from mtosi_jms.bridge._options import LOSS_CLEARED, LOSS_OCCURRED, BridgeOptions, EventLoss
 from mtosi_jms.bridge.endpoints import Channel, EventSink, FlowStyle, Grouping
 from mtosi_jms.bridge.events import StructuredEvent
 from mtosi_jms.bridge.omg import event_of
@@ -148,6 +148,10 @@ class JmsToChannel:
             self._lost = reason
             self._changed.notify_all()
         self._options.lose(LOSS_OCCURRED, reason)
+
+    def tell(self, loss: EventLoss) -> None:
+        """Tells of a loss."""
+        self._options.lose(loss.what, loss.reason)
 
     def _keep(self) -> None:
         """Receives, where the bridge asks; and connects again what was lost."""

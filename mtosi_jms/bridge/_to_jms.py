@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from uuid import UUID
 
-from mtosi_jms.bridge._options import LOSS_CLEARED, LOSS_OCCURRED, BridgeOptions
+from mtosi_jms.bridge._options import BridgeOptions, EventLoss
 from mtosi_jms.bridge.endpoints import Channel, EventSource, FlowStyle, Grouping
 from mtosi_jms.bridge.events import StructuredEvent
 from mtosi_jms.bridge.reliable import SEQUENCE_NUMBER, Duplicates, number_of
@@ -33,6 +34,7 @@ log = logging.getLogger(__name__)
 
 Connect = Callable[[], Connection]
 _NAMED = ("JMSMessageID", "notificationId")
+_CHANNEL = "channel"
 
 
 class JmsSink:
@@ -179,6 +181,9 @@ class ChannelToJms:
         self._uncommitted: list[tuple[Sequence[StructuredEvent], Sequence[JmsMessage]]] = []
         self._timer: threading.Timer | None = None
         self._taking = threading.RLock()
+        self._losing: set[str] = set()
+        self._untold: deque[Sequence[JmsMessage]] = deque()
+        self._has_news = False
         self.forwarded = 0
 
     def _proxy(self) -> EventSource:
@@ -229,6 +234,7 @@ class ChannelToJms:
         if self._keeper is not None:
             self._keeper.join()
         self._cancel()
+        self._try_to_tell_jms()
         if self._uncommitted:
             try:
                 self._commit()
@@ -247,25 +253,62 @@ class ChannelToJms:
                 self._lost = reason
                 self._changed.notify_all()
         if not self._over:
-            self._options.lose(LOSS_OCCURRED, reason)
+            self.tell(EventLoss(source=_CHANNEL, over=False, reason=reason))
+
+    def tell(self, loss: EventLoss) -> None:
+        """Tells of a loss, and has JMS told, which is told of an end when nobody loses any more."""
+        self._options.lose(loss.what, loss.reason)
+        with self._changed:
+            (self._losing.discard if loss.over else self._losing.add)(loss.source)
+            if self._options.loss_mapper is not None and not (loss.over and self._losing):
+                made = self._options.loss_mapper(loss)
+                self._untold.append([_with_id(one, random_id()) for one in made])
+                self._has_news = True
+                self._changed.notify_all()
+
+    def _tell_jms(self, send: Callable[[Sequence[StructuredEvent], Sequence[JmsMessage]], None]) -> None:
+        """Sends what JMS was not told yet; for who has `_taking`.
+
+        Raises:
+            TransportError: it cannot be told now.
+        """
+        while self._untold:
+            send((), self._untold[0])
+            self._untold.popleft()
+
+    def _try_to_tell_jms(self) -> None:
+        self._has_news = False
+        if not self._untold or not self._taking.acquire(blocking=False):
+            return  # who takes events now tells it with the next one, or the next look does
+        try:
+            self._tell_jms(self._send_once)
+        except MessageRefusedError as error:
+            log.error("JMS is not told of a loss: %s", error)  # noqa: TRY400 - the text says it
+            self._untold.popleft()
+        except (TransportError, SpoolError) as error:
+            log.warning("JMS is not told of a loss yet: %s", error)
+        finally:
+            self._taking.release()
 
     def _keep(self) -> None:
         """Pulls, where events are pulled; and connects again when the connection is lost."""
         while True:
             with self._changed:
-                has_work = self._changed.wait_for(self._has_work, self._options.watch)
+                self._changed.wait_for(self._has_work, self._options.watch)
                 if self._over:
                     return
                 lost = self._lost
+            self._try_to_tell_jms()
             if lost is not None:
                 self._connect_again(lost)
-            elif has_work:
+            elif self._running and self._style is FlowStyle.PULL:
                 self._pull()
             elif self._running and not self._source.is_connected():
                 self._on_lost(f"{self._channel.name} does not know the bridge any more")
 
     def _has_work(self) -> bool:
-        return self._over or self._lost is not None or (self._running and self._style is FlowStyle.PULL)
+        pulls = self._running and self._style is FlowStyle.PULL
+        return self._over or self._lost is not None or self._has_news or pulls
 
     def _connect_again(self, reason: str) -> None:
         failures = 0
@@ -284,8 +327,9 @@ class ChannelToJms:
                 log.info("no connection to %s: %s", self._channel.name, error)
                 with self._changed:
                     self._changed.wait_for(lambda: self._over, self._options.backoff.seconds(failures))
+                self._try_to_tell_jms()
             else:
-                self._options.lose(LOSS_CLEARED, reason)
+                self.tell(EventLoss(source=_CHANNEL, over=True, reason=reason))
                 return
 
     def _pull(self) -> None:
@@ -322,6 +366,7 @@ class ChannelToJms:
         """
         number = number_of(events) if self._source.acknowledges else None
         with self._taking:
+            self._tell_jms(self._send)
             if self._duplicates.is_new(number):
                 messages = [message for event in events for message in self._messages(event)]
                 self._send(events, messages)
@@ -358,7 +403,7 @@ class ChannelToJms:
             identifier = str(UUID(bytes=digest[:16], version=5))
         else:
             identifier = f"{self._ids.setdefault(event, random_id())}{f'.{number}' if number else ''}"
-        return replace(message, properties={**message.properties, DUPLICATE_ID: identifier})
+        return _with_id(message, identifier)
 
     def _send(self, events: Sequence[StructuredEvent], messages: Sequence[JmsMessage]) -> None:
         end = time.monotonic() + self._options.patience
@@ -371,6 +416,8 @@ class ChannelToJms:
                 if isinstance(error, MessageRefusedError):
                     for event in events:
                         self._options.park(event, error)
+                    if not events:
+                        log.error("JMS is not told of a loss: %s", error)  # noqa: TRY400 - the text says it
                     return
                 failure: TransportError = error
             except SpoolError as error:
@@ -463,3 +510,8 @@ class ChannelToJms:
                 self._commit()
             self._per_transaction = 0
             self._sink.transacted(False)
+
+
+def _with_id(message: JmsMessage, identifier: str) -> JmsMessage:
+    """The message with the id by which a second copy is known."""
+    return replace(message, properties={**message.properties, DUPLICATE_ID: identifier})

@@ -28,6 +28,7 @@ from mtosi_jms.bridge._bridge import BridgeFactory
 from mtosi_jms.bridge._java import CHARSETS, JavaOrb
 from mtosi_jms.bridge._offered import OfferedFactory
 from mtosi_jms.bridge._proxies import CorbaSink, CorbaSource, qos_of, set_qos
+from mtosi_jms.bridge._remote import Remote
 from mtosi_jms.bridge.cdr import addresses_of, code_set_of
 from mtosi_jms.bridge.endpoints import FlowStyle, Grouping, QoS
 from mtosi_jms.errors import ConfigError, EventError, IllegalStateError, MtosiError, NamingError, ReferenceRefusedError
@@ -124,13 +125,14 @@ class Orb:
             allowed,
         )
 
-    def channel(self, address: str, channel_id: int | None = None) -> CorbaChannel:
+    def channel(self, address: str, channel_id: int | None = None, *, name: str = "") -> CorbaChannel:
         """A channel.
 
         Args:
             address: `corbaloc:...`, `corbaname:...`, `IOR:...` or the path of a file that holds the last; it refers to
                 an event channel or to an event channel factory.
             channel_id: of a factory's channel; None: its only one.
+            name: told in place of the address.
 
         Raises:
             ConfigError: no such address, neither a channel nor a factory, or not exactly one channel.
@@ -138,20 +140,60 @@ class Orb:
             ReferenceRefusedError: the factory's channel is at a host that is not allowed.
             TransportError: it cannot be reached.
         """
-        shown = address if not address.upper().startswith("IOR:") else "IOR:..."
-        text, hosts = _read_address(address)
-        for host in hosts:
-            self._orb.allow(host)
+        shown = name or _shown(address)
+        text = self._read(address)
         orb = self._orb
         found, found_id = self._found(orb, text, shown, channel_id)
-        charset = self._charset(found)
-        if charset != orb.charset:
-            orb = self._orbs.get(charset) or self._made(charset, orb.allowed)
-            self._orbs[charset] = orb
+        if (fitting := self._fitting(found)) is not orb:
+            orb = fitting
             found, found_id = self._found(orb, text, shown, channel_id)
         made = CorbaChannel(self, orb, found, shown, found_id)
         self._channels.append(made)
         return made
+
+    def find(self, address: str, name: str = "") -> Remote:
+        """An object of any interface.
+
+        Args:
+            address: as for `channel`.
+            name: where the address is that of a naming service: the name there, `a.b/c`, as CosNaming writes it.
+
+        Raises:
+            ConfigError: no such address, or no name.
+            NamingError: the naming service does not know the name.
+            TransportError: it cannot be reached.
+        """
+        shown = f"{_shown(address)}#{name}" if name else _shown(address)
+        text, orb = self._read(address, name), self._orb
+        found = self._object(orb, text, name, shown)
+        if (fitting := self._fitting(found)) is not orb:
+            orb = fitting
+            found = self._object(orb, text, name, shown)
+        return Remote(orb, found, shown)
+
+    def _read(self, address: str, name: str = "") -> str:
+        """The text of an address for the ORB, whose hosts are allowed from now on."""
+        text, hosts = _read_address(address, name)
+        for host in hosts:
+            self._orb.allow(host)
+        return text
+
+    def _object(self, orb: JavaOrb, text: str, name: str, shown: str) -> Any:
+        """The object, whose hosts are allowed from now on."""
+        with orb.calling(shown):
+            found = self._resolved(orb, text, name)
+            if found is None:
+                raise NamingError(shown, "it is the nil reference")
+            for host, _ in self._addresses(found):
+                orb.allow(host)
+        return found
+
+    def _fitting(self, found: Any) -> JavaOrb:
+        """The ORB that has an object's charset."""
+        charset = self._charset(found)
+        if charset not in self._orbs:
+            self._orbs[charset] = self._made(charset, self._orb.allowed)
+        return self._orbs[charset]
 
     def _charset(self, channel: Any) -> str:
         """The charset for a channel."""
@@ -162,12 +204,8 @@ class Orb:
 
     def _found(self, orb: JavaOrb, text: str, shown: str, channel_id: int | None) -> tuple[Any, int]:
         """The channel and its id."""
+        found = self._object(orb, text, "", shown)
         with orb.calling(shown):
-            found = self._resolved(orb, text)
-            if found is None:
-                raise NamingError(shown, "it is the nil reference")
-            for host, _ in self._addresses(found):
-                orb.allow(host)
             is_factory = bool(found._is_a(_FACTORY))
             if not is_factory and not found._is_a(_CHANNEL):
                 raise ConfigError(f"{shown}: neither an event channel nor an event channel factory")
@@ -179,18 +217,18 @@ class Orb:
             channel = orb.java.omg(f"{_ADMIN}.EventChannelHelper").unchecked_narrow(found)
         return channel, -1 if channel_id is None else channel_id
 
-    def _resolved(self, orb: JavaOrb, text: str) -> Any:
-        """The object of an address, which the naming service is asked for where it is a name."""
+    def _resolved(self, orb: JavaOrb, text: str, name: str) -> Any:
+        """The object of an address, which the naming service is asked for where there is a name."""
         scheme, _, rest = text.partition(":")
-        if scheme != "corbaname":
-            return orb.orb.string_to_object(text)
-        place, _, name = rest.partition("#")
-        if "/" not in place:
-            place = f"{place}/NameService"
-        context = orb.java.omg("CosNaming.NamingContextExtHelper").unchecked_narrow(
-            orb.orb.string_to_object(f"corbaloc:{place}")
-        )
-        return context.resolve_str(unquote(name))
+        if scheme == "corbaname":
+            place, _, fragment = rest.partition("#")
+            text, name = f"corbaloc:{place}", name or unquote(fragment)
+        if name and text.startswith("corbaloc:") and "/" not in text:
+            text = f"{text}/NameService"
+        found = orb.orb.string_to_object(text)
+        if not name:
+            return found
+        return orb.java.omg("CosNaming.NamingContextExtHelper").unchecked_narrow(found).resolve_str(name)
 
     def _of_factory(self, shown: str, factory: Any, channel_id: int | None) -> tuple[int, Any]:
         there = [int(one) for one in factory.get_all_channels()]
@@ -273,6 +311,12 @@ class CorbaChannel:
         self.channel_id = channel_id
         self._ends: list[CorbaSource | CorbaSink] = []
         self._closed = False
+
+    @property
+    def ior(self) -> str:
+        """Its reference, `IOR:...`."""
+        with self._orb.calling(self.name):
+            return str(self._orb.orb.object_to_string(self._channel))
 
     @property
     def qos(self) -> QoS:
@@ -426,11 +470,15 @@ class CorbaChannel:
             raise IllegalStateError(f"{self.name}: closed")
 
 
-def _read_address(address: str) -> tuple[str, Sequence[str]]:
+def _shown(address: str) -> str:
+    return address if not address.upper().startswith("IOR:") else "IOR:..."
+
+
+def _read_address(address: str, name: str = "") -> tuple[str, Sequence[str]]:
     """The text for the ORB, and the hosts that it names."""
     scheme = address.partition(":")[0].lower()
     if scheme in ("corbaloc", "corbaname"):
-        return _located(address)
+        return _located(address, name)
     if scheme == "ior":
         return _reference(address, "the reference")
     path = Path(address)
@@ -453,7 +501,7 @@ def _reference(text: str, what: str) -> tuple[str, Sequence[str]]:
         raise ConfigError(f"{what}: {error}") from None
 
 
-def _located(address: str) -> tuple[str, Sequence[str]]:
+def _located(address: str, name: str) -> tuple[str, Sequence[str]]:
     """An address with the version of GIOP; by default it would be 1.0, which has no wide texts."""
     scheme, _, rest = address.partition(":")
     places, found, told = re.split("[/#]", rest, maxsplit=1)[0], [], []
@@ -466,6 +514,8 @@ def _located(address: str) -> tuple[str, Sequence[str]]:
         found.append(match["host"].strip("[]"))
         port = f":{match['port']}" if match["port"] else ""
         told.append(f"iiop:{match['version'] or '1.2@'}{match['host']}{port}")
-    if scheme == "corbaname" and not rest.partition("#")[2]:
+    if name and "#" in rest:
+        raise ConfigError(f"{address}: it has a #NAME, and another name is given")
+    if scheme == "corbaname" and not name and not rest.partition("#")[2]:
         raise ConfigError(f"{address}: it has no #NAME")
     return f"{scheme}:{','.join(told)}{rest[len(places) :]}", found

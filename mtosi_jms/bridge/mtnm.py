@@ -41,16 +41,20 @@ from mtosi_jms.bridge._mtnm_fields import (
     native_name,
     object_type,
 )
-from mtosi_jms.bridge._mtnm_objects import attributes, created, route
+from mtosi_jms.bridge._mtnm_objects import attributes, complete_for_4_0, created, route
 from mtosi_jms.bridge._mtnm_values import Finding, FindingKind, Reading, elements, members, told
+from mtosi_jms.bridge._options import EventLoss
 from mtosi_jms.bridge.events import Any, StructuredEvent, TCKind
 from mtosi_jms.errors import ConfigError, EventError
+from mtosi_jms.exchange.messages import moment
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.profile import TopicCategory
 from mtosi_jms.notifications import Publisher, event_name
 from mtosi_jms.stubs.fmw.avc import AttributeValueChangeTypeAttributeList
 from mtosi_jms.stubs.fmw.cei import CommonEventInformationType
 from mtosi_jms.stubs.fmw.cornot import CorrelatedNotificationListType, CorrelatedNotificationsType
+from mtosi_jms.stubs.fmw.elc import EventLossCleared
+from mtosi_jms.stubs.fmw.elo import EventLossOccured
 from mtosi_jms.stubs.fmw.fts import FileTransferStatus
 from mtosi_jms.stubs.fmw.gen import (
     AliasNameListType,
@@ -91,10 +95,22 @@ from mtosi_jms.stubs.nrf.routec import RouteChange
 from mtosi_jms.stubs.rp.bs import BackupStatus
 from mtosi_jms.stubs.rp.sdc import BackupStatusType
 
-__all__ = ["Finding", "FindingKind", "Mapped", "MtnmRules", "notification_of", "properties_of", "publish"]
+__all__ = [
+    "RELEASES",
+    "Finding",
+    "FindingKind",
+    "Mapped",
+    "MtnmRules",
+    "loss_notification_of",
+    "notification_of",
+    "properties_of",
+    "publish",
+]
 
 Fields: TypeAlias = dict[str, typing.Any]
 """The fields of a class of the stubs."""
+RELEASES: Final = ("2.0", "4.0")
+"""The releases that there are rules for."""
 _DATA: Final = "filterable_data"
 _BODY: Final = "remainder_of_body"
 
@@ -107,15 +123,20 @@ class MtnmRules:
         charset: of texts, which ORBs hand on as Latin-1 whatever they are: `gbk` say. None: a text that is UTF-8 is
             read as that, any other as Latin-1.
         strict: whether an event that cannot become what it is, is an error, and not a VendorNotification.
+        release: by whose schemas notifications are valid, `2.0` or `4.0`. They are the same, but for objects in events:
+            4.0 has an element that they cannot be without, and 2.0 does not have it.
 
     Raises:
-        ConfigError: no such charset.
+        ConfigError: no such charset, or release.
     """
 
     charset: str | None = None
     strict: bool = False
+    release: str = "2.0"
 
     def __post_init__(self) -> None:
+        if self.release not in RELEASES:
+            raise ConfigError(f"release {self.release!r}: it is one of {', '.join(RELEASES)}")
         if self.charset is None:
             return
         try:
@@ -147,7 +168,8 @@ class Mapped:
 
 
 def notification_of(event: StructuredEvent, rules: MtnmRules | None = None) -> Mapped:
-    """A notification of MTOSI made of an event of MTNM. It is valid by MTOSI's schemas, whatever the event has.
+    """A notification of MTOSI made of an event of MTNM. It is valid by MTOSI's schemas, whatever the event
+    has.
 
     Args:
         event: the event.
@@ -179,7 +201,17 @@ def notification_of(event: StructuredEvent, rules: MtnmRules | None = None) -> M
         reading.tell(FindingKind.REFUSED, exc.path, exc.message)
         return _vendor(event, reading, kind.category)
     made.vendor_extensions = reading.extensions()
+    if rules.release == "4.0":
+        complete_for_4_0(made)
     return Mapped(made, tuple(reading.findings), event.type_name, kind.category)
+
+
+def loss_notification_of(loss: EventLoss) -> EventLossOccured | EventLossCleared:
+    """What subscribers are told of a loss of events: MTOSI's own notifications of that."""
+    when = loss.time or moment()
+    if loss.over:
+        return EventLossCleared(end_time=when)
+    return EventLossOccured(start_time=when, first_event_lost_notification_id=loss.notification_id or None)
 
 
 def properties_of(type_name: str) -> Mapping[str, str]:

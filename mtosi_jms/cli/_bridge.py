@@ -5,7 +5,11 @@ factory. The other is queue:NAME, topic:NAME or a name of --names; or, with --pr
 for each category. Prints one line that begins with `ready`. After SIGTERM or SIGINT it forwards what it has in hand and
 ends.
 
-What cannot become a message, or an event, is told, and the others go on. A lost connection is told and made again.
+With --login the channel is an element manager's of MTNM: --from is its factory of sessions (EmsSessionFactory_I), or
+with --ems the naming service that knows it. The session is kept alive, and begun again when it is lost.
+
+What cannot become a message, or an event, is told, and the others go on. A lost connection is told and made again; with
+--profile mtnm subscribers are told of it, too, by EventLossOccured and EventLossCleared.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from mtosi_jms.bridge import (
     LOSS_OCCURRED,
@@ -25,6 +29,7 @@ from mtosi_jms.bridge import (
     BridgeFactory,
     BridgeOptions,
     BridgeRules,
+    EventLoss,
     ExternalEndpoint,
     ExternalEndpointRole,
     FlowStyle,
@@ -32,10 +37,11 @@ from mtosi_jms.bridge import (
     JMSDestinationType,
     MessageType,
 )
+from mtosi_jms.bridge.endpoints import Channel
 from mtosi_jms.bridge.events import StructuredEvent
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json, positive, seconds, selector, whole
-from mtosi_jms.cli._providers import add_provider, open_connection
+from mtosi_jms.cli._providers import add_provider, ems_password, open_connection
 from mtosi_jms.cli._stopping import Stop, until_signalled
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.jms import Destination, JmsMessage
@@ -43,7 +49,10 @@ from mtosi_jms.spool import Outbox
 from mtosi_jms.transport import Connection
 
 if TYPE_CHECKING:
-    from mtosi_jms.notifications import Publisher
+    from mtosi_jms.notifications import Event, Publisher
+
+Mapper: TypeAlias = Callable[[StructuredEvent], Sequence[JmsMessage]]
+LossMapper: TypeAlias = Callable[[EventLoss], Sequence[JmsMessage]]
 
 _SCHEMES: Final = ("corbaloc:", "corbaname:")
 _LOOK: Final = 1.0
@@ -57,6 +66,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_provider(parser)
     parser.add_argument("--channel", type=whole(0), metavar="ID", help="which one of a factory's channels (its only)")
     parser.add_argument(
+        "--login",
+        metavar="USER",
+        help="log in to an element manager, and take its channel; --password-file is then this user's, and the JMS "
+        "side's password comes from the URL or the environment",
+    )
+    parser.add_argument(
+        "--ems", metavar="NAME", help="with --login: name of its EmsSessionFactory_I, --from has the rest"
+    )
+    parser.add_argument(
         "--profile",
         choices=("omg", "mtnm"),
         default="omg",
@@ -66,6 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strict", action="store_true", help="mtnm: leave out what cannot be what it is, not a VendorNotification"
     )
+    parser.add_argument("--release", choices=("2.0", "4.0"), default="2.0", help="mtnm: of MTOSI (%(default)s)")
     parser.add_argument("--charset", metavar="NAME", help="mtnm: of the texts, such as gbk")
     parser.add_argument(
         "--filter",
@@ -89,6 +108,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Forward until a signal comes; 1 where something was left out."""
     from mtosi_jms.bridge.corba import Orb, OrbOptions
+    from mtosi_jms.bridge.mtnm_session import MtnmSession
     from mtosi_jms.bridge.reopening import ReopeningChannel
 
     from_channel, to_channel = _is_channel(args.source), _is_channel(args.sink)
@@ -96,14 +116,23 @@ def run(args: argparse.Namespace) -> int:
         raise argparse.ArgumentError(None, "one of --from and --to is a channel, and the other a destination of JMS")
     if args.profile == "mtnm" and to_channel:
         raise argparse.ArgumentError(None, "--profile mtnm goes from a channel to JMS")
+    password = _ems_password(args, from_channel=from_channel)
     if args.durable is not None and args.client_id is None:
         args.client_id = args.durable
     address = args.source if from_channel else args.sink
     with until_signalled() as stop, ExitStack() as stack:
         orb = stack.enter_context(Orb(OrbOptions(listen=args.listen, advertise=args.advertise)))
-        channel = ReopeningChannel(lambda: orb.channel(address, args.channel))
-        stack.callback(channel.close)
         counts = _Counts()
+
+        def find() -> Channel:
+            return orb.channel(address, args.channel)
+
+        if password:
+            session = MtnmSession(orb, address, args.login, password, name=args.ems or "", on_loss=counts.tell)
+            stack.enter_context(session)
+            find = session.event_channel
+        channel = ReopeningChannel(find)
+        stack.callback(channel.close)
         names = stack.enter_context(open_connection(_without_id(args)))
         destination, topics = _destination(args, names)
         options = _options(args, names, topics, counts, stack)
@@ -112,6 +141,7 @@ def run(args: argparse.Namespace) -> int:
         )
         there, here = _ends(args, channel.channel_id, destination, from_channel=from_channel)
         bridge, _ = factory.create_bridge(there, here)
+        counts.bridge = bridge
         bridge.start_bridge()
         console.ready(f"ready: {args.source} to {args.sink} ({channel.name})")
         _forward(bridge, stop, args)
@@ -124,6 +154,7 @@ class _Counts:
 
     def __init__(self) -> None:
         self.parked = self.losses = 0
+        self.bridge: Bridge | None = None
 
     def park(self, what: StructuredEvent | JmsMessage, error: MtosiError) -> None:
         self.parked += 1
@@ -133,6 +164,28 @@ class _Counts:
     def lose(self, what: str, reason: str) -> None:
         self.losses += what == LOSS_OCCURRED
         console.problem(f"{what}: {reason}")
+
+    def tell(self, loss: EventLoss) -> None:
+        """A loss that the session knows of."""
+        if self.bridge is None:
+            self.lose(loss.what, loss.reason)
+        else:
+            self.bridge.tell_loss(loss)
+
+
+def _ems_password(args: argparse.Namespace, *, from_channel: bool) -> str:
+    """The password of --login; empty where there is no login. It is not for the JMS side."""
+    if args.login is None:
+        if args.ems is not None:
+            raise argparse.ArgumentError(None, "--ems goes with --login")
+        return ""
+    if not from_channel or args.channel is not None:
+        raise argparse.ArgumentError(None, "--login goes with --from, and without --channel")
+    if args.password_file is None:
+        raise argparse.ArgumentError(None, "--login goes with --password-file")
+    found = ems_password(args.password_file)
+    args.password_file = None
+    return found
 
 
 def _without_id(args: argparse.Namespace) -> argparse.Namespace:
@@ -189,6 +242,7 @@ def _options(
         if constraint:
             raise argparse.ArgumentError(None, "--filter and --constraint say the same")
         constraint = to_etcl(parse(args.filter))
+    mapper, loss_mapper = _mappers(args, names, topics, stack) if args.profile == "mtnm" else (None, None)
     return BridgeOptions(
         rules=BridgeRules(profile="mtosi" if args.profile == "mtnm" else "omg"),
         constraint=constraint,
@@ -196,37 +250,39 @@ def _options(
         durable=args.durable,
         batch=args.batch,
         outbox=None if args.outbox is None else stack.enter_context(Outbox(args.outbox)),
-        mapper=_mapper(args, names, topics, stack) if args.profile == "mtnm" else None,
+        mapper=mapper,
+        loss_mapper=loss_mapper,
         on_parked=counts.park,
         on_loss=counts.lose,
     )
 
 
-def _mapper(
+def _mappers(
     args: argparse.Namespace, names: Connection, topics: Mapping[str, str], stack: ExitStack
-) -> Callable[[StructuredEvent], Sequence[JmsMessage]]:
-    """Makes notifications of MTOSI of events of MTNM, for one destination or for that of their category."""
-    from mtosi_jms.bridge.mtnm import MtnmRules, notification_of
+) -> tuple[Mapper, LossMapper]:
+    """Make notifications of events of MTNM, for one destination or for that of their category; and of losses."""
+    from mtosi_jms.bridge.mtnm import MtnmRules, loss_notification_of, notification_of
     from mtosi_jms.notifications import Publisher, event_name
 
-    rules = MtnmRules(charset=args.charset, strict=args.strict)
+    rules = MtnmRules(charset=args.charset, strict=args.strict, release=args.release)
     single = None if topics else names.names.lookup(args.sink)
     publisher: Publisher = stack.enter_context(Publisher(names, topics or {"Fault": args.sink}, sender_uri=args.sender))
+    every = list(dict.fromkeys(publisher.topics.values())) if single is None else [single]
+
+    def messages(made: Event, there: Sequence[Destination]) -> Sequence[JmsMessage]:
+        return [replace(publisher.message_of(one, [made]), destination=one) for one in there]
 
     def mapper(event: StructuredEvent) -> Sequence[JmsMessage]:
         mapped = notification_of(event, rules)
         for finding in mapped.findings:
             console.note(f"{event.type_name}: {finding}")
         made = mapped.notification
-        if single is not None:
-            there = [single]
-        else:
-            category = publisher.profile.topic_category(event_name(made)) or mapped.category
-            every = list(dict.fromkeys(publisher.topics.values()))
-            there = every if category is None else [publisher.topic_of(made, category)]
-        return [replace(publisher.message_of(one, [made]), destination=one) for one in there]
+        category = publisher.profile.topic_category(event_name(made)) or mapped.category
+        if single is not None or category is None:
+            return messages(made, every)
+        return messages(made, [publisher.topic_of(made, category)])
 
-    return mapper
+    return mapper, lambda loss: messages(loss_notification_of(loss), every)
 
 
 def _forward(bridge: Bridge, stop: Stop, args: argparse.Namespace) -> None:

@@ -97,6 +97,16 @@ def _password(file: Path | None) -> dict[str, Any]:
     return {"password_file": file}
 
 
+def ems_password(file: Path) -> str:
+    """The password of an element manager's user: the first line of a file, or of standard input where that is `-`.
+
+    Raises:
+        ConfigError: the file cannot be read, or its first line is empty.
+    """
+    given = _password(file)
+    return str(given["password"]) if "password" in given else login.password_in(file)
+
+
 def mask_in_title(secrets: Iterable[str]) -> bool:
     """Overwrite secrets in the command line that other users can see, each letter by a star.
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from mtosi_jms.broker import BrokerProcess, start_channel_process
+from mtosi_jms.broker import BrokerProcess, Endpoints, find_java, free_ports, start_channel_process
 from mtosi_jms.errors import ConfigError, MissingExtraError
 from mtosi_jms.jars import fetch_client
+
+from .commands import Command
+from .ems import compiled_ems
 
 
 @pytest.fixture(scope="session")
@@ -40,6 +44,47 @@ def jacorb(jacorb_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def jacorb_address(jacorb: BrokerProcess) -> str:
     """Where its event channel factory is."""
     return f"corbaloc::127.0.0.1:{jacorb.endpoints.ports['giop']}/NotificationService"
+
+
+@pytest.fixture
+def commands() -> Iterator[list[Command]]:
+    """Commands that end with the test."""
+    made: list[Command] = []
+    yield made
+    for one in made:
+        one.close()
+
+
+@pytest.fixture(scope="session")
+def channel_ior(jacorb: BrokerProcess, jacorb_address: str, orb: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with the reference of its event channel, not of the factory."""
+    file = tmp_path_factory.mktemp("channel") / "channel.ior"
+    file.write_text(orb.channel(jacorb_address).ior, encoding="ascii")
+    return file
+
+
+@pytest.fixture(scope="session")
+def ems_command(java: Any, jacorb_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What starts an element manager; see `Ems`."""
+    return compiled_ems(java, jacorb_jars, tmp_path_factory.mktemp("ems"))
+
+
+@pytest.fixture
+def naming(jacorb_jars: Path, tmp_path: Path) -> Iterator[int]:
+    """The port of JacORB's naming service."""
+    port = free_ports(1)[0]
+    properties = {"OAIAddr": "127.0.0.1", "OAPort": port, "jacorb.naming.ior_filename": tmp_path / "naming.ior"}
+    orb = {"ORBClass": "org.jacorb.orb.ORB", "ORBSingletonClass": "org.jacorb.orb.ORBSingleton"}
+    defined = [f"-Dorg.omg.CORBA.{name}={value}" for name, value in orb.items()]
+    defined += [f"-D{name}={value}" for name, value in properties.items()]
+    jars = ":".join(map(str, sorted(jacorb_jars.glob("*.jar"))))
+    command = [str(find_java()), *defined, "-cp", jars, "org.jacorb.naming.NameServer"]
+    process = BrokerProcess(command, tmp_path, Endpoints({"giop": port}, "", ""))
+    try:
+        process.wait_until_ready()
+        yield port
+    finally:
+        process.kill()
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from mtosi_jms.bridge import (
     BridgeOptions,
     BridgeRules,
     BridgeStatus,
+    EventLoss,
     ExternalEndpoint,
     ExternalEndpointRole,
     FlowStyle,
@@ -284,6 +286,68 @@ def test_a_lost_channel_is_told_and_found_again(world: World, losses: Anything, 
     else:
         assert number(world.pulled(1)[0]) == 7
     assert bridge.get_status() is BridgeStatus.ACTIVE
+
+
+def lost(loss: EventLoss) -> Sequence[JmsMessage]:
+    """A message of a loss, for the queue of the world."""
+    return [JmsMessage(properties={"n": f"{loss.source} {'over' if loss.over else 'begins'}"})]
+
+
+@pytest.mark.parametrize("style", [PUSH, PULL], ids=lambda one: one.name)
+@pytest.mark.parametrize("stored", [False, True], ids=["sent", "outbox"])
+def test_jms_is_told_of_losses_between_the_events(
+    world: World, losses: Anything, style: FlowStyle, stored: bool, tmp_path: Path
+) -> None:
+    told, tell, cleared = losses
+    with ExitStack() as stack:
+        outbox = stack.enter_context(Outbox(tmp_path)) if stored else None
+        bridge = world.bridge(
+            channel_end(SOURCE, style), jms(SINK), on_loss=tell, loss_mapper=lost, outbox=outbox, watch=0.1
+        )
+        stack.callback(bridge.destroy)
+        bridge.start_bridge()
+        world.push(event(1))
+        first = world.received(1)
+        bridge.tell_loss(EventLoss(source="EMS", over=False, reason="it says so"))
+        world.channel.break_down()
+        began = world.received(2)
+        world.channel.recover()
+        assert cleared.wait(SOON)
+        bridge.tell_loss(EventLoss(source="EMS", over=True, reason="it says so"))
+        rest = world.received(1)
+        world.push(event(2))
+        rest += world.received(1)
+    assert [number(one) for one in first + began] == [1, "EMS begins", "channel begins"]
+    assert [number(one) for one in rest] == ["EMS over", 2]  # that of the channel was not the last
+    assert told == [LOSS_OCCURRED, LOSS_OCCURRED, LOSS_CLEARED, LOSS_CLEARED]
+    assert len({one.properties[DUPLICATE_ID] for one in began + rest}) == 4
+
+
+def test_jms_is_told_of_a_loss_when_it_is_there_again(world: World) -> None:
+    bridge = world.bridge(
+        channel_end(SOURCE), jms(SINK), loss_mapper=lost, on_loss=lambda *_: None, watch=0.02, patience=0.05
+    )
+    bridge.start_bridge()
+    world.break_provider()
+    bridge.tell_loss(EventLoss(source="EMS", over=False, reason="it says so"))
+    world.push(event(1))
+    bridge.tell_loss(EventLoss(source="EMS", over=True, reason="it says so"))
+    world.broken = False
+    found = [number(one) for one in world.received(3)]
+    assert sorted(found, key=str) == [1, "EMS begins", "EMS over"]
+    assert found.index("EMS begins") < min(found.index("EMS over"), found.index(1))
+    bridge.destroy()
+
+
+def test_a_loss_without_a_message(world: World, losses: Anything) -> None:
+    told, tell, _ = losses
+    for ends in ((channel_end(SOURCE), jms(SINK)), (jms(SOURCE), channel_end(SINK))):
+        bridge = world.bridge(*ends, on_loss=tell)
+        bridge.start_bridge()
+        bridge.tell_loss(EventLoss(source="EMS", over=False, reason="it says so"))
+        bridge.destroy()
+    assert told == [LOSS_OCCURRED] * 2
+    assert world.nothing_waits()
 
 
 @pytest.mark.parametrize("style", [PUSH, PULL], ids=lambda one: one.name)

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any as Anything
 
@@ -18,9 +13,13 @@ from mtosi_jms.bridge.events import Any, Member, Property, StructuredEvent, TCKi
 from mtosi_jms.broker import BrokerProcess, start_channel_process
 from mtosi_jms.cli import main
 from mtosi_jms.jms import DUPLICATE_ID, JmsMessage, Queue
+from mtosi_jms.notifications import event_name, events_in
+from mtosi_jms.soap import parse
 from mtosi_jms.transport import connect
 
-SOON = 60.0
+from .commands import SOON, Command
+from .ems import PASSWORD, USER, Ems
+
 NVS = TypeCode.struct(
     "IDL:mtnm.tmforum.org/globaldefs/NameAndStringValue_T:1.0",
     "NameAndStringValue_T",
@@ -47,58 +46,6 @@ def alarm(number: int) -> StructuredEvent:
     return StructuredEvent("tmf_mtnm", "NT_ALARM", "", (), data)
 
 
-class Command:
-    """A bridge in a process of its own."""
-
-    def __init__(self, *words: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "mtosi_jms", "bridge", *words],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self.told: list[str] = []
-        self._changed = threading.Condition()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            with self._changed:
-                self.told.append(line.rstrip())
-                self._changed.notify_all()
-
-    def await_line(self, word: str) -> None:
-        with self._changed:
-            assert self._changed.wait_for(lambda: any(word in one for one in self.told), SOON), self.told
-
-    def end(self) -> Anything:
-        self.process.send_signal(signal.SIGTERM)
-        assert self.process.stdout is not None
-        text = self.process.stdout.read()
-        assert self.process.wait(SOON) == 0, self.told
-        self._reader.join()
-        return json.loads(text)
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        for stream in (self.process.stdout, self.process.stderr):
-            assert stream is not None
-        self._reader.join()
-        self.process.stdout.close()  # type: ignore[union-attr]
-        self.process.stderr.close()  # type: ignore[union-attr]
-
-
-@pytest.fixture
-def commands() -> Iterator[list[Command]]:
-    made: list[Command] = []
-    yield made
-    for one in made:
-        one.close()
-
-
 @pytest.fixture
 def service(jacorb_jars: Path, tmp_path: Path) -> Iterator[BrokerProcess]:
     process = start_channel_process(tmp_path / "service")
@@ -112,6 +59,12 @@ def push(orb: Anything, address: str, *events: StructuredEvent) -> None:
     sink.connect()
     sink.push(events)
     channel.close()
+
+
+def notified(message: JmsMessage) -> Sequence[Anything]:
+    """The events of a notification."""
+    body: Anything = parse(message.body).body
+    return events_in(body)
 
 
 def received(url: str, name: str, count: int) -> list[JmsMessage]:
@@ -140,7 +93,7 @@ def test_alarms_of_an_ems_reach_a_broker_over_a_restart(
         artemis.endpoints.url("stomp"),
     )
     words = ("--from", address, "--to", f"queue:{name}", "--url", url, "--profile", "mtnm", "--json")
-    commands.append(Command(*words))
+    commands.append(Command("bridge", *words))
     commands[0].await_line("ready")
     push(orb, address, *(alarm(number) for number in range(10)))
     found = received(url, name, 10)
@@ -159,6 +112,60 @@ def test_alarms_of_an_ems_reach_a_broker_over_a_restart(
     assert told == {"forwarded": 15, "left_out": 0, "losses": 1}
 
 
+@pytest.mark.broker
+@pytest.mark.slow
+def test_an_element_manager_that_asks_for_a_login(
+    orb: Anything,
+    ems_command: list[str],
+    channel_ior: Path,
+    jacorb_address: str,
+    artemis: BrokerProcess,
+    commands: list[Command],
+    tmp_path: Path,
+) -> None:
+    """Login, alarms, a loss that it tells, its end and a login again; subscribers are told of each loss."""
+    name, url, file = f"ems.{os.getpid()}", artemis.endpoints.url("stomp"), tmp_path / "password"
+    file.write_text(f"{PASSWORD}\n")
+    ior = tmp_path / "ems.ior"
+    words = ("--from", str(ior), "--login", USER, "--password-file", str(file), "--to", f"queue:{name}")
+    with Ems(ems_command, ior, channel_ior) as ems:
+        commands.append(Command("bridge", *words, "--url", url, "--profile", "mtnm", "--json"))
+        commands[0].await_line("ready")
+        push(orb, jacorb_address, alarm(0))
+        ems.do("lose 20140725140203.0+0800 4711")
+        commands[0].await_line("EventLossOccurred: the element manager lost events")
+        ems.do("clear 20140725150000.0Z")
+        ems.do("end")
+        ems.await_line("logged in", 2)
+        commands[0].await_line("EventLossCleared: the element manager ended the session")
+        push(orb, jacorb_address, alarm(1))
+        found = received(url, name, 6)
+        told = commands[0].end()
+        ems.await_line("ended")
+    events = [event for one in found for event in notified(one)]
+    losses = [event for event in events if event_name(event) != "AlarmInformation"]
+    assert len(events) - len(losses) == 2
+    assert [event_name(event) for event in losses] == ["EventLossOccurred", "EventLossCleared"] * 2
+    assert losses[0].first_event_lost_notification_id == "4711"
+    assert losses[0].start_time.isoformat() == "2014-07-25T14:02:03+08:00"
+    assert told == {"forwarded": 2, "left_out": 0, "losses": 2}
+    assert PASSWORD not in "".join(commands[0].told)
+
+
+@pytest.mark.slow
+def test_a_login_that_is_refused(
+    ems_command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], jacorb_jars: Path
+) -> None:
+    file, ior = tmp_path / "password", tmp_path / "ems.ior"
+    file.write_text("wrong-word\n")
+    words = ["--from", str(ior), "--login", USER, "--password-file", str(file), "--to", "queue:a", "--url", "memory:"]
+    with Ems(ems_command, ior, None):
+        assert main(["bridge", *words]) == 1
+    said = capsys.readouterr().err
+    assert "getEmsSession is refused to 'nms'" in said
+    assert "wrong-word" not in said
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [
@@ -167,6 +174,9 @@ def test_alarms_of_an_ems_reach_a_broker_over_a_restart(
         (["--from", "queue:a", "--to", "corbaloc::h:1/x", "--profile", "mtnm"], "--profile mtnm goes from a channel"),
         (["--from", "corbaloc::h:1/x", "--to", "queue:a", "--filter", "a ="], "selector"),
         (["--to", "queue:a"], "--from"),
+        (["--from", "corbaloc::h:1/x", "--to", "queue:a", "--ems", "a"], "--ems goes with --login"),
+        (["--from", "corbaloc::h:1/x", "--to", "queue:a", "--login", "a"], "--login goes with --password-file"),
+        (["--from", "queue:a", "--to", "corbaloc::h:1/x", "--login", "a"], "--login goes with --from"),
     ],
 )
 def test_wrong_usage(words: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ from mtosi_jms.cli import parser_for
 
 PAGE = (Path(__file__).parents[2] / "docs" / "bridge.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-LINES = re.findall(r"^\$ mtosi-jms (.*)$", PAGE, re.MULTILINE)
+LINES = [line.rstrip(" &") for line in re.findall(r"^\$ mtosi-jms (.*)$", PAGE.replace("\\\n", ""), re.MULTILINE)]
 
 
 def test_the_code_prints_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
@@ -27,7 +27,8 @@ def test_the_code_prints_what_the_page_says(capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_the_commands_are_taken(line: str) -> None:
+def test_the_commands_are_taken(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MTOSI_JMS_URL", "memory:")
     words = shlex.split(line)
     assert parser_for(words[0]).parse_args(words).command == words[0]
 

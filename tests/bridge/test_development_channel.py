@@ -18,9 +18,7 @@ from mtosi_jms.bridge.events import Any as CorbaAny
 from mtosi_jms.bridge.events import StructuredEvent, TCKind, TypeCode
 from mtosi_jms.broker import (
     BrokerProcess,
-    Endpoints,
     find_channel,
-    find_java,
     free_ports,
     start_channel_process,
     stop_channel,
@@ -232,24 +230,6 @@ def test_options_at_fault(options: dict[str, Any], said: str) -> None:
 
     with pytest.raises(ConfigError, match=said):
         OrbOptions(**options)
-
-
-@pytest.fixture
-def naming(jacorb_jars: Path, tmp_path: Path) -> Iterator[int]:
-    """The port of JacORB's naming service."""
-    port = free_ports(1)[0]
-    properties = {"OAIAddr": "127.0.0.1", "OAPort": port, "jacorb.naming.ior_filename": tmp_path / "naming.ior"}
-    orb = {"ORBClass": "org.jacorb.orb.ORB", "ORBSingletonClass": "org.jacorb.orb.ORBSingleton"}
-    defined = [f"-Dorg.omg.CORBA.{name}={value}" for name, value in orb.items()]
-    defined += [f"-D{name}={value}" for name, value in properties.items()]
-    jars = ":".join(map(str, sorted(jacorb_jars.glob("*.jar"))))
-    command = [str(find_java()), *defined, "-cp", jars, "org.jacorb.naming.NameServer"]
-    process = BrokerProcess(command, tmp_path, Endpoints({"giop": port}, "", ""))
-    try:
-        process.wait_until_ready()
-        yield port
-    finally:
-        process.kill()
 
 
 def bound(orb: Any, name: str) -> Any:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any as Anything
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -21,13 +23,21 @@ from mtosi_jms.bridge.events import (
     TypeCode,
     Union,
 )
-from mtosi_jms.bridge.mtnm import FindingKind, MtnmRules, notification_of
+from mtosi_jms.bridge.mtnm import RELEASES, FindingKind, MtnmRules, notification_of
 from mtosi_jms.errors import EventError
 from mtosi_jms.notifications import event_name
 from mtosi_jms.stubs.fmw.vdn import VendorNotification
+from mtosi_jms.validation import SchemaSet, Validator
 from mtosi_jms.xmlbind import decode, encode
 
 from . import mtnm_events as m
+
+
+@pytest.fixture(scope="module")
+def later_release(shared: Path) -> Validator:
+    """The schemas of MTOSI 4.0."""
+    return Validator(SchemaSet.load(shared / "mtosi" / "4.0"))
+
 
 TYPES = sorted(m.REALISTIC)
 TEXT = st.text(st.characters(exclude_categories=()), max_size=12) | st.sampled_from(
@@ -111,6 +121,28 @@ def test_every_notification_is_valid(event: StructuredEvent, charset: str | None
     assert mapped.refused <= isinstance(notification, VendorNotification)
     refused = [one.path for one in mapped.findings if one.kind is FindingKind.REFUSED]
     assert refused == list(refusals(event, charset))
+
+
+@settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
+@given(event=events())
+def test_every_notification_is_valid_by_the_later_release(event: StructuredEvent, later_release: Validator) -> None:
+    notification = notification_of(event, MtnmRules(release="4.0")).notification
+    raw = encode(notification)
+    assert later_release.validate_bytes(raw).issues == ()
+    assert decode(raw, type(notification)) == notification
+
+
+@pytest.mark.parametrize("kind", ["ME", "EQ", "EH", "PTP", "CTP", "FTP", "TL", "OS"])
+def test_objects_for_the_later_release(kind: str, later_release: Validator) -> None:
+    """4.0 needs an element in what MTOSI has a class for; 2.0 forbids it: neither is valid by the other's schemas."""
+    created = m.event(
+        "NT_OBJECT_CREATION", m.NEW_ELEMENT, objectName=m.name(f"EMS=A|{kind}=7"), objectType=m.text(kind)
+    )
+    earlier, later = (notification_of(created, MtnmRules(release=one)).notification for one in RELEASES)
+    assert later_release.validate_bytes(encode(later)).valid
+    assert later_release.validate_bytes(encode(earlier)).valid is (kind == "OS")
 
 
 def refusals(event: StructuredEvent, charset: str | None) -> Iterator[str]:

@@ -8,7 +8,6 @@ import random
 import signal
 import subprocess
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +37,6 @@ def acknowledged(log: Path) -> set[tuple[str, int | None, str]]:
     if not log.exists():
         return set()
     return {(line.entry, line.batch_number, line.sha256) for line in read_acknowledgements(log)}
-
-
-@pytest.fixture
-def in_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands use the session that is there."""
-    monkeypatch.setattr("mtosi_jms.spark._session.local_session", lambda *args, **options: nullcontext(spark))
 
 
 @pytest.mark.spark

@@ -23,6 +23,7 @@ from mtosi_jms.stubs.fmw.hdr import Header
 # Steer the module that defines them and are caught there, or by the one that asked for it: no caller sees them.
 STEERING = {
     "mtosi_codegen.passes.groups._TooLargeError",
+    "mtosi_jms.bridge._remote.Raised",
     "mtosi_jms.exchange._dispatcher.Abandoned",
     "mtosi_jms.exchange._reply_writer.ProviderError",
     "mtosi_jms.exchange._reply_writer.WithheldError",
@@ -92,6 +93,7 @@ MADE: dict[type[MtosiError], list[Callable[[Any], MtosiError]]] = {
         lambda cls: cls([("SOURCE", "INVALID_CHANNELID")], ["there is none"]),
         lambda cls: cls([("SINK", "INVALID_JMSDESTINATION")]),
     ],
+    errors.ProcessingFailureError: [lambda cls: cls("EXCPT_INTERNAL_ERROR", "no"), lambda cls: cls("17", "")],
     errors.ReferenceRefusedError: [lambda cls: cls("192.0.2.1", 2809)],
     errors.BridgeNotFound: [lambda cls: cls(7)],
     errors.ReferenceRefusedError: [lambda cls: cls("example.org", 7)],

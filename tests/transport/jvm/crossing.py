@@ -1,4 +1,4 @@
-"""The class that crosses between Python and Java, from its source; run as a script it writes the class files anew."""
+"""The classes of ours that run in Java, from their sources; run as a script it writes the class files anew."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import mtosi_jms.bridge
 import mtosi_jms.transport.jvm
 
 HOME = Path(mtosi_jms.transport.jvm.__file__).parent / "java"
+OFFERED = Path(mtosi_jms.bridge.__file__).parent / "java" / "Offered.java"
+"""What CORBA calls; it needs JacORB."""
 APIS = ("javax", "jakarta")
+
+
+def compile_java(source: Path, jars: Sequence[Path], out: Path) -> None:
+    """Compile a source file into a folder, to the same bytes each time."""
+    options = ["--release", "17", "-g:none", "-proc:none", "-encoding", "UTF-8"]
+    subprocess.run(["javac", *options, "-cp", ":".join(map(str, jars)), "-d", str(out), str(source)], check=True)
 
 
 def compiled(jars: Mapping[str, Sequence[Path]], folder: Path) -> dict[str, bytes]:
@@ -27,22 +36,7 @@ def compiled(jars: Mapping[str, Sequence[Path]], folder: Path) -> dict[str, byte
         out.mkdir()
         source = out / "Crossing.java"
         source.write_text(text.replace("javax", api), encoding="utf-8")
-        path = ":".join(str(jar) for jar in jars[api])
-        command = [
-            "javac",
-            "--release",
-            "17",
-            "-g:none",
-            "-proc:none",
-            "-encoding",
-            "UTF-8",
-            "-cp",
-            path,
-            "-d",
-            out,
-            source,
-        ]
-        subprocess.run([str(part) for part in command], check=True)
+        compile_java(source, jars[api], out)
         found |= {one.relative_to(out).as_posix(): one.read_bytes() for one in out.rglob("*.class")}
     return found
 
@@ -56,3 +50,4 @@ if __name__ == "__main__":
         for where, data in compiled({api: sorted(at.glob("*.jar")) for api, at in places.items()}, Path(name)).items():
             (HOME / where).parent.mkdir(parents=True, exist_ok=True)
             (HOME / where).write_bytes(data)
+    compile_java(OFFERED, sorted(fetch_client("jacorb").folder.glob("*.jar")), OFFERED.parent)

@@ -9,16 +9,29 @@ from typing import Any
 import pytest
 
 from .clients import jars_of
-from .crossing import APIS, HOME, compiled
+from .crossing import APIS, HOME, OFFERED, compile_java, compiled
 
 JAKARTA = "jakarta.jms:jakarta.jms-api:3.1.0"
 
 
-def test_the_class_files_are_those_of_the_source(tmp_path: Path, java: Any) -> None:
+@pytest.fixture(autouse=True)
+def javac_17(java: Any) -> None:
     said = subprocess.run(["javac", "-version"], capture_output=True, text=True, check=True)
     if " 17." not in f"{said.stdout}{said.stderr}":
         pytest.skip("another compiler than javac 17 writes other bytes")
+
+
+def test_the_class_files_are_those_of_the_source(tmp_path: Path, java: Any) -> None:
     jars = {"javax": [Path(one) for one in jars_of("artemis")], "jakarta": java.jars(JAKARTA)}
     found = compiled(jars, tmp_path)
     assert sorted(found) == sorted(f"mtosi_jms/{api}/{name}.class" for api in APIS for name in ("Crossing", "Completion"))
     assert found == {one.relative_to(HOME).as_posix(): one.read_bytes() for one in HOME.rglob("*.class")}
+
+
+def test_the_class_of_corba_objects_is_that_of_its_source(tmp_path: Path) -> None:
+    compile_java(OFFERED, [Path(one) for one in jars_of("jacorb")], tmp_path)
+    found = {one.relative_to(tmp_path).as_posix(): one.read_bytes() for one in tmp_path.rglob("*.class")}
+    assert list(found) == ["mtosi_jms/corba/Offered.class"]
+    assert found == {
+        one.relative_to(OFFERED.parent).as_posix(): one.read_bytes() for one in OFFERED.parent.rglob("*.class")
+    }

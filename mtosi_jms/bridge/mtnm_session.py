@@ -1,0 +1,360 @@
+"""Sessions with element managers of MTNM (TMF814): whoever wants their events logs in first.
+
+    with Orb() as orb, MtnmSession(orb, "corbaname::ems:2809#TMF_MTNM.Class/...", user, password) as session:
+        source = session.event_channel().event_source(FlowStyle.PULL)
+
+An `EmsSessionFactory_I` makes the `EmsSession_I`, which gives the event channel, and gets our `NmsSession_I`, by which
+the element manager tells that it lost events, or that it ends the session. Each side pings the other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from types import TracebackType
+from typing import Any, Final, Self
+
+from mtosi_jms.bridge._mtnm_values import Reading
+from mtosi_jms.bridge._options import EventLoss
+from mtosi_jms.bridge._remote import Raised, Remote
+from mtosi_jms.bridge._servants import Servant
+from mtosi_jms.bridge.corba import CorbaChannel, Orb
+from mtosi_jms.bridge.events import any_of
+from mtosi_jms.errors import (
+    BridgeError,
+    ConfigError,
+    EventError,
+    IllegalStateError,
+    LoginRefusedError,
+    MtosiError,
+    NamingError,
+    ProcessingFailureError,
+    TransportError,
+)
+from mtosi_jms.masking import without
+from mtosi_jms.transport import Backoff
+from mtosi_jms.transport.jvm import machine
+
+__all__ = ["MtnmSession"]
+
+log = logging.getLogger(__name__)
+
+_MTNM: Final = "IDL:mtnm.tmforum.org"
+_NMS_SESSION: Final = (f"{_MTNM}/nmsSession/NmsSession_I:1.0", f"{_MTNM}/session/Session_I:1.0")
+_FAILURE: Final = f"{_MTNM}/globaldefs/ProcessingFailureException:1.0"
+_DENIED: Final = "EXCPT_ACCESS_DENIED"
+_FAILURES: Final = (
+    "EXCPT_NOT_IMPLEMENTED", "EXCPT_INTERNAL_ERROR", "EXCPT_INVALID_INPUT", "EXCPT_OBJECT_IN_USE",
+    "EXCPT_TP_INVALID_ENDPOINT", "EXCPT_ENTITY_NOT_FOUND", "EXCPT_TIMESLOT_IN_USE", "EXCPT_PROTECTION_EFFORT_NOT_MET",
+    "EXCPT_NOT_IN_VALID_STATE", "EXCPT_UNABLE_TO_COMPLY", "EXCPT_NE_COMM_LOSS", "EXCPT_CAPACITY_EXCEEDED", _DENIED,
+    "EXCPT_TOO_MANY_OPEN_ITERATORS", "EXCPT_UNSUPPORTED_ROUTING_CONSTRAINTS", "EXCPT_USERLABEL_IN_USE",
+)  # fmt: skip
+"""The types of ProcessingFailureException, by their numbers."""
+_SESSION: Final = "session"
+_EMS: Final = "EMS"
+
+
+class MtnmSession:
+    """A session with an element manager, kept alive: one that is lost is begun again. May be used by several threads.
+
+    Args:
+        orb: reaches the element manager; close it after the session.
+        address: of the `EmsSessionFactory_I`: `corbaname:...#NAME`, `corbaloc:...`, `IOR:...` or the path of a file
+            with the last. With `name`: of the naming service.
+        user: who logs in.
+        password: of the user; no text, error or log has it.
+        name: of the factory at the naming service, as CosNaming writes names: `TMF_MTNM.Class/...`.
+        ping: seconds from one ping to the next.
+        on_loss: told when events may have been lost, and when no more are: because the element manager says so (its
+            source is `EMS`), or does not answer, or ended the session (`session`). Called by one thread, which pings
+            and logs in meanwhile no more. None: the log is.
+        backoff: waiting between attempts to log in again. An element manager that refuses a login may lock the user:
+            keep it slow.
+
+    Raises:
+        ConfigError: no such address, or what is there makes no sessions.
+        NamingError: the naming service does not know the name.
+        LoginRefusedError: the element manager refuses user and password.
+        ProcessingFailureError: it makes no session for another reason.
+        ReferenceRefusedError: its session is at a host that is not allowed.
+        TransportError: it cannot be reached.
+    """
+
+    def __init__(
+        self,
+        orb: Orb,
+        address: str,
+        user: str,
+        password: str,
+        *,
+        name: str = "",
+        ping: float = 30.0,
+        on_loss: Callable[[EventLoss], object] | None = None,
+        backoff: Backoff | None = None,
+    ) -> None:
+        if not 0 < ping < 86_400:
+            raise ConfigError("ping must be a number of seconds above 0")
+        self._orb = orb
+        self._address = address
+        self._at = name
+        self._user = user
+        self._password = password
+        self._ping = ping
+        self._on_loss = on_loss
+        self._backoff = backoff or Backoff(1.0, 60.0, 1.0)
+        self._work: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._losing = False
+        self._logins = 0
+        self._session: Remote | None = None
+        self._channel: tuple[str, CorbaChannel] | None = None
+        self._client: Servant | None = None
+        try:
+            self._log_in()
+        except BaseException:
+            self.close()
+            raise
+        self._keeper = threading.Thread(target=self._keep, name="keeps-mtnm-session", daemon=True)
+        self._keeper.start()
+
+    def __repr__(self) -> str:
+        return f"<MtnmSession of {self._user!r} at {self.name}>"
+
+    @property
+    def name(self) -> str:
+        """Where the element manager is, for people."""
+        shown = self._address if not self._address.upper().startswith("IOR:") else "IOR:..."
+        return f"{shown}#{self._at}" if self._at else shown
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether there is a session, as far as the last ping says."""
+        return self._session is not None
+
+    def event_channel(self) -> CorbaChannel:
+        """The element manager's event channel: asked for each time. It is closed where a later session has another one.
+
+        Raises:
+            TransportError: there is no session now, or it cannot be reached.
+            ProcessingFailureError: the element manager gives none.
+            IllegalStateError: the session is closed.
+        """
+        if self._over.is_set():
+            raise IllegalStateError(f"{self.name}: the session is closed")
+        ior = self._channel_ior()
+        made = self._orb.channel(ior, name=self.name)
+        with self._lock:
+            self._channel = ior, made
+        return made
+
+    def _channel_ior(self) -> str:
+        """The reference of the event channel."""
+        session = self._session
+        if session is None:
+            raise TransportError(f"{self.name}: there is no session now")
+        found = self._call(session, "getEventChannel", gives=True)
+        if found is None:
+            raise NamingError(self.name, "its event channel is the nil reference")
+        return Remote(session.orb, found, self.name).ior
+
+    def _leave_channel(self) -> None:
+        """Closes the channel of a session before, where this one has another: whoever uses it sees that, and asks."""
+        with self._lock:
+            before = self._channel
+        try:
+            if before is not None and self._channel_ior() != before[0]:
+                before[1].close()
+        except (TransportError, BridgeError, ConfigError) as error:  # whoever uses it sees that it does not answer
+            log.info("the channel of %s: %s", self.name, error)
+
+    def close(self) -> None:
+        """Ends the session; more than once."""
+        self._over.set()
+        self._work.put(None)
+        keeper = getattr(self, "_keeper", None)
+        if keeper is not None and keeper is not threading.current_thread():
+            keeper.join()
+        with self._lock:
+            session, self._session = self._session, None
+            client, self._client = self._client, None
+        if session is not None:
+            with contextlib.suppress(MtosiError):
+                session.call("endSession", waits=False)
+        if client is not None:
+            client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _log_in(self) -> None:
+        factory = self._orb.find(self._address, self._at)
+        with self._lock:
+            if self._client is None:
+                self._client = Servant(
+                    factory.orb, _NMS_SESSION, self._operations(factory), self._orb.options.answer_timeout
+                )
+            client = self._client
+        found = self._call(factory, "getEmsSession", self._user, self._password, client.reference, gives=True)
+        if found is None:
+            raise ProcessingFailureError("EXCPT_INTERNAL_ERROR", f"{self.name} gave no session")
+        self._orb.check(found)
+        self._logins += 1
+        self._session = Remote(factory.orb, found, self.name)
+
+    def _call(self, remote: Remote, operation: str, *arguments: Any, gives: bool = False) -> Any:
+        """Calls an operation; exceptions are errors, without the password."""
+        try:
+            return remote.call(operation, *arguments, gives=gives)
+        except Raised as error:
+            failure = _failure(remote, error)
+        kind, reason = failure.exception_type, without(failure.reason, self._password)
+        if kind == _DENIED:
+            raise LoginRefusedError(f"{self.name}: {operation} is refused to {self._user!r}: {kind}: {reason}")
+        raise ProcessingFailureError(kind, f"{self.name}: {operation}: {reason}")
+
+    def _operations(self, factory: Remote) -> dict[str, Callable[[Any], Any]]:
+        """What the element manager calls. It waits for no more than that it is noted."""
+
+        def texts(arguments: Any, count: int) -> list[str]:
+            # A loss counts, whatever is told of it.
+            with machine.blocking(), contextlib.suppress(factory.orb.java.jpype.JException):
+                return [str(arguments.read_string()) for _ in range(count)]
+            return [""] * count
+
+        def lost(arguments: Any, what: str) -> None:
+            start, number = texts(arguments, 2)
+            self._work.put(partial(self._lose, _loss(False, f"the element manager lost {what}", start, number)))
+
+        def session(_: Any) -> Any:
+            found = self._session
+            return None if found is None else found.reference
+
+        return {
+            "ping": lambda _: None,
+            "_get_associatedSession": session,
+            "eventLossOccurred": lambda arguments: lost(arguments, "events"),
+            "alarmLossOccurred": lambda arguments: lost(arguments, "alarms"),
+            "eventLossCleared": lambda arguments: self._work.put(
+                partial(self._lose, _loss(True, "the element manager loses no more events", texts(arguments, 1)[0]))
+            ),
+            "endSession": lambda _: self._work.put(
+                partial(self._begin_again, "the element manager ended the session", self._logins, ended=True)
+            ),
+        }
+
+    def _keep(self) -> None:
+        """Pings, and does what the element manager says; ends with the ORB or the process."""
+        with contextlib.suppress(IllegalStateError):
+            self._serve()
+
+    def _serve(self) -> None:
+        due = time.monotonic() + self._ping
+        while not self._over.is_set():
+            try:
+                work = self._work.get(timeout=max(0.0, due - time.monotonic()))
+            except queue.Empty:
+                failed, logins = self._pinged(), self._logins
+                due = time.monotonic() + self._ping
+                if failed is not None:  # behind what the element manager told before
+                    self._work.put(partial(self._begin_again, f"it does not answer: {failed}", logins, ended=False))
+                continue
+            if work is None:
+                return
+            work()
+
+    def _lose(self, loss: EventLoss) -> None:
+        self._losing = not loss.over
+        self._tell(loss)
+
+    def _pinged(self) -> MtosiError | None:
+        """What is wrong."""
+        session = self._session
+        if session is None:
+            return None
+        try:
+            session.call("ping")
+        except Raised as error:
+            return TransportError(error.repository_id)
+        except IllegalStateError:
+            raise
+        except MtosiError as error:
+            return error
+        return None
+
+    def _begin_again(self, reason: str, logins: int, *, ended: bool) -> None:
+        """Logs in until it works, unless it did so since; a session that answers after all is kept."""
+        if logins != self._logins:
+            return
+        before, self._session = self._session, None
+        self._tell(EventLoss(source=_SESSION, over=False, reason=reason))
+        failures = 0
+        while not self._over.wait(self._backoff.seconds(failures + 1)):
+            try:
+                if not ended and before is not None and _answers(before):
+                    self._session = before
+                else:
+                    self._log_in()
+                    self._leave_channel()
+            except IllegalStateError:
+                raise
+            except MtosiError as error:
+                failures += 1
+                log.info("no session at %s: %s", self.name, error)
+                continue
+            if self._losing and self._session is not before:  # who told it has gone, and tells no end
+                self._losing = False
+                self._tell(_loss(True, "the element manager has begun again", ""))
+            self._tell(EventLoss(source=_SESSION, over=True, reason=reason))
+            return
+
+    def _tell(self, loss: EventLoss) -> None:
+        if self._on_loss is None:
+            log.warning("%s: %s: %s", self.name, loss.what, loss.reason)
+            return
+        try:
+            self._on_loss(loss)
+        except Exception:
+            log.exception("on_loss failed")
+
+
+def _answers(session: Remote) -> bool:
+    try:
+        session.call("ping")
+    except (TransportError, BridgeError, ConfigError, Raised):
+        return False
+    return True
+
+
+def _loss(over: bool, reason: str, when: str, number: str = "") -> EventLoss:
+    return EventLoss(source=_EMS, over=over, reason=reason, time=_time(when), notification_id=number)
+
+
+def _time(text: str) -> dt.datetime | None:
+    try:
+        return Reading(None).moment("", any_of(text))
+    except EventError:
+        log.info("is no time: %.40r", text)
+        return None
+
+
+def _failure(remote: Remote, error: Raised) -> ProcessingFailureError:
+    """The exception as an error; of what cannot be read the rest is told."""
+    if error.repository_id != _FAILURE:
+        return ProcessingFailureError(error.repository_id, "")
+    number, reason = -1, ""
+    with machine.blocking(), contextlib.suppress(remote.orb.java.jpype.JException):
+        number = int(error.members.read_long())
+        reason = str(error.members.read_string())
+    return ProcessingFailureError(_FAILURES[number] if 0 <= number < len(_FAILURES) else str(number), reason)

@@ -1,0 +1,130 @@
+"""An element manager of MTNM in a process of its own: `Ems.java`, on the stubs of `mtnm.idl`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+HERE = Path(__file__).parent
+COMPILER = ("org.jacorb:jacorb-idl-compiler:3.9", "java_cup:java_cup:0.9e")
+ORB = ("ORBClass=org.jacorb.orb.ORB", "ORBSingletonClass=org.jacorb.orb.ORBSingleton")
+USER, PASSWORD = "nms", "s3cr3t-of-nms"
+SOON = 60.0
+
+
+def compiled_ems(java: Any, jacorb: Path, folder: Path) -> list[str]:
+    """The command that runs it.
+
+    Args:
+        java: the JDK.
+        jacorb: the folder of JacORB's jars.
+        folder: for what is compiled.
+    """
+    jars = [str(one) for one in sorted(jacorb.glob("*.jar"))]
+    compiler = os.pathsep.join([*map(str, java.jars(*COMPILER)), *jars])
+    stubs, classes = folder / "stubs", folder / "classes"
+    classes.mkdir()
+    subprocess.run(
+        ["java", "-cp", compiler, "org.jacorb.idl.parser", "-d", str(stubs), str(HERE / "mtnm.idl")],
+        check=True,
+        capture_output=True,
+    )
+    path = os.pathsep.join(jars)
+    options = [
+        "-encoding",
+        "UTF-8",
+        "-proc:none",
+        "-nowarn",
+        "-cp",
+        path,
+        "-sourcepath",
+        str(stubs),
+        "-d",
+        str(classes),
+    ]
+    subprocess.run(["javac", *options, str(HERE / "Ems.java")], check=True, capture_output=True)
+    defined = [f"-Dorg.omg.CORBA.{one}" for one in ORB]
+    return [
+        *("java", "-XX:TieredStopAtLevel=1", *defined, "-DOAIAddr=127.0.0.1", "-Djacorb.log.default.verbosity=0"),
+        *("-cp", f"{path}{os.pathsep}{classes}", "Ems"),
+    ]
+
+
+class Ems:
+    """A running element manager.
+
+    Args:
+        command: that runs it.
+        ior: file for the reference to its factory of sessions.
+        channel: file with the reference of its event channel; None: it has none.
+        naming: name of the factory, and the naming service.
+        password: of its user.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        ior: Path,
+        channel: Path | None,
+        naming: tuple[str, str] | tuple[()] = (),
+        password: str = PASSWORD,
+    ) -> None:
+        self.ior = ior
+        self.said: list[str] = []
+        self._changed = threading.Condition()
+        self._process = subprocess.Popen(
+            [*command, password, str(ior), "" if channel is None else str(channel), *naming],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self.await_line("ready")
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            with self._changed:
+                self.said.append(line.rstrip())
+                self._changed.notify_all()
+        with self._changed:
+            self.said.append("gone")
+            self._changed.notify_all()
+
+    def await_line(self, line: str, count: int = 1) -> None:
+        """Returns when it said a line so often."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.said.count(line) >= count or "gone" in self.said, SOON)
+            assert self.said.count(line) >= count, self.said
+
+    def do(self, line: str) -> None:
+        """Has it do something, and returns when it is done."""
+        assert self._process.stdin is not None
+        word = f"did {line.split(maxsplit=1)[0]}"
+        before = self.said.count(word)
+        self._process.stdin.write(f"{line}\n")
+        self._process.stdin.flush()
+        self.await_line(word, before + 1)
+
+    def kill(self) -> None:
+        """Ends it at once."""
+        self._process.kill()
+        self._process.wait()
+        self._reader.join()
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream is not None
+            stream.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()

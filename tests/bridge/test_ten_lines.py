@@ -1,0 +1,110 @@
+"""The lines that docs/bridge.md begins with: from an element manager, or a channel, to a topic and a table."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mtosi_jms.bridge.event_json import event_from_json
+from mtosi_jms.broker import BrokerProcess
+from mtosi_jms.cli import main
+
+from .commands import SOON, Command
+from .ems import PASSWORD, Ems
+
+PAGE = (Path(__file__).parents[2] / "docs" / "bridge.md").read_text(encoding="utf-8")
+FIRST, SECOND = re.findall(r"^```console\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+(ALARM,) = re.findall(r"^```json\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+
+
+def words_of(block: str, command: str) -> list[str]:
+    """The words of the one line of a block with a command."""
+    (line,) = re.findall(rf"^\$ mtosi-jms ({command} .*)$", block.replace("\\\n", ""), re.MULTILINE)
+    return shlex.split(line.rstrip(" &"))
+
+
+def replaced(words: list[str], **others: object) -> list[str]:
+    """The words with other values of options."""
+    return [
+        str(others.get(before.lstrip("-").replace("-", "_"), word))
+        for before, word in zip(["", *words], words)  # noqa: B905
+    ]
+
+
+def test_ten_lines() -> None:
+    assert len(FIRST.splitlines()) == 10
+
+
+@pytest.mark.broker
+@pytest.mark.slow
+@pytest.mark.spark
+def test_from_an_element_manager_to_a_table(
+    orb: Any,
+    naming: int,
+    ems_command: list[str],
+    channel_ior: Path,
+    artemis: BrokerProcess,
+    commands: list[Command],
+    in_session: None,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first lines over a broker, the second ones over `memory:`; the table is of what both have landed."""
+    landings = tmp_path / "landings"
+    monkeypatch.setenv("MTOSI_JMS_URL", artemis.endpoints.url("stomp"))
+    topic, password = f"topic:FAULT.{os.getpid()}", tmp_path / "password"
+    password.write_text(PASSWORD, encoding="utf-8")
+    bridge = words_of(FIRST, "bridge")
+    service = f"corbaloc::127.0.0.1:{naming}/NameService"
+    with Ems(ems_command, tmp_path / "ems.ior", channel_ior, (bridge[bridge.index("--ems") + 1], service)):
+        commands.append(Command(*replaced(words_of(FIRST, "subscribe"), topic=topic, landing=landings / "artemis")))
+        commands[0].await_line("ready")
+        here = {"from": f"corbaname::127.0.0.1:{naming}", "password_file": password, "listen": "127.0.0.1", "to": topic}
+        commands.append(Command(*replaced(bridge, **here), "--json"))
+        commands[1].await_line("ready")
+        channel = orb.channel(str(channel_ior))
+        sink = channel.event_sink()
+        sink.connect()
+        sink.push([event_from_json(json.loads(ALARM))])
+        channel.close()
+        assert commands[0].process.stdout is not None
+        assert "NE-1 MAJOR 4711" in commands[0].process.stdout.readline()
+        assert commands[1].end() == {"forwarded": 1, "left_out": 0, "losses": 0}
+        commands[0].process.send_signal(signal.SIGTERM)
+        assert commands[0].process.wait(SOON) == 0
+    assert "NE-1 MAJOR 4711" in in_memory(channel_ior, landings / "memory", tmp_path)
+    words = words_of(FIRST, "alarms")
+    capsys.readouterr()
+    assert main([words[0], str(landings / "*"), *replaced(words[2:], out=tmp_path / "out"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["severities"] == {"MAJOR": 2}
+
+
+def in_memory(channel: Path, landing: Path, folder: Path) -> str:
+    """What the second lines print in one process."""
+    alarm = folder / "alarm.json"
+    alarm.write_text(ALARM, encoding="utf-8")
+    publish = words_of(SECOND, "channel publish")
+    lines = [
+        replaced(words_of(FIRST, "subscribe"), landing=landing),
+        [*replaced(words_of(SECOND, "bridge"), **{"from": channel}), "--json"],
+        [*publish[:2], str(alarm), *replaced(publish[3:], at=channel)],
+    ]
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("lines_in_memory.py")), *map(json.dumps, lines)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "MTOSI_JMS_URL": "memory:"},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
