@@ -201,6 +201,7 @@ class CorbaSource(_End):
     """
 
     _filter: Any = None
+    _keep_refused = False
     _acknowledging: Any = None
 
     @property
@@ -222,12 +223,19 @@ class CorbaSource(_End):
         """A filter that goes with the source."""
         self._filter = made
 
-    def connect(self, consumer: EventConsumer | None = None, on_disconnected: OnDisconnected | None = None) -> None:
+    def connect(
+        self,
+        consumer: EventConsumer | None = None,
+        on_disconnected: OnDisconnected | None = None,
+        *,
+        keep_refused: bool = False,
+    ) -> None:
         """Connects; events may come before it returns.
 
         Args:
             consumer: needed where the style is PUSH: called by one thread; what it raises is told as TRANSIENT.
             on_disconnected: told when the channel ends the connection.
+            keep_refused: whether an event that cannot be decoded comes as a `RefusedEvent`, in its place.
 
         Raises:
             IllegalStateError: it was connected before.
@@ -235,6 +243,7 @@ class CorbaSource(_End):
         """
         self._begin(consumer, FlowStyle.PUSH, "a consumer is needed")
         self._on_disconnected = on_disconnected
+        self._keep_refused = keep_refused
         role = f"{self.style.value.lower()}_consumer"
         interface = f"CosNotifyComm.{self._word.capitalize()}{self.style.value.capitalize()}Consumer"
         handlers: dict[str, Callable[..., Any]] = {}
@@ -243,7 +252,7 @@ class CorbaSource(_End):
             def push(events: Any) -> None:
                 if self._over.is_set():
                     raise TransportError("disconnected")
-                consumer(self._orb.from_java(events, grouped=self._grouped))
+                consumer(self._from_java(events))
 
             handlers[f"push_{self._operation}"] = push
         self._serve(interface, f"connect_{self._word}_{role}", handlers, f"disconnect_{self._word}_{role}")
@@ -263,7 +272,7 @@ class CorbaSource(_End):
 
         Raises:
             TransportError: the channel cannot be reached.
-            EventError: an event that is refused; it is gone.
+            EventError: an event that is refused, unless they are kept; it is gone.
         """
         if self.style is not FlowStyle.PULL:
             raise IllegalStateError(f"{self._name}: the channel pushes here")
@@ -284,7 +293,10 @@ class CorbaSource(_End):
                 events = self._proxy.try_pull_structured_events(maximum, has_event)
             else:
                 events = self._proxy.try_pull_structured_event(has_event)
-            return self._orb.from_java(events, grouped=self._grouped) if has_event.value else []
+            return self._from_java(events) if has_event.value else []
+
+    def _from_java(self, events: Any) -> list[StructuredEvent]:
+        return self._orb.from_java(events, grouped=self._grouped, keep_refused=self._keep_refused)
 
     def acknowledge(self, numbers: Sequence[int]) -> None:
         """Tells the channel which SequenceNumbers are done with; only where `acknowledges`.

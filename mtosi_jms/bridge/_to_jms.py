@@ -13,7 +13,7 @@ from uuid import UUID
 from mtosi_jms.bridge._keeper import Keeper
 from mtosi_jms.bridge._options import BridgeOptions
 from mtosi_jms.bridge.endpoints import Channel, EventSource, FlowStyle, Grouping, OnDisconnected
-from mtosi_jms.bridge.events import StructuredEvent
+from mtosi_jms.bridge.events import RefusedEvent, StructuredEvent
 from mtosi_jms.bridge.reliable import SEQUENCE_NUMBER, Duplicates, is_acknowledged, number_of, retries_of
 from mtosi_jms.errors import (
     ConfigError,
@@ -192,7 +192,7 @@ class ChannelToJms(Keeper[EventSource]):
         return end
 
     def _connect_end(self, end: EventSource, on_lost: OnDisconnected) -> None:
-        end.connect(self.take if self._style is FlowStyle.PUSH else None, on_lost)
+        end.connect(self.take if self._style is FlowStyle.PUSH else None, on_lost, keep_refused=True)
 
     def _restart(self) -> None:
         for one in self._retries or ():
@@ -290,6 +290,8 @@ class ChannelToJms(Keeper[EventSource]):
 
     def _messages(self, event: StructuredEvent) -> Sequence[JmsMessage]:
         try:
+            if isinstance(event, RefusedEvent):
+                raise event.error
             found = self._options.messages_of(event)
         except (ConfigError, EncodeError, EventError) as error:
             self._options.park(event, error)

@@ -27,6 +27,7 @@ from mtosi_jms.bridge import (
     JMSDestinationType,
     MessageType,
 )
+from mtosi_jms.bridge.events import RefusedEvent, any_of
 from mtosi_jms.bridge.qos import PERSISTENT, qos
 from mtosi_jms.errors import UnsupportedQoS
 from mtosi_jms.jms import JmsMessage, Queue
@@ -180,6 +181,29 @@ def test_a_channel_is_told_that_jms_has_its_events(world: World, style: FlowStyl
     else:
         assert world.peer.line() == "acknowledged 1"
     assert world.received(1) == [3]
+
+
+@STYLES
+@TYPES
+@pytest.mark.obligation("000-EJ14", "000-A4")
+def test_an_event_that_cannot_be_decoded_is_parked_in_its_place(
+    world: World, style: FlowStyle, type: MessageType
+) -> None:
+    """With what is known of it; the others go on in order, and it is acknowledged as they are."""
+    bridge = world.to_jms(style, type)
+    given = [[1, -1, 2], [3]] if type is MANY else [[1], [-1], [2], [3]]
+    for numbers in given:
+        world.peer.say(f"give {' '.join(map(str, numbers))}")
+    told = world.peer.lines(len(given) * (2 if style is PUSH else 1))
+    assert [one for one in told if one.startswith("ack")] == [f"acknowledged {at}" for at in range(len(given))]
+    assert world.received(3) == [1, 2, 3]
+    ((event, error),) = world.parked
+    assert isinstance(event, RefusedEvent)
+    assert (event.domain_name, event.type_name, event.event_name) == ("d", "t", "e")
+    assert [one.name for one in event.filterable_data] == ["n"]
+    assert event.get("n") == any_of(-1)
+    assert "deep: a value is nested deeper than 64" in str(error)
+    assert bridge.get_status() is BridgeStatus.ACTIVE
 
 
 @pytest.mark.obligation("000-A13", "000-A15", "000-X11")
