@@ -129,7 +129,7 @@ class _End:
     def _serve(self, interface: str, connect: str, handlers: dict[str, Callable[..., Any]], ended: str) -> None:
         handlers = {**handlers, ended: self._peer_ended}
         try:
-            self._servant = Servant(self._orb, interface, handlers, self._answer_timeout)
+            self._servant = Servant(self._orb, interface, handlers, self._answer_timeout, self._done_late)
             with self._orb.calling(self._name):
                 getattr(self._proxy, connect)(self._servant.reference)
         except BaseException:
@@ -138,6 +138,9 @@ class _End:
                 self._servant.close()
             raise
         self._connect_again = connect
+
+    def _done_late(self, name: str) -> None:
+        """Something was done when the channel had been told TRANSIENT."""
 
     def _peer_ended(self) -> None:
         """The channel ends the connection; called in the servant's thread."""
@@ -202,7 +205,14 @@ class CorbaSource(_End):
 
     _filter: Any = None
     _keep_refused = False
+    _last: list[StructuredEvent] | None = None
+    _late: list[StructuredEvent] | None = None
     _acknowledging: Any = None
+
+    def _done_late(self, name: str) -> None:
+        """The channel gives the events again, which are taken."""
+        if name.startswith("push_"):
+            self._late = self._last
 
     @property
     def acknowledges(self) -> bool:
@@ -252,7 +262,11 @@ class CorbaSource(_End):
             def push(events: Any) -> None:
                 if self._over.is_set():
                     raise TransportError("disconnected")
-                consumer(self._from_java(events))
+                found = self._from_java(events)
+                taken_late, self._late = found == self._late, None
+                if not taken_late:
+                    consumer(found)
+                self._last = found
 
             handlers[f"push_{self._operation}"] = push
         self._serve(interface, f"connect_{self._word}_{role}", handlers, f"disconnect_{self._word}_{role}")

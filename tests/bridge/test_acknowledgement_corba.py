@@ -206,6 +206,33 @@ def test_an_event_that_cannot_be_decoded_is_parked_in_its_place(
     assert bridge.get_status() is BridgeStatus.ACTIVE
 
 
+@pytest.mark.obligation("000-X20")
+def test_what_was_taken_too_late_is_not_taken_again(jacorb_jars: Path, peer: Peer) -> None:
+    """The channel was told TRANSIENT while the consumer still had the event, and gives it again."""
+    from mtosi_jms.bridge.corba import Orb, OrbOptions
+
+    taken: list[Anything] = []
+    told = threading.Event()
+
+    def consumer(events: Anything) -> None:
+        told.wait(SOON)
+        taken.extend(one.get("n").value for one in events)
+
+    with Orb(OrbOptions(call_timeout=30.0, answer_timeout=0.3)) as orb:
+        source = orb.channel(peer.address).event_source(PUSH)
+        source.connect(consumer)
+        peer.say("give 1")
+        assert peer.line() == "not taken 0 TRANSIENT"
+        told.set()
+        peer.say("again 0")
+        assert peer.line() == "taken 0"
+        peer.say("give 1")
+        assert peer.line() == "taken 1"
+        source.disconnect()
+        assert peer.line() == "disconnected"
+    assert taken == [1, 1]
+
+
 @pytest.mark.obligation("000-A13", "000-A15", "000-X11")
 def test_an_acknowledgement_that_fails_too_often(world: World) -> None:
     bridge = world.to_jms(PULL)
