@@ -389,7 +389,8 @@ class ChannelToJms(Keeper[EventSource]):
     @property
     def has_transaction(self) -> bool:
         """Whether something was sent and not committed."""
-        return bool(self._uncommitted)
+        with self._taking:
+            return bool(self._uncommitted)
 
     def enable(self, events: int, timeout: float) -> None:
         """Transactions of so many events, or sequences."""
