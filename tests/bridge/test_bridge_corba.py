@@ -154,7 +154,7 @@ MESSAGES = {
     "text": JmsMessage(body="é€".encode(), properties={"a": 1, "b": "x"}, correlation_id="c"),
     "stream": JmsMessage(message_type=Kind.STREAM, content=(True, Short(2), 3, 2.5, "é", b"\x00\xff", Char("c"), None)),
     "map": JmsMessage(message_type=Kind.MAP, content={"a b": 1, "x": "y", "z": Long(2**40)}),
-    "bytes": JmsMessage(message_type=Kind.BYTES, body=b"\x00\xff", expiration_ms=2**42),
+    "bytes": JmsMessage(message_type=Kind.BYTES, body=b"\x00\xff", time_to_live_ms=2**40),
     "object": JmsMessage(message_type=Kind.OBJECT, body=b"\xac\xed", priority=9),
     "none": JmsMessage(message_type=Kind.MESSAGE, properties={"a": True}),
 }
@@ -188,6 +188,8 @@ def test_all_kinds_of_messages_come_back_from_jacorb(make: Anything) -> None:
             assert (event.domain_name, event.type_name) == ("", made.type_name)
             assert event.remainder_of_body == made.remainder_of_body
             assert {one.name for one in made.filterable_data} <= {one.name for one in event.filterable_data}
+            assert (event.get("JMSCorrelationID") is None) is (message.correlation_id is None)
+            assert bool(found.expiration_ms) is bool(sent.expiration_ms) is bool(message.time_to_live_ms)
             as_bytes = Kind.BYTES if message.message_type is Kind.OBJECT else message.message_type
             assert (found.message_type, found.body, found.content) == (as_bytes, message.body, message.content)
             assert message.properties.items() <= found.properties.items()
