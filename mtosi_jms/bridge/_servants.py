@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from mtosi_jms.bridge._java import Java, JavaOrb, made_of
+from mtosi_jms.bridge._unread import UNREAD, interceptor
 from mtosi_jms.errors import IllegalStateError
 from mtosi_jms.transport.jvm import machine
 
@@ -31,7 +32,8 @@ class Servant:
         orb: offers it.
         interface: its IDL interface, below `org.omg`.
         handlers: name of an operation, and what answers it, called with its Java arguments. An operation that is not
-            there does nothing. What a handler raises is told as TRANSIENT.
+            there does nothing. What a handler raises is told as TRANSIENT. One by the name of `UNREAD` is called with
+            the requests that JacORB cannot read.
         answer_timeout: seconds after which a peer is told TRANSIENT, whatever the handler does; a call that no handler
             has begun by then is dropped.
         on_late: told the name of an operation that was done when its peer had been told TRANSIENT.
@@ -55,15 +57,14 @@ class Servant:
         self._queue = java.cls("java.util.concurrent.LinkedBlockingQueue")()
         self._transient = java.omg("CORBA.TRANSIENT")("not taken; it may come again")
         self._closed = threading.Event()
-        operations = made_of(
-            java,
-            java.omg(f"{interface}Operations"),
-            asking(java, self._queue, self._transient, int(answer_timeout * 1_000)),
-        )
+        ask = asking(java, self._queue, self._transient, int(answer_timeout * 1_000))
+        operations = made_of(java, java.omg(f"{interface}Operations"), ask)
         with orb.calling(interface):
             poa = orb.poa()
             tie = java.omg(f"{interface}POATie")(operations, poa)
             self._oid = poa.activate_object(tie)
+            if UNREAD in handlers:
+                orb.intercept(self._oid, interceptor(orb, self._oid, ask))
             self.reference = java.omg(f"{interface}Helper").narrow(poa.id_to_reference(self._oid))
         name = interface.rpartition(".")[2]
         self._thread = threading.Thread(target=self._serve, name=f"serves-{name}", daemon=True)
@@ -109,6 +110,8 @@ class Servant:
         if threading.current_thread() is not self._thread:
             self._thread.join()
         with contextlib.suppress(Exception), self._orb.calling():
+            if UNREAD in self._handlers:
+                self._orb.intercept(self._oid, None)
             self._orb.poa().deactivate_object(self._oid)
 
 
