@@ -13,7 +13,7 @@ from mtosi_jms.bridge._options import BridgeOptions
 from mtosi_jms.bridge.endpoints import Channel, EventSink, FlowStyle, Grouping, OnDisconnected
 from mtosi_jms.bridge.events import StructuredEvent
 from mtosi_jms.bridge.omg import event_of
-from mtosi_jms.bridge.reliable import Resender, is_acknowledged, number_of, retries_of
+from mtosi_jms.bridge.reliable import Resender, is_acknowledged, number_of
 from mtosi_jms.errors import EventError, IllegalStateError, MtosiError, TransportError
 from mtosi_jms.jms import Destination
 from mtosi_jms.transport import Connection, Consumer, Delivery, Session
@@ -57,8 +57,7 @@ class JmsToChannel(Keeper[EventSink]):
 
     def _proxy(self) -> EventSink:
         end = self._channel.event_sink(self._sends, self._grouping, qos=self._options.qos or None)
-        levels = {"proxy": end.qos, "channel": self._channel.qos} if is_acknowledged(end.qos) else None
-        self._resender = None if levels is None else Resender(retries_of(levels))
+        self._resender = Resender(self._retries_at(end)) if is_acknowledged(end.qos) else None
         self._sent: tuple[str | None, ...] = ()
         return end
 
@@ -172,8 +171,6 @@ class JmsToChannel(Keeper[EventSink]):
             return
         if deliveries and self._push(deliveries):
             self._acknowledge(deliveries)
-        elif deliveries and self._session is not None and not self._over:
-            self._session.recover()
 
     def _received(self, most: int, timeout: float | None) -> list[Delivery]:
         consumer = self._consumer
