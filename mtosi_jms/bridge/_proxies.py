@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from mtosi_jms.bridge._java import JavaOrb
 from mtosi_jms.bridge._servants import Servant
-from mtosi_jms.bridge.cdr import decode_properties, encode_properties
+from mtosi_jms.bridge._unread import UNREAD, UnreadRequest
+from mtosi_jms.bridge.cdr import decode_properties, decode_request, encode_properties
 from mtosi_jms.bridge.endpoints import (
     EventConsumer,
     EventSupplier,
@@ -129,7 +130,7 @@ class _End:
     def _serve(self, interface: str, connect: str, handlers: dict[str, Callable[..., Any]], ended: str) -> None:
         handlers = {**handlers, ended: self._peer_ended}
         try:
-            self._servant = Servant(self._orb, interface, handlers, self._answer_timeout)
+            self._servant = Servant(self._orb, interface, handlers, self._answer_timeout, self._done_late)
             with self._orb.calling(self._name):
                 getattr(self._proxy, connect)(self._servant.reference)
         except BaseException:
@@ -138,6 +139,9 @@ class _End:
                 self._servant.close()
             raise
         self._connect_again = connect
+
+    def _done_late(self, name: str) -> None:
+        """Something was done when the channel had been told TRANSIENT."""
 
     def _peer_ended(self) -> None:
         """The channel ends the connection; called in the servant's thread."""
@@ -201,7 +205,15 @@ class CorbaSource(_End):
     """
 
     _filter: Any = None
+    _keep_refused = False
+    _last: list[StructuredEvent] | None = None
+    _late: list[StructuredEvent] | None = None
     _acknowledging: Any = None
+
+    def _done_late(self, name: str) -> None:
+        """The channel gives the events again, which are taken."""
+        if name.startswith("push_"):
+            self._late = self._last
 
     @property
     def acknowledges(self) -> bool:
@@ -222,12 +234,19 @@ class CorbaSource(_End):
         """A filter that goes with the source."""
         self._filter = made
 
-    def connect(self, consumer: EventConsumer | None = None, on_disconnected: OnDisconnected | None = None) -> None:
+    def connect(
+        self,
+        consumer: EventConsumer | None = None,
+        on_disconnected: OnDisconnected | None = None,
+        *,
+        keep_refused: bool = False,
+    ) -> None:
         """Connects; events may come before it returns.
 
         Args:
             consumer: needed where the style is PUSH: called by one thread; what it raises is told as TRANSIENT.
             on_disconnected: told when the channel ends the connection.
+            keep_refused: whether an event that cannot be decoded comes as a `RefusedEvent`, in its place.
 
         Raises:
             IllegalStateError: it was connected before.
@@ -235,17 +254,31 @@ class CorbaSource(_End):
         """
         self._begin(consumer, FlowStyle.PUSH, "a consumer is needed")
         self._on_disconnected = on_disconnected
+        self._keep_refused = keep_refused
         role = f"{self.style.value.lower()}_consumer"
         interface = f"CosNotifyComm.{self._word.capitalize()}{self.style.value.capitalize()}Consumer"
         handlers: dict[str, Callable[..., Any]] = {}
         if consumer is not None:
 
-            def push(events: Any) -> None:
+            def take(found: list[StructuredEvent]) -> None:
                 if self._over.is_set():
                     raise TransportError("disconnected")
-                consumer(self._orb.from_java(events, grouped=self._grouped))
+                taken_late, self._late = found == self._late, None
+                if not taken_late:
+                    consumer(found)
+                self._last = found
 
-            handlers[f"push_{self._operation}"] = push
+            operation = f"push_{self._operation}"
+            handlers[operation] = lambda events: take(self._from_java(events))
+
+            def unread(info: Any) -> None:
+                request = UnreadRequest(self._orb, info)
+                if request.operation == operation:
+                    take(decode_request(request.message, self._orb.charset, grouped=self._grouped))
+                    request.answer()
+
+            if keep_refused:
+                handlers[UNREAD] = unread
         self._serve(interface, f"connect_{self._word}_{role}", handlers, f"disconnect_{self._word}_{role}")
 
     def pull(self, maximum: int = 1, *, wait: bool = True, timeout: float | None = None) -> Sequence[StructuredEvent]:
@@ -263,7 +296,7 @@ class CorbaSource(_End):
 
         Raises:
             TransportError: the channel cannot be reached.
-            EventError: an event that is refused; it is gone.
+            EventError: an event that is refused, unless they are kept; it is gone.
         """
         if self.style is not FlowStyle.PULL:
             raise IllegalStateError(f"{self._name}: the channel pushes here")
@@ -284,7 +317,10 @@ class CorbaSource(_End):
                 events = self._proxy.try_pull_structured_events(maximum, has_event)
             else:
                 events = self._proxy.try_pull_structured_event(has_event)
-            return self._orb.from_java(events, grouped=self._grouped) if has_event.value else []
+            return self._from_java(events) if has_event.value else []
+
+    def _from_java(self, events: Any) -> list[StructuredEvent]:
+        return self._orb.from_java(events, grouped=self._grouped, keep_refused=self._keep_refused)
 
     def acknowledge(self, numbers: Sequence[int]) -> None:
         """Tells the channel which SequenceNumbers are done with; only where `acknowledges`.

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from mtosi_jms.bridge._java import Java, JavaOrb, made_of
+from mtosi_jms.bridge._unread import UNREAD, interceptor
 from mtosi_jms.errors import IllegalStateError
 from mtosi_jms.transport.jvm import machine
 
@@ -31,10 +32,12 @@ class Servant:
         orb: offers it.
         interface: its IDL interface, below `org.omg`, or the repository ids of interfaces without classes in Java.
         handlers: name of an operation, and what answers it, called with its Java arguments. An operation that is not
-            there does nothing. What a handler raises is told as TRANSIENT. Without classes in Java: called with the
-            stream of the arguments, and returns None or a reference; what is not there is a BAD_OPERATION.
+            there does nothing. What a handler raises is told as TRANSIENT. One by the name of `UNREAD` is called with
+            the requests that JacORB cannot read. Without classes in Java: called with the stream of the arguments, and
+            returns None or a reference; what is not there is a BAD_OPERATION.
         answer_timeout: seconds after which a peer is told TRANSIENT, whatever the handler does; a call that no handler
             has begun by then is dropped.
+        on_late: told the name of an operation that was done when its peer had been told TRANSIENT.
 
     Attributes:
         reference: what peers call.
@@ -46,10 +49,12 @@ class Servant:
         interface: str | Sequence[str],
         handlers: dict[str, Callable[..., Any]],
         answer_timeout: float,
+        on_late: Callable[[str], object] | None = None,
     ) -> None:
         java = orb.java
         self._orb = orb
         self._handlers = handlers if isinstance(interface, str) else {"_invoke": _by_name(java, handlers)}
+        self._on_late = on_late
         self._queue = java.cls("java.util.concurrent.LinkedBlockingQueue")()
         self._transient = java.omg("CORBA.TRANSIENT")("not taken; it may come again")
         self._closed = threading.Event()
@@ -63,6 +68,8 @@ class Servant:
                 handler = made_of(java, java.omg("CORBA.portable.InvokeHandler"), asked)
                 made = java.cls("mtosi_jms.corba.Offered")(handler, list(interface))
             self._oid = poa.activate_object(made)
+            if UNREAD in handlers:
+                orb.intercept(self._oid, interceptor(orb, self._oid, asked))
             self.reference = poa.id_to_reference(self._oid)
             if isinstance(interface, str):
                 self.reference = java.omg(f"{interface}Helper").narrow(self.reference)
@@ -91,15 +98,17 @@ class Servant:
 
     def _answer(self, call: Any, name: str, arguments: tuple[Any, ...]) -> None:
         handler = self._handlers.get(name)
-        found = None
+        found, done = None, False
         if handler is not None:
             try:
-                found = handler(*arguments)
+                found, done = handler(*arguments), True
             except Exception as error:  # noqa: BLE001 - the peer is told, and tries again
                 log.warning("%s was not done: %s", name, error)
                 found = self._transient
         with machine.blocking():
-            call.get(2).complete(found)
+            in_time = bool(call.get(2).complete(found))
+        if done and not in_time and self._on_late is not None:
+            self._on_late(name)
 
     def close(self) -> None:
         """Takes the object away, once no handler is running; calls that wait are told TRANSIENT."""
@@ -107,6 +116,8 @@ class Servant:
         if threading.current_thread() is not self._thread:
             self._thread.join()
         with contextlib.suppress(Exception), self._orb.calling():
+            if UNREAD in self._handlers:
+                self._orb.intercept(self._oid, None)
             self._orb.poa().deactivate_object(self._oid)
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
-from mtosi_jms.bridge._options import LOSS_CLEARED, LOSS_OCCURRED, BridgeOptions, EventLoss
-from mtosi_jms.bridge.endpoints import Channel, EventSink, FlowStyle, Grouping
+from mtosi_jms.bridge._keeper import Keeper
+from mtosi_jms.bridge._options import BridgeOptions
+from mtosi_jms.bridge.endpoints import Channel, EventSink, FlowStyle, Grouping, OnDisconnected
 from mtosi_jms.bridge.events import StructuredEvent
 from mtosi_jms.bridge.omg import event_of
+from mtosi_jms.bridge.reliable import Resender, is_acknowledged, number_of
 from mtosi_jms.errors import EventError, IllegalStateError, MtosiError, TransportError
 from mtosi_jms.jms import Destination
 from mtosi_jms.transport import Connection, Consumer, Delivery, Session
@@ -19,11 +23,11 @@ log = logging.getLogger(__name__)
 Connect = Callable[[], Connection]
 
 
-class JmsToChannel:
+class JmsToChannel(Keeper[EventSink]):
     """Receives from JMS, by a listener or by asking, and gives to a channel, which takes or asks.
 
-    A message is acknowledged when the channel has its event: when `push` returned; or, where the channel pulls, when it
-    pulls again.
+    A message is acknowledged when the channel has its event: when it acknowledges that, where its quality of service
+    says so; else when `push` returned, or, where the channel pulls, when it pulls again.
     """
 
     def __init__(
@@ -39,55 +43,58 @@ class JmsToChannel:
         self._connect = connect
         self._destination = destination
         self._receives = receives
-        self._channel = channel
         self._sends = sends
         self._grouping = grouping
-        self._options = options
-        self._changed = threading.Condition()
-        self._running = self._over = self._joined = False
-        self._lost: str | None = None
-        self._sink: EventSink = self._proxy()
         self._connection: Connection | None = None
         self._session: Session | None = None
         self._consumer: Consumer | None = None
-        self._keeper: threading.Thread | None = None
         self._pulling = threading.Lock()
         self._given: list[Delivery] = []
+        self._unsettled: dict[int, list[Delivery]] = {}
         self._per_transaction = 0
         self._in_transaction = 0
-        self.forwarded = 0
+        super().__init__(channel, options)
 
     def _proxy(self) -> EventSink:
-        return self._channel.event_sink(self._sends, self._grouping, qos=self._options.qos or None)
+        end = self._channel.event_sink(self._sends, self._grouping, qos=self._options.qos or None)
+        self._resender = Resender(self._retries_at(end)) if is_acknowledged(end.qos) else None
+        self._sent: object = None
+        return end
+
+    def _connect_end(self, end: EventSink, on_lost: OnDisconnected) -> None:
+        resender = self._resender
+        self._take_back()
+        end.connect(
+            None if self._sends is FlowStyle.PUSH else self._supply,
+            on_lost,
+            None if resender is None else partial(self._on_acknowledged, resender),
+        )
+
+    def _take_back(self) -> None:
+        """What was given over another connection, and not told of, comes from JMS again."""
+        if (self._given or self._unsettled) and self._session is not None and self.is_ready:
+            if self._per_transaction:
+                self._session.rollback()
+            else:
+                self._session.recover()
+        self._given, self._unsettled, self._in_transaction = [], {}, 0
+
+    def _restart(self) -> None:
+        if self._resender is not None:
+            self._resender.restart(time.monotonic())
+
+    def _open(self) -> None:
+        with self._changed:
+            self._ready()
 
     def start(self) -> None:
         """Connects, or resumes."""
+        super().start()
         with self._changed:
-            self._ready()
-            if not self._joined:
-                self._join()
-            else:
-                self._sink.resume()
-            self._running = True
             if self._connection is not None:
                 self._connection.start()
-            if self._keeper is None:
-                self._keeper = threading.Thread(target=self._keep, name="bridge-keeper", daemon=True)
-                self._keeper.start()
-            self._changed.notify_all()
 
-    def _join(self) -> None:
-        self._joined = True
-        try:
-            if self._sends is FlowStyle.PUSH:
-                self._sink.connect(None, self._on_lost)
-            else:
-                self._sink.connect(self._supply, self._on_lost)
-        except BaseException:
-            self._joined = False
-            raise
-
-    def _ready(self) -> Consumer:
+    def _ready(self) -> None:
         if self._consumer is None or self._session is None or self._session.is_closed:
             self._drop()
             self._connection = connection = self._connect()
@@ -99,11 +106,13 @@ class JmsToChannel:
                 self._consumer.listen(self._on_message, self._on_error)
             if self._running:
                 connection.start()
-        return self._consumer
 
     def _drop(self) -> None:
         connection, self._connection, self._session, self._consumer = self._connection, None, None, None
         self._given = []
+        if self._unsettled and self._resender is not None:
+            self._resender.forget()  # they come again
+        self._unsettled = {}
         self._in_transaction = 0
         if connection is not None:
             try:
@@ -111,112 +120,33 @@ class JmsToChannel:
             except MtosiError as error:
                 log.debug("closing a lost connection: %s", error)
 
-    def stop(self) -> None:
-        """Holds delivery on both sides."""
-        with self._changed:
-            self._running = False
-            self._changed.notify_all()
-            connection, sink, lost = self._connection, self._sink, self._lost
+    def _hold(self) -> None:
+        connection = self._connection
         if connection is not None:
             connection.stop()
-        if lost is None:
-            sink.suspend()
 
-    def close(self) -> None:
-        """Ends both connections; what is not acknowledged comes again to the next consumer."""
-        with self._changed:
-            self._over, self._running = True, False
-            self._changed.notify_all()
-        self._sink.disconnect()
+    def _hang_up(self) -> None:
         connection = self._connection
         if connection is not None:
             connection.close()
-        if self._keeper is not None:
-            self._keeper.join()
 
     @property
-    def is_active(self) -> bool:
-        """Whether both sides are connected, and not stopped."""
-        session = self._session
-        there = session is not None and not session.is_closed
-        return self._running and self._lost is None and there and self._sink.is_connected()
-
-    def _on_lost(self, reason: str) -> None:
-        with self._changed:
-            if self._over:
-                return
-            self._lost = reason
-            self._changed.notify_all()
-        self._options.lose(LOSS_OCCURRED, reason)
-
-    def tell(self, loss: EventLoss) -> None:
-        """Tells of a loss."""
-        self._options.lose(loss.what, loss.reason)
-
-    def _keep(self) -> None:
-        """Receives, where the bridge asks; and connects again what was lost."""
-        while True:
-            with self._changed:
-                has_work = self._changed.wait_for(self._has_work, self._options.watch)
-                if self._over:
-                    return
-                lost = self._lost
-            if lost is not None:
-                self._sink_again(lost)
-            elif not has_work:
-                self._look(self._sink, f"{self._channel.name} does not know the bridge any more")
-            elif not self._source_is_there():
-                self._source_again()
-            else:
-                self._forward()
-
-    def _has_work(self) -> bool:
-        asks = self._receives is FlowStyle.PULL and self._sends is FlowStyle.PUSH
-        lost = self._lost is not None or not self._source_is_there()
-        return self._over or (self._running and (lost or asks))
-
-    def _source_is_there(self) -> bool:
+    def is_ready(self) -> bool:
+        """Whether messages can come from JMS."""
         return self._session is not None and not self._session.is_closed
 
-    def _source_again(self) -> None:
-        failures = 0
-        while not self._over:
-            try:
-                with self._changed:
-                    self._ready()
-                    return
-            except (TransportError, IllegalStateError) as error:
-                failures += 1
-                log.info("no connection to JMS: %s", error)
-                self._pause(failures)
+    def _has_work(self) -> bool:
+        return not self.is_ready or (self._receives is FlowStyle.PULL and self._sends is FlowStyle.PUSH)
 
-    def _sink_again(self, reason: str) -> None:
-        failures = 0
-        while not self._over:
-            try:
-                old, self._sink = self._sink, self._proxy()
-                old.disconnect()
-                with self._changed:
-                    self._join()
-                    if not self._running:
-                        self._sink.suspend()
-                    self._lost = None
-                    self._changed.notify_all()
-            except MtosiError as error:
-                failures += 1
-                log.info("no connection to %s: %s", self._channel.name, error)
-                self._pause(failures)
-            else:
-                self._options.lose(LOSS_CLEARED, reason)
-                return
+    def _work(self) -> None:
+        if self.is_ready:
+            self._forward()
+        else:
+            self._until_done(self._open, "JMS")
 
-    def _pause(self, failures: int) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._over, self._options.backoff.seconds(failures))
-
-    def _events(self, deliveries: Sequence[Delivery]) -> list[StructuredEvent]:
-        """The events of messages; what cannot become one is parked, what has expired is left out."""
-        found = []
+    def _events(self, deliveries: Sequence[Delivery]) -> tuple[list[StructuredEvent], list[str | None]]:
+        """The events of messages, and their ids; what cannot become one is parked, what has expired is left out."""
+        found, ids = [], []
         for one in deliveries:
             try:
                 event = event_of(one.message, self._options.rules)
@@ -225,7 +155,8 @@ class JmsToChannel:
             else:
                 if event is not None:
                     found.append(event)
-        return found
+                    ids.append(one.message.message_id)
+        return found, ids
 
     # The bridge pushes.
 
@@ -239,10 +170,8 @@ class JmsToChannel:
                 if not self._over and self._running:
                     self._drop()
             return
-        if deliveries and self._push(self._events(deliveries)):
+        if deliveries and self._push(*self._events(deliveries)):
             self._acknowledge(deliveries)
-        elif deliveries and self._session is not None and not self._over:
-            self._session.recover()
 
     def _received(self, most: int, timeout: float | None) -> list[Delivery]:
         consumer = self._consumer
@@ -254,33 +183,90 @@ class JmsToChannel:
             found.append(delivery)
         return found
 
-    def _push(self, events: Sequence[StructuredEvent]) -> bool:
+    def _push(self, events: Sequence[StructuredEvent], ids: Sequence[str | None]) -> bool:
         """Returns when the channel has the events; False: the bridge was stopped before, and they come again."""
+        key = tuple(ids) if all(ids) else object()
         failures = 0
-        while events and self._running and not self._over:
-            sink = self._sink
+        while events:
+            ends = self._may_push()
+            if ends is None:
+                return False
+            sink, resender = ends
             try:
-                sink.push(events)
+                if resender is None:
+                    sink.push(events)
+                elif given := self._next(resender, events, key):
+                    sink.push(given)
             except EventError as error:
-                for event in events:
-                    self._options.park(event, error)
+                if len(events) > 1:  # one of them
+                    return all(self._push([event], [id_]) for event, id_ in zip(events, ids, strict=True))
+                self._options.park(events[0], error)
+                return True
             except (TransportError, IllegalStateError) as error:
                 failures += 1
                 log.info("%s takes no event: %s", self._channel.name, error)
-                self._look(sink, str(error))
-                self._pause(failures)
-                continue
+                self._look(str(error))
+                if resender is None:
+                    self._pause(self._options.backoff.seconds(failures))
             else:
-                self.forwarded += len(events)
-            return True
-        return not events
+                if resender is None:
+                    break
+            if resender is not None and self._is_acknowledged(resender):
+                break
+        self.forwarded += len(events)
+        return True
 
-    def _look(self, sink: EventSink, reason: str) -> None:
-        """A proxy that has gone is told by nobody where the bridge pushes."""
-        if self._running and sink is self._sink and self._lost is None and not sink.is_connected():
-            self._on_lost(reason)
-        if self._lost is not None and threading.current_thread() is self._keeper:
-            self._sink_again(self._lost)
+    def _may_push(self) -> tuple[EventSink, Resender | None] | None:
+        """Waits until the channel may be given something, with what; None: the end, or a listener has to return."""
+        mine = threading.current_thread() is self._keeper
+        while True:
+            if mine and self._lost is not None:
+                self._connect_again()
+            with self._changed:
+                if self._over or not (self._running or mine):
+                    return None
+                if self._running and self._lost is None and not self._failed:
+                    return self._end, self._resender
+                self._changed.wait()
+
+    def _next(
+        self, resender: Resender, events: Sequence[StructuredEvent], key: object
+    ) -> Sequence[StructuredEvent] | None:
+        """What is to be pushed: the events with a number, or once more what has one; None: nothing now."""
+        with self._changed:
+            if key != self._sent:
+                self._sent = key
+                resender.forget()
+                return resender.send(events, time.monotonic())
+        return self._due(resender)
+
+    def _due(self, resender: Resender) -> Sequence[StructuredEvent] | None:
+        """What was not acknowledged in time."""
+        with self._changed:
+            found = resender.due(time.monotonic())
+        if resender.is_stopped:
+            self._fail(f"not acknowledged after {resender.limits.most} retries")
+        return found
+
+    def _is_acknowledged(self, resender: Resender) -> bool:
+        """Waits for the acknowledgement, until something else is to be done."""
+        with self._changed:
+            at = resender.due_at
+            if at is not None and not self._failed:
+                self._changed.wait_for(
+                    lambda: not resender or not self._running or self._lost is not None,
+                    at - time.monotonic(),
+                )
+            return not resender
+
+    def _on_acknowledged(self, resender: Resender, numbers: Sequence[int]) -> None:
+        with self._changed:
+            resender.acknowledge(numbers)
+            self._changed.notify_all()
+        if self._sends is FlowStyle.PULL:
+            with self._pulling:
+                for number in numbers:
+                    self._taken(self._unsettled.pop(number, ()))
 
     def _acknowledge(self, deliveries: Sequence[Delivery]) -> None:
         try:
@@ -290,7 +276,7 @@ class JmsToChannel:
             log.info("an acknowledgement was lost: %s", error)
 
     def _on_message(self, delivery: Delivery) -> None:
-        if not self._push(self._events([delivery])):
+        if not self._push(*self._events([delivery])):
             raise IllegalStateError("the bridge was stopped: the message comes again")
         delivery.acknowledge()
 
@@ -305,9 +291,14 @@ class JmsToChannel:
     def _supply(self, most: int, wait: bool) -> Sequence[StructuredEvent]:
         with self._pulling:
             try:
-                self._given_are_taken()
-                if not self._running:
+                resender = self._resender
+                if resender is None:  # the channel asks again: it has what it was given
+                    given, self._given = self._given, []
+                    self._taken(given)
+                if not self._running or self._failed:
                     return ()
+                if resender is not None and ((again := self._due(resender)) or len(resender) >= self._options.batch):
+                    return again or ()
                 deliveries = self._received(max(1, most), self._options.pacing if wait else 0)
             except (TransportError, IllegalStateError) as error:
                 with self._changed:
@@ -315,27 +306,34 @@ class JmsToChannel:
                         self._drop()
                         self._changed.notify_all()
                 raise TransportError(f"nothing can be received: {error}") from error
-            self._given = deliveries
-            events = self._events(deliveries)
+            events, _ = self._events(deliveries)
             self.forwarded += len(events)
-        return events
+            if resender is None:
+                self._given = deliveries
+                return events
+            if not events:
+                self._taken(deliveries)
+                return ()
+            with self._changed:
+                sent = resender.send(events, time.monotonic())
+                self._unsettled[number_of(sent) or 0] = deliveries
+            return sent
 
-    def _given_are_taken(self) -> None:
-        """The channel asks again: it has what it was given."""
-        given, self._given = self._given, []
+    def _taken(self, given: Sequence[Delivery]) -> None:
+        """The channel has what it was given."""
         if not self._per_transaction:
-            for one in given:
-                one.acknowledge()
+            self._acknowledge(given)
             return
         self._in_transaction += 1 if given else 0
-        if self._session is not None and self._in_transaction >= self._per_transaction:
+        if self._session is not None and self._in_transaction >= self._per_transaction and not self._unsettled:
             self._session.commit()
             self._in_transaction = 0
 
     @property
     def has_transaction(self) -> bool:
         """Whether something was given and not committed."""
-        return self._per_transaction > 0 and (self._in_transaction > 0 or bool(self._given))
+        with self._pulling:
+            return self._per_transaction > 0 and (self._in_transaction > 0 or bool(self._given or self._unsettled))
 
     def enable(self, events: int, timeout: float) -> None:
         """Transactions of so many events, or sequences."""

@@ -8,13 +8,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from hashlib import sha256
-from uuid import UUID
 
+from mtosi_jms.bridge._identity import Identities
+from mtosi_jms.bridge._keeper import Keeper
 from mtosi_jms.bridge._options import BridgeOptions, EventLoss
-from mtosi_jms.bridge.endpoints import Channel, EventSource, FlowStyle, Grouping
-from mtosi_jms.bridge.events import StructuredEvent
-from mtosi_jms.bridge.reliable import SEQUENCE_NUMBER, Duplicates, number_of
+from mtosi_jms.bridge.endpoints import Channel, EventSource, FlowStyle, Grouping, OnDisconnected
+from mtosi_jms.bridge.events import RefusedEvent, StructuredEvent
+from mtosi_jms.bridge.reliable import Duplicates, is_acknowledged, number_of
 from mtosi_jms.errors import (
     ConfigError,
     EncodeError,
@@ -25,16 +25,16 @@ from mtosi_jms.errors import (
     ResourceLimitError,
     SpoolError,
     TransportError,
+    UnsupportedQoS,
 )
-from mtosi_jms.jms import DUPLICATE_ID, DeliveryMode, Destination, JmsMessage
+from mtosi_jms.jms import DUPLICATE_ID, Destination, JmsMessage
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.transport import Connection, Session
 
 log = logging.getLogger(__name__)
 
 Connect = Callable[[], Connection]
-_NAMED = ("JMSMessageID", "notificationId")
-_CHANNEL = "channel"
+_PULLS, _ACKNOWLEDGEMENTS = 0, 1
 
 
 class JmsSink:
@@ -158,24 +158,16 @@ class JmsSink:
             self._lose()
 
 
-class ChannelToJms:
+class ChannelToJms(Keeper[EventSource]):
     """Takes events of a channel, pushed or pulled, and gives them to JMS."""
 
     def __init__(
         self, channel: Channel, style: FlowStyle, grouping: Grouping, sink: JmsSink, options: BridgeOptions
     ) -> None:
-        self._channel = channel
         self._style = style
         self._grouping = grouping
         self._sink = sink
-        self._options = options
-        self._changed = threading.Condition()
-        self._source: EventSource = self._proxy()
-        self._connected = self._running = self._over = False
-        self._lost: str | None = None
-        self._keeper: threading.Thread | None = None
-        self._duplicates = Duplicates()
-        self._ids: dict[StructuredEvent, str] = {}
+        self._identities = Identities()
         self._per_transaction = 0
         self._lifetime = 0.0
         self._uncommitted: list[tuple[Sequence[StructuredEvent], Sequence[JmsMessage]]] = []
@@ -183,58 +175,46 @@ class ChannelToJms:
         self._taking = threading.RLock()
         self._losing: set[str] = set()
         self._untold: deque[Sequence[JmsMessage]] = deque()
-        self._has_news = False
-        self.forwarded = 0
+        super().__init__(channel, options)
 
     def _proxy(self) -> EventSource:
         options = self._options
-        return self._channel.event_source(
+        end = self._channel.event_source(
             self._style, self._grouping, qos=options.qos or None, constraint=options.constraint
         )
+        acknowledges = end.acknowledges
+        if is_acknowledged(options.qos) and not acknowledges:
+            end.disconnect()
+            raise UnsupportedQoS("the channel has not the interfaces of acknowledgement", ["DeliveryReliability"])
+        self._duplicates = Duplicates()
+        # Pulls and acknowledgements are counted each by themselves; without acknowledgement there is no end to it.
+        self._retries = (self._retries_at(end), self._retries_at(end)) if acknowledges else None
+        return end
 
-    def start(self) -> None:
-        """Connects, or resumes."""
+    def _connect_end(self, end: EventSource, on_lost: OnDisconnected) -> None:
+        end.connect(self.take if self._style is FlowStyle.PUSH else None, on_lost, keep_refused=True)
+
+    def _restart(self) -> None:
+        for one in self._retries or ():
+            one.reset()
+
+    def _open(self) -> None:
         self._sink.open()
-        with self._changed:
-            self._running = True
-            if self._connected:
-                self._source.resume()
-            else:
-                self._join()
-            if self._keeper is None:
-                self._keeper = threading.Thread(target=self._keep, name="bridge-keeper", daemon=True)
-                self._keeper.start()
-            self._changed.notify_all()
 
-    def _join(self) -> None:
-        self._connected = True
-        try:
-            if self._style is FlowStyle.PUSH:
-                self._source.connect(self.take, self._on_lost)
-            else:
-                self._source.connect(None, self._on_lost)
-        except BaseException:
-            self._connected = False
-            raise
+    @property
+    def is_ready(self) -> bool:
+        """Whether JMS takes something."""
+        return self._sink.is_ready
 
-    def stop(self) -> None:
-        """Suspends: no event is taken until `start`."""
-        with self._changed:
-            self._running = False
-            if self._lost is None:
-                self._source.suspend()
+    def _finish(self) -> None:
+        with self._taking:  # what JMS has is acknowledged
+            pass
 
     def close(self) -> None:
-        """Ends both connections."""
-        with self._changed:
-            self._over = True
-            self._running = False
-            self._changed.notify_all()
-        self._source.disconnect()
-        if self._keeper is not None:
-            self._keeper.join()
+        """Ends both connections, and the transaction in progress."""
+        super().close()
         self._cancel()
-        self._try_to_tell_jms()
+        self._tell_news()
         if self._uncommitted:
             try:
                 self._commit()
@@ -242,22 +222,9 @@ class ChannelToJms:
                 log.warning("%d events were taken and not committed: %s", len(self._uncommitted), error)
         self._sink.close()
 
-    @property
-    def is_active(self) -> bool:
-        """Whether both sides are connected, and not stopped."""
-        return self._running and self._lost is None and self._source.is_connected() and self._sink.is_ready
-
-    def _on_lost(self, reason: str) -> None:
-        with self._changed:
-            if not self._over:
-                self._lost = reason
-                self._changed.notify_all()
-        if not self._over:
-            self.tell(EventLoss(source=_CHANNEL, over=False, reason=reason))
-
     def tell(self, loss: EventLoss) -> None:
         """Tells of a loss, and has JMS told, which is told of an end when nobody loses any more."""
-        self._options.lose(loss.what, loss.reason)
+        super().tell(loss)
         with self._changed:
             (self._losing.discard if loss.over else self._losing.add)(loss.source)
             if self._options.loss_mapper is not None and not (loss.over and self._losing):
@@ -276,7 +243,7 @@ class ChannelToJms:
             send((), self._untold[0])
             self._untold.popleft()
 
-    def _try_to_tell_jms(self) -> None:
+    def _tell_news(self) -> None:
         self._has_news = False
         if not self._untold or not self._taking.acquire(blocking=False):
             return  # who takes events now tells it with the next one, or the next look does
@@ -290,55 +257,19 @@ class ChannelToJms:
         finally:
             self._taking.release()
 
-    def _keep(self) -> None:
-        """Pulls, where events are pulled; and connects again when the connection is lost."""
-        while True:
-            with self._changed:
-                self._changed.wait_for(self._has_work, self._options.watch)
-                if self._over:
-                    return
-                lost = self._lost
-            self._try_to_tell_jms()
-            if lost is not None:
-                self._connect_again(lost)
-            elif self._running and self._style is FlowStyle.PULL:
-                self._pull()
-            elif self._running and not self._source.is_connected():
-                self._on_lost(f"{self._channel.name} does not know the bridge any more")
-
     def _has_work(self) -> bool:
-        pulls = self._running and self._style is FlowStyle.PULL
-        return self._over or self._lost is not None or self._has_news or pulls
+        return self._style is FlowStyle.PULL
 
-    def _connect_again(self, reason: str) -> None:
-        failures = 0
-        while not self._over:
-            try:
-                old, self._source = self._source, self._proxy()
-                old.disconnect()
-                self._duplicates.clear()
-                with self._changed:
-                    self._join()
-                    if not self._running:
-                        self._source.suspend()
-                    self._lost = None
-            except MtosiError as error:
-                failures += 1
-                log.info("no connection to %s: %s", self._channel.name, error)
-                with self._changed:
-                    self._changed.wait_for(lambda: self._over, self._options.backoff.seconds(failures))
-                self._try_to_tell_jms()
-            else:
-                self.tell(EventLoss(source=_CHANNEL, over=True, reason=reason))
-                return
-
-    def _pull(self) -> None:
+    def _work(self) -> None:
         most = self._options.batch if self._grouping is Grouping.SEQUENCE_EVENT else 1
         try:
-            events = self._source.pull(most, timeout=self._options.pacing)
+            events = self._end.pull(most, timeout=self._options.pacing)
         except (TransportError, IllegalStateError) as error:
             self._look(str(error))
+            self._may_retry(_PULLS, f"nothing can be pulled: {error}")
             return
+        if self._retries is not None:
+            self._retries[_PULLS].reset()
         failures = 0
         while events and not self._over:  # pulled is taken: they are not given again
             try:
@@ -347,16 +278,22 @@ class ChannelToJms:
             except TransportError as error:
                 failures += 1
                 log.warning("JMS does not take an event: %s", error)
-                with self._changed:
-                    self._changed.wait_for(lambda: self._over, self._options.backoff.seconds(failures))
+                self._pause(self._options.backoff.seconds(failures))
 
-    def _look(self, reason: str) -> None:
-        """A proxy that has gone may be told by nobody where the bridge pulls."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._over or self._lost is not None, self._options.pacing)
-            known = self._over or not self._running or self._lost is not None
-        if not known and not self._source.is_connected():
-            self._on_lost(reason)
+    def _may_retry(self, what: int, reason: str) -> bool:
+        """Waits until it is tried again; False: that is over."""
+        if self._lost is not None or self._over:
+            return False
+        if self._retries is None:
+            self._pause(self._options.backoff.seconds(1))
+            return True
+        now = time.monotonic()
+        again = self._retries[what].after_failure(now)
+        if again is None:
+            self._fail(reason)
+            return False
+        self._pause(again - now)
+        return not self._over
 
     def take(self, events: Sequence[StructuredEvent]) -> None:
         """Returns when JMS has the events.
@@ -364,46 +301,46 @@ class ChannelToJms:
         Raises:
             TransportError: it has not, after `patience`: they are to come again.
         """
-        number = number_of(events) if self._source.acknowledges else None
+        number = number_of(events) if self._end.acknowledges else None
         with self._taking:
             self._tell_jms(self._send)
             if self._duplicates.is_new(number):
-                messages = [message for event in events for message in self._messages(event)]
+                named = zip(events, self._identities.of(events), strict=True)
+                messages = [message for event, identifier in named for message in self._messages(event, identifier)]
                 self._send(events, messages)
                 self._duplicates.store(number)
-                self._ids.clear()
+                self._identities.take()
                 self.forwarded += len(messages)
             if number is not None and not self._per_transaction:
                 self._acknowledge([number])
 
     def _acknowledge(self, numbers: Sequence[int]) -> None:
-        try:
-            self._source.acknowledge(numbers)
-        except (TransportError, IllegalStateError) as error:  # then the events come again, and are known
-            log.info("an acknowledgement was lost: %s", error)
+        """Acknowledges; it is tried again where events are pulled, else they come again, and are known."""
+        while True:
+            try:
+                self._end.acknowledge(numbers)
+            except (TransportError, IllegalStateError) as error:
+                log.info("an acknowledgement was lost: %s", error)
+                if self._style is FlowStyle.PUSH or not self._may_retry(
+                    _ACKNOWLEDGEMENTS, f"not acknowledged: {error}"
+                ):
+                    return
+            else:
+                if self._retries is not None:
+                    self._retries[_ACKNOWLEDGEMENTS].reset()
+                return
 
-    def _messages(self, event: StructuredEvent) -> Sequence[JmsMessage]:
+    def _messages(self, event: StructuredEvent, identifier: str) -> Sequence[JmsMessage]:
+        """What an event becomes, each with the id by which a second copy is known."""
         try:
+            if isinstance(event, RefusedEvent):
+                raise event.error
             found = self._options.messages_of(event)
         except (ConfigError, EncodeError, EventError) as error:
             self._options.park(event, error)
             return ()
-        return [self._named(event, number, message) for number, message in enumerate(found)]
-
-    def _named(self, event: StructuredEvent, number: int, message: JmsMessage) -> JmsMessage:
-        """The message with the id by which a second copy is known."""
-        persistent = self._options.outbox is not None or message.delivery_mode is DeliveryMode.PERSISTENT
-        if DUPLICATE_ID in message.properties or not persistent:
-            return message
-        if any(event.get(name) is not None for name in _NAMED):
-            # The event names itself: after a crash, too, it gets the same id.
-            header = tuple(one for one in event.variable_header if one.name != SEQUENCE_NUMBER)
-            told = repr((number, replace(event, variable_header=header)))
-            digest = sha256(told.encode("utf-8", "surrogatepass")).digest()
-            identifier = str(UUID(bytes=digest[:16], version=5))
-        else:
-            identifier = f"{self._ids.setdefault(event, random_id())}{f'.{number}' if number else ''}"
-        return _with_id(message, identifier)
+        ids = (f"{identifier}.{number}" if number else identifier for number in range(len(found)))
+        return [_with_id(one, made) for one, made in zip(found, ids, strict=True)]
 
     def _send(self, events: Sequence[StructuredEvent], messages: Sequence[JmsMessage]) -> None:
         end = time.monotonic() + self._options.patience
@@ -416,8 +353,6 @@ class ChannelToJms:
                 if isinstance(error, MessageRefusedError):
                     for event in events:
                         self._options.park(event, error)
-                    if not events:
-                        log.error("JMS is not told of a loss: %s", error)  # noqa: TRY400 - the text says it
                     return
                 failure: TransportError = error
             except SpoolError as error:
@@ -460,7 +395,7 @@ class ChannelToJms:
             raise
         numbers = [number_of(events) for events, _ in self._uncommitted]
         self._uncommitted = []
-        if self._source.acknowledges:
+        if self._end.acknowledges:
             self._acknowledge([number for number in numbers if number is not None])
 
     def _cancel(self) -> None:
@@ -494,7 +429,8 @@ class ChannelToJms:
     @property
     def has_transaction(self) -> bool:
         """Whether something was sent and not committed."""
-        return bool(self._uncommitted)
+        with self._taking:
+            return bool(self._uncommitted)
 
     def enable(self, events: int, timeout: float) -> None:
         """Transactions of so many events, or sequences."""
@@ -513,5 +449,5 @@ class ChannelToJms:
 
 
 def _with_id(message: JmsMessage, identifier: str) -> JmsMessage:
-    """The message with the id by which a second copy is known."""
-    return replace(message, properties={**message.properties, DUPLICATE_ID: identifier})
+    """The message with an id by which a second copy is known, unless it has one."""
+    return replace(message, properties={DUPLICATE_ID: identifier, **message.properties})

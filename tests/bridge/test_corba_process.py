@@ -75,7 +75,7 @@ def test_ctrl_c_ends_a_pull(jacorb_address: str) -> None:
     assert (process.returncode, out, err) == (0, "interrupted\n", "")
 
 
-def test_who_takes_too_long_gets_it_again(jacorb_jars: object, jacorb_address: str) -> None:
+def test_what_is_taken_too_late_is_given_again_and_not_handed_out(jacorb_jars: object, jacorb_address: str) -> None:
     from mtosi_jms.bridge.corba import Orb, OrbOptions
 
     taken: list[str] = []
@@ -85,7 +85,7 @@ def test_who_takes_too_long_gets_it_again(jacorb_jars: object, jacorb_address: s
         taken.append(events[0].event_name)
         if len(taken) == 1:
             threading.Event().wait(1.0)  # five times what it has
-        elif len(taken) >= 3:
+        else:
             enough.set()
 
     with Orb(OrbOptions(answer_timeout=0.2)) as orb:
@@ -96,5 +96,4 @@ def test_who_takes_too_long_gets_it_again(jacorb_jars: object, jacorb_address: s
         sink.connect()
         sink.push([StructuredEvent(event_name="first"), StructuredEvent(event_name="second")])
         assert enough.wait(60)
-    assert taken[:2] == ["first", "first"]
-    assert taken[2] == "second"
+    assert taken == ["first", "second"]
