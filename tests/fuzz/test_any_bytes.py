@@ -152,14 +152,13 @@ def survives(way: str, data: bytes) -> bool:
 
 
 @pytest.mark.parametrize("way", WAYS)
-@settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(data=damaged())
 def test_damaged_envelopes(way: str, data: bytes) -> None:
     assert survives(way, data)
 
 
 @pytest.mark.parametrize("way", WAYS)
-@settings(max_examples=50, deadline=None, derandomize=True)
 @given(data=st.binary(max_size=200))
 def test_any_bytes(way: str, data: bytes) -> None:
     assert survives(way, data)
