@@ -36,7 +36,7 @@ SPARK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 settings.register_profile("ci", settings.get_profile("ci"), max_examples=30)
 """The same examples each time, for `make test`."""
-settings.register_profile("endurance", deadline=None, database=None, max_examples=500, print_blob=True)
+settings.register_profile("endurance", settings.get_profile("ci"), derandomize=False, max_examples=500)
 """Others each time, for `make endurance`."""
 
 
