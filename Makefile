@@ -13,8 +13,9 @@ URL :=
 # What ARGS says comes later and wins: ARGS="-n 0".
 WORKERS = $(if $(findstring .py,$(ARGS)),,-n auto --maxprocesses=4 --dist loadfile --no-loadscope-reorder)
 
-# A Python of the caller's must not leak into the environment; pip asks nothing and names no newer self.
-unexport PYTHONPATH PYTHONHOME
+# A Python of the caller's must not leak into the environment; pip asks nothing and names no newer self. The suite starts
+# hundreds of processes: each would compile the package again where the caller wants no bytecode kept.
+unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
@@ -53,6 +54,8 @@ check: $(READY) ## ruff, mypy --strict, stub freshness, packaging
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@rm -rf out/blocks && $(BIN)/python tests/examples/blocks.py out/blocks
+	@cd out/blocks && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache *.py
 	@$(BIN)/mtosi-codegen check wsdl xsd --package stubs --out mtosi_jms
 	@rm -rf out/dist && mkdir -p out && $(BIN)/python -m build --wheel --no-isolation --outdir out/dist . >out/build.log 2>&1 || { cat out/build.log; exit 1; }
 	@$(BIN)/python .ci/check_wheel.py out/dist/*.whl
@@ -64,7 +67,7 @@ brokers: java $(READY) ## of the test suite those on real brokers alone
 	@$(BIN)/python -m pytest $(WORKERS) -m "broker and not endurance" $(ARGS)
 
 endurance: java $(READY) ## what is too long for CI: soaks, kill rounds, fuzzing, files of gigabytes
-	@$(BIN)/python -m pytest -m endurance $(ARGS)
+	@$(BIN)/python -m pytest -m "endurance or hypothesis" --hypothesis-profile=endurance $(ARGS)
 
 stubs: $(READY) ## generate mtosi_jms/stubs again from wsdl and xsd
 	@$(BIN)/mtosi-codegen generate wsdl xsd --package stubs --out mtosi_jms

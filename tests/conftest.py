@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.testing import fixtures
@@ -33,6 +34,11 @@ LONG = (*SPARK_ALONE, "transport/stomp", "transport/soak", "transport/contract",
 """Files and folders that begin first: they wait for brokers and processes more than they work."""
 SPARK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Every Java process of Spark's is short: the second compiler would start when it is over."""
+
+settings.register_profile("ci", settings.get_profile("ci"), max_examples=30)
+"""The same examples each time, for `make test`."""
+settings.register_profile("endurance", settings.get_profile("ci"), derandomize=False, max_examples=500)
+"""Others each time, for `make endurance`."""
 
 
 def pytest_configure(config: pytest.Config) -> None:

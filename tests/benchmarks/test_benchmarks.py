@@ -34,7 +34,12 @@ def run(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("names", "needs", "lines"),
     [
-        ("decode", ("zeep", "xsdata"), ["zeep", "xsdata, lxml", "xsdata, native", "lxml parse alone"]),
+        pytest.param(
+            "decode",
+            ("zeep", "xsdata"),
+            ["zeep", "xsdata, lxml", "xsdata, native", "lxml parse alone"],
+            marks=pytest.mark.endurance,
+        ),
         pytest.param(
             "encode", ("zeep", "xsdata"), ["zeep", "xsdata, lxml", "xsdata, native"], marks=pytest.mark.endurance
         ),

@@ -31,7 +31,6 @@ def run(root: Path, out: Path, names: str, **environment: str) -> subprocess.Com
 @pytest.mark.parametrize(
     ("broker", "names"),
     [
-        ("artemis", ["stream"]),
         pytest.param("activemq", LINES, marks=pytest.mark.endurance),
         pytest.param("artemis", LINES, marks=pytest.mark.endurance),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any as Anything
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mtosi_jms.bridge.events import Any, Member, Property, StructuredEvent, TCKind, TypeCode, any_of
@@ -52,7 +52,6 @@ def test_selectors_of_events(text: str, verdict: bool) -> None:
     assert accepts_event(parse(text), ALARM) is verdict
 
 
-@settings(max_examples=40)
 @given(MESSAGES, st.data())
 @pytest.mark.obligation("003-4")
 def test_a_message_and_its_event_get_the_same_verdict(message: JmsMessage, data: Anything) -> None:
@@ -68,7 +67,6 @@ def test_a_message_and_its_event_get_the_same_verdict(message: JmsMessage, data:
         assert accepts_event(selector, event) is selector.accepts(message)
 
 
-@settings(max_examples=40)
 @given(EVENTS, st.sampled_from(["JMSPriority > 4", "$type_name = 'NT_ALARM'", "$fd_nabc = 1", "$fd_nabc IS NULL"]))
 @pytest.mark.obligation("003-4")
 def test_an_event_and_its_message_get_the_same_verdict(event: StructuredEvent, text: str) -> None:

@@ -109,9 +109,7 @@ def events(draw: st.DrawFn) -> StructuredEvent:
     return StructuredEvent("tmf_mtnm", spelled, "", (), tuple(draw(st.permutations(listed))), body)
 
 
-@settings(
-    max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(event=events(), charset=st.sampled_from([None, "gbk", "utf-8"]))
 def test_every_notification_is_valid(event: StructuredEvent, charset: str | None, complaints: Anything) -> None:
     mapped = notification_of(event, MtnmRules(charset=charset))
@@ -153,7 +151,6 @@ def refusals(event: StructuredEvent, charset: str | None) -> Iterator[str]:
         yield exc.path
 
 
-@settings(max_examples=60, deadline=None)
 @given(name=st.text("abcxyz_", min_size=1, max_size=10).map(lambda it: f"own{it}"), value=VALUES)
 def test_what_has_no_field_is_in_the_extensions(name: str, value: Any) -> None:
     mapped = notification_of(m.alarm(**{name: value}))

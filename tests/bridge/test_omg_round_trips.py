@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from mtosi_jms.bridge.cdr import decode_any, decode_typecode, encode_any, encode_typecode
 from mtosi_jms.bridge.events import Any, StructuredEvent, TypeCode
@@ -15,8 +15,6 @@ from mtosi_jms.jms import JmsMessage, MessageType
 from .event_maker import EVENTS, MESSAGES, TYPES, anys
 
 NOW = 2**41
-FEW = settings(max_examples=40)
-MANY = settings(max_examples=3_000)
 
 
 def with_first_id(message: JmsMessage) -> JmsMessage:
@@ -33,7 +31,6 @@ def types_of(message: JmsMessage) -> list[type]:
     return [type(one) for one in (*dict(sorted(message.properties.items())).values(), *content)]
 
 
-@FEW
 @given(MESSAGES)
 @pytest.mark.obligation("000-EJ14", "000-X6")
 def test_a_message_comes_back(message: JmsMessage) -> None:
@@ -46,7 +43,6 @@ def test_a_message_comes_back(message: JmsMessage) -> None:
     assert types_of(back) == types_of(with_first_id(message))
 
 
-@FEW
 @given(EVENTS)
 @pytest.mark.obligation("000-EJ14")
 def test_an_event_comes_back(event: StructuredEvent) -> None:
@@ -55,7 +51,6 @@ def test_an_event_comes_back(event: StructuredEvent) -> None:
     assert event_of(message, now_ms=0) == event
 
 
-@FEW
 @given(EVENTS)
 @pytest.mark.obligation("000-EJ14")
 def test_an_event_comes_back_from_the_spec_names(event: StructuredEvent) -> None:
@@ -64,7 +59,6 @@ def test_an_event_comes_back_from_the_spec_names(event: StructuredEvent) -> None
     assert event_of(message, now_ms=0) == event
 
 
-@FEW
 @given(MESSAGES)
 def test_a_message_that_becomes_an_event_twice(message: JmsMessage) -> None:
     message = replace(message, expiration_ms=0)
@@ -76,14 +70,12 @@ def test_a_message_that_becomes_an_event_twice(message: JmsMessage) -> None:
     assert event_of(back, now_ms=0) == event
 
 
-@FEW
 @given(anys())
 @pytest.mark.obligation("000-EJ8")
 def test_cdr_of_anys(value: Any) -> None:
     assert decode_any(encode_any(value)) == value
 
 
-@FEW
 @given(TYPES)
 def test_cdr_of_typecodes(code: TypeCode) -> None:
     assert decode_typecode(encode_typecode(code)) == code
@@ -96,11 +88,3 @@ def test_an_object_comes_back_as_its_octets() -> None:
     assert event is not None
     assert (event.type_name, event.remainder_of_body.value) == ("%ObjectMessage", b"\xac\xed\x00\x05")
     assert message_of(event) == replace(message, message_type=MessageType.BYTES)
-
-
-@pytest.mark.endurance
-@MANY
-@given(EVENTS, MESSAGES)
-def test_many_come_back(event: StructuredEvent, message: JmsMessage) -> None:
-    test_an_event_comes_back.hypothesis.inner_test(event)  # type: ignore[attr-defined]
-    test_a_message_comes_back.hypothesis.inner_test(message)  # type: ignore[attr-defined]

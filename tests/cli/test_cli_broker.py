@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Any:
     ("kind", "protocols", "name"),
     [
         ("artemis", {"stomp", "amqp", "openwire"}, "ActiveMQ Artemis"),
-        ("activemq", {"stomp", "openwire"}, "ActiveMQ Classic"),
+        pytest.param("activemq", {"stomp", "openwire"}, "ActiveMQ Classic", marks=pytest.mark.endurance),
     ],
 )
 def test_up_status_down(

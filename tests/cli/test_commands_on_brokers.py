@@ -145,7 +145,7 @@ def test_a_fault_is_one_line(shell: Shell, serving: str) -> None:
     )
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.endurance)])
 def test_events_go_from_publish_to_subscribe(shell: Shell, name: str, tmp_path: Path, number: int) -> None:
     listener = shell.start("subscribe", "--topic", f"topic:{name}", "--json", "--landing", str(tmp_path / "landing"))
     line_with(listener.stderr, "ready")

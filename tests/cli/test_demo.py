@@ -1,4 +1,4 @@
-"""The demo as a user runs it, and what is left of one that was killed in the middle."""
+"""The demo, and what is left of one that was killed in the middle."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +40,32 @@ def acknowledged(log: Path) -> set[tuple[str, int | None, str]]:
     return {(line.entry, line.batch_number, line.sha256) for line in read_acknowledgements(log)}
 
 
+def by_call(arguments: list[str], capsys: Any) -> str:
+    """What the demo prints when it is called in the session that is there."""
+    assert main(["demo", *arguments]) == 0
+    return str(capsys.readouterr().out)
+
+
+def by_process(arguments: list[str], capsys: Any) -> str:
+    """What it prints as a process of its own, which starts Spark."""
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @pytest.mark.spark
-@pytest.mark.slow
-def test_the_demo_brings_what_was_asked_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize("run", [by_call, pytest.param(by_process, marks=pytest.mark.endurance)])
+def test_the_demo_brings_what_was_asked_for(
+    tmp_path: Path,
+    in_session: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Any,
+    run: Callable[[list[str], Any], str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
     out = tmp_path / "demo"
     arguments = ["--elements", "500", "--batch-size", "120", "--out", str(out), "--json"]
-    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    summary = json.loads(done.stdout)
+    summary = json.loads(run(arguments, capsys))
     assert {name: summary[name] for name in ("elements", "batches", "complete", "missing_batches", "rows")} == {
         "elements": 500,
         "batches": 5,

@@ -295,6 +295,7 @@ def test_the_same_bytes_in_every_process(root: Path, tmp_path: Path) -> None:
     assert found[0] == found[1]
 
 
+@pytest.mark.endurance
 def test_a_whole_release(shared: Path) -> None:
     result = generate([shared / "mtosi" / "4.0"])
     files = pages(result)

@@ -83,7 +83,7 @@ def test_a_kind_that_needs_more_than_words_goes_out_without_detail(oracle: Any) 
     assert _answered(types.FullFault("x", detail=detail), types.AskException).detail == detail
 
 
-@pytest.mark.parametrize("release", ["2.0", "4.0"])
+@pytest.mark.parametrize("release", [pytest.param("2.0", marks=pytest.mark.endurance), "4.0"])
 def test_every_kind_of_every_operation_of_a_release(release: str, shared: Path, package: Any) -> None:
     name = package(generate([shared / "mtosi" / release]))
     operations = {op.fault: info for info in services_of(name) for op in info.operations if op.fault}

@@ -46,13 +46,12 @@ def _survives(files: dict[str, bytes]) -> bool:
     return True
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(broken_sources())
 def test_broken_sources(files: dict[str, bytes]) -> None:
     assert _survives(files)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes(data: bytes) -> None:
     assert _survives({"a.wsdl": data, "b.xsd": b"<schema xmlns='http://www.w3.org/2001/XMLSchema'>" + data})

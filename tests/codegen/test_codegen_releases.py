@@ -84,7 +84,7 @@ def test_http_bindings_when_asked_for(shared: Path) -> None:
     assert len({service.module for service in result.services}) == 82
 
 
-@pytest.mark.parametrize("release", ["2.0", "4.0"])
+@pytest.mark.parametrize("release", [pytest.param("2.0", marks=pytest.mark.endurance), "4.0"])
 def test_all_modules_import_with_warnings_as_errors(shared: Path, release: str, root: Path, tmp_path: Path) -> None:
     result = _release(shared / "mtosi" / release)
     write(tmp_path / "whole", result.files)

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from mtosi_jms.errors import (
@@ -210,7 +210,6 @@ def test_requests_that_come_back_are_no_answers(ne1: Any) -> None:
             stub.get_managed_element(me_ref=ne1)
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_any_reply_at_all_gives_a_response_or_a_typed_error(data: st.DataObject) -> None:
     class Ems(ManagedElementRetrieval.Supplier):

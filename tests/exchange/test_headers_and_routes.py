@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mtosi_jms.errors import (
@@ -151,7 +151,6 @@ TEXT = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\uf
 
 
 @pytest.mark.obligation("R3b", "R3c")
-@settings(deadline=None)
 @given(TEXT)
 @example("\r")
 @example("a\rb\r\n")

@@ -53,9 +53,3 @@ def test_guided(target: str, root: Path, tmp_path: Path, capsys: pytest.CaptureF
     with capsys.disabled():
         print(f"\n{target}: " + ", ".join(f"{value} {name}" for name, value in figures.items()))
     assert figures["executions"] > SECONDS
-
-
-@guided
-@pytest.mark.parametrize("target", ["wsdl"])
-def test_a_second_of_it(target: str, root: Path, tmp_path: Path) -> None:
-    assert _fuzzed(target, 1, root, tmp_path)["executions"] > 50

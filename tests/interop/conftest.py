@@ -67,7 +67,14 @@ class Side:
         return self.peer
 
 
-@pytest.fixture(scope="session", params=list(CLIENTS))
+LONG = ("openwire-activemq-jvm",)
+"""Those that `make endurance` has: each half of them is in another."""
+
+
+@pytest.fixture(
+    scope="session",
+    params=[pytest.param(one, marks=pytest.mark.endurance) if one in LONG else one for one in CLIENTS],
+)
 def side(request: pytest.FixtureRequest, java: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
     """Each Java client in turn; skips where its broker, its jars or a compiler cannot be had."""
     client = CLIENTS[request.param]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mtosi_jms.errors import MqFormatError, MtosiError
@@ -181,7 +181,6 @@ def test_what_cannot_be_written() -> None:
 VALID = write_mq(WHOLE, with_mqmd=True)
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.integers(0, len(VALID) - 1), st.integers(0, 255), st.integers(0, len(VALID)))
 def test_any_damage_is_an_error_of_ours_or_a_message(at: int, octet: int, end: int) -> None:
     damaged = bytearray(VALID)

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mtosi_jms.errors import IncompleteBatchError, ProtocolError, ReplyTimeoutError
@@ -55,7 +55,6 @@ def numbers_of(actions: list[Action[str]]) -> list[int | None]:
     return [action.number for action in actions if isinstance(action, Release)]
 
 
-@settings(max_examples=100, deadline=None)
 @given(deliveries())
 def test_released_is_always_the_longest_run_in_order(delivery: tuple[int, int, list[int]]) -> None:
     base, last, order = delivery
@@ -80,7 +79,6 @@ def test_released_is_always_the_longest_run_in_order(delivery: tuple[int, int, l
         assert machine.held == (0 if machine.finished else len(arrived) - len(out))
 
 
-@settings(max_examples=100, deadline=None)
 @given(deliveries(), st.booleans())
 def test_the_missing_numbers_are_exact(delivery: tuple[int, int, list[int]], by_clock: bool) -> None:
     base, last, order = delivery
@@ -105,7 +103,6 @@ def test_the_missing_numbers_are_exact(delivery: tuple[int, int, list[int]], by_
     assert bool(fail.error.clock) == by_clock
 
 
-@settings(max_examples=66, deadline=None)
 @given(deliveries())
 def test_auto_finds_the_base_or_says_that_it_cannot(delivery: tuple[int, int, list[int]]) -> None:
     _, last, order = delivery
@@ -124,7 +121,6 @@ def test_auto_finds_the_base_or_says_that_it_cannot(delivery: tuple[int, int, li
     assert out == sorted(set(out), key=lambda n: n or 0)
 
 
-@settings(max_examples=66, deadline=None)
 @given(deliveries(bases=(1,)), st.data())
 def test_an_error_ends_it_wherever_it_comes(delivery: tuple[int, int, list[int]], data: st.DataObject) -> None:
     _, last, order = delivery
@@ -145,7 +141,6 @@ def test_an_error_ends_it_wherever_it_comes(delivery: tuple[int, int, list[int]]
     assert said == Fault("fault", {n: f"b{n}" for n in sorted(kept)})
 
 
-@settings(max_examples=66, deadline=None)
 @given(deliveries(bases=(1,)), st.lists(st.tuples(st.integers(1, 25), st.integers(0, 60)), max_size=6))
 def test_conflicts_change_nothing_where_the_first_batch_is_kept(
     delivery: tuple[int, int, list[int]], inserted: list[tuple[int, int]]
@@ -176,7 +171,6 @@ REPLIES = st.builds(
 )
 
 
-@settings(max_examples=133, deadline=None)
 @given(
     st.lists(st.tuples(REPLIES, st.floats(0, 30)), max_size=30),
     st.fixed_dictionaries(

@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mtosi_jms.errors import ConfigError
@@ -230,7 +230,6 @@ class TestRepliesThatAreFasterThanTheMessageId:
 
 
 @pytest.mark.obligation("R3e")
-@settings(max_examples=66, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(["xml", "jms", "mixed"]))
 def test_shuffled_replies_never_cross_and_nothing_stays(seed: int, how: str) -> None:
     dice = random.Random(seed)

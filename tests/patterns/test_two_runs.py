@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mtosi_jms.errors import ExchangeError, IncompleteBatchError, ProtocolError
@@ -49,7 +49,6 @@ WORLDS = st.lists(st.integers(0, 9), max_size=9)
 """Few objects of few kinds: the same batches come about in different answers."""
 
 
-@settings(max_examples=166)
 @given(WORLDS, WORLDS, st.integers(1, 4))
 @pytest.mark.parametrize("runs", [("one", "two"), ("", "")], ids=["told apart", "not told apart"])
 def test_a_restart_at_every_point_of_the_sequence(
@@ -64,7 +63,6 @@ def test_a_restart_at_every_point_of_the_sequence(
             assert result == after
 
 
-@settings(max_examples=333)
 @given(st.lists(WORLDS, min_size=1, max_size=3), st.integers(1, 3), st.data())
 def test_whatever_is_lost_and_in_whatever_order_the_rest_comes(
     worlds: list[list[int]], size: int, data: st.DataObject
@@ -75,7 +73,6 @@ def test_whatever_is_lost_and_in_whatever_order_the_rest_comes(
     assert isinstance(result, ExchangeError) or result in worlds
 
 
-@settings(max_examples=100)
 @given(WORLDS, st.integers(1, 3), st.data())
 def test_a_second_answer_from_the_same_data_does_no_harm(world: list[int], size: int, data: st.DataObject) -> None:
     """As soon as one of the two is there, whatever is lost of the other."""

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mtosi_jms.errors import ConfigError
@@ -97,7 +97,6 @@ def test_what_is_published_is_valid(technology: str) -> None:
 
 
 @given(networks, st.integers(0, 20))
-@settings(deadline=None, max_examples=25)
 def test_nothing_is_told_that_is_not_so(network: Network, seed: int) -> None:
     """Step by step, with a plain copy of the network: what is told of is there, and what is told to be new is new."""
     inventory = {str(found.name): found for found in network.objects()}

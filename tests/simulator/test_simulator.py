@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mtosi_jms.errors import ConfigError
@@ -65,7 +65,6 @@ def test_elements_differ() -> None:
     assert any(element.vendor_extensions for element in elements)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 10**6), st.text(min_size=1).filter(lambda text: text.isprintable()))
 def test_names_and_numbers_go_to_and_fro(index: int, domain: str) -> None:
     network = Network(elements=10**6 + 1, domain=domain)

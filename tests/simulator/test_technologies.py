@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mtosi_jms.errors import ConfigError
@@ -125,7 +125,6 @@ def test_racks_shelves_slots_and_sub_slots() -> None:
     st.integers(1, 6),
     st.sampled_from(["none", "ring", "mesh"]),
 )
-@settings(deadline=None, max_examples=40)
 def test_names_are_unique_and_every_object_is_found_by_its_own(
     technology: str, frame: tuple[int, int, int, int], ports: int, elements: int, topology: Any
 ) -> None:
@@ -155,7 +154,6 @@ def test_names_of_nothing(text: str) -> None:
 
 
 class TestLinks:
-    @settings(deadline=None, max_examples=50)
     @given(st.sampled_from(["ring", "mesh"]), st.integers(0, 40), st.integers(0, 9), st.integers(0, 5))
     def test_ends_exist_and_no_port_has_two_links(self, shape: Any, elements: int, ports: int, seed: int) -> None:
         network = Network(elements=elements, ports=ports, seed=seed, topology=shape, technology="OTN", channels=0)

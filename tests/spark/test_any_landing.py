@@ -106,7 +106,7 @@ def troubled(draw: st.DrawFn) -> tuple[list[tuple[int, dict[int, str]]], list[st
 
 @pytest.mark.parametrize("from_text", [True, False])
 @given(troubled())
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_landing(
     envelopes: Any,
     other_prefixes: Any,

@@ -215,7 +215,7 @@ PIECES = [
 ]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(st.lists(st.sampled_from(PIECES), max_size=6), st.booleans()), min_size=1, max_size=4),
     st.booleans(),

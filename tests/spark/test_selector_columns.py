@@ -51,10 +51,11 @@ def differing(spark: Any, texts: list[str], rows: list[dict[str, Any]]) -> list[
     return found
 
 
-def test_random_selectors_have_the_same_verdicts(spark: Any, selector_maker: Any) -> None:
+@pytest.mark.parametrize("many", [30, pytest.param(80, marks=pytest.mark.endurance)])
+def test_random_selectors_have_the_same_verdicts(spark: Any, selector_maker: Any, many: int) -> None:
     maker = selector_maker(4, portable=False)
     rows = [{}, *(maker.properties() for _ in range(60))]
-    texts = [render(maker.condition()) for _ in range(80)]
+    texts = [render(maker.condition()) for _ in range(many)]
     assert differing(spark, texts, rows) == []
 
 
@@ -143,9 +144,10 @@ def test_edges_have_the_same_verdicts(spark: Any) -> None:
     assert differing(spark, EDGES, rows) == []
 
 
-def test_lists_of_thousands_are_fine(spark: Any) -> None:
+@pytest.mark.parametrize("patterns", [250, pytest.param(1000, marks=pytest.mark.endurance)])
+def test_lists_of_thousands_are_fine(spark: Any, patterns: int) -> None:
     names = [f"NE-{number}" for number in range(1000)]
-    texts = [f"s1 IN ({', '.join(map(repr, names))})", " OR ".join(f"s1 LIKE '{name}/%'" for name in names)]
+    texts = [f"s1 IN ({', '.join(map(repr, names))})", " OR ".join(f"s1 LIKE '{name}/%'" for name in names[-patterns:])]
     rows = [{"s1": "NE-999"}, {"s1": "NE-999/x"}, {"s1": "x"}, {}]
     assert verdicts(spark, texts, rows) == [[True, False, False, None], [False, True, False, None]]
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mtosi_jms.errors import SpoolError
@@ -62,7 +62,6 @@ def test_a_log_of_one_torn_line_is_empty(path: Path) -> None:
     assert read_acknowledgements(path) == [ONE]
 
 
-@settings(deadline=None, max_examples=40)
 @given(cut=st.integers(0, 300))
 def test_a_cut_at_any_byte_loses_only_the_last_line(cut: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("cut") / "ack"

@@ -454,4 +454,4 @@ class InboxMachine(RuleBasedStateMachine):
 
 
 TestInboxMachine = InboxMachine.TestCase
-TestInboxMachine.settings = settings(max_examples=25, stateful_step_count=40, deadline=None)
+TestInboxMachine.settings = settings(stateful_step_count=40)

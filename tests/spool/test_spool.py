@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mtosi_jms.errors import ConfigError, SpoolError
@@ -434,7 +434,6 @@ class TestFailures:
         assert scan(folder).leftovers == ()
         assert len(scan(folder).envelopes) == (1 if which == 3 else 0)
 
-    @settings(deadline=None, max_examples=40)
     @given(sizes=st.lists(st.integers(1, 7), max_size=40))
     def test_short_writes_are_continued(self, sizes: list[int], tmp_path_factory: pytest.TempPathFactory) -> None:
         """The system may take fewer bytes than it was given."""

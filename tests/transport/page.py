@@ -1,6 +1,6 @@
 """The page of transports: what each can do, and what happens instead where it cannot.
 
-Usage: python tests/transport/page.py [arguments of pytest]
+Usage: python tests/transport/page.py [arguments of pytest, without -n: the outcomes are counted in this process]
 
 Runs the contract of transports on the embedded provider and on real brokers, which it asks for their capabilities, and
 writes docs/transports.md if all passed. The text for what is lacking is the docstring of its test.
@@ -174,10 +174,13 @@ def declared_by(kind: str, broker: BrokerProcess) -> dict[str, frozenset[Capabil
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs the contract and writes the page; 1, and no page, where anything does not pass."""
+    """Runs the contract and writes the page; 1, and no page, where anything does not pass, 2 for arguments in error."""
     outcomes = Outcomes()
-    known = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # the package is imported here already
+    known = ["-p", "no:xdist", "-W", "ignore::pytest.PytestAssertRewriteWarning"]  # the package is imported already
     code = pytest.main([str(CONTRACT), "--rootdir", str(ROOT), "-m", "", *known, *arguments], plugins=[outcomes])
+    if code == pytest.ExitCode.USAGE_ERROR:
+        print(f"{PAGE} is left as it is; -n cannot be used: the outcomes are counted in this process", file=sys.stderr)
+        return 2
     with tempfile.TemporaryDirectory() as folder:
         declared = declared_live(Path(folder))
     instead = instead_of()

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -304,5 +303,4 @@ def _number(consumer: Consumer) -> int | None:
     return None if delivery is None else int(delivery.message.properties["number"])
 
 
-ProviderAndModel.TestCase.settings = settings(max_examples=50, stateful_step_count=50, deadline=None)
 TestProviderAndModel = ProviderAndModel.TestCase

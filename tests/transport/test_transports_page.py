@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -36,6 +39,17 @@ def test_what_no_test_shows_is_told() -> None:
         "`memory:` has DURABLE, and no test shows it",
     ]
     assert unheld(declared, []) == ["`memory:` lacks BROWSE, and no test shows it"]
+
+
+@pytest.mark.parametrize("option", ["-n3", "--numprocesses=auto", "--dist=load"])
+def test_several_processes_are_refused_at_once(root: Path, option: str) -> None:
+    """Their outcomes would not be counted."""
+    before = PAGE.stat().st_mtime_ns
+    script = root / "tests" / "transport" / "page.py"
+    done = subprocess.run([sys.executable, str(script), option], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "-n cannot be used" in done.stderr
+    assert PAGE.stat().st_mtime_ns == before
 
 
 def test_every_text_is_of_a_test_that_says_what_happens() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mtosi_jms.validation import Issue, Validator
@@ -162,7 +162,6 @@ def test_a_file_that_is_too_large_is_refused_unread(own: Validator, tmp_path: Pa
 
 
 @given(st.binary(max_size=200) | st.text(max_size=200).map(lambda text: f"<a>{text}</a>".encode("utf-8", "replace")))
-@settings(max_examples=100, deadline=None)
 def test_any_bytes_give_a_report(data: bytes) -> None:
     report = _VALIDATOR.validate_bytes(data, "any")
     assert not report.valid
@@ -170,7 +169,6 @@ def test_any_bytes_give_a_report(data: bytes) -> None:
 
 
 @given(st.data())
-@settings(max_examples=66, deadline=None)
 def test_any_truncation_gives_a_malformed_report(data: st.DataObject) -> None:
     end = data.draw(st.integers(0, len(_DOCUMENT) - 1))
     report = _VALIDATOR.validate_bytes(_DOCUMENT[:end], "cut")

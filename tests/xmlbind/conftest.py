@@ -101,6 +101,11 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     sys.path.remove(str(folder))
 
 
+@pytest.fixture(autouse=True, scope="module")
+def packages_are_forgotten(package: str, packages_are_forgotten: None) -> None:
+    """That of the session is made first: it is not forgotten with the first module that uses it."""
+
+
 @pytest.fixture(scope="session")
 def c(package: str) -> ModuleType:
     """The classes of `constructs.xsd`."""

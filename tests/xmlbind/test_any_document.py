@@ -27,12 +27,7 @@ NAMES = (
 )  # fmt: skip
 TEXTS = ("", "", "", "1", "true", "red", "low high", "1 2", "x", " ", " 1 ", "2026-01-01T00:00:00Z", "<&>", "é")
 TYPES = ("c:CircleType", "c:RingType", "c:StoppedType", "c:CrashedType", "c:Nope", "zz:T", "xsd:string")
-quick = settings(
-    deadline=None,
-    derandomize=True,
-    max_examples=66,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+quick = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @st.composite

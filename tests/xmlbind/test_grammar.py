@@ -113,7 +113,7 @@ def _some_order_allowed(model: Any, counts: dict[str, int]) -> bool:
 
 
 COUNTS = st.fixed_dictionaries({name: st.integers(0, 2) for name in NAMES})
-quick = settings(deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.filter_too_much])
+quick = settings(suppress_health_check=[HealthCheck.filter_too_much])
 
 
 @quick

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from lxml import etree
 
@@ -21,8 +21,6 @@ from mtosi_jms import soap, xmlbind
 from mtosi_jms.errors import ConfigError, EnvelopeError, ForbiddenXmlError, MalformedXmlError, XmlError
 from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import Limits
-
-quick = settings(deadline=None, derandomize=True, max_examples=100)
 
 ENVELOPE = (
     b'<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -170,7 +168,6 @@ SNIPPETS = [
 GARBAGE = st.one_of(st.binary(max_size=60), st.lists(st.sampled_from(SNIPPETS), max_size=8).map(b"".join))
 
 
-@quick
 @given(GARBAGE, st.integers(0, len(ENVELOPE)), st.integers(0, 40))
 @example(b"<", len(ENVELOPE), 0)
 def test_any_bytes_give_a_result_or_an_error_of_ours(garbage: bytes, at: int, cut: int) -> None:
@@ -186,7 +183,6 @@ FIELDS = ("activityName", "msgType", "activityStatus", "requestedBatchSize", "ti
           "msgSpecificProperties", "batchSequenceEndOfReply", "priority")  # fmt: skip
 
 
-@quick
 @given(st.lists(st.tuples(st.sampled_from(FIELDS), TEXTS), max_size=8))
 def test_any_header_is_read_and_written_again(fields: list[tuple[str, str]]) -> None:
     inner = "".join(f"<h:{name}>{text}</h:{name}>" for name, text in fields)

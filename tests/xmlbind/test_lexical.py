@@ -9,14 +9,13 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
 from mtosi_jms import xmlbind as x
 from mtosi_jms.xmlbind import _lexical as lexical
 
-quick = settings(deadline=None, derandomize=True, max_examples=50)
 ZONES = st.one_of(
     st.none(), st.just(dt.UTC), st.integers(-840, 840).map(lambda minutes: dt.timezone(dt.timedelta(minutes=minutes)))
 )
@@ -60,7 +59,6 @@ def test_values_survive_and_are_valid(name: str) -> None:
     kind, values = VALUES[name]
     schema = _schema(name)
 
-    @quick
     @given(values)
     def check(value: Any) -> None:
         text = kind.format(value)
@@ -84,7 +82,6 @@ def test_texts_are_taken_if_libxml2_takes_them(name: str) -> None:
     schema = _schema(name)
     texts = st.one_of(st.text(ALPHABETS[name], max_size=14), values.map(kind.format).flatmap(_spoilt))
 
-    @quick
     @given(texts)
     def check(text: str) -> None:
         try:
@@ -160,7 +157,6 @@ def test_loose_times_are_read_with_a_word() -> None:
         assert x.DATE_TIME.lenient(text) == (expected, "not an xsd:dateTime"), text
 
 
-@quick
 @given(st.text(max_size=30))
 def test_any_text_is_a_value_or_a_value_error(text: str) -> None:
     for kind in (x.DATE_TIME, x.DATE, x.TIME, x.DURATION, x.DECIMAL, x.DOUBLE, x.INTEGER, x.BASE64, x.HEX, x.BOOLEAN):

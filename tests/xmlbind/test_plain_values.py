@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mtosi_jms.errors import ConfigError, DecodeError, EncodeError
@@ -119,7 +119,6 @@ JSON = st.recursive(
 
 
 @pytest.mark.parametrize("cls", [Header, GetManagedElementRequest, NamingAttributeType, ManagedElementType])
-@settings(deadline=None, derandomize=True, max_examples=50)
 @given(data=JSON)
 def test_any_plain_value_gives_an_object_or_a_decode_error(cls: type[XmlObject], data: Any) -> None:
     try:

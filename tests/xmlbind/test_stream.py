@@ -219,8 +219,9 @@ print(found, peak)
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of memory is read from /proc")
+@pytest.mark.parametrize("megabytes", [8, pytest.param(24, marks=pytest.mark.endurance)])
 @pytest.mark.parametrize("kind", ["flat", "nested", "odd"])
-def test_memory_does_not_grow_with_the_document(kind: str) -> None:
+def test_memory_does_not_grow_with_the_document(kind: str, megabytes: int) -> None:
     def measure(size: int) -> tuple[int, int]:
         command = [sys.executable, "-c", _MEASURE, kind, str(size)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
@@ -228,7 +229,7 @@ def test_memory_does_not_grow_with_the_document(kind: str) -> None:
         found, peak = done.stdout.split()
         return int(found), int(peak)
 
-    found, peak = measure(24_000_000)
-    assert found > 40_000
+    found, peak = measure(megabytes * 1_000_000)
+    assert found > megabytes * 1_600
     assert peak < 150
     assert peak - measure(2_000_000)[1] < 12

@@ -128,7 +128,7 @@ BLANKS = [(b"><", b"><"), (b"><", b">\n\t <"), (b"</me:me>", b"</me:me>\n")]
 @pytest.mark.parametrize(("old", "new"), BLANKS, ids=["compact", "spaced", "lines"])
 @pytest.mark.parametrize("way", WAYS)
 def test_whoever_looks_sees_the_same(way: str, old: bytes, new: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    for first in range(0, 200, 40):
+    for first in (0, 120):
         found, made = both(document(first=first).replace(old, new), monkeypatch)
         for one, other in zip(found, made, strict=True):
             assert WAYS[way](one) == WAYS[way](other)

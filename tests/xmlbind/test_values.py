@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
@@ -35,7 +35,6 @@ from mtosi_jms.xmlbind import (
 from mtosi_jms.xmlbind import _registry as registry
 from mtosi_jms.xmlbind._registry import prefix_for
 
-quick = settings(deadline=None, derandomize=True, max_examples=50)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 KINDS = TEXTS.filter(bool)
 
@@ -44,7 +43,6 @@ def _name(parts: list[tuple[str, str]]) -> NamingAttributeType:
     return NamingAttributeType(rdn=[RelativeDistinguishNameType(type=kind, value=value) for kind, value in parts])
 
 
-@quick
 @given(st.lists(st.tuples(KINDS, TEXTS), min_size=1, max_size=4))
 def test_names_survive_their_text(parts: list[tuple[str, str]]) -> None:
     made = _name(parts)

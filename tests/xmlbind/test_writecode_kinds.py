@@ -354,7 +354,7 @@ def test_what_is_right_and_what_is_wrong(
         assert by_function[0] == ("bytes" if any(value is one for one in right) else "error"), value
 
 
-@settings(deadline=None, derandomize=True, max_examples=50, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_whatever_the_fields_hold(kinds: Any, both: Callable[[Any], tuple[Any, Any]], data: st.DataObject) -> None:
     strange = st.sampled_from(_OTHERS)
@@ -411,7 +411,6 @@ def test_what_is_wrong_is_looked_for_once_however_deep(wrong: Any, monkeypatch: 
     assert len(written) < 100
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
 @given(st.lists(st.none() | _TEXTS, min_size=1, max_size=5))
 def test_texts_are_mended_as_each_is_written_alone(values: list[str | None]) -> None:
     text = "".join(value or "" for value in values)

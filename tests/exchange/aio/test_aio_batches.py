@@ -44,7 +44,7 @@ def test_batches_in_order_and_complete(run: Any, small_ems: Any, numbers: Callab
         assert (pair.requestor.pending, pair.requestor.orphans) == (0, 0)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(order=st.permutations(range(6)), twice=st.sets(st.integers(0, 5)), lost=st.none() | st.integers(0, 5))
 def test_any_order_any_duplicate_any_gap(
     run: Any, small_ems: Any, numbers: Any, order: Sequence[int], twice: set[int], lost: int | None

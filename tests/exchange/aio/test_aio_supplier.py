@@ -333,7 +333,7 @@ class AsyncScript(Script):
             yield self.take(step)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     steps=st.lists(st.sampled_from([1, 2, 3, "whole"]), max_size=9),
     fault=st.booleans(),

@@ -198,6 +198,7 @@ class TestSharing:
         assert all(nothing(consumer) for consumer in consumers)
 
     @pytest.mark.obligation("P7", "P12")
+    @pytest.mark.parametrize("each", [50, pytest.param(200, marks=pytest.mark.endurance)])
     def test_many_threads_lose_and_double_nothing(
         self,
         connection: Connection,
@@ -207,10 +208,11 @@ class TestSharing:
         text: Any,
         take: Any,
         nothing: Any,
+        each: int,
     ) -> None:
         def send(first: int) -> None:
             with connection.session() as session:
-                for number in range(first, first + 200):
+                for number in range(first, first + each):
                     session.send(queue, text(number, priority=number % 10))
 
         def receive() -> list[bytes]:
@@ -224,11 +226,11 @@ class TestSharing:
                     taken.append(delivery.message.body)
 
         receivers = [background(receive) for _ in range(8)]
-        for future in [background(lambda first=first: send(first)) for first in range(0, 1600, 200)]:
+        for future in [background(lambda first=first: send(first)) for first in range(0, 8 * each, each)]:
             future.result(patience)
         session = connection.session()
         for _ in receivers:
             session.send(queue, JmsMessage(body=b"end", priority=0))
         taken = [body for future in receivers for body in future.result(patience)]
-        assert sorted(taken) == sorted(text(n).body for n in range(1600))
+        assert sorted(taken) == sorted(text(n).body for n in range(8 * each))
         assert nothing(session.consumer(queue))

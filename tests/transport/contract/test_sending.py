@@ -97,8 +97,14 @@ class TestSending:
         assert (received.message_type, received.destination) == (MessageType.TEXT, queue)
         assert (received.redelivered, received.delivery_count) == (False, 1)
 
-    @pytest.mark.parametrize("message_type", [MessageType.TEXT, MessageType.BYTES])
-    @pytest.mark.parametrize("size", [0, 1, 1024, 1_000_000, 20_000_000])
+    @pytest.mark.parametrize(
+        ("size", "message_type"),
+        [
+            *((size, kind) for size in (0, 1, 1024, 1_000_000) for kind in (MessageType.TEXT, MessageType.BYTES)),
+            (20_000_000, MessageType.TEXT),
+            pytest.param(20_000_000, MessageType.BYTES, marks=pytest.mark.endurance),
+        ],
+    )
     def test_bodies_of_any_size(
         self, connection: Connection, queue: Queue, size: int, message_type: MessageType, take: Any
     ) -> None:

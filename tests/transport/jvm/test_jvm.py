@@ -113,9 +113,9 @@ class TestTypes:
 
 
 class TestFailures:
-    """Of the brokers and clients `make test` has Artemis alone, `make endurance` all."""
+    """Of the brokers and clients `make test` has one for each test, ActiveMQ where it will do: it starts fast."""
 
-    @pytest.fixture(params=[pytest.param("activemq", marks=LONG), "artemis", pytest.param("qpid", marks=LONG)])
+    @pytest.fixture(params=["activemq", pytest.param("artemis", marks=LONG), pytest.param("qpid", marks=LONG)])
     def kind(self, request: pytest.FixtureRequest) -> str:
         found: str = request.param
         return found
@@ -215,6 +215,9 @@ class TestFailures:
             with pytest.raises(TransportError):
                 session.send(queue, JmsMessage(delivery_mode=DeliveryMode.PERSISTENT))
 
+    @pytest.mark.parametrize(
+        "kind", [pytest.param("activemq", marks=LONG), "artemis", pytest.param("qpid", marks=LONG)]
+    )
     def test_a_broker_that_stands_still_ends_calls_in_time(self, open_jvm: Any, restart: Any, queue: Queue) -> None:
         """What was sent meanwhile may have arrived or not; what is sent when it goes on again does."""
         broker, _ = restart
@@ -402,7 +405,12 @@ print("started")
 
 
 class TestProcesses:
-    """What a program of its own sees: it ends, it is interrupted, it forks."""
+    """What a program of its own sees, by whichever client: it ends, it is interrupted, it forks."""
+
+    @pytest.fixture(params=["activemq", *(pytest.param(one, marks=LONG) for one in ("artemis", "qpid"))])
+    def kind(self, request: pytest.FixtureRequest) -> str:
+        found: str = request.param
+        return found
 
     @pytest.fixture
     def run(self, kind: str, request: pytest.FixtureRequest) -> Any:

@@ -90,7 +90,7 @@ def by_proxy(broker: BrokerProcess, proxy: Proxy, open_stomp: Any) -> Callable[.
     return open_one
 
 
-@pytest.fixture(params=["activemq", "artemis"])
+@pytest.fixture(params=["activemq", pytest.param("artemis", marks=pytest.mark.endurance)])
 def own_broker(request: pytest.FixtureRequest, start_broker: Any, tmp_path: Path) -> Callable[[], BrokerProcess]:
     """Starts a broker of the test's own; called again it starts the same one, with what is in its store."""
     known: list[Endpoints] = []

@@ -117,9 +117,9 @@ def finish(traffic: Traffic, path: Path, between: Callable[[], None] = lambda: N
 
 def test_a_few_of_both(kind: str, broker: Broker, traffic: Traffic, root: Path) -> None:
     traffic.start("send", *traffic.RECEIVERS)
-    play(traffic, broker, 2, kill_clients)
-    play(traffic, broker, 2, kill_broker)
-    finish(traffic, root / "out" / f"kill-both-{kind}-2.json", killed="both", kind=kind, rounds=2)
+    play(traffic, broker, 1, kill_clients)
+    play(traffic, broker, 1, kill_broker)
+    finish(traffic, root / "out" / f"kill-both-{kind}-1.json", killed="both", kind=kind, rounds=1)
 
 
 @pytest.mark.endurance
