@@ -108,6 +108,7 @@ class JavaOrb:
         call_timeout: seconds for the answer to a call.
         charset: of texts, one of `CHARSETS`.
         allowed: hosts that it may connect to, a set of Java's; None: a new one.
+        name: of the server, part of the keys of objects that outlive it; empty: none of its objects does.
 
     Attributes:
         java: the classes.
@@ -127,16 +128,21 @@ class JavaOrb:
         call_timeout: float,
         charset: str,
         allowed: Any = None,
+        name: str = "",
     ) -> None:
         self.java = Java()
         self.charset = charset
         self._root: Any = None
+        self._lasting: Any = None
+        self._name = name
         self._closed = False
         self._lock = threading.Lock()
         self.allowed = allowed if allowed is not None else self._no_hosts()
         properties = self.java.cls("java.util.Properties")()
         settings = _FIXED | self._settings(listen, port, advertise, connect_timeout, call_timeout)
         settings["jacorb.native_char_codeset"] = CHARSETS[charset]
+        if name:
+            settings["jacorb.implname"] = name
         for name, value in settings.items():
             properties.setProperty(name, value)
         arguments = self.java.jpype.JArray(self.java.cls("java.lang.String"))([])
@@ -210,8 +216,30 @@ class JavaOrb:
             if self._root is None:
                 found = self.orb.resolve_initial_references("RootPOA")
                 self._root = self.java.omg("PortableServer.POAHelper").narrow(found)
+                if self._name:  # before the first call is answered, or peers are told that its objects do not exist
+                    self._lasting = self._made_lasting()
                 self._root.the_POAManager().activate()
             return self._root
+
+    def _made_lasting(self) -> Any:
+        values = "PortableServer.{0}PolicyValue"
+        persistent = self.java.omg(values.format("Lifespan")).PERSISTENT
+        ours = self.java.omg(values.format("IdAssignment")).USER_ID
+        policies = self.java.cls("java.lang.reflect.Array").newInstance(self.java.omg("CORBA.Policy"), 2)
+        policies[0] = self._root.create_lifespan_policy(persistent)
+        policies[1] = self._root.create_id_assignment_policy(ours)
+        return self._root.create_POA("lasting", None, policies)
+
+    def lasting_poa(self) -> Any:
+        """The POA of servants that have the same reference in the next process; it waits until it is activated."""
+        self.poa()
+        return self._lasting
+
+    def leave(self) -> None:
+        """What calls lasting servants from now on is told TRANSIENT."""
+        if self._lasting is not None:
+            with contextlib.suppress(MtosiError), self.calling():
+                self._lasting.the_POAManager().discard_requests(False)
 
     def reading(self, data: bytes) -> Any:
         """A stream of Java's that reads CDR with texts of the ORB's charset."""

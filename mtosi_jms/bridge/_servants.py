@@ -34,13 +34,19 @@ class Servant:
             there does nothing. What a handler raises is told as TRANSIENT.
         answer_timeout: seconds after which a peer is told TRANSIENT, whatever the handler does; a call that no handler
             has begun by then is dropped.
+        object_id: of an object that has the same reference in the next process; None: it ends with this one.
 
     Attributes:
         reference: what peers call.
     """
 
     def __init__(
-        self, orb: JavaOrb, interface: str, handlers: dict[str, Callable[..., Any]], answer_timeout: float
+        self,
+        orb: JavaOrb,
+        interface: str,
+        handlers: dict[str, Callable[..., Any]],
+        answer_timeout: float,
+        object_id: bytes | None = None,
     ) -> None:
         java = orb.java
         self._orb = orb
@@ -54,13 +60,20 @@ class Servant:
             asking(java, self._queue, self._transient, int(answer_timeout * 1_000)),
         )
         with orb.calling(interface):
-            poa = orb.poa()
-            tie = java.omg(f"{interface}POATie")(operations, poa)
-            self._oid = poa.activate_object(tie)
-            self.reference = java.omg(f"{interface}Helper").narrow(poa.id_to_reference(self._oid))
+            self._poa = orb.poa() if object_id is None else orb.lasting_poa()
+            tie = java.omg(f"{interface}POATie")(operations, self._poa)
+            if object_id is None:
+                self._oid = self._poa.activate_object(tie)
+            else:
+                self._oid = java.jpype.JArray(java.jpype.JByte)(object_id)
+                self._poa.activate_object_with_id(self._oid, tie)
+            self.reference = java.omg(f"{interface}Helper").unchecked_narrow(self._poa.id_to_reference(self._oid))
         name = interface.rpartition(".")[2]
         self._thread = threading.Thread(target=self._serve, name=f"serves-{name}", daemon=True)
         self._thread.start()
+        if object_id is not None:
+            with orb.calling(interface):
+                self._poa.the_POAManager().activate()
 
     def _serve(self) -> None:
         machine.attach()
@@ -94,13 +107,18 @@ class Servant:
         with machine.blocking():
             call.get(2).complete(found)
 
-    def close(self) -> None:
-        """Takes the object away, once no handler is running; calls that wait are told TRANSIENT."""
+    def close(self, *, leave: bool = False) -> None:
+        """Takes the object away, once no handler is running; calls that wait are told TRANSIENT.
+
+        Args:
+            leave: peers are not told that it has gone: it comes back in the next process.
+        """
         self._closed.set()
         if threading.current_thread() is not self._thread:
             self._thread.join()
-        with contextlib.suppress(Exception), self._orb.calling():
-            self._orb.poa().deactivate_object(self._oid)
+        if not leave:
+            with contextlib.suppress(Exception), self._orb.calling():
+                self._poa.deactivate_object(self._oid)
 
 
 def asking(java: Java, queue: Any, too_late: Any, milliseconds: int) -> Any:

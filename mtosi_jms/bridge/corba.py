@@ -26,11 +26,20 @@ from urllib.parse import unquote
 
 from mtosi_jms.bridge._bridge import BridgeFactory
 from mtosi_jms.bridge._java import CHARSETS, JavaOrb
+from mtosi_jms.bridge._kept import KeptConnections, KeptProxy
 from mtosi_jms.bridge._offered import OfferedFactory
 from mtosi_jms.bridge._proxies import CorbaSink, CorbaSource, qos_of, set_qos
 from mtosi_jms.bridge.cdr import addresses_of, code_set_of
 from mtosi_jms.bridge.endpoints import FlowStyle, Grouping, QoS
-from mtosi_jms.errors import ConfigError, EventError, IllegalStateError, MtosiError, NamingError, ReferenceRefusedError
+from mtosi_jms.errors import (
+    ConfigError,
+    EventError,
+    IllegalStateError,
+    MtosiError,
+    NamingError,
+    ReferenceRefusedError,
+    TransportError,
+)
 
 __all__ = ["CorbaChannel", "CorbaSink", "CorbaSource", "Orb", "OrbOptions"]
 
@@ -64,6 +73,9 @@ class OrbOptions:
         answer_timeout: seconds that a consumer has to take events, before the channel is told TRANSIENT.
         charset: of texts that are not wide, `utf-8` or `iso-8859-1`; empty: what the channel says that it has, and
             ISO 8859-1 where it says nothing, which loses no octet.
+        keep: a file by which connections of channels that push outlive this process: the next one with the same file
+            takes them up, and gets what the channel kept meanwhile. It listens where this one did, unless `port` says
+            otherwise.
     """
 
     listen: str = _LOOPBACK
@@ -74,6 +86,7 @@ class OrbOptions:
     call_timeout: float = 10.0
     answer_timeout: float = 30.0
     charset: str = ""
+    keep: Path | None = None
 
     def __post_init__(self) -> None:
         for name in ("connect_timeout", "call_timeout", "answer_timeout"):
@@ -105,6 +118,7 @@ class Orb:
 
     def __init__(self, options: OrbOptions | None = None) -> None:
         self.options = options or OrbOptions()
+        self.kept = None if self.options.keep is None else KeptConnections(self.options.keep)
         self._orb = self._made(self.options.charset or _UTF_8, None)
         self._orbs = {self._orb.charset: self._orb}
         for host in self.options.hosts:
@@ -116,12 +130,13 @@ class Orb:
         given = self.options
         return JavaOrb(
             given.listen,
-            given.port,
+            given.port or (self.kept.port if self.kept is not None else 0),
             given.advertise,
             given.connect_timeout,
             given.call_timeout,
             charset,
             allowed,
+            self.kept.name if self.kept is not None else "",
         )
 
     def channel(self, address: str, channel_id: int | None = None) -> CorbaChannel:
@@ -239,6 +254,13 @@ class Orb:
         if channel in self._channels:
             self._channels.remove(channel)
 
+    def leave(self) -> None:
+        """Has what `keep` keeps stay at the channels when it is closed: the next process takes it up."""
+        if self.kept is not None:
+            self.kept.left = True
+            for orb in self._orbs.values():
+                orb.leave()
+
     def close(self) -> None:
         """Closes its channels and ends the ORB; more than once."""
         for channel in list(self._channels):
@@ -247,6 +269,8 @@ class Orb:
             self._offered.pop().close()
         for orb in self._orbs.values():
             orb.close()
+        if self.kept is not None:
+            self.kept.close()
 
     def __enter__(self) -> Self:
         return self
@@ -307,6 +331,12 @@ class CorbaChannel:
             TransportError: the channel cannot be reached.
         """
         self._check_open()
+        kept, key = self._owner.kept, ""
+        if kept is not None and style is FlowStyle.PUSH:
+            key = "\n".join((self.name, grouping.name, constraint, repr(sorted((qos or {}).items()))))
+            earlier = kept.take(key)
+            if earlier is not None:
+                return self._earlier_source(kept, key, earlier, grouping)
         with self._orb.calling(self.name):
             admin = self._checked(self._channel.default_consumer_admin())
             obtain = (
@@ -320,6 +350,26 @@ class CorbaChannel:
                 source.qos = set_qos(self._orb, proxy, qos)
                 if constraint:
                     source.keep_filter(self._filter(proxy, constraint))
+        if kept is not None and key:
+            source.keep(kept, key, None)
+        self._ends.append(source)
+        return source
+
+    def _earlier_source(self, kept: KeptConnections, key: str, earlier: KeptProxy, grouping: Grouping) -> CorbaSource:
+        """The source that an earlier process had; whether it is there is found when it is connected."""
+        with self._orb.calling(self.name):
+            proxy = self._checked(self._orb.orb.string_to_object(earlier.proxy))
+            name = "Structured" if grouping is Grouping.STRUCTURED_EVENT else "Sequence"
+            proxy = self._orb.java.omg(f"{_ADMIN}.{name}ProxyPushSupplierHelper").unchecked_narrow(proxy)
+            source = CorbaSource(
+                self._orb, proxy, FlowStyle.PUSH, grouping, self.name, self.options.answer_timeout, self._end
+            )
+            if earlier.filter:
+                made = self._checked(self._orb.orb.string_to_object(earlier.filter))
+                source.keep_filter(self._orb.java.omg("CosNotifyFilter.FilterHelper").unchecked_narrow(made))
+            with contextlib.suppress(TransportError, IllegalStateError):  # it has gone
+                source.qos = qos_of(self._orb, proxy)
+        source.keep(kept, key, earlier)
         self._ends.append(source)
         return source
 
