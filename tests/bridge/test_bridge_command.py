@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
 import subprocess
-import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any as Anything
@@ -15,12 +11,15 @@ from typing import Any as Anything
 import pytest
 
 from mtosi_jms.bridge.events import Any, Member, Property, StructuredEvent, TCKind, TypeCode, any_of
+from mtosi_jms.bridge.filters import to_etcl
 from mtosi_jms.broker import BrokerProcess, start_channel_process
 from mtosi_jms.cli import main
 from mtosi_jms.jms import DUPLICATE_ID, JmsMessage, Queue
+from mtosi_jms.jms.selector import parse
 from mtosi_jms.transport import connect
 
-SOON = 60.0
+from .bridge_process import SOON, Command
+
 NVS = TypeCode.struct(
     "IDL:mtnm.tmforum.org/globaldefs/NameAndStringValue_T:1.0",
     "NameAndStringValue_T",
@@ -45,50 +44,6 @@ def alarm(number: int) -> StructuredEvent:
     }
     data = tuple(Property(name, value) for name, value in fields.items())
     return StructuredEvent("tmf_mtnm", "NT_ALARM", "", (), data)
-
-
-class Command:
-    """A bridge in a process of its own."""
-
-    def __init__(self, *words: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "mtosi_jms", "bridge", *words],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self.told: list[str] = []
-        self._changed = threading.Condition()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            with self._changed:
-                self.told.append(line.rstrip())
-                self._changed.notify_all()
-
-    def await_line(self, word: str) -> None:
-        with self._changed:
-            assert self._changed.wait_for(lambda: any(word in one for one in self.told), SOON), self.told
-
-    def end(self) -> Anything:
-        self.process.send_signal(signal.SIGTERM)
-        assert self.process.stdout is not None
-        text = self.process.stdout.read()
-        assert self.process.wait(SOON) == 0, self.told
-        self._reader.join()
-        return json.loads(text)
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        for stream in (self.process.stdout, self.process.stderr):
-            assert stream is not None
-        self._reader.join()
-        self.process.stdout.close()  # type: ignore[union-attr]
-        self.process.stderr.close()  # type: ignore[union-attr]
 
 
 @pytest.fixture
@@ -157,6 +112,80 @@ def test_alarms_of_an_ems_reach_a_broker_over_a_restart(
     finally:
         again.kill()
     assert told == {"forwarded": 15, "left_out": 0, "losses": 1}
+
+
+class JavaConsumer:
+    """A program in Java that a channel pushes to."""
+
+    def __init__(self, command: list[str], address: str, constraint: str, folder: Path) -> None:
+        classes = ("ORBClass=org.jacorb.orb.ORB", "ORBSingletonClass=org.jacorb.orb.ORBSingleton")
+        defined = [*(f"-Dorg.omg.CORBA.{one}" for one in classes), "-DOAIAddr=127.0.0.1"]
+        self.process = subprocess.Popen(
+            [command[0], *defined, *command[1:], address, constraint], stdout=subprocess.PIPE, text=True, cwd=folder
+        )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line == "ready\n", line
+
+    def lines(self) -> list[str]:
+        """What it was pushed, when the last has come."""
+        return self.process.communicate(timeout=SOON)[0].splitlines()
+
+
+def alarms() -> list[JmsMessage]:
+    severities = ("MAJOR", "MINOR", "WARNING", "CRITICAL")
+    made = [
+        JmsMessage(body=f"<alarm>{n}</alarm>".encode(), properties={"n": n, "severity": severities[n % 4]})
+        for n in range(60)
+    ]
+    return [*made, JmsMessage(body=b"<end/>", properties={"n": 60, "severity": "MAJOR", "last": True})]
+
+
+@pytest.mark.broker
+@pytest.mark.slow
+@pytest.mark.obligation("003-4")
+@pytest.mark.parametrize(
+    ("sink", "by_java", "filter_"),
+    [
+        pytest.param("queue", False, "severity IN ('MAJOR', 'CRITICAL')", marks=pytest.mark.endurance, id="stomp"),
+        pytest.param("topic", True, "severity <> 'WARNING' AND (n BETWEEN 10 AND 40 OR last)", id="jvm"),
+    ],
+)
+def test_messages_reach_a_java_consumer_by_its_filter(
+    jacorb_address: str,
+    jacorb_jars: Path,
+    java: Anything,
+    java_url: Anything,
+    artemis: BrokerProcess,
+    commands: list[Command],
+    tmp_path: Path,
+    sink: str,
+    by_java: bool,
+    filter_: str,
+) -> None:
+    """From a queue and from a topic; STOMP's properties are texts, a Java client's have their types."""
+    endpoints, name = artemis.endpoints, f"{sink}:consumer.{os.getpid()}"
+    login = {"MTOSI_JMS_USER": endpoints.user, "MTOSI_JMS_PASSWORD": endpoints.password}
+    url = java_url("artemis", endpoints) if by_java else endpoints.url("stomp")
+    words = ("--from", name, "--to", jacorb_address, "--url", url, "--json")
+    commands.append(Command(*words, environment=login))
+    commands[-1].await_line("ready:")
+    program = java.compiled(Path(__file__).with_name("ChannelConsumer.java"), sorted(jacorb_jars.glob("*.jar")))
+    consumer = JavaConsumer(program, jacorb_address, to_etcl(parse(filter_)), tmp_path)
+    sent = alarms()
+    with connect(url, user=endpoints.user, password=endpoints.password) as connection:
+        session = connection.session()
+        for message in sent:
+            session.send(name, message)
+    wanted = [one for one in sent if parse(filter_).accepts(one)]
+    told = [
+        f"%TextMessage n={one.properties['n']} severity={one.properties['severity']} {one.body.decode()}"
+        for one in wanted
+    ]
+    told[-1] = told[-1].replace(" <end/>", " last=true <end/>")
+    assert consumer.lines() == told
+    assert 10 < len(told) < len(sent)
+    assert commands[-1].end() == {"forwarded": len(sent), "left_out": 0, "losses": 0}
 
 
 @pytest.mark.parametrize(
