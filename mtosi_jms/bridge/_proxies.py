@@ -240,7 +240,9 @@ class CorbaSource(_End):
         if self._acknowledging is None:
             name = f"{self._word.capitalize()}Proxy{self.style.value.capitalize()}SupplierAck"
             self._acknowledging = False
-            with self._orb.calling(self._name):
+            # One of an earlier process may have gone: that is told when it is connected.
+            gone = contextlib.nullcontext() if self._kept is None else contextlib.suppress(MtosiError)
+            with gone, self._orb.calling(self._name):
                 if self._proxy._is_a(f"IDL:omg.org/CosNotifyChannelAdminAck/{name}:1.0"):
                     helper = self._orb.java.omg(f"CosNotifyChannelAdminAck.{name}Helper")
                     self._acknowledging = helper.unchecked_narrow(self._proxy)

@@ -6,8 +6,9 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 
-from mtosi_jms.bridge._options import LOSS_CLEARED, LOSS_OCCURRED, BridgeOptions
-from mtosi_jms.bridge.endpoints import Channel, EventSink, FlowStyle, Grouping
+from mtosi_jms.bridge._keeper import Keeper
+from mtosi_jms.bridge._options import BridgeOptions
+from mtosi_jms.bridge.endpoints import Channel, EventSink, FlowStyle, Grouping, OnDisconnected
 from mtosi_jms.bridge.events import StructuredEvent
 from mtosi_jms.bridge.omg import event_of
 from mtosi_jms.errors import EventError, IllegalStateError, MtosiError, TransportError
@@ -19,7 +20,7 @@ log = logging.getLogger(__name__)
 Connect = Callable[[], Connection]
 
 
-class JmsToChannel:
+class JmsToChannel(Keeper[EventSink]):
     """Receives from JMS, by a listener or by asking, and gives to a channel, which takes or asks.
 
     A message is acknowledged when the channel has its event: when `push` returned; or, where the channel pulls, when it
@@ -39,55 +40,35 @@ class JmsToChannel:
         self._connect = connect
         self._destination = destination
         self._receives = receives
-        self._channel = channel
         self._sends = sends
         self._grouping = grouping
-        self._options = options
-        self._changed = threading.Condition()
-        self._running = self._over = self._joined = False
-        self._lost: str | None = None
-        self._sink: EventSink = self._proxy()
         self._connection: Connection | None = None
         self._session: Session | None = None
         self._consumer: Consumer | None = None
-        self._keeper: threading.Thread | None = None
         self._pulling = threading.Lock()
         self._given: list[Delivery] = []
         self._per_transaction = 0
         self._in_transaction = 0
-        self.forwarded = 0
+        super().__init__(channel, options)
 
     def _proxy(self) -> EventSink:
         return self._channel.event_sink(self._sends, self._grouping, qos=self._options.qos or None)
 
-    def start(self) -> None:
-        """Connects, or resumes."""
+    def _connect_end(self, end: EventSink, on_lost: OnDisconnected) -> None:
+        end.connect(None if self._sends is FlowStyle.PUSH else self._supply, on_lost)
+
+    def _open(self) -> None:
         with self._changed:
             self._ready()
-            if not self._joined:
-                self._join()
-            else:
-                self._sink.resume()
-            self._running = True
+
+    def start(self) -> None:
+        """Connects, or resumes."""
+        super().start()
+        with self._changed:
             if self._connection is not None:
                 self._connection.start()
-            if self._keeper is None:
-                self._keeper = threading.Thread(target=self._keep, name="bridge-keeper", daemon=True)
-                self._keeper.start()
-            self._changed.notify_all()
 
-    def _join(self) -> None:
-        self._joined = True
-        try:
-            if self._sends is FlowStyle.PUSH:
-                self._sink.connect(None, self._on_lost)
-            else:
-                self._sink.connect(self._supply, self._on_lost)
-        except BaseException:
-            self._joined = False
-            raise
-
-    def _ready(self) -> Consumer:
+    def _ready(self) -> None:
         if self._consumer is None or self._session is None or self._session.is_closed:
             self._drop()
             self._connection = connection = self._connect()
@@ -99,7 +80,6 @@ class JmsToChannel:
                 self._consumer.listen(self._on_message, self._on_error)
             if self._running:
                 connection.start()
-        return self._consumer
 
     def _drop(self) -> None:
         connection, self._connection, self._session, self._consumer = self._connection, None, None, None
@@ -111,104 +91,29 @@ class JmsToChannel:
             except MtosiError as error:
                 log.debug("closing a lost connection: %s", error)
 
-    def stop(self) -> None:
-        """Holds delivery on both sides."""
-        with self._changed:
-            self._running = False
-            self._changed.notify_all()
-            connection, sink, lost = self._connection, self._sink, self._lost
+    def _hold(self) -> None:
+        connection = self._connection
         if connection is not None:
             connection.stop()
-        if lost is None:
-            sink.suspend()
 
-    def close(self) -> None:
-        """Ends both connections; what is not acknowledged comes again to the next consumer."""
-        with self._changed:
-            self._over, self._running = True, False
-            self._changed.notify_all()
-        self._sink.disconnect()
+    def _hang_up(self) -> None:
         connection = self._connection
         if connection is not None:
             connection.close()
-        if self._keeper is not None:
-            self._keeper.join()
 
     @property
-    def is_active(self) -> bool:
-        """Whether both sides are connected, and not stopped."""
-        session = self._session
-        there = session is not None and not session.is_closed
-        return self._running and self._lost is None and there and self._sink.is_connected()
-
-    def _on_lost(self, reason: str) -> None:
-        with self._changed:
-            if self._over:
-                return
-            self._lost = reason
-            self._changed.notify_all()
-        self._options.lose(LOSS_OCCURRED, reason)
-
-    def _keep(self) -> None:
-        """Receives, where the bridge asks; and connects again what was lost."""
-        while True:
-            with self._changed:
-                has_work = self._changed.wait_for(self._has_work, self._options.watch)
-                if self._over:
-                    return
-                lost = self._lost
-            if lost is not None:
-                self._sink_again(lost)
-            elif not has_work:
-                self._look(self._sink, f"{self._channel.name} does not know the bridge any more")
-            elif not self._source_is_there():
-                self._source_again()
-            else:
-                self._forward()
-
-    def _has_work(self) -> bool:
-        asks = self._receives is FlowStyle.PULL and self._sends is FlowStyle.PUSH
-        lost = self._lost is not None or not self._source_is_there()
-        return self._over or (self._running and (lost or asks))
-
-    def _source_is_there(self) -> bool:
+    def is_ready(self) -> bool:
+        """Whether messages can come from JMS."""
         return self._session is not None and not self._session.is_closed
 
-    def _source_again(self) -> None:
-        failures = 0
-        while not self._over:
-            try:
-                with self._changed:
-                    self._ready()
-                    return
-            except (TransportError, IllegalStateError) as error:
-                failures += 1
-                log.info("no connection to JMS: %s", error)
-                self._pause(failures)
+    def _has_work(self) -> bool:
+        return not self.is_ready or (self._receives is FlowStyle.PULL and self._sends is FlowStyle.PUSH)
 
-    def _sink_again(self, reason: str) -> None:
-        failures = 0
-        while not self._over:
-            try:
-                old, self._sink = self._sink, self._proxy()
-                old.disconnect()
-                with self._changed:
-                    self._join()
-                    if not self._running:
-                        self._sink.suspend()
-                    self._lost = None
-                    self._changed.notify_all()
-            except MtosiError as error:
-                failures += 1
-                log.info("no connection to %s: %s", self._channel.name, error)
-                self._pause(failures)
-            else:
-                self._options.lose(LOSS_CLEARED, reason)
-                return
-
-    def _pause(self, failures: int) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._over, self._options.backoff.seconds(failures))
+    def _work(self) -> None:
+        if self.is_ready:
+            self._forward()
+        else:
+            self._until_done(self._open, "JMS")
 
     def _events(self, deliveries: Sequence[Delivery]) -> list[StructuredEvent]:
         """The events of messages; what cannot become one is parked, what has expired is left out."""
@@ -254,29 +159,23 @@ class JmsToChannel:
         """Returns when the channel has the events; False: the bridge was stopped before, and they come again."""
         failures = 0
         while events and self._running and not self._over:
-            sink = self._sink
             try:
-                sink.push(events)
+                self._end.push(events)
             except EventError as error:
                 for event in events:
                     self._options.park(event, error)
             except (TransportError, IllegalStateError) as error:
                 failures += 1
                 log.info("%s takes no event: %s", self._channel.name, error)
-                self._look(sink, str(error))
-                self._pause(failures)
+                self._look(str(error))
+                if self._lost is not None and threading.current_thread() is self._keeper:
+                    self._connect_again()
+                self._pause(self._options.backoff.seconds(failures))
                 continue
             else:
                 self.forwarded += len(events)
             return True
         return not events
-
-    def _look(self, sink: EventSink, reason: str) -> None:
-        """A proxy that has gone is told by nobody where the bridge pushes."""
-        if self._running and sink is self._sink and self._lost is None and not sink.is_connected():
-            self._on_lost(reason)
-        if self._lost is not None and threading.current_thread() is self._keeper:
-            self._sink_again(self._lost)
 
     def _acknowledge(self, deliveries: Sequence[Delivery]) -> None:
         try:

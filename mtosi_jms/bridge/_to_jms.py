@@ -10,8 +10,9 @@ from dataclasses import replace
 from hashlib import sha256
 from uuid import UUID
 
-from mtosi_jms.bridge._options import LOSS_CLEARED, LOSS_OCCURRED, BridgeOptions
-from mtosi_jms.bridge.endpoints import Channel, EventSource, FlowStyle, Grouping
+from mtosi_jms.bridge._keeper import Keeper
+from mtosi_jms.bridge._options import BridgeOptions
+from mtosi_jms.bridge.endpoints import Channel, EventSource, FlowStyle, Grouping, OnDisconnected
 from mtosi_jms.bridge.events import StructuredEvent
 from mtosi_jms.bridge.reliable import SEQUENCE_NUMBER, Duplicates, number_of
 from mtosi_jms.errors import (
@@ -156,78 +157,44 @@ class JmsSink:
             self._lose()
 
 
-class ChannelToJms:
+class ChannelToJms(Keeper[EventSource]):
     """Takes events of a channel, pushed or pulled, and gives them to JMS."""
 
     def __init__(
         self, channel: Channel, style: FlowStyle, grouping: Grouping, sink: JmsSink, options: BridgeOptions
     ) -> None:
-        self._channel = channel
         self._style = style
         self._grouping = grouping
         self._sink = sink
-        self._options = options
-        self._changed = threading.Condition()
-        self._source: EventSource = self._proxy()
-        self._connected = self._running = self._over = False
-        self._lost: str | None = None
-        self._keeper: threading.Thread | None = None
-        self._duplicates = Duplicates()
         self._ids: dict[StructuredEvent, str] = {}
         self._per_transaction = 0
         self._lifetime = 0.0
         self._uncommitted: list[tuple[Sequence[StructuredEvent], Sequence[JmsMessage]]] = []
         self._timer: threading.Timer | None = None
         self._taking = threading.RLock()
-        self.forwarded = 0
+        super().__init__(channel, options)
 
     def _proxy(self) -> EventSource:
         options = self._options
+        self._duplicates = Duplicates()
         return self._channel.event_source(
             self._style, self._grouping, qos=options.qos or None, constraint=options.constraint
         )
 
-    def start(self) -> None:
-        """Connects, or resumes."""
+    def _connect_end(self, end: EventSource, on_lost: OnDisconnected) -> None:
+        end.connect(self.take if self._style is FlowStyle.PUSH else None, on_lost)
+
+    def _open(self) -> None:
         self._sink.open()
-        with self._changed:
-            self._running = True
-            if self._connected:
-                self._source.resume()
-            else:
-                self._join()
-            if self._keeper is None:
-                self._keeper = threading.Thread(target=self._keep, name="bridge-keeper", daemon=True)
-                self._keeper.start()
-            self._changed.notify_all()
 
-    def _join(self) -> None:
-        self._connected = True
-        try:
-            if self._style is FlowStyle.PUSH:
-                self._source.connect(self.take, self._on_lost)
-            else:
-                self._source.connect(None, self._on_lost)
-        except BaseException:
-            self._connected = False
-            raise
-
-    def stop(self) -> None:
-        """Suspends: no event is taken until `start`."""
-        with self._changed:
-            self._running = False
-            if self._lost is None:
-                self._source.suspend()
+    @property
+    def is_ready(self) -> bool:
+        """Whether JMS takes something."""
+        return self._sink.is_ready
 
     def close(self) -> None:
-        """Ends both connections."""
-        with self._changed:
-            self._over = True
-            self._running = False
-            self._changed.notify_all()
-        self._source.disconnect()
-        if self._keeper is not None:
-            self._keeper.join()
+        """Ends both connections, and the transaction in progress."""
+        super().close()
         self._cancel()
         if self._uncommitted:
             try:
@@ -236,64 +203,16 @@ class ChannelToJms:
                 log.warning("%d events were taken and not committed: %s", len(self._uncommitted), error)
         self._sink.close()
 
-    @property
-    def is_active(self) -> bool:
-        """Whether both sides are connected, and not stopped."""
-        return self._running and self._lost is None and self._source.is_connected() and self._sink.is_ready
-
-    def _on_lost(self, reason: str) -> None:
-        with self._changed:
-            if not self._over:
-                self._lost = reason
-                self._changed.notify_all()
-        if not self._over:
-            self._options.lose(LOSS_OCCURRED, reason)
-
-    def _keep(self) -> None:
-        """Pulls, where events are pulled; and connects again when the connection is lost."""
-        while True:
-            with self._changed:
-                has_work = self._changed.wait_for(self._has_work, self._options.watch)
-                if self._over:
-                    return
-                lost = self._lost
-            if lost is not None:
-                self._connect_again(lost)
-            elif has_work:
-                self._pull()
-            elif self._running and not self._source.is_connected():
-                self._on_lost(f"{self._channel.name} does not know the bridge any more")
-
     def _has_work(self) -> bool:
-        return self._over or self._lost is not None or (self._running and self._style is FlowStyle.PULL)
+        return self._style is FlowStyle.PULL
 
-    def _connect_again(self, reason: str) -> None:
-        failures = 0
-        while not self._over:
-            try:
-                old, self._source = self._source, self._proxy()
-                old.disconnect()
-                self._duplicates.clear()
-                with self._changed:
-                    self._join()
-                    if not self._running:
-                        self._source.suspend()
-                    self._lost = None
-            except MtosiError as error:
-                failures += 1
-                log.info("no connection to %s: %s", self._channel.name, error)
-                with self._changed:
-                    self._changed.wait_for(lambda: self._over, self._options.backoff.seconds(failures))
-            else:
-                self._options.lose(LOSS_CLEARED, reason)
-                return
-
-    def _pull(self) -> None:
+    def _work(self) -> None:
         most = self._options.batch if self._grouping is Grouping.SEQUENCE_EVENT else 1
         try:
-            events = self._source.pull(most, timeout=self._options.pacing)
+            events = self._end.pull(most, timeout=self._options.pacing)
         except (TransportError, IllegalStateError) as error:
             self._look(str(error))
+            self._pause(self._options.backoff.seconds(1))
             return
         failures = 0
         while events and not self._over:  # pulled is taken: they are not given again
@@ -303,16 +222,7 @@ class ChannelToJms:
             except TransportError as error:
                 failures += 1
                 log.warning("JMS does not take an event: %s", error)
-                with self._changed:
-                    self._changed.wait_for(lambda: self._over, self._options.backoff.seconds(failures))
-
-    def _look(self, reason: str) -> None:
-        """A proxy that has gone may be told by nobody where the bridge pulls."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._over or self._lost is not None, self._options.pacing)
-            known = self._over or not self._running or self._lost is not None
-        if not known and not self._source.is_connected():
-            self._on_lost(reason)
+                self._pause(self._options.backoff.seconds(failures))
 
     def take(self, events: Sequence[StructuredEvent]) -> None:
         """Returns when JMS has the events.
@@ -320,7 +230,7 @@ class ChannelToJms:
         Raises:
             TransportError: it has not, after `patience`: they are to come again.
         """
-        number = number_of(events) if self._source.acknowledges else None
+        number = number_of(events) if self._end.acknowledges else None
         with self._taking:
             if self._duplicates.is_new(number):
                 messages = [message for event in events for message in self._messages(event)]
@@ -333,7 +243,7 @@ class ChannelToJms:
 
     def _acknowledge(self, numbers: Sequence[int]) -> None:
         try:
-            self._source.acknowledge(numbers)
+            self._end.acknowledge(numbers)
         except (TransportError, IllegalStateError) as error:  # then the events come again, and are known
             log.info("an acknowledgement was lost: %s", error)
 
@@ -413,7 +323,7 @@ class ChannelToJms:
             raise
         numbers = [number_of(events) for events, _ in self._uncommitted]
         self._uncommitted = []
-        if self._source.acknowledges:
+        if self._end.acknowledges:
             self._acknowledge([number for number in numbers if number is not None])
 
     def _cancel(self) -> None:

@@ -17,11 +17,11 @@ import contextlib
 import ipaddress
 import logging
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 from urllib.parse import unquote
 
 from mtosi_jms.bridge._bridge import BridgeFactory
@@ -45,6 +45,7 @@ __all__ = ["CorbaChannel", "CorbaSink", "CorbaSource", "Orb", "OrbOptions"]
 
 log = logging.getLogger(__name__)
 
+End = TypeVar("End", bound=CorbaSource | CorbaSink)
 _ADMIN: Final = "CosNotifyChannelAdmin"
 _CHANNEL: Final = "IDL:omg.org/CosNotifyChannelAdmin/EventChannel:1.0"
 _FACTORY: Final = "IDL:omg.org/CosNotifyChannelAdmin/EventChannelFactory:1.0"
@@ -330,33 +331,20 @@ class CorbaChannel:
             ReferenceRefusedError: the proxy is at a host that is not allowed.
             TransportError: the channel cannot be reached.
         """
-        self._check_open()
-        kept, key = self._owner.kept, ""
-        if kept is not None and style is FlowStyle.PUSH:
-            key = "\n".join((self.name, grouping.name, constraint, repr(sorted((qos or {}).items()))))
-            earlier = kept.take(key)
-            if earlier is not None:
-                return self._earlier_source(kept, key, earlier, grouping)
-        with self._orb.calling(self.name):
-            admin = self._checked(self._channel.default_consumer_admin())
-            obtain = (
-                admin.obtain_notification_push_supplier
-                if style is FlowStyle.PUSH
-                else admin.obtain_notification_pull_supplier
-            )
-            proxy = self._proxy(obtain, grouping, "Push" if style is FlowStyle.PUSH else "Pull", "Supplier")
-            source = CorbaSource(self._orb, proxy, style, grouping, self.name, self.options.answer_timeout, self._end)
-            with self._disconnected_on_error(source):
-                source.qos = set_qos(self._orb, proxy, qos)
-                if constraint:
-                    source.keep_filter(self._filter(proxy, constraint))
-        if kept is not None and key:
-            source.keep(kept, key, None)
-        self._ends.append(source)
+        kept = self._owner.kept
+        if kept is None or style is FlowStyle.PULL:
+            return self._made(CorbaSource, style, grouping, qos, constraint)
+        key = "\n".join((self.name, grouping.name, constraint, repr(sorted((qos or {}).items()))))
+        earlier = kept.take(key)
+        if earlier is not None:
+            return self._earlier_source(kept, key, earlier, grouping)
+        source = self._made(CorbaSource, style, grouping, qos, constraint)
+        source.keep(kept, key, None)
         return source
 
     def _earlier_source(self, kept: KeptConnections, key: str, earlier: KeptProxy, grouping: Grouping) -> CorbaSource:
         """The source that an earlier process had; whether it is there is found when it is connected."""
+        self._check_open()
         with self._orb.calling(self.name):
             proxy = self._checked(self._orb.orb.string_to_object(earlier.proxy))
             name = "Structured" if grouping is Grouping.STRUCTURED_EVENT else "Sequence"
@@ -392,20 +380,33 @@ class CorbaChannel:
             ReferenceRefusedError: the proxy is at a host that is not allowed.
             TransportError: the channel cannot be reached.
         """
+        return self._made(CorbaSink, style, grouping, qos)
+
+    def _made(
+        self, kind: type[End], style: FlowStyle, grouping: Grouping, qos: QoS | None, constraint: str = ""
+    ) -> End:
+        """A proxy, and what will be connected to it."""
         self._check_open()
+        java, how = self._orb.java, style.value.lower()
+        theirs, ours = ("supplier", "consumer") if kind is CorbaSource else ("consumer", "supplier")
+        name = "Structured" if grouping is Grouping.STRUCTURED_EVENT else "Sequence"
         with self._orb.calling(self.name):
-            admin = self._checked(self._channel.default_supplier_admin())
-            obtain = (
-                admin.obtain_notification_push_consumer
-                if style is FlowStyle.PUSH
-                else admin.obtain_notification_pull_consumer
-            )
-            proxy = self._proxy(obtain, grouping, "Push" if style is FlowStyle.PUSH else "Pull", "Consumer")
-            sink = CorbaSink(self._orb, proxy, style, grouping, self.name, self.options.answer_timeout, self._end)
-            with self._disconnected_on_error(sink):
-                sink.qos = set_qos(self._orb, proxy, qos)
-        self._ends.append(sink)
-        return sink
+            admin = self._checked(getattr(self._channel, f"default_{ours}_admin")())
+            obtain = getattr(admin, f"obtain_notification_{how}_{theirs}")
+            client = getattr(java.omg(f"{_ADMIN}.ClientType"), grouping.value)
+            found = self._checked(obtain(client, java.omg("CORBA.IntHolder")()))
+            helper = java.omg(f"{_ADMIN}.{name}Proxy{how.capitalize()}{theirs.capitalize()}Helper")
+            proxy = helper.narrow(found)
+            end = kind(self._orb, proxy, style, grouping, self.name, self.options.answer_timeout, self._end)
+            try:
+                end.qos = set_qos(self._orb, proxy, qos)
+                if isinstance(end, CorbaSource) and constraint:
+                    end.keep_filter(self._filter(proxy, constraint))
+            except BaseException:
+                end.disconnect()
+                raise
+        self._ends.append(end)
+        return end
 
     @property
     def options(self) -> OrbOptions:
@@ -415,13 +416,6 @@ class CorbaChannel:
     def _checked(self, reference: Any) -> Any:
         self._owner.check(reference)
         return reference
-
-    def _proxy(self, obtain: Callable[[Any, Any], Any], grouping: Grouping, style: str, role: str) -> Any:
-        java = self._orb.java
-        kind = getattr(java.omg(f"{_ADMIN}.ClientType"), grouping.value)
-        found = self._checked(obtain(kind, java.omg("CORBA.IntHolder")()))
-        name = "Structured" if grouping is Grouping.STRUCTURED_EVENT else "Sequence"
-        return java.omg(f"{_ADMIN}.{name}Proxy{style}{role}Helper").narrow(found)
 
     def _filter(self, proxy: Any, constraint: str) -> Any:
         java = self._orb.java
@@ -443,14 +437,6 @@ class CorbaChannel:
                 raise
             raise EventError(f"the channel refuses the constraint {constraint!r}") from None
         return made
-
-    @contextlib.contextmanager
-    def _disconnected_on_error(self, end: CorbaSource | CorbaSink) -> Iterator[None]:
-        try:
-            yield
-        except BaseException:
-            end.disconnect()
-            raise
 
     def _end(self, end: CorbaSource | CorbaSink) -> None:
         if end in self._ends:

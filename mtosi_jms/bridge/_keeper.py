@@ -1,0 +1,180 @@
+"""What both directions of a bridge do with their channel: connect, hold, and connect again what was lost."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
+from typing import Generic, TypeVar
+
+from mtosi_jms.bridge._options import LOSS_CLEARED, LOSS_OCCURRED, BridgeOptions
+from mtosi_jms.bridge.endpoints import Channel, EventSink, EventSource, OnDisconnected
+from mtosi_jms.errors import MtosiError
+
+log = logging.getLogger(__name__)
+
+End = TypeVar("End", EventSource, EventSink)
+
+
+class Keeper(ABC, Generic[End]):
+    """One direction of a bridge. A thread of its own does its work, and keeps it connected to its channel.
+
+    Args:
+        channel: it is connected to.
+        options: how it works.
+
+    Attributes:
+        forwarded: how many messages JMS got, or events the channel.
+    """
+
+    def __init__(self, channel: Channel, options: BridgeOptions) -> None:
+        self._channel = channel
+        self._options = options
+        self._changed = threading.Condition()
+        self._running = self._over = self._joined = False
+        self._lost: str | None = None
+        self._keeper: threading.Thread | None = None
+        self.forwarded = 0
+        self._end: End = self._proxy()
+
+    @abstractmethod
+    def _proxy(self) -> End:
+        """A new proxy of the channel."""
+
+    @abstractmethod
+    def _connect_end(self, end: End, on_lost: OnDisconnected) -> None:
+        """Connects to it."""
+
+    @abstractmethod
+    def _open(self) -> None:
+        """Connects to JMS."""
+
+    @abstractmethod
+    def _has_work(self) -> bool:
+        """Whether `_work` has something to do, while it runs and is connected to the channel."""
+
+    @abstractmethod
+    def _work(self) -> None:
+        """Does a part of the work of its thread."""
+
+    def _hold(self) -> None:
+        """Holds what comes from JMS, before the channel is suspended."""
+
+    def _hang_up(self) -> None:
+        """Ends what waits for JMS, before the thread is waited for."""
+
+    @property
+    @abstractmethod
+    def is_ready(self) -> bool:
+        """Whether JMS is connected."""
+
+    def start(self) -> None:
+        """Connects, or resumes."""
+        with self._changed:
+            self._open()
+            if not self._joined:
+                self._join()
+            elif self._lost is None:
+                self._end.resume()
+            self._running = True
+            if self._keeper is None:
+                self._keeper = threading.Thread(target=self._keep, name="bridge-keeper", daemon=True)
+                self._keeper.start()
+            self._changed.notify_all()
+
+    def _join(self) -> None:
+        self._connect_end(self._end, partial(self._on_lost, self._end))
+        self._joined = True
+
+    def stop(self) -> None:
+        """Holds delivery on both sides, until `start`."""
+        with self._changed:
+            self._running = False
+            self._changed.notify_all()
+            is_lost = self._lost is not None
+        self._hold()
+        if not is_lost:
+            self._end.suspend()
+
+    def close(self) -> None:
+        """Ends both connections; what is not acknowledged comes again to the next consumer."""
+        with self._changed:
+            self._over, self._running = True, False
+            self._changed.notify_all()
+        self._end.disconnect()
+        self._hang_up()
+        if self._keeper is not None:
+            self._keeper.join()
+        self._end.disconnect()  # the one that was made meanwhile
+
+    @property
+    def is_active(self) -> bool:
+        """Whether both sides are connected, and not stopped."""
+        return self._running and self._lost is None and self.is_ready and self._end.is_connected()
+
+    def _keep(self) -> None:
+        while True:
+            with self._changed:
+                has_work = self._changed.wait_for(self._is_awaited, self._options.watch)
+                if self._over:
+                    return
+            if self._lost is not None:
+                self._connect_again()
+            elif has_work:
+                self._work()
+            else:
+                self._look(f"{self._channel.name} does not know the bridge any more")
+
+    def _is_awaited(self) -> bool:
+        return self._over or self._lost is not None or (self._running and self._has_work())
+
+    def _on_lost(self, end: End, reason: str) -> None:
+        with self._changed:
+            if self._over or self._lost is not None or end is not self._end:
+                return
+            self._lost = reason
+            self._changed.notify_all()
+        self._options.lose(LOSS_OCCURRED, reason)
+
+    def _look(self, reason: str) -> None:
+        """Asks the channel: a proxy that has gone may be told by nobody."""
+        end = self._end
+        if self._running and self._lost is None and not end.is_connected():
+            self._on_lost(end, reason)
+
+    def _connect_again(self) -> None:
+        """Connects to a new proxy, in the thread of its own."""
+        reason = self._lost or ""
+        if self._until_done(self._join_again, self._channel.name):
+            self._options.lose(LOSS_CLEARED, reason)
+
+    def _join_again(self) -> None:
+        old, self._end = self._end, self._proxy()
+        old.disconnect()
+        with self._changed:
+            self._join()
+            if not self._running:
+                self._end.suspend()
+            self._lost = None
+            self._changed.notify_all()
+
+    def _until_done(self, connect: Callable[[], object], where: str) -> bool:
+        """Tries to connect until that works; False: the end came first."""
+        failures = 0
+        while not self._over:
+            try:
+                connect()
+            except MtosiError as error:
+                failures += 1
+                log.info("no connection to %s: %s", where, error)
+                self._pause(self._options.backoff.seconds(failures))
+            else:
+                return True
+        return False
+
+    def _pause(self, seconds: float) -> None:
+        """Waits; not after the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._over, seconds)
