@@ -216,22 +216,29 @@ class JavaOrb:
             if self._root is None:
                 found = self.orb.resolve_initial_references("RootPOA")
                 self._root = self.java.omg("PortableServer.POAHelper").narrow(found)
-                if self._name:  # before the first call is answered, or peers are told that its objects do not exist
-                    self._lasting = self._made_lasting()
+                if self._name:
+                    self._root, self._lasting = self._children(self._root)
                 self._root.the_POAManager().activate()
             return self._root
 
-    def _made_lasting(self) -> Any:
+    def _children(self, root: Any) -> tuple[Any, Any]:
+        """A POA for objects of this process, and one for those of the next one too.
+
+        The ORB listens already. JacORB's root tells what it has held that the objects do not exist: so it holds nothing
+        and is never active, and peers are told TRANSIENT until `Servant` activates the POA of the object.
+        """
         values = "PortableServer.{0}PolicyValue"
-        persistent = self.java.omg(values.format("Lifespan")).PERSISTENT
-        ours = self.java.omg(values.format("IdAssignment")).USER_ID
         policies = self.java.cls("java.lang.reflect.Array").newInstance(self.java.omg("CORBA.Policy"), 2)
-        policies[0] = self._root.create_lifespan_policy(persistent)
-        policies[1] = self._root.create_id_assignment_policy(ours)
-        return self._root.create_POA("lasting", None, policies)
+        policies[0] = root.create_lifespan_policy(self.java.omg(values.format("Lifespan")).PERSISTENT)
+        policies[1] = root.create_id_assignment_policy(self.java.omg(values.format("IdAssignment")).USER_ID)
+        lasting = root.create_POA("lasting", None, policies)
+        lasting.the_POAManager().discard_requests(False)
+        passing = root.create_POA("passing", None, None)
+        root.the_POAManager().discard_requests(False)
+        return passing, lasting
 
     def lasting_poa(self) -> Any:
-        """The POA of servants that have the same reference in the next process; it waits until it is activated."""
+        """The POA of servants that have the same reference in the next process; it takes nothing until activated."""
         self.poa()
         return self._lasting
 
