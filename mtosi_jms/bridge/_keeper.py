@@ -35,6 +35,7 @@ class Keeper(ABC, Generic[End]):
         self._changed = threading.Condition()
         self._running = self._over = self._joined = False
         self._lost: str | None = None
+        self._failed = False
         self._keeper: threading.Thread | None = None
         self.forwarded = 0
         self._end: End = self._proxy()
@@ -59,6 +60,9 @@ class Keeper(ABC, Generic[End]):
     def _work(self) -> None:
         """Does a part of the work of its thread."""
 
+    def _restart(self) -> None:
+        """Begins to count retries anew."""
+
     def _hold(self) -> None:
         """Holds what comes from JMS, before the channel is suspended."""
 
@@ -78,6 +82,8 @@ class Keeper(ABC, Generic[End]):
                 self._join()
             elif self._lost is None:
                 self._end.resume()
+            self._restart()
+            self._failed = False
             self._running = True
             if self._keeper is None:
                 self._keeper = threading.Thread(target=self._keep, name="bridge-keeper", daemon=True)
@@ -112,7 +118,8 @@ class Keeper(ABC, Generic[End]):
     @property
     def is_active(self) -> bool:
         """Whether both sides are connected, and not stopped."""
-        return self._running and self._lost is None and self.is_ready and self._end.is_connected()
+        there = self._lost is None and not self._failed and self.is_ready
+        return self._running and there and self._end.is_connected()
 
     def _keep(self) -> None:
         while True:
@@ -128,7 +135,7 @@ class Keeper(ABC, Generic[End]):
                 self._look(f"{self._channel.name} does not know the bridge any more")
 
     def _is_awaited(self) -> bool:
-        return self._over or self._lost is not None or (self._running and self._has_work())
+        return self._over or self._lost is not None or (self._running and not self._failed and self._has_work())
 
     def _on_lost(self, end: End, reason: str) -> None:
         with self._changed:
@@ -137,6 +144,15 @@ class Keeper(ABC, Generic[End]):
             self._lost = reason
             self._changed.notify_all()
         self._options.lose(LOSS_OCCURRED, reason)
+
+    def _fail(self, reason: str) -> None:
+        """All retries failed: nothing is delivered until it is stopped and started (000-A15)."""
+        with self._changed:
+            if self._failed:
+                return
+            self._failed = True
+            self._changed.notify_all()
+        self._options.fail(f"{self._channel.name}: {reason}")
 
     def _look(self, reason: str) -> None:
         """Asks the channel: a proxy that has gone may be told by nobody."""

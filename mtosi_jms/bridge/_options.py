@@ -21,6 +21,7 @@ LOSS_OCCURRED: Final = "EventLossOccurred"
 LOSS_CLEARED: Final = "EventLossCleared"
 
 OnParked: TypeAlias = Callable[[StructuredEvent | JmsMessage, MtosiError], object]
+OnFailed: TypeAlias = Callable[[str], object]
 OnLoss: TypeAlias = Callable[[str, str], object]
 Mapper: TypeAlias = Callable[[StructuredEvent], Sequence[JmsMessage]]
 
@@ -48,6 +49,8 @@ class BridgeOptions:
             destination goes there.
         on_parked: told of an event or message that cannot become the other, with the error; the others go on. None: the
             log is.
+        on_failed: told, with the reason, that all retries failed where the channel has acknowledgement: nothing is
+            delivered until the bridge is stopped and started (000-A15). None: the log is.
         on_loss: told `EventLossOccurred` when a connection to the channel is lost, and `EventLossCleared` when there is
             one again, with the reason. None: the log is.
         backoff: waiting before what failed is tried again.
@@ -69,6 +72,7 @@ class BridgeOptions:
     outbox: Outbox | None = None
     mapper: Mapper | None = None
     on_parked: OnParked | None = None
+    on_failed: OnFailed | None = None
     on_loss: OnLoss | None = None
     backoff: Backoff = field(default_factory=lambda: Backoff(0.1, 5.0, 0.1))
     fifo_within_priority: bool = False
@@ -90,6 +94,13 @@ class BridgeOptions:
             self.on_parked(what, error)
         else:
             log.error("not forwarded: %s", error)
+
+    def fail(self, reason: str) -> None:
+        """Tells that delivery has stopped."""
+        if self.on_failed is not None:
+            self.on_failed(reason)
+        else:
+            log.error("delivery has stopped, until the bridge is stopped and started: %s", reason)
 
     def lose(self, what: str, reason: str) -> None:
         """Tells of a lost connection to the channel, or of its end."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from mtosi_jms.bridge._keeper import Keeper
 from mtosi_jms.bridge._options import BridgeOptions
 from mtosi_jms.bridge.endpoints import Channel, EventSink, FlowStyle, Grouping, OnDisconnected
 from mtosi_jms.bridge.events import StructuredEvent
 from mtosi_jms.bridge.omg import event_of
+from mtosi_jms.bridge.reliable import Resender, is_acknowledged, number_of, retries_of
 from mtosi_jms.errors import EventError, IllegalStateError, MtosiError, TransportError
 from mtosi_jms.jms import Destination
 from mtosi_jms.transport import Connection, Consumer, Delivery, Session
@@ -23,8 +26,8 @@ Connect = Callable[[], Connection]
 class JmsToChannel(Keeper[EventSink]):
     """Receives from JMS, by a listener or by asking, and gives to a channel, which takes or asks.
 
-    A message is acknowledged when the channel has its event: when `push` returned; or, where the channel pulls, when it
-    pulls again.
+    A message is acknowledged when the channel has its event: when it acknowledges that, where its quality of service
+    says so; else when `push` returned, or, where the channel pulls, when it pulls again.
     """
 
     def __init__(
@@ -47,15 +50,39 @@ class JmsToChannel(Keeper[EventSink]):
         self._consumer: Consumer | None = None
         self._pulling = threading.Lock()
         self._given: list[Delivery] = []
+        self._unsettled: dict[int, list[Delivery]] = {}
         self._per_transaction = 0
         self._in_transaction = 0
         super().__init__(channel, options)
 
     def _proxy(self) -> EventSink:
-        return self._channel.event_sink(self._sends, self._grouping, qos=self._options.qos or None)
+        end = self._channel.event_sink(self._sends, self._grouping, qos=self._options.qos or None)
+        levels = {"proxy": end.qos, "channel": self._channel.qos} if is_acknowledged(end.qos) else None
+        self._resender = None if levels is None else Resender(retries_of(levels))
+        self._sent: tuple[str | None, ...] = ()
+        return end
 
     def _connect_end(self, end: EventSink, on_lost: OnDisconnected) -> None:
-        end.connect(None if self._sends is FlowStyle.PUSH else self._supply, on_lost)
+        resender = self._resender
+        self._take_back()
+        end.connect(
+            None if self._sends is FlowStyle.PUSH else self._supply,
+            on_lost,
+            None if resender is None else partial(self._on_acknowledged, resender),
+        )
+
+    def _take_back(self) -> None:
+        """What was given over another connection, and not told of, comes from JMS again."""
+        if (self._given or self._unsettled) and self._session is not None and self.is_ready:
+            if self._per_transaction:
+                self._session.rollback()
+            else:
+                self._session.recover()
+        self._given, self._unsettled, self._in_transaction = [], {}, 0
+
+    def _restart(self) -> None:
+        if self._resender is not None:
+            self._resender.restart(time.monotonic())
 
     def _open(self) -> None:
         with self._changed:
@@ -84,6 +111,9 @@ class JmsToChannel(Keeper[EventSink]):
     def _drop(self) -> None:
         connection, self._connection, self._session, self._consumer = self._connection, None, None, None
         self._given = []
+        if self._unsettled and self._resender is not None:
+            self._resender.forget()  # they come again
+        self._unsettled = {}
         self._in_transaction = 0
         if connection is not None:
             try:
@@ -140,7 +170,7 @@ class JmsToChannel(Keeper[EventSink]):
                 if not self._over and self._running:
                     self._drop()
             return
-        if deliveries and self._push(self._events(deliveries)):
+        if deliveries and self._push(deliveries):
             self._acknowledge(deliveries)
         elif deliveries and self._session is not None and not self._over:
             self._session.recover()
@@ -155,27 +185,90 @@ class JmsToChannel(Keeper[EventSink]):
             found.append(delivery)
         return found
 
-    def _push(self, events: Sequence[StructuredEvent]) -> bool:
+    def _push(self, deliveries: Sequence[Delivery]) -> bool:
         """Returns when the channel has the events; False: the bridge was stopped before, and they come again."""
+        events = self._events(deliveries)
+        ids = tuple(one.message.message_id for one in deliveries)
         failures = 0
-        while events and self._running and not self._over:
+        while events:
+            ends = self._may_push()
+            if ends is None:
+                return False
+            sink, resender = ends
             try:
-                self._end.push(events)
+                if resender is None:
+                    sink.push(events)
+                elif given := self._next(resender, events, ids):
+                    sink.push(given)
             except EventError as error:
                 for event in events:
                     self._options.park(event, error)
+                return True
             except (TransportError, IllegalStateError) as error:
                 failures += 1
                 log.info("%s takes no event: %s", self._channel.name, error)
                 self._look(str(error))
-                if self._lost is not None and threading.current_thread() is self._keeper:
-                    self._connect_again()
-                self._pause(self._options.backoff.seconds(failures))
-                continue
+                if resender is None:
+                    self._pause(self._options.backoff.seconds(failures))
             else:
-                self.forwarded += len(events)
-            return True
-        return not events
+                if resender is None:
+                    break
+            if resender is not None and self._is_acknowledged(resender):
+                break
+        self.forwarded += len(events)
+        return True
+
+    def _may_push(self) -> tuple[EventSink, Resender | None] | None:
+        """Waits until the channel may be given something, with what; None: the end, or a listener has to return."""
+        mine = threading.current_thread() is self._keeper
+        while True:
+            if mine and self._lost is not None:
+                self._connect_again()
+            with self._changed:
+                if self._over or not (self._running or mine):
+                    return None
+                if self._running and self._lost is None and not self._failed:
+                    return self._end, self._resender
+                self._changed.wait()
+
+    def _next(
+        self, resender: Resender, events: Sequence[StructuredEvent], ids: tuple[str | None, ...]
+    ) -> Sequence[StructuredEvent] | None:
+        """What is to be pushed: the events with a number, or once more what has one; None: nothing now."""
+        with self._changed:
+            if ids != self._sent:
+                self._sent = ids
+                resender.forget()
+                return resender.send(events, time.monotonic())
+        return self._due(resender)
+
+    def _due(self, resender: Resender) -> Sequence[StructuredEvent] | None:
+        """What was not acknowledged in time."""
+        with self._changed:
+            found = resender.due(time.monotonic())
+        if resender.is_stopped:
+            self._fail(f"not acknowledged after {resender.limits.most} retries")
+        return found
+
+    def _is_acknowledged(self, resender: Resender) -> bool:
+        """Waits for the acknowledgement, until something else is to be done."""
+        with self._changed:
+            at = resender.due_at
+            if at is not None and not self._failed:
+                self._changed.wait_for(
+                    lambda: not resender or not self._running or self._lost is not None,
+                    at - time.monotonic(),
+                )
+            return not resender
+
+    def _on_acknowledged(self, resender: Resender, numbers: Sequence[int]) -> None:
+        with self._changed:
+            resender.acknowledge(numbers)
+            self._changed.notify_all()
+        if self._sends is FlowStyle.PULL:
+            with self._pulling:
+                for number in numbers:
+                    self._taken(self._unsettled.pop(number, ()))
 
     def _acknowledge(self, deliveries: Sequence[Delivery]) -> None:
         try:
@@ -185,7 +278,7 @@ class JmsToChannel(Keeper[EventSink]):
             log.info("an acknowledgement was lost: %s", error)
 
     def _on_message(self, delivery: Delivery) -> None:
-        if not self._push(self._events([delivery])):
+        if not self._push([delivery]):
             raise IllegalStateError("the bridge was stopped: the message comes again")
         delivery.acknowledge()
 
@@ -200,9 +293,14 @@ class JmsToChannel(Keeper[EventSink]):
     def _supply(self, most: int, wait: bool) -> Sequence[StructuredEvent]:
         with self._pulling:
             try:
-                self._given_are_taken()
-                if not self._running:
+                resender = self._resender
+                if resender is None:  # the channel asks again: it has what it was given
+                    given, self._given = self._given, []
+                    self._taken(given)
+                if not self._running or self._failed:
                     return ()
+                if resender is not None and ((again := self._due(resender)) or len(resender) >= self._options.batch):
+                    return again or ()
                 deliveries = self._received(max(1, most), self._options.pacing if wait else 0)
             except (TransportError, IllegalStateError) as error:
                 with self._changed:
@@ -210,27 +308,30 @@ class JmsToChannel(Keeper[EventSink]):
                         self._drop()
                         self._changed.notify_all()
                 raise TransportError(f"nothing can be received: {error}") from error
-            self._given = deliveries
-            events = self._events(deliveries)
+            events: Sequence[StructuredEvent] = self._events(deliveries)
+            if resender is not None and events:
+                with self._changed:
+                    events = resender.send(events, time.monotonic())
+                    self._unsettled[number_of(events) or 0] = deliveries
+            else:
+                self._given = deliveries
             self.forwarded += len(events)
         return events
 
-    def _given_are_taken(self) -> None:
-        """The channel asks again: it has what it was given."""
-        given, self._given = self._given, []
+    def _taken(self, given: Sequence[Delivery]) -> None:
+        """The channel has what it was given."""
         if not self._per_transaction:
-            for one in given:
-                one.acknowledge()
+            self._acknowledge(given)
             return
         self._in_transaction += 1 if given else 0
-        if self._session is not None and self._in_transaction >= self._per_transaction:
+        if self._session is not None and self._in_transaction >= self._per_transaction and not self._unsettled:
             self._session.commit()
             self._in_transaction = 0
 
     @property
     def has_transaction(self) -> bool:
         """Whether something was given and not committed."""
-        return self._per_transaction > 0 and (self._in_transaction > 0 or bool(self._given))
+        return self._per_transaction > 0 and (self._in_transaction > 0 or bool(self._given or self._unsettled))
 
     def enable(self, events: int, timeout: float) -> None:
         """Transactions of so many events, or sequences."""

@@ -14,7 +14,7 @@ from mtosi_jms.bridge._keeper import Keeper
 from mtosi_jms.bridge._options import BridgeOptions
 from mtosi_jms.bridge.endpoints import Channel, EventSource, FlowStyle, Grouping, OnDisconnected
 from mtosi_jms.bridge.events import StructuredEvent
-from mtosi_jms.bridge.reliable import SEQUENCE_NUMBER, Duplicates, number_of
+from mtosi_jms.bridge.reliable import SEQUENCE_NUMBER, Duplicates, is_acknowledged, number_of, retries_of
 from mtosi_jms.errors import (
     ConfigError,
     EncodeError,
@@ -25,6 +25,7 @@ from mtosi_jms.errors import (
     ResourceLimitError,
     SpoolError,
     TransportError,
+    UnsupportedQoS,
 )
 from mtosi_jms.jms import DUPLICATE_ID, DeliveryMode, Destination, JmsMessage
 from mtosi_jms.jms.ids import random_id
@@ -33,6 +34,7 @@ from mtosi_jms.transport import Connection, Session
 log = logging.getLogger(__name__)
 
 Connect = Callable[[], Connection]
+_PULLS, _ACKNOWLEDGEMENTS = 0, 1
 _NAMED = ("JMSMessageID", "notificationId")
 
 
@@ -176,13 +178,25 @@ class ChannelToJms(Keeper[EventSource]):
 
     def _proxy(self) -> EventSource:
         options = self._options
-        self._duplicates = Duplicates()
-        return self._channel.event_source(
+        end = self._channel.event_source(
             self._style, self._grouping, qos=options.qos or None, constraint=options.constraint
         )
+        acknowledges = end.acknowledges
+        if is_acknowledged(options.qos) and not acknowledges:
+            end.disconnect()
+            raise UnsupportedQoS("the channel has not the interfaces of acknowledgement", ["DeliveryReliability"])
+        self._duplicates = Duplicates()
+        # Pulls and acknowledgements are counted each by themselves; without acknowledgement there is no end to it.
+        levels = {"proxy": end.qos, "channel": self._channel.qos} if acknowledges else None
+        self._retries = None if levels is None else (retries_of(levels), retries_of(levels))
+        return end
 
     def _connect_end(self, end: EventSource, on_lost: OnDisconnected) -> None:
         end.connect(self.take if self._style is FlowStyle.PUSH else None, on_lost)
+
+    def _restart(self) -> None:
+        for one in self._retries or ():
+            one.reset()
 
     def _open(self) -> None:
         self._sink.open()
@@ -212,8 +226,10 @@ class ChannelToJms(Keeper[EventSource]):
             events = self._end.pull(most, timeout=self._options.pacing)
         except (TransportError, IllegalStateError) as error:
             self._look(str(error))
-            self._pause(self._options.backoff.seconds(1))
+            self._may_retry(_PULLS, f"nothing can be pulled: {error}")
             return
+        if self._retries is not None:
+            self._retries[_PULLS].reset()
         failures = 0
         while events and not self._over:  # pulled is taken: they are not given again
             try:
@@ -223,6 +239,21 @@ class ChannelToJms(Keeper[EventSource]):
                 failures += 1
                 log.warning("JMS does not take an event: %s", error)
                 self._pause(self._options.backoff.seconds(failures))
+
+    def _may_retry(self, what: int, reason: str) -> bool:
+        """Waits until it is tried again; False: that is over."""
+        if self._lost is not None or self._over:
+            return False
+        if self._retries is None:
+            self._pause(self._options.backoff.seconds(1))
+            return True
+        now = time.monotonic()
+        again = self._retries[what].after_failure(now)
+        if again is None:
+            self._fail(reason)
+            return False
+        self._pause(again - now)
+        return not self._over
 
     def take(self, events: Sequence[StructuredEvent]) -> None:
         """Returns when JMS has the events.
@@ -242,10 +273,20 @@ class ChannelToJms(Keeper[EventSource]):
                 self._acknowledge([number])
 
     def _acknowledge(self, numbers: Sequence[int]) -> None:
-        try:
-            self._end.acknowledge(numbers)
-        except (TransportError, IllegalStateError) as error:  # then the events come again, and are known
-            log.info("an acknowledgement was lost: %s", error)
+        """Acknowledges; it is tried again where events are pulled, else they come again, and are known."""
+        while True:
+            try:
+                self._end.acknowledge(numbers)
+            except (TransportError, IllegalStateError) as error:
+                log.info("an acknowledgement was lost: %s", error)
+                if self._style is FlowStyle.PUSH or not self._may_retry(
+                    _ACKNOWLEDGEMENTS, f"not acknowledged: {error}"
+                ):
+                    return
+            else:
+                if self._retries is not None:
+                    self._retries[_ACKNOWLEDGEMENTS].reset()
+                return
 
     def _messages(self, event: StructuredEvent) -> Sequence[JmsMessage]:
         try:

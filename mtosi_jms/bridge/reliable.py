@@ -6,13 +6,24 @@ State machines without thread or clock: time is an argument, in seconds.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from mtosi_jms.bridge.events import Any, Property, StructuredEvent, TCKind, TypeCode
+from mtosi_jms.bridge.qos import ACKNOWLEDGMENT, effective
 
-__all__ = ["SEQUENCE_NUMBER", "Duplicates", "Resender", "Retries", "SequenceNumbers", "number_of"]
+__all__ = [
+    "SEQUENCE_NUMBER",
+    "Duplicates",
+    "Resender",
+    "Retries",
+    "SequenceNumbers",
+    "is_acknowledged",
+    "number_of",
+    "numbered",
+    "retries_of",
+]
 
 SEQUENCE_NUMBER: Final = "SequenceNumber"
 """The optional header field that numbers what goes over a logical connection."""
@@ -20,6 +31,10 @@ SEQUENCE_NUMBER: Final = "SequenceNumber"
 _LAST: Final = 2**31 - 1
 _LONG: Final = TypeCode.of(TCKind.long)
 _REMEMBERED: Final = 10_000
+_RETRIES: Final = 3
+_INTERVAL: Final = 5.0
+_UNITS: Final = 10_000_000
+"""TimeT counts units of 100 ns."""
 
 
 def number_of(events: Sequence[StructuredEvent]) -> int | None:
@@ -28,9 +43,22 @@ def number_of(events: Sequence[StructuredEvent]) -> int | None:
     return found.value if found is not None and isinstance(found.value, int) else None
 
 
+def numbered(events: Sequence[StructuredEvent], number: int) -> tuple[StructuredEvent, ...]:
+    """Events, of which the first has a number; an older one goes (000-A8)."""
+    kept = (one for one in events[0].variable_header if one.name != SEQUENCE_NUMBER)
+    header = (*kept, Property(SEQUENCE_NUMBER, Any(_LONG, number)))
+    return (replace(events[0], variable_header=header), *events[1:])
+
+
+def is_acknowledged(qos: Mapping[str, Any]) -> bool:
+    """Whether a proxy's quality of service says that what goes over its connection is acknowledged."""
+    found = qos.get("DeliveryReliability")
+    return found is not None and found.value == ACKNOWLEDGMENT
+
+
 @dataclass(slots=True)
 class SequenceNumbers:
-    """Numbers the events, or batches, of one logical connection: 0 first, 0 again after 2^31-1 (000-A8).
+    """The numbers of events, or batches, of one logical connection: 0 first, 0 again after 2^31-1 (000-A8).
 
     Attributes:
         next: the number of the next event or batch. It begins anew with a new connection alone (000-A9).
@@ -38,12 +66,10 @@ class SequenceNumbers:
 
     next: int = 0
 
-    def stamp(self, events: Sequence[StructuredEvent]) -> tuple[StructuredEvent, ...]:
-        """The events with a number on the first; an older one goes."""
+    def take(self) -> int:
+        """The next number."""
         number, self.next = self.next, 0 if self.next == _LAST else self.next + 1
-        kept = (one for one in events[0].variable_header if one.name != SEQUENCE_NUMBER)
-        header = (*kept, Property(SEQUENCE_NUMBER, Any(_LONG, number)))
-        return (replace(events[0], variable_header=header), *events[1:])
+        return number
 
 
 @dataclass(slots=True)
@@ -63,10 +89,6 @@ class Duplicates:
         self._seen[number] = None
         if len(self._seen) > _REMEMBERED:
             self._seen.popitem(last=False)
-
-    def clear(self) -> None:
-        """Forgets all: the connection was ended, and numbers begin anew."""
-        self._seen.clear()
 
 
 @dataclass(slots=True)
@@ -95,61 +117,88 @@ class Retries:
         self.made = 0
 
 
+def retries_of(levels: Mapping[str, Mapping[str, Any]]) -> Retries:
+    """Retries as the quality of service says; 3, and 5 seconds from one to the next, where it does not (000-A16).
+
+    Args:
+        levels: what is set at `proxy`, `admin` and `channel`.
+    """
+    most, interval = effective("Retries", levels), effective("RetryInterval", levels)
+    return Retries(
+        most.value if most is not None and isinstance(most.value, int) else _RETRIES,
+        interval.value / _UNITS if interval is not None and isinstance(interval.value, int) else _INTERVAL,
+    )
+
+
+@dataclass(slots=True)
+class _Sent:
+    events: tuple[StructuredEvent, ...]
+    again_at: float
+    retries: Retries
+
+
 @dataclass(slots=True)
 class Resender:
     """What a supplier has sent and not heard of: sent again after each RetryInterval, and kept until acknowledged.
 
+    It belongs to one logical connection: another one has another (000-A9).
+
     Attributes:
-        most: the QoS Retries.
-        interval: the QoS RetryInterval, seconds.
+        limits: how often something is sent again at most, and after how long.
         is_stopped: whether all retries of something failed: nothing is sent until `restart` (000-A15).
+        numbers: of what is sent.
     """
 
-    most: int
-    interval: float
+    limits: Retries
     is_stopped: bool = False
     numbers: SequenceNumbers = field(default_factory=SequenceNumbers)
-    _open: dict[int, tuple[tuple[StructuredEvent, ...], float, Retries]] = field(default_factory=dict)
+    _open: dict[int, _Sent] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """How much is kept."""
+        return len(self._open)
 
     def send(self, events: Sequence[StructuredEvent], now: float) -> tuple[StructuredEvent, ...]:
         """Numbers what is sent first, and keeps it (000-A12)."""
-        stamped = self.numbers.stamp(events)
-        number = number_of(stamped) or 0
-        self._open[number] = stamped, now + self.interval, Retries(self.most, self.interval)
-        return stamped
+        number = self.numbers.take()
+        made = numbered(events, number)
+        self._open[number] = _Sent(made, now + self.limits.interval, replace(self.limits, made=0))
+        return made
 
     def acknowledge(self, numbers: Sequence[int]) -> None:
         """Forgets what is acknowledged; a number that came before, or is unknown, does no harm (000-A10, 000-A11)."""
         for number in numbers:
             self._open.pop(number, None)
 
-    def due(self, now: float) -> list[tuple[StructuredEvent, ...]]:
-        """What is to be sent again now, in order; it may stop delivery."""
-        found = []
-        for number, (events, at, retries) in list(self._open.items()):
-            if self.is_stopped or at > now:
+    @property
+    def due_at(self) -> float | None:
+        """When something is to be sent again; None: nothing is kept."""
+        return min((one.again_at for one in self._open.values()), default=None)
+
+    def due(self, now: float) -> tuple[StructuredEvent, ...] | None:
+        """What is to be sent again now, the first of it; None: nothing is. It may stop delivery."""
+        for one in self._open.values():
+            if self.is_stopped or one.again_at > now:
                 continue
-            again = retries.after_failure(now)
+            again = one.retries.after_failure(now)
             if again is None:
                 self.is_stopped = True
-                return []
-            self._open[number] = events, again, retries
-            found.append(events)
-        return found
+                return None
+            one.again_at = again
+            return one.events
+        return None
 
     def unacknowledged(self) -> list[tuple[StructuredEvent, ...]]:
         """What is kept, in order."""
-        return [events for events, _, _ in self._open.values()]
+        return [one.events for one in self._open.values()]
+
+    def forget(self) -> None:
+        """Forgets what is kept; the numbers go on."""
+        self._open.clear()
 
     def restart(self, now: float) -> None:
         """Begins again after all retries failed: the same numbers, so that nothing counts twice."""
         self.is_stopped = False
-        for number, (events, _, retries) in list(self._open.items()):
-            retries.reset()
-            self._open[number] = events, now, retries
-
-    def disconnected(self) -> None:
-        """Forgets all: an explicit disconnection ends the numbers."""
-        self._open.clear()
-        self.numbers.next = 0
-        self.is_stopped = False
+        for one in self._open.values():
+            one.retries.reset()
+            one.again_at = now

@@ -6,7 +6,6 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 from mtosi_jms.bridge.cdr import encode_events
@@ -19,16 +18,14 @@ from mtosi_jms.bridge.endpoints import (
     OnDisconnected,
     QoS,
 )
-from mtosi_jms.bridge.events import Any, Property, StructuredEvent, TCKind, TypeCode
+from mtosi_jms.bridge.events import Any, StructuredEvent
 from mtosi_jms.bridge.qos import QOS_TYPES
+from mtosi_jms.bridge.reliable import Duplicates, SequenceNumbers, number_of, numbered
 from mtosi_jms.errors import BridgeError, IllegalStateError, TransportError, UnsupportedQoS
 from mtosi_jms.testing._etcl import constraint_of
 
 log = logging.getLogger(__name__)
 
-_NUMBER: Final = "SequenceNumber"
-_LAST: Final = 2**31 - 1
-_LONG: Final = TypeCode.of(TCKind.long)
 _AGAIN: Final = 0.005
 """Seconds until what was not taken is pushed again, and until a supplier that had nothing is asked again."""
 
@@ -294,7 +291,7 @@ class MemorySource(_End):
         super().__init__(channel, style, grouping, qos)
         self._passes = passes
         self._own: deque[StructuredEvent] = deque()
-        self._next = 0
+        self._numbers = SequenceNumbers()
         self._given: dict[int, list[StructuredEvent]] = {}
         self._again: deque[int] = deque()
 
@@ -317,7 +314,7 @@ class MemorySource(_End):
                     return
                 number, events = self._take(self._batch())
             try:
-                consumer(self._numbered(number, events))
+                consumer(self._shown(number, events))
             except Exception as error:  # noqa: BLE001 - it comes again
                 log.info("%s: not taken: %s", self._channel.name, error)
                 with self._changed:
@@ -341,7 +338,7 @@ class MemorySource(_End):
             if self._over or self._suspended or not self._has_events():
                 return []
             number, events = self._take(1 if self.grouping is Grouping.STRUCTURED_EVENT else maximum)
-        return self._numbered(number, events)
+        return self._shown(number, events)
 
     def acknowledge(self, numbers: Sequence[int]) -> None:
         """The channel forgets what it gave under these numbers; those that it does not know are let be (000-A10)."""
@@ -351,6 +348,10 @@ class MemorySource(_End):
             self._check_connected()
             for number in numbers:
                 self._given.pop(number, None)
+
+    def _shown(self, number: int, events: list[StructuredEvent]) -> list[StructuredEvent]:
+        """The events; with acknowledgement the first has the number (000-A8)."""
+        return list(numbered(events, number)) if self.acknowledges and events else events
 
     # With the lock held.
 
@@ -405,10 +406,9 @@ class MemorySource(_End):
         while len(events) < maximum and (at := next(self._positions(), None)) is not None:
             events.append(kept[at])
             del kept[at]
-        number = self._next
+        number = self._numbers.take()
         if self.acknowledges:
             self._given[number] = events
-            self._next = number + 1 if number < _LAST else 0
         return number, events
 
     def _give_back(self, number: int, events: Sequence[StructuredEvent]) -> None:
@@ -423,20 +423,14 @@ class MemorySource(_End):
         else:
             self._waiting_events().extendleft(reversed(events))
 
-    def _numbered(self, number: int, events: list[StructuredEvent]) -> list[StructuredEvent]:
-        """The events; with acknowledgement the first has the number, in place of one that it may have had (000-A8)."""
-        if not self.acknowledges or not events:
-            return events
-        header = [one for one in events[0].variable_header if one.name != _NUMBER]
-        header.append(Property(_NUMBER, Any(_LONG, number)))
-        return [replace(events[0], variable_header=tuple(header)), *events[1:]]
-
 
 class MemorySink(_End):
     """A proxy consumer of a `MemoryChannel`; see `mtosi_jms.bridge.endpoints.EventSink`."""
 
-    _on_acknowledged: OnAcknowledged | None = None
-    _seen: int | None = None
+    def __init__(self, channel: MemoryChannel, style: FlowStyle, grouping: Grouping, qos: QoS) -> None:
+        super().__init__(channel, style, grouping, qos)
+        self._on_acknowledged: OnAcknowledged | None = None
+        self._duplicates = Duplicates()
 
     def connect(
         self,
@@ -481,15 +475,13 @@ class MemorySink(_End):
     def _store(self, events: Sequence[StructuredEvent]) -> None:
         if not events:
             return
-        number = events[0].header(_NUMBER)
-        known = number.value if self._channel._acknowledges and number is not None else None
+        number = number_of(events) if self._channel._acknowledges else None
         with self._changed:
-            if known is None or known != self._seen:  # the same again is acknowledged again, and kept once
+            if self._duplicates.is_new(number):  # the same again is acknowledged again, and kept once
                 self._channel._put(events)
-            if isinstance(known, int):
-                self._seen = known
-        if isinstance(known, int) and self._on_acknowledged is not None:
-            self._on_acknowledged([known])
+            self._duplicates.store(number)
+        if number is not None and self._on_acknowledged is not None:
+            self._on_acknowledged([number])
 
     def _leave(self) -> None:
         super()._leave()

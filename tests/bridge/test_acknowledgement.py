@@ -1,0 +1,498 @@
+"""Bridges to channels that acknowledge: numbers, what is sent again, retries and their end (formal/04-10-09, 4.2)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any as Anything
+
+import pytest
+
+from mtosi_jms.bridge import (
+    Bridge,
+    BridgeFactory,
+    BridgeOptions,
+    BridgeStatus,
+    ExternalEndpoint,
+    ExternalEndpointRole,
+    FlowStyle,
+    JMSDestination,
+    JMSDestinationType,
+    MessageType,
+)
+from mtosi_jms.bridge.events import Property, StructuredEvent, any_of
+from mtosi_jms.bridge.qos import PERSISTENT, qos
+from mtosi_jms.bridge.reliable import number_of
+from mtosi_jms.errors import TransportError, UnsupportedQoS
+from mtosi_jms.jms import JmsMessage, Queue
+from mtosi_jms.testing import MemoryChannel
+from mtosi_jms.transport import Backoff, connect
+
+PUSH, PULL = FlowStyle.PUSH, FlowStyle.PULL
+SOURCE, SINK = ExternalEndpointRole.SOURCE, ExternalEndpointRole.SINK
+ONE, MANY = MessageType.STRUCTURED_EVENT, MessageType.SEQUENCE_EVENT
+JMS = JMSDestination(JMSDestinationType.QUEUE, "q")
+SOON = 30.0
+INTERVAL = 200_000  # of 100 ns
+ASKED = qos(
+    EventReliability=PERSISTENT, ConnectionReliability=PERSISTENT, DeliveryReliability=1, RetryInterval=INTERVAL
+)
+
+
+class Through:
+    """An end of a channel whose calls fail when a test says so, and are noted.
+
+    `answer`: a call is done, and its answer lost; `told`: an acknowledgement of the channel's comes with the next.
+    """
+
+    def __init__(self, faults: Faults, end: Anything) -> None:
+        self._faults = faults
+        self._end = end
+
+    def __getattr__(self, name: str) -> Anything:
+        return getattr(self._end, name)
+
+    def _call(self, name: str, work: Callable[[], Anything]) -> Anything:
+        self._faults.meet(name)
+        found = work()
+        self._faults.meet("answer")
+        return found
+
+    def push(self, events: Sequence[StructuredEvent]) -> None:
+        self._faults.numbers.append(number_of(events))
+        self._call("push", lambda: self._end.push(events))
+
+    def pull(self, *args: Anything, **options: Anything) -> Anything:
+        return self._call("pull", lambda: self._end.pull(*args, **options))
+
+    def acknowledge(self, numbers: Sequence[int]) -> None:
+        self._call("acknowledge", lambda: self._end.acknowledge(numbers))
+        self._faults.note(self._faults.acknowledged, list(numbers))
+
+    def connect(self, called: Anything = None, on_lost: Anything = None, on_acknowledged: Anything = None) -> None:
+        if on_acknowledged is None:
+            self._end.connect(called, on_lost)
+            return
+
+        def told(numbers: Sequence[int]) -> None:
+            self._faults.held.extend(numbers)
+            if not self._faults.takes("told"):
+                given, self._faults.held[:] = list(self._faults.held), []
+                on_acknowledged(given)
+                self._faults.note(self._faults.told, given)
+
+        def supplied(most: int, wait: bool) -> Anything:
+            found = called(most, wait)
+            if found:
+                self._faults.note(self._faults.numbers, number_of(found))
+            return found
+
+        self._end.connect(None if called is None else supplied, on_lost, told)
+
+
+class Faults:
+    """A channel that acknowledges, with faults; see `Through`.
+
+    Attributes:
+        fails: by the name of a call, how often it fails from now on.
+        numbers: the SequenceNumbers of what was pushed, or given to the channel where it pulls.
+        acknowledged: what the bridge has acknowledged.
+        told: what the channel has acknowledged.
+        held: what it will acknowledge with the next.
+        met: the names of the calls that failed.
+    """
+
+    def __init__(self, **options: Anything) -> None:
+        self.channel = MemoryChannel("acks", queue=True, acknowledges=True, **options)
+        self.fails: dict[str, int] = {}
+        self.numbers: list[int | None] = []
+        self.acknowledged: list[list[int]] = []
+        self.held: list[int] = []
+        self.met: list[str] = []
+        self.told: list[list[int]] = []
+        self.changed = threading.Condition()
+
+    def __getattr__(self, name: str) -> Anything:
+        return getattr(self.channel, name)
+
+    def takes(self, name: str) -> bool:
+        left = self.fails.get(name, 0)
+        self.fails[name] = max(0, left - 1)
+        return left > 0
+
+    def meet(self, name: str) -> None:
+        if self.takes(name):
+            self.note(self.met, name)
+            raise TransportError(f"no {name}")
+
+    def note(self, where: list[Anything], what: Anything) -> None:
+        with self.changed:
+            where.append(what)
+            self.changed.notify_all()
+
+    def until(self, where: list[Anything], count: int) -> bool:
+        """Waits until so much was noted."""
+        with self.changed:
+            return self.changed.wait_for(lambda: len(where) >= count, SOON)
+
+    def event_source(self, *args: Anything, **options: Anything) -> Anything:
+        return Through(self, self.channel.event_source(*args, **options))
+
+    def event_sink(self, *args: Anything, **options: Anything) -> Anything:
+        return Through(self, self.channel.event_sink(*args, **options))
+
+
+def numbered_by(event: StructuredEvent) -> Anything:
+    found = event.get("n")
+    return None if found is None else found.value
+
+
+class World:
+    """A channel, a provider, and the bridges between them."""
+
+    def __init__(self, name: str) -> None:
+        self.url = f"memory:{name}"
+        self.connection = connect(self.url)
+        self.connection.start()
+        self.session = self.connection.session()
+        self.channel = Faults()
+        self.failed = threading.Event()
+        self.reasons: list[str] = []
+        self.cleared = threading.Event()
+        self.factories: list[BridgeFactory] = []
+
+    def bridge(self, *ends: Anything, retries: int = 2, **options: Anything) -> Bridge:
+        def fail(reason: str) -> None:
+            self.reasons.append(reason)
+            self.failed.set()
+
+        chosen: dict[str, Anything] = {
+            "qos": {**ASKED, **qos(Retries=retries)},
+            "backoff": Backoff(0.01, 0.02, 0.0),
+            "pacing": 0.02,
+            "watch": 0.05,
+            "on_failed": fail,
+            "on_loss": lambda what, reason: self.cleared.set() if "Cleared" in what else None,
+        }
+        factory = BridgeFactory(
+            {0: self.channel}, {"": partial(connect, self.url)}, BridgeOptions(**{**chosen, **options})
+        )
+        self.factories.append(factory)
+        made, _ = factory.create_bridge(*ends)
+        made.start_bridge()
+        return made
+
+    def send(self, *numbers: int) -> None:
+        for number in numbers:
+            self.session.send(Queue("q"), JmsMessage(properties={"n": number}))
+
+    def push(self, *numbers: int) -> None:
+        sink = self.channel.channel.event_sink()
+        sink.connect()
+        sink.push([StructuredEvent("d", "t", filterable_data=(Property("n", any_of(one)),)) for one in numbers])
+        sink.disconnect()
+
+    def pulled(self, count: int) -> list[Anything]:
+        source = self.channel.channel.event_source(PULL)
+        source.connect()
+        found: list[Anything] = []
+        while len(found) < count:
+            (event,) = source.pull(timeout=SOON)
+            found.append(numbered_by(event))
+            source.acknowledge([number_of([event]) or 0])
+        assert not source.pull(wait=False)
+        source.disconnect()
+        return found
+
+    def received(self, count: int) -> list[Anything]:
+        consumer = self.session.consumer(Queue("q"))
+        found = []
+        for _ in range(count):
+            delivery = consumer.receive(SOON)
+            assert delivery is not None
+            delivery.acknowledge()
+            found.append(delivery.message.properties["$fd_n"])
+        assert consumer.receive(0) is None
+        consumer.close()
+        return found
+
+    def close(self) -> None:
+        for one in self.factories:
+            one.close()
+        self.connection.close()
+        self.channel.close()
+
+
+@pytest.fixture
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    made = World(request.node.name)
+    yield made
+    made.close()
+
+
+def jms_to(style: FlowStyle, sends: FlowStyle = PUSH, type: MessageType = ONE) -> tuple[ExternalEndpoint, ...]:
+    return (
+        ExternalEndpoint(SOURCE, JMS, style, MessageType.JMS_MESSAGE),
+        ExternalEndpoint(SINK, 0, sends, type),
+    )
+
+
+def to_jms(style: FlowStyle, type: MessageType = ONE) -> tuple[ExternalEndpoint, ...]:
+    return (
+        ExternalEndpoint(SOURCE, 0, style, type),
+        ExternalEndpoint(SINK, JMS, PUSH, MessageType.JMS_MESSAGE),
+    )
+
+
+RECEIVES = pytest.mark.parametrize("receives", [PUSH, PULL], ids=lambda one: one.name)
+
+
+@RECEIVES
+@pytest.mark.parametrize("fault", ["push", "told"])
+@pytest.mark.obligation("000-A8", "000-A10", "000-A12", "000-A14", "000-X11")
+def test_what_is_pushed_and_not_acknowledged_is_pushed_again(world: World, receives: FlowStyle, fault: str) -> None:
+    """Twice for each of two messages: the count begins anew after a success. The channel has each once, in order."""
+    world.bridge(*jms_to(receives))
+    for number in (1, 2):
+        world.channel.fails = {fault: 2}
+        world.send(number)
+        assert world.pulled(1) == [number]
+        assert world.channel.until(world.channel.told, number)
+    world.send(3)
+    assert world.pulled(1) == [3]
+    assert world.channel.numbers == [0, 0, 0, 1, 1, 1, 2]
+    assert not world.reasons
+
+
+@RECEIVES
+@pytest.mark.obligation("000-A11")
+def test_what_is_acknowledged_is_not_pushed_again(world: World, receives: FlowStyle) -> None:
+    """Though the answer to the push was lost."""
+    world.channel.fails = {"answer": 1}
+    world.bridge(*jms_to(receives))
+    world.send(1, 2)
+    assert world.pulled(2) == [1, 2]
+    assert (world.channel.numbers, world.channel.met) == ([0, 1], ["answer"])
+
+
+@RECEIVES
+@pytest.mark.parametrize("fault", ["push", "told"])
+@pytest.mark.obligation("000-A9", "000-A12", "000-A15", "000-X11")
+def test_when_all_retries_failed_delivery_stops_and_a_restart_goes_on(
+    world: World, receives: FlowStyle, fault: str
+) -> None:
+    world.channel.fails = {fault: 1_000}
+    bridge = world.bridge(*jms_to(receives))
+    world.send(1, 2)
+    assert world.failed.wait(SOON)
+    assert bridge.get_status() is BridgeStatus.INACTIVE
+    assert world.channel.numbers == [0, 0, 0]
+    assert world.reasons == ["acks: not acknowledged after 2 retries"]
+    world.channel.fails = {}
+    bridge.stop_bridge()
+    bridge.start_bridge()
+    assert world.pulled(2) == [1, 2]
+    assert bridge.get_status() is BridgeStatus.ACTIVE
+    assert world.channel.numbers == [0, 0, 0, 0, 1]
+    assert len(world.reasons) == 1
+
+
+@RECEIVES
+@pytest.mark.obligation("000-A9", "000-X8")
+def test_numbers_go_on_after_a_stop_and_begin_anew_with_another_connection(world: World, receives: FlowStyle) -> None:
+    bridge = world.bridge(*jms_to(receives))
+    world.send(1)
+    assert world.pulled(1) == [1]
+    bridge.stop_bridge()
+    bridge.start_bridge()
+    world.send(2)
+    assert world.pulled(1) == [2]
+    world.channel.break_down()
+    world.channel.recover()
+    assert world.cleared.wait(SOON)
+    world.send(3)
+    assert world.pulled(1) == [3]
+    assert world.channel.numbers == [0, 1, 0]
+
+
+@pytest.mark.obligation("000-A8", "000-A10", "000-A12")
+def test_a_sequence_has_one_number_and_is_acknowledged_as_a_whole(world: World) -> None:
+    world.send(*range(7))
+    world.channel.fails = {"told": 1}
+    world.bridge(*jms_to(PULL, type=MANY), batch=4)
+    assert world.pulled(7) == list(range(7))
+    assert world.channel.numbers == [0, 0, 1]
+
+
+@pytest.mark.obligation("000-A10", "000-A11", "000-A12", "000-A14")
+@pytest.mark.parametrize("type", [ONE, MANY], ids=lambda one: one.name)
+def test_what_a_channel_pulls_is_kept_until_it_acknowledges(world: World, type: MessageType) -> None:
+    """An acknowledgement is late, and what it is for comes again."""
+    world.channel.fails = {"told": 1}
+    bridge = world.bridge(*jms_to(PULL, PULL, type))
+    world.send(1)
+    assert world.pulled(1) == [1]
+    assert world.channel.until(world.channel.told, 1)
+    world.send(2, 3)
+    assert world.pulled(2) == [2, 3]
+    bridge.destroy()
+    assert world.channel.numbers[:2] == [0, 0]
+    assert world.session.browse(Queue("q")) == []
+
+
+@pytest.mark.obligation("000-A11")
+def test_a_channel_that_pulls_acknowledges_several_at_once(world: World) -> None:
+    world.channel.fails = {"told": 2}
+    bridge = world.bridge(*jms_to(PULL, PULL), qos={**ASKED, **qos(RetryInterval=10**9)})
+    world.send(1, 2, 3)
+    assert world.channel.until(world.channel.told, 1)
+    bridge.destroy()
+    assert (world.channel.told, world.channel.numbers) == ([[0, 1, 2]], [0, 1, 2])
+    assert world.session.browse(Queue("q")) == []
+
+
+@pytest.mark.obligation("000-A12", "000-A15", "000-X11")
+def test_a_channel_that_pulls_and_never_acknowledges_is_told_of(world: World) -> None:
+    world.channel.fails = {"told": 1_000}
+    bridge = world.bridge(*jms_to(PULL, PULL))
+    world.send(1)
+    assert world.failed.wait(SOON)
+    assert (bridge.get_status(), world.channel.numbers) == (BridgeStatus.INACTIVE, [0, 0, 0])
+    world.channel.fails = {}
+    bridge.stop_bridge()
+    bridge.start_bridge()
+    world.send(2)
+    assert sorted(world.pulled(2)) == [1, 2]
+
+
+@pytest.mark.obligation("000-A9")
+def test_what_a_lost_channel_pulled_and_did_not_acknowledge_goes_to_the_next(world: World) -> None:
+    world.channel.fails = {"told": 1}
+    world.bridge(*jms_to(PULL, PULL), retries=1_000, qos={**ASKED, **qos(RetryInterval=10**9)})
+    world.send(1)
+    assert world.pulled(1) == [1]
+    world.channel.break_down()
+    world.channel.recover()
+    assert world.cleared.wait(SOON)
+    assert world.pulled(1) == [1]
+    assert world.channel.numbers == [0, 0]
+
+
+@pytest.mark.obligation("000-A13", "000-A14", "000-X11")
+@pytest.mark.parametrize("fault", ["pull", "acknowledge"])
+def test_pulls_and_acknowledgements_are_tried_again(world: World, fault: str) -> None:
+    """Twice, and twice again: after a success the count has begun anew."""
+    world.bridge(*to_jms(PULL))
+    for number in (1, 2):
+        world.channel.fails = {fault: 2}
+        world.push(number)
+        assert world.received(1) == [number]
+        assert world.channel.until(world.channel.acknowledged, number)
+    world.push(3)
+    assert world.received(1) == [3]
+    assert (world.channel.met, world.reasons) == ([fault] * 4, [])
+
+
+@pytest.mark.obligation("000-A12", "000-A13")
+def test_what_a_pull_took_whose_answer_was_lost_is_given_again(world: World) -> None:
+    world.channel.fails = {"answer": 1}
+    world.push(1)
+    world.bridge(*to_jms(PULL))
+    assert world.channel.until(world.channel.met, 1)
+    world.channel.resend()
+    assert world.received(1) == [1]
+
+
+@pytest.mark.obligation("000-A13", "000-A15", "000-X11")
+@pytest.mark.parametrize("fault", ["pull", "acknowledge"])
+def test_pulling_stops_when_all_retries_failed(world: World, fault: str) -> None:
+    bridge = world.bridge(*to_jms(PULL))
+    world.channel.fails = {fault: 1_000}
+    world.push(1)
+    assert world.failed.wait(SOON)
+    assert bridge.get_status() is BridgeStatus.INACTIVE
+    assert world.channel.met == [fault] * 3
+    assert len(world.reasons) == 1
+    world.channel.fails = {}
+    bridge.stop_bridge()
+    bridge.start_bridge()
+    world.channel.resend()
+    world.push(2)
+    assert world.received(2) == [1, 2]
+    bridge.destroy()
+    assert world.channel.waiting() == 0
+
+
+@pytest.mark.obligation("000-A13")
+def test_pulls_and_acknowledgements_are_counted_each_by_itself(world: World) -> None:
+    world.channel.fails = {"pull": 2, "acknowledge": 2}
+    world.bridge(*to_jms(PULL))
+    world.push(1)
+    assert world.received(1) == [1]
+    world.push(2)
+    assert world.received(1) == [2]
+    assert (world.channel.met, world.reasons) == (["pull"] * 2 + ["acknowledge"] * 2, [])
+
+
+@pytest.mark.obligation("000-A2", "000-A4", "000-A10", "000-A12")
+def test_a_lost_acknowledgement_of_what_is_pushed_is_not_tried_again(world: World) -> None:
+    """The channel pushes the event again, which is known, and acknowledged."""
+    world.channel.fails = {"acknowledge": 1}
+    bridge = world.bridge(*to_jms(PUSH))
+    world.push(1)
+    assert world.received(1) == [1]
+    world.push(2)
+    assert world.received(1) == [2]
+    assert world.channel.until(world.channel.acknowledged, 1)
+    world.channel.resend()
+    world.push(3)
+    assert world.received(1) == [3]
+    bridge.destroy()
+    assert (world.channel.acknowledged, world.channel.waiting()) == ([[1], [0], [2]], 0)
+
+
+@pytest.mark.obligation("000-A11", "000-T6")
+def test_a_transaction_is_acknowledged_as_a_whole(world: World) -> None:
+    bridge = world.bridge(*to_jms(PUSH))
+    bridge.enable_transaction(3, 0)
+    world.push(1, 2, 3)
+    assert world.received(3) == [1, 2, 3]
+    bridge.destroy()
+    assert world.channel.acknowledged == [[0, 1, 2]]
+
+
+@pytest.mark.obligation("000-T6", "000-A11")
+def test_a_transaction_of_jms_is_committed_when_all_of_it_is_acknowledged(world: World) -> None:
+    bridge = world.bridge(*jms_to(PULL, PULL))
+    bridge.enable_transaction(2, 0)
+    world.channel.fails = {"told": 1}
+    world.send(1, 2)
+    assert world.pulled(2) == [1, 2]
+    bridge.destroy()
+    assert world.session.browse(Queue("q")) == []
+
+
+@pytest.mark.obligation("000-A16")
+def test_limits_of_the_proxy_go_before_those_of_the_channel(world: World) -> None:
+    world.channel = Faults(qos=qos(Retries=0, RetryInterval=INTERVAL))
+    world.channel.fails = {"push": 1_000}
+    reliable = qos(EventReliability=PERSISTENT, ConnectionReliability=PERSISTENT, DeliveryReliability=1)
+    world.send(1)
+    world.bridge(*jms_to(PULL), qos=reliable)
+    assert world.failed.wait(SOON)
+    assert world.channel.numbers == [0]
+    world.factories[0].close()
+    world.failed.clear()
+    world.bridge(*jms_to(PULL), qos={**reliable, **qos(Retries=1)})
+    assert world.failed.wait(SOON)
+    assert world.channel.numbers == [0, 0, 0]
+
+
+@pytest.mark.obligation("000-A6", "000-C3")
+@pytest.mark.parametrize("ends", [to_jms(PUSH), to_jms(PULL)], ids=["push", "pull"])
+def test_acknowledgement_that_a_channel_does_not_have(world: World, ends: Anything) -> None:
+    factory = BridgeFactory({0: MemoryChannel()}, {"": partial(connect, world.url)}, BridgeOptions(qos=ASKED))
+    with pytest.raises(UnsupportedQoS) as caught:
+        factory.create_bridge(*ends)
+    assert caught.value.names == ("DeliveryReliability",)
