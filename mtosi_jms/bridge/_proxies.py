@@ -220,6 +220,8 @@ class CorbaSource(_End):
     _filter: Any = None
     _acknowledging: Any = None
     _kept: tuple[KeptConnections, str, KeptProxy | None] | None = None
+    _late: list[StructuredEvent] | None = None
+    """Taken, but the channel had been told TRANSIENT by then: it gives them once more."""
 
     def keep(self, kept: KeptConnections, key: str, earlier: KeptProxy | None) -> None:
         """Has the connection outlive the process.
@@ -273,7 +275,14 @@ class CorbaSource(_End):
             def push(events: Any) -> None:
                 if self._over.is_set():
                     raise TransportError("disconnected")
-                consumer(self._orb.from_java(events, grouped=self._grouped))
+                found = self._orb.from_java(events, grouped=self._grouped)
+                late, self._late = self._late, None
+                if found == late:
+                    return
+                begun = time.monotonic()
+                consumer(found)
+                if time.monotonic() - begun >= self._answer_timeout:
+                    self._late = found
 
             handlers[f"push_{self._operation}"] = push
         connect, ended = f"connect_{self._word}_{role}", f"disconnect_{self._word}_{role}"
