@@ -120,7 +120,12 @@ class Orb:
     def __init__(self, options: OrbOptions | None = None) -> None:
         self.options = options or OrbOptions()
         self.kept = None if self.options.keep is None else KeptConnections(self.options.keep)
-        self._orb = self._made(self.options.charset or _UTF_8, None)
+        try:
+            self._orb = self._made(self.options.charset or _UTF_8, None)
+        except BaseException:
+            if self.kept is not None:
+                self.kept.close()
+            raise
         self._orbs = {self._orb.charset: self._orb}
         for host in self.options.hosts:
             self._orb.allow(host)
@@ -355,8 +360,8 @@ class CorbaChannel:
             if earlier.filter:
                 made = self._checked(self._orb.orb.string_to_object(earlier.filter))
                 source.keep_filter(self._orb.java.omg("CosNotifyFilter.FilterHelper").unchecked_narrow(made))
-            with contextlib.suppress(TransportError, IllegalStateError):  # it has gone
-                source.qos = qos_of(self._orb, proxy)
+        with contextlib.suppress(TransportError), self._orb.calling(self.name):  # it may have gone
+            source.qos = qos_of(self._orb, proxy)
         source.keep(kept, key, earlier)
         self._ends.append(source)
         return source
