@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from mtosi_jms.bridge.cdr import decode_events, encode_events
-from mtosi_jms.bridge.events import StructuredEvent
+from mtosi_jms.bridge.events import Property, RefusedEvent, StructuredEvent
 from mtosi_jms.errors import (
     AuthenticationError,
     ConfigError,
@@ -275,25 +275,65 @@ class JavaOrb:
         except self.java.jpype.JException as error:
             raise EventError(f"JacORB cannot carry it: {said_by(error)}") from None
 
-    def from_java(self, events: Any, *, grouped: bool) -> list[StructuredEvent]:
+    def from_java(self, events: Any, *, grouped: bool, keep_refused: bool = False) -> list[StructuredEvent]:
         """Events of Java's.
 
         Args:
             events: an event, or an array of them.
             grouped: whether it is an array.
+            keep_refused: whether an event that is refused comes as a `RefusedEvent`, in its place.
 
         Raises:
             EventError: an event that is refused.
         """
+        listed = events if grouped else [events]
+        try:
+            return self._decoded(listed)
+        except EventError:
+            if not keep_refused:
+                raise
+        return [self._decoded_or_refused(one) for one in listed]
+
+    def _decoded(self, events: Any) -> list[StructuredEvent]:
         with machine.blocking(), translated(self.java):
             stream = self.writing()
-            if grouped:
-                self.java.omg("CosNotification.EventBatchHelper").write(stream, events)
-            else:
-                stream.write_long(1)
-                self.java.omg("CosNotification.StructuredEventHelper").write(stream, events)
+            stream.write_long(len(events))
+            for event in events:
+                self.java.omg("CosNotification.StructuredEventHelper").write(stream, event)
             data = bytes(stream.getBufferCopy())
         return decode_events(data, self.charset)
+
+    def _decoded_or_refused(self, event: Any) -> StructuredEvent:
+        try:
+            return self._decoded([event])[0]
+        except EventError as error:
+            refused = error
+        fixed = event.header.fixed_header
+        parts = self._parts(event.header.variable_header), self._parts(event.filterable_data)
+        with contextlib.suppress(EventError):
+            body = self._decoded([self._event_of(None, event.remainder_of_body)])[0].remainder_of_body
+            return RefusedEvent(*_names(fixed), *parts, body, error=refused)
+        return RefusedEvent(*_names(fixed), *parts, error=refused)
+
+    def _parts(self, properties: Any) -> tuple[Property, ...]:
+        """The properties that can be decoded."""
+        found: list[Property] = []
+        for one in properties:
+            with contextlib.suppress(EventError):
+                found.extend(self._decoded([self._event_of(one, None)])[0].filterable_data)
+        return tuple(found)
+
+    def _event_of(self, property: Any, body: Any) -> Any:
+        """An event of Java's that has nothing but a property, or a body."""
+        module = "CosNotification"
+        kind = self.java.omg(f"{module}.Property")
+        new_array = self.java.cls("java.lang.reflect.Array").newInstance
+        data = new_array(kind, 0 if property is None else 1)
+        if property is not None:
+            data[0] = property
+        fixed = self.java.omg(f"{module}.FixedEventHeader")(self.java.omg(f"{module}.EventType")("", ""), "")
+        header = self.java.omg(f"{module}.EventHeader")(fixed, new_array(kind, 0))
+        return self.java.omg(f"{module}.StructuredEvent")(header, data, self.orb.create_any() if body is None else body)
 
     def close(self) -> None:
         """Ends the ORB; returns after some seconds where it does not end."""
@@ -309,6 +349,11 @@ class JavaOrb:
         with contextlib.suppress(Exception), machine.blocking(), machine.context_loader(self.java.loader):
             self.orb.shutdown(False)
             self.orb.destroy()
+
+
+def _names(fixed: Any) -> tuple[str, str, str]:
+    """The texts of a fixed header of Java's."""
+    return str(fixed.event_type.domain_name), str(fixed.event_type.type_name), str(fixed.event_name)
 
 
 @contextlib.contextmanager

@@ -167,6 +167,9 @@ class Keeper(ABC, Generic[End]):
             self._options.lose(LOSS_CLEARED, reason)
 
     def _join_again(self) -> None:
+        if self._end.is_connected():  # the channel was silent, and has kept the connection
+            self._lost = None
+            return
         old, self._end = self._end, self._proxy()
         old.disconnect()
         with self._changed:

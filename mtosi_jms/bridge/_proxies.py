@@ -142,13 +142,16 @@ class _End:
         self, interface: str, handlers: dict[str, Callable[..., Any]], ended: str, object_id: bytes | None = None
     ) -> Servant:
         handlers = {**handlers, ended: self._peer_ended}
-        return Servant(self._orb, interface, handlers, self._answer_timeout, object_id)
+        return Servant(self._orb, interface, handlers, self._answer_timeout, object_id, self._done_late)
 
     def _call(self, connect: str, servant: Servant) -> None:
         """Has the proxy call our servant."""
         self._connect_again = connect
         with self._orb.calling(self._name):
             getattr(self._proxy, connect)(servant.reference)
+
+    def _done_late(self, name: str) -> None:
+        """Something was done when the channel had been told TRANSIENT."""
 
     def _peer_ended(self) -> None:
         """The channel ends the connection; called in the servant's thread."""
@@ -218,10 +221,11 @@ class CorbaSource(_End):
     """
 
     _filter: Any = None
+    _keep_refused = False
+    _last: list[StructuredEvent] | None = None
+    _late: list[StructuredEvent] | None = None
     _acknowledging: Any = None
     _kept: tuple[KeptConnections, str, KeptProxy | None] | None = None
-    _late: list[StructuredEvent] | None = None
-    """Taken, but the channel had been told TRANSIENT by then: it gives them once more."""
 
     def keep(self, kept: KeptConnections, key: str, earlier: KeptProxy | None) -> None:
         """Has the connection outlive the process.
@@ -232,6 +236,11 @@ class CorbaSource(_End):
             earlier: where the proxy is one that an earlier process was connected to.
         """
         self._kept = kept, key, earlier
+
+    def _done_late(self, name: str) -> None:
+        """The channel gives the events again, which are taken."""
+        if name.startswith("push_"):
+            self._late = self._last
 
     @property
     def acknowledges(self) -> bool:
@@ -254,12 +263,19 @@ class CorbaSource(_End):
         """A filter that goes with the source."""
         self._filter = made
 
-    def connect(self, consumer: EventConsumer | None = None, on_disconnected: OnDisconnected | None = None) -> None:
+    def connect(
+        self,
+        consumer: EventConsumer | None = None,
+        on_disconnected: OnDisconnected | None = None,
+        *,
+        keep_refused: bool = False,
+    ) -> None:
         """Connects; events may come before it returns.
 
         Args:
             consumer: needed where the style is PUSH: called by one thread; what it raises is told as TRANSIENT.
             on_disconnected: told when the channel ends the connection.
+            keep_refused: whether an event that cannot be decoded comes as a `RefusedEvent`, in its place.
 
         Raises:
             IllegalStateError: it was connected before.
@@ -267,6 +283,7 @@ class CorbaSource(_End):
         """
         self._begin(consumer, FlowStyle.PUSH, "a consumer is needed")
         self._on_disconnected = on_disconnected
+        self._keep_refused = keep_refused
         role = f"{self.style.value.lower()}_consumer"
         interface = f"CosNotifyComm.{self._word.capitalize()}{self.style.value.capitalize()}Consumer"
         handlers: dict[str, Callable[..., Any]] = {}
@@ -275,14 +292,11 @@ class CorbaSource(_End):
             def push(events: Any) -> None:
                 if self._over.is_set():
                     raise TransportError("disconnected")
-                found = self._orb.from_java(events, grouped=self._grouped)
-                late, self._late = self._late, None
-                if found == late:
-                    return
-                begun = time.monotonic()
-                consumer(found)
-                if time.monotonic() - begun >= self._answer_timeout:
-                    self._late = found
+                found = self._from_java(events)
+                taken_late, self._late = found == self._late, None
+                if not taken_late:
+                    consumer(found)
+                self._last = found
 
             handlers[f"push_{self._operation}"] = push
         connect, ended = f"connect_{self._word}_{role}", f"disconnect_{self._word}_{role}"
@@ -344,7 +358,7 @@ class CorbaSource(_End):
 
         Raises:
             TransportError: the channel cannot be reached.
-            EventError: an event that is refused; it is gone.
+            EventError: an event that is refused, unless they are kept; it is gone.
         """
         if self.style is not FlowStyle.PULL:
             raise IllegalStateError(f"{self._name}: the channel pushes here")
@@ -365,7 +379,10 @@ class CorbaSource(_End):
                 events = self._proxy.try_pull_structured_events(maximum, has_event)
             else:
                 events = self._proxy.try_pull_structured_event(has_event)
-            return self._orb.from_java(events, grouped=self._grouped) if has_event.value else []
+            return self._from_java(events) if has_event.value else []
+
+    def _from_java(self, events: Any) -> list[StructuredEvent]:
+        return self._orb.from_java(events, grouped=self._grouped, keep_refused=self._keep_refused)
 
     def acknowledge(self, numbers: Sequence[int]) -> None:
         """Tells the channel which SequenceNumbers are done with; only where `acknowledges`.

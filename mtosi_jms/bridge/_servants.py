@@ -35,6 +35,7 @@ class Servant:
         answer_timeout: seconds after which a peer is told TRANSIENT, whatever the handler does; a call that no handler
             has begun by then is dropped.
         object_id: of an object that has the same reference in the next process; None: it ends with this one.
+        on_late: told the name of an operation that was done when its peer had been told TRANSIENT.
 
     Attributes:
         reference: what peers call.
@@ -47,10 +48,12 @@ class Servant:
         handlers: dict[str, Callable[..., Any]],
         answer_timeout: float,
         object_id: bytes | None = None,
+        on_late: Callable[[str], object] | None = None,
     ) -> None:
         java = orb.java
         self._orb = orb
         self._handlers = handlers
+        self._on_late = on_late
         self._queue = java.cls("java.util.concurrent.LinkedBlockingQueue")()
         self._transient = java.omg("CORBA.TRANSIENT")("not taken; it may come again")
         self._closed = threading.Event()
@@ -97,15 +100,17 @@ class Servant:
 
     def _answer(self, call: Any, name: str, arguments: tuple[Any, ...]) -> None:
         handler = self._handlers.get(name)
-        found = None
+        found, done = None, False
         if handler is not None:
             try:
-                found = handler(*arguments)
+                found, done = handler(*arguments), True
             except Exception as error:  # noqa: BLE001 - the peer is told, and tries again
                 log.warning("%s was not done: %s", name, error)
                 found = self._transient
         with machine.blocking():
-            call.get(2).complete(found)
+            in_time = bool(call.get(2).complete(found))
+        if done and not in_time and self._on_late is not None:
+            self._on_late(name)
 
     def close(self, *, leave: bool = False) -> None:
         """Takes the object away, once no handler is running; calls that wait are told TRANSIENT.

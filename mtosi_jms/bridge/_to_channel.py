@@ -331,7 +331,8 @@ class JmsToChannel(Keeper[EventSink]):
     @property
     def has_transaction(self) -> bool:
         """Whether something was given and not committed."""
-        return self._per_transaction > 0 and (self._in_transaction > 0 or bool(self._given or self._unsettled))
+        with self._pulling:
+            return self._per_transaction > 0 and (self._in_transaction > 0 or bool(self._given or self._unsettled))
 
     def enable(self, events: int, timeout: float) -> None:
         """Transactions of so many events, or sequences."""

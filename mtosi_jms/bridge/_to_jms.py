@@ -8,14 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from hashlib import sha256
-from uuid import UUID
 
+from mtosi_jms.bridge._identity import Identities
 from mtosi_jms.bridge._keeper import Keeper
 from mtosi_jms.bridge._options import BridgeOptions
 from mtosi_jms.bridge.endpoints import Channel, EventSource, FlowStyle, Grouping, OnDisconnected
-from mtosi_jms.bridge.events import StructuredEvent
-from mtosi_jms.bridge.reliable import SEQUENCE_NUMBER, Duplicates, is_acknowledged, number_of, retries_of
+from mtosi_jms.bridge.events import RefusedEvent, StructuredEvent
+from mtosi_jms.bridge.reliable import Duplicates, is_acknowledged, number_of, retries_of
 from mtosi_jms.errors import (
     ConfigError,
     EncodeError,
@@ -28,15 +27,13 @@ from mtosi_jms.errors import (
     TransportError,
     UnsupportedQoS,
 )
-from mtosi_jms.jms import DUPLICATE_ID, DeliveryMode, Destination, JmsMessage
-from mtosi_jms.jms.ids import random_id
+from mtosi_jms.jms import DUPLICATE_ID, Destination, JmsMessage
 from mtosi_jms.transport import Connection, Session
 
 log = logging.getLogger(__name__)
 
 Connect = Callable[[], Connection]
 _PULLS, _ACKNOWLEDGEMENTS = 0, 1
-_NAMED = ("JMSMessageID", "notificationId")
 
 
 class JmsSink:
@@ -188,7 +185,7 @@ class ChannelToJms(Keeper[EventSource]):
         self._style = style
         self._grouping = grouping
         self._sink = sink
-        self._ids: dict[StructuredEvent, str] = {}
+        self._identities = Identities()
         self._per_transaction = 0
         self._lifetime = 0.0
         self._uncommitted: list[tuple[Sequence[StructuredEvent], Sequence[JmsMessage]]] = []
@@ -212,7 +209,7 @@ class ChannelToJms(Keeper[EventSource]):
         return end
 
     def _connect_end(self, end: EventSource, on_lost: OnDisconnected) -> None:
-        end.connect(self.take if self._style is FlowStyle.PUSH else None, on_lost)
+        end.connect(self.take if self._style is FlowStyle.PUSH else None, on_lost, keep_refused=True)
 
     def _restart(self) -> None:
         for one in self._retries or ():
@@ -284,10 +281,11 @@ class ChannelToJms(Keeper[EventSource]):
         number = number_of(events) if self._end.acknowledges else None
         with self._taking:
             if self._duplicates.is_new(number):
-                made = [(event, message) for event in events for message in self._messages(event)]
+                named = zip(events, self._identities.of(events), strict=True)
+                made = [(event, one) for event, identifier in named for one in self._messages(event, identifier)]
                 self._send(events, made)
                 self._duplicates.store(number)
-                self._ids.clear()
+                self._identities.take()
                 self.forwarded += len(made)
             if number is not None and not self._per_transaction:
                 self._acknowledge([number])
@@ -308,28 +306,21 @@ class ChannelToJms(Keeper[EventSource]):
                     self._retries[_ACKNOWLEDGEMENTS].reset()
                 return
 
-    def _messages(self, event: StructuredEvent) -> Sequence[JmsMessage]:
+    def _messages(self, event: StructuredEvent, identifier: str) -> Sequence[JmsMessage]:
+        """What an event becomes, each with the id by which a second copy is known."""
         try:
+            if isinstance(event, RefusedEvent):
+                raise event.error
             found = self._options.messages_of(event)
         except (ConfigError, EncodeError, EventError) as error:
             self._options.park(event, error)
             return ()
-        return [self._named(event, number, message) for number, message in enumerate(found)]
-
-    def _named(self, event: StructuredEvent, number: int, message: JmsMessage) -> JmsMessage:
-        """The message with the id by which a second copy is known."""
-        persistent = self._options.outbox is not None or message.delivery_mode is DeliveryMode.PERSISTENT
-        if DUPLICATE_ID in message.properties or not persistent:
-            return message
-        if any(event.get(name) is not None for name in _NAMED):
-            # The event names itself: after a crash, too, it gets the same id.
-            header = tuple(one for one in event.variable_header if one.name != SEQUENCE_NUMBER)
-            told = repr((number, replace(event, variable_header=header)))
-            digest = sha256(told.encode("utf-8", "surrogatepass")).digest()
-            identifier = str(UUID(bytes=digest[:16], version=5))
-        else:
-            identifier = f"{self._ids.setdefault(event, random_id())}{f'.{number}' if number else ''}"
-        return replace(message, properties={**message.properties, DUPLICATE_ID: identifier})
+        return [
+            replace(
+                one, properties={DUPLICATE_ID: f"{identifier}.{number}" if number else identifier, **one.properties}
+            )
+            for number, one in enumerate(found)
+        ]
 
     def _send(self, events: Sequence[StructuredEvent], made: Sequence[tuple[StructuredEvent, JmsMessage]]) -> None:
         end = time.monotonic() + self._options.patience
@@ -435,7 +426,8 @@ class ChannelToJms(Keeper[EventSource]):
     @property
     def has_transaction(self) -> bool:
         """Whether something was sent and not committed."""
-        return bool(self._uncommitted)
+        with self._taking:
+            return bool(self._uncommitted)
 
     def enable(self, events: int, timeout: float) -> None:
         """Transactions of so many events, or sequences."""

@@ -83,12 +83,20 @@ class EventSource(Protocol):
     @property
     def acknowledges(self) -> bool: ...
 
-    def connect(self, consumer: EventConsumer | None = None, on_disconnected: OnDisconnected | None = None) -> None:
+    def connect(
+        self,
+        consumer: EventConsumer | None = None,
+        on_disconnected: OnDisconnected | None = None,
+        *,
+        keep_refused: bool = False,
+    ) -> None:
         """Connects; events may come before it returns.
 
         Args:
             consumer: needed where the style is PUSH, None where it is PULL.
             on_disconnected: told when the connection is lost.
+            keep_refused: whether an event that cannot be decoded comes as a `RefusedEvent`, in its place; else `pull`
+                raises EventError, and a channel that pushes is told TRANSIENT.
 
         Raises:
             IllegalStateError: it was connected before.

@@ -44,6 +44,7 @@ __all__ = [
     "Member",
     "ObjectReference",
     "Property",
+    "RefusedEvent",
     "StructuredEvent",
     "TCKind",
     "TypeCode",
@@ -351,6 +352,17 @@ class StructuredEvent:
     def header(self, name: str) -> Any | None:
         """A value of the variable header, the first of that name; None where there is none."""
         return _found(self.variable_header, name)
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedEvent(StructuredEvent):
+    """What is known of an event that cannot be decoded: the parts of it that can.
+
+    Attributes:
+        error: why, and where.
+    """
+
+    error: EventError = field(default_factory=lambda: EventError("it cannot be decoded"), compare=False)
 
 
 def _found(properties: tuple[Property, ...], name: str) -> Any | None:

@@ -300,7 +300,13 @@ class MemorySource(_End):
         """Whether the channel has the interfaces of CosNotifyCommAck."""
         return self._channel._acknowledges
 
-    def connect(self, consumer: EventConsumer | None = None, on_disconnected: OnDisconnected | None = None) -> None:
+    def connect(
+        self,
+        consumer: EventConsumer | None = None,
+        on_disconnected: OnDisconnected | None = None,
+        *,
+        keep_refused: bool = False,
+    ) -> None:
         """Connects; see `mtosi_jms.bridge.endpoints.EventSource.connect`."""
         self._begin(consumer, FlowStyle.PUSH, on_disconnected)
         if consumer is not None:

@@ -61,6 +61,63 @@ def event(any: Callable[[Out], Out]) -> Callable[[Out], Out]:
     return write
 
 
+def arguments_of(order: str, body: bytes) -> int:
+    """Where the arguments of a request of GIOP 1.2 begin in its body."""
+    at = 12
+    for _ in ("key", "operation"):
+        at += -at % 4
+        at += 4 + struct.unpack_from(f"{order}I", body, at)[0]
+    at += -at % 4
+    contexts = struct.unpack_from(f"{order}I", body, at)[0]
+    at += 4
+    for _ in range(contexts):
+        at += -at % 4 + 4
+        at += 4 + struct.unpack_from(f"{order}I", body, at)[0]
+    return at + -(at + HEADER) % 8
+
+
+class Called:
+    """An object of a peer's that was given as an argument: its host, port and key, to call it by."""
+
+    def __init__(self, order: str, data: bytes) -> None:
+        self._data, self._order, self._at = data, order, 0
+        self._octets()
+        self._ulong()
+        self._ulong()
+        profile = Called.__new__(Called)
+        raw = self._octets()
+        profile._data, profile._order, profile._at = raw, "<" if raw[0] else ">", 3
+        self.host = profile._octets()[:-1].decode()
+        profile._at += profile._at % 2
+        self.port = struct.unpack_from(f"{profile._order}H", raw, profile._at)[0]
+        profile._at += 2
+        self.key = profile._octets()
+
+    def _ulong(self) -> int:
+        self._at += -self._at % 4
+        found: int = struct.unpack_from(f"{self._order}I", self._data, self._at)[0]
+        self._at += 4
+        return found
+
+    def _octets(self) -> bytes:
+        length = self._ulong()
+        self._at += length
+        return self._data[self._at - length : self._at]
+
+    def call(self, operation: str, write: Callable[[Out], Out]) -> int:
+        """Calls it, and returns the status of the answer: 0 is well, 2 a system exception."""
+        head = Out().ulong(1).raw(b"\3\0\0\0\0\0\0\0").octets(self.key).string(operation).ulong(0)
+        head.raw(bytes(-(len(head.data) + HEADER) % 8))
+        body = head.data + write(Out()).data
+        with socket.create_connection((self.host, self.port), 30) as client, client.makefile("rb") as stream:
+            client.sendall(b"GIOP\1\2\0\0" + struct.pack(">I", len(body)) + body)
+            header = stream.read(HEADER)
+            order = "<" if header[6] & 1 else ">"
+            answer = stream.read(struct.unpack(f"{order}I", header[8:])[0])
+        status: int = struct.unpack_from(f"{order}I", answer, 4)[0]
+        return status
+
+
 class GiopPeer:
     """Listens on loopback, and answers operations by their names; what it does not know it answers with nothing.
 
@@ -69,6 +126,7 @@ class GiopPeer:
         answers: name of an operation, and what writes the answer's body. None: no answer.
         asked: names of the operations that were called.
         connections: how many there were.
+        consumers: objects that were connected to it.
     """
 
     def __init__(self, host: str = "127.0.0.1") -> None:
@@ -77,6 +135,7 @@ class GiopPeer:
         self.port: int = self._listener.getsockname()[1]
         self.asked: list[str] = []
         self.connections = 0
+        self.consumers: list[Called] = []
         self._open: list[socket.socket] = []
         self.forward_to: tuple[str, int] | None = None
         me = reference(host, self.port)
@@ -86,6 +145,7 @@ class GiopPeer:
             "_get_default_consumer_admin": me,
             "_get_default_supplier_admin": me,
             "obtain_notification_pull_supplier": lambda out: me(out).ulong(7),
+            "obtain_notification_push_supplier": lambda out: me(out).ulong(7),
             "obtain_notification_push_consumer": lambda out: me(out).ulong(7),
             "get_qos": lambda out: out.ulong(0),
             "try_pull_structured_event": event(lambda out: out.ulong(3, 5)),
@@ -124,6 +184,8 @@ class GiopPeer:
         length = struct.unpack_from(f"{order}I", body, at)[0]
         name = body[at + 4 : at + 3 + length].decode()
         self.asked.append(name)
+        if name.startswith("connect_") and name.endswith("_push_consumer"):
+            self.consumers.append(Called(order, body[arguments_of(order, body) :]))
         write: Callable[[Out], Out] | None = self.answers.get(name, lambda out: out)
         status = 0
         if name == "_is_a" and b"EventChannelFactory" in body:

@@ -70,9 +70,11 @@ class Through:
         self._call("acknowledge", lambda: self._end.acknowledge(numbers))
         self._faults.note(self._faults.acknowledged, list(numbers))
 
-    def connect(self, called: Anything = None, on_lost: Anything = None, on_acknowledged: Anything = None) -> None:
+    def connect(
+        self, called: Anything = None, on_lost: Anything = None, on_acknowledged: Anything = None, **how: Anything
+    ) -> None:
         if on_acknowledged is None:
-            self._end.connect(called, on_lost)
+            self._end.connect(called, on_lost, **how)
             return
 
         def told(numbers: Sequence[int]) -> None:

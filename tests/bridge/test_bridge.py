@@ -45,7 +45,7 @@ from mtosi_jms.errors import (
     UnsupportedQoS,
     UnsupportedTransaction,
 )
-from mtosi_jms.jms import DUPLICATE_ID, JmsMessage, Queue
+from mtosi_jms.jms import DUPLICATE_ID, DeliveryMode, JmsMessage, Queue
 from mtosi_jms.jms.selector import parse
 from mtosi_jms.spool import Outbox
 from mtosi_jms.testing import MemoryChannel
@@ -309,14 +309,101 @@ def test_a_source_of_jms_that_is_lost_is_opened_again(world: World) -> None:
     assert len(world.opened) == 2
 
 
-def test_an_event_that_comes_again_has_the_same_id(world: World) -> None:
-    """After a crash too, where the event names itself."""
-    named = StructuredEvent("tmf_mtnm", "NT_ALARM", filterable_data=(Property("notificationId", any_of("1")),))
+NAMED = StructuredEvent("tmf_mtnm", "NT_ALARM", filterable_data=(Property("notificationId", any_of("1")),))
+UNNAMED = replace(NAMED, filterable_data=(Property("notificationId", any_of("")),))
+
+
+class Failing:
+    """A connection whose sessions fail at one of their messages, once."""
+
+    def __init__(self, connection: Connection, at: int) -> None:
+        self._connection = connection
+        self._left = at
+
+    def __getattr__(self, name: str) -> Anything:
+        return getattr(self._connection, name)
+
+    def session(self, **options: Anything) -> Anything:
+        session = self._connection.session(**options)
+        send = session.send
+
+        def sending(*arguments: Anything) -> Anything:
+            self._left -= 1
+            if self._left == 0:
+                raise TransportError("not this one")
+            return send(*arguments)
+
+        session.send = sending  # type: ignore[method-assign]
+        return session
+
+
+def ids(found: list[JmsMessage]) -> list[Anything]:
+    return [one.properties[DUPLICATE_ID] for one in found]
+
+
+@pytest.mark.parametrize("style", [PUSH, PULL], ids=lambda one: one.name)
+@pytest.mark.parametrize("event_", [NAMED, UNNAMED], ids=["named", "unnamed"])
+@pytest.mark.obligation("000-X20")
+def test_what_comes_again_has_its_id_and_what_is_equal_another(
+    world: World, style: FlowStyle, event_: StructuredEvent
+) -> None:
+    """The channel gives all four again where the third was refused and it pushes: two went before, in a transaction."""
+    failing = [3]
+
+    def opened() -> Anything:
+        return Failing(connect(world.url), failing.pop()) if failing else connect(world.url)
+
+    world.push(event_, event_, event_, event_)
+    factory = BridgeFactory({0: world.channel}, {"": opened}, BridgeOptions(**{**QUICK, "patience": 0.0, "batch": 2}))
+    world.factories.append(factory)
+    bridge, _ = factory.create_bridge(channel_end(SOURCE, style, MANY), jms(SINK))
+    bridge.start_bridge()
+    found = ids(world.received(6 if style is PUSH else 4))
+    if style is PUSH:
+        assert found[:2] == found[2:4]
+    assert len(set(found)) == 4
+    world.push(event_)
+    assert ids(world.received(1))[0] not in found
+
+
+@pytest.mark.obligation("000-X20")
+def test_an_event_that_names_itself_has_its_id_after_a_crash_too(world: World) -> None:
+    """One that does not gets an id of its own: it may be another event."""
+    found = []
+    for _ in range(2):
+        bridge = world.bridge(channel_end(SOURCE), jms(SINK))
+        bridge.start_bridge()
+        world.push(NAMED, UNNAMED)
+        found.append(ids(world.received(2)))
+        bridge.destroy()
+    (named, unnamed), (named_again, other) = found
+    assert named == named_again
+    assert unnamed != other
+
+
+@pytest.mark.parametrize("reliability", [0, 1])
+def test_messages_have_ids_whatever_their_delivery_mode(world: World, reliability: int) -> None:
     world.bridge(channel_end(SOURCE), jms(SINK)).start_bridge()
-    world.push(named, named, event(1), event(1))
-    first, second, third, fourth = (one.properties[DUPLICATE_ID] for one in world.received(4))
-    assert first == second
-    assert third != fourth
+    world.push(event(1, EventReliability=reliability))
+    (found,) = world.received(1)
+    assert found.delivery_mode is (DeliveryMode.PERSISTENT if reliability else DeliveryMode.NON_PERSISTENT)
+    assert found.properties[DUPLICATE_ID]
+
+
+@pytest.mark.obligation("000-A10", "000-X20")
+def test_a_sequence_number_is_no_part_of_the_id(world: World) -> None:
+    """A channel that acknowledges gives what it kept another number, over another connection."""
+    world.channel = MemoryChannel("acks", queue=True, acknowledges=True)
+    found = []
+    for before in ([event(0)], []):
+        bridge = world.bridge(channel_end(SOURCE), jms(SINK))
+        bridge.start_bridge()
+        world.push(*before, NAMED)
+        messages = world.received(len(before) + 1)
+        found.append((messages[-1].properties["$ohf_SequenceNumber"], messages[-1].properties[DUPLICATE_ID]))
+        bridge.destroy()
+    assert [number_ for number_, _ in found] == [1, 0]
+    assert found[0][1] == found[1][1]
 
 
 @pytest.mark.obligation("000-EJ14")

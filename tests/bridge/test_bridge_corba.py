@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any as Anything
 
@@ -23,8 +24,11 @@ from mtosi_jms.bridge import (
 from mtosi_jms.bridge.endpoints import Grouping
 from mtosi_jms.bridge.events import Any, Property, StructuredEvent, TCKind, TypeCode, any_of
 from mtosi_jms.bridge.filters import to_etcl
+from mtosi_jms.bridge.omg import event_of
 from mtosi_jms.bridge.qos import qos
 from mtosi_jms.jms import JmsMessage, Queue
+from mtosi_jms.jms import MessageType as Kind
+from mtosi_jms.jms.message import Char, Long, Short
 from mtosi_jms.jms.selector import parse
 from mtosi_jms.transport import Backoff, connect
 
@@ -143,4 +147,79 @@ def test_a_filter_at_jacorb(make: Anything) -> None:
         assert not source.pull(wait=False)
         source.disconnect()
     assert found == [[4, 5, 6], [1, 7], [8], [], [2, 3]]
+    sink.disconnect()
+
+
+MESSAGES = {
+    "text": JmsMessage(body="é€".encode(), properties={"a": 1, "b": "x"}, correlation_id="c"),
+    "stream": JmsMessage(message_type=Kind.STREAM, content=(True, Short(2), 3, 2.5, "é", b"\x00\xff", Char("c"), None)),
+    "map": JmsMessage(message_type=Kind.MAP, content={"a b": 1, "x": "y", "z": Long(2**40)}),
+    "bytes": JmsMessage(message_type=Kind.BYTES, body=b"\x00\xff", time_to_live_ms=2**40),
+    "object": JmsMessage(message_type=Kind.OBJECT, body=b"\xac\xed", priority=9),
+    "none": JmsMessage(message_type=Kind.MESSAGE, properties={"a": True}),
+}
+
+
+@pytest.mark.obligation(
+    "000-JE2", "000-JE6", "000-JE9", "000-JE13", "000-JE14", "000-JE16", "000-JE17", "000-JE18", "000-JE19", "000-EJ2",
+    "000-EJ3", "000-EJ10", "000-EJ12", "000-EJ13", "000-Q4", "000-Q5", "000-X4", "000-X5", "000-X6", "003-3",
+)  # fmt: skip
+def test_all_kinds_of_messages_come_back_from_jacorb(make: Anything) -> None:
+    """To the channel by one bridge, and from it by another."""
+    source = make.channel.event_source(PULL)
+    source.connect()
+    home = make((0, PUSH, ONE), (replace(JMS, destination_name="home"), PUSH, MessageType.JMS_MESSAGE))
+    away = make((JMS, PULL, MessageType.JMS_MESSAGE), (0, PUSH, ONE))
+    for bridge in (home, away):
+        bridge.start_bridge()
+    with connect(make.url) as connection:
+        connection.start()
+        session = connection.session()
+        consumer = session.consumer(Queue("home"))
+        for message in MESSAGES.values():
+            sent = session.send(Queue("q"), message)
+            delivery = consumer.receive(SOON)
+            assert delivery is not None
+            delivery.acknowledge()
+            found = delivery.message
+            (event,) = source.pull(timeout=SOON)
+            made = event_of(sent)
+            assert made is not None
+            assert (event.domain_name, event.type_name) == ("", made.type_name)
+            assert event.remainder_of_body == made.remainder_of_body
+            assert {one.name for one in made.filterable_data} <= {one.name for one in event.filterable_data}
+            assert (event.get("JMSCorrelationID") is None) is (message.correlation_id is None)
+            assert bool(found.expiration_ms) is bool(sent.expiration_ms) is bool(message.time_to_live_ms)
+            as_bytes = Kind.BYTES if message.message_type is Kind.OBJECT else message.message_type
+            assert (found.message_type, found.body, found.content) == (as_bytes, message.body, message.content)
+            assert message.properties.items() <= found.properties.items()
+            assert (found.priority, found.correlation_id) == (sent.priority, message.correlation_id)
+    source.disconnect()
+
+
+@pytest.mark.obligation("000-T3", "000-T6", "000-T7", "000-B5", "000-X7")
+def test_transactions_of_what_jacorb_pushes(make: Anything) -> None:
+    bridge = make((0, PUSH, ONE), (JMS, PUSH, MessageType.JMS_MESSAGE))
+    bridge.enable_transaction(3, 0)
+    bridge.start_bridge()
+    sink = make.channel.event_sink(PUSH, Grouping.SEQUENCE_EVENT)
+    sink.connect()
+    sink.push([event(number) for number in range(4)])
+    with connect(make.url) as connection:
+        connection.start()
+        consumer = connection.session().consumer(Queue("q"))
+
+        def number() -> Anything:
+            delivery = consumer.receive(SOON)
+            assert delivery is not None
+            delivery.acknowledge()
+            return delivery.message.properties["$fd_n"]
+
+        assert [number() for _ in range(3)] == [0, 1, 2]
+        assert consumer.receive(0) is None
+        sink.push([event(4), event(5)])
+        assert [number() for _ in range(3)] == [3, 4, 5]
+        bridge.disable_transaction()
+        sink.push([event(6)])
+        assert number() == 6
     sink.disconnect()
