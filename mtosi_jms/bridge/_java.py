@@ -137,6 +137,7 @@ class JavaOrb:
         self._name = name
         self._closed = False
         self._lock = threading.Lock()
+        self._interceptors: dict[bytes, Any] = {}
         self.allowed = allowed if allowed is not None else self._no_hosts()
         properties = self.java.cls("java.util.Properties")()
         settings = _FIXED | self._settings(listen, port, advertise, connect_timeout, call_timeout)
@@ -247,6 +248,25 @@ class JavaOrb:
         if self._lasting is not None:
             with contextlib.suppress(MtosiError), self.calling():
                 self._lasting.the_POAManager().discard_requests(False)
+
+    def intercept(self, oid: Any, interceptor: Any | None) -> None:
+        """Has a server interceptor take part in requests, for one of our objects; None: no more.
+
+        The ORB takes interceptors only as it starts: it is given another manager of them.
+        """
+        with self._lock:
+            self._interceptors.pop(bytes(oid), None)
+            if interceptor is not None:
+                self._interceptors[bytes(oid)] = interceptor
+            none, listed = (self.java.cls("java.util.ArrayList")() for _ in range(2))
+            for one in self._interceptors.values():
+                listed.add(one)
+            manager = self.java.cls("org.jacorb.orb.portableInterceptor.InterceptorManager")
+            made = manager(none, listed, none, 0, self.orb)
+            for name, value in (("interceptor_manager", made), ("hasServerInterceptors", bool(self._interceptors))):
+                field = self.orb.getClass().getDeclaredField(name)
+                field.setAccessible(True)
+                field.set(self.orb, value)
 
     def reading(self, data: bytes) -> Any:
         """A stream of Java's that reads CDR with texts of the ORB's charset."""

@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 
 from mtosi_jms.bridge._options import LOSS_CLEARED, LOSS_OCCURRED, BridgeOptions
 from mtosi_jms.bridge.endpoints import Channel, EventSink, EventSource, OnDisconnected
+from mtosi_jms.bridge.reliable import Retries, retries_of
 from mtosi_jms.errors import MtosiError
 
 log = logging.getLogger(__name__)
@@ -111,8 +112,9 @@ class Keeper(ABC, Generic[End]):
             self._changed.notify_all()
         self._end.disconnect()
         self._hang_up()
-        if self._keeper is not None:
-            self._keeper.join()
+        keeper = self._keeper
+        if keeper is not None and keeper is not threading.current_thread():  # who is told of a failure may close it
+            keeper.join()
         self._end.disconnect()  # the one that was made meanwhile
 
     @property
@@ -192,6 +194,14 @@ class Keeper(ABC, Generic[End]):
             else:
                 return True
         return False
+
+    def _retries_at(self, end: End) -> Retries:
+        """How often, and when, something is tried again at a new proxy."""
+        try:
+            return retries_of({"proxy": end.qos, "channel": self._channel.qos})
+        except MtosiError:
+            end.disconnect()
+            raise
 
     def _pause(self, seconds: float) -> None:
         """Waits; not after the end."""

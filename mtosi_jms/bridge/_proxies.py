@@ -13,7 +13,8 @@ from uuid import uuid4
 from mtosi_jms.bridge._java import JavaOrb
 from mtosi_jms.bridge._kept import KeptConnections, KeptProxy
 from mtosi_jms.bridge._servants import Servant
-from mtosi_jms.bridge.cdr import addresses_of, decode_properties, encode_properties
+from mtosi_jms.bridge._unread import UNREAD, UnreadRequest
+from mtosi_jms.bridge.cdr import addresses_of, decode_properties, decode_request, encode_properties
 from mtosi_jms.bridge.endpoints import (
     EventConsumer,
     EventSupplier,
@@ -289,16 +290,25 @@ class CorbaSource(_End):
         handlers: dict[str, Callable[..., Any]] = {}
         if consumer is not None:
 
-            def push(events: Any) -> None:
+            def take(found: list[StructuredEvent]) -> None:
                 if self._over.is_set():
                     raise TransportError("disconnected")
-                found = self._from_java(events)
                 taken_late, self._late = found == self._late, None
                 if not taken_late:
                     consumer(found)
                 self._last = found
 
-            handlers[f"push_{self._operation}"] = push
+            operation = f"push_{self._operation}"
+            handlers[operation] = lambda events: take(self._from_java(events))
+
+            def unread(info: Any) -> None:
+                request = UnreadRequest(self._orb, info)
+                if request.operation == operation:
+                    take(decode_request(request.message, self._orb.charset, grouped=self._grouped))
+                    request.answer()
+
+            if keep_refused:
+                handlers[UNREAD] = unread
         connect, ended = f"connect_{self._word}_{role}", f"disconnect_{self._word}_{role}"
         if self._kept is None:
             self._serve(interface, connect, handlers, ended)

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from mtosi_jms.bridge._java import Java, JavaOrb, made_of
+from mtosi_jms.bridge._unread import UNREAD, interceptor
 from mtosi_jms.errors import IllegalStateError
 from mtosi_jms.transport.jvm import machine
 
@@ -31,7 +32,8 @@ class Servant:
         orb: offers it.
         interface: its IDL interface, below `org.omg`.
         handlers: name of an operation, and what answers it, called with its Java arguments. An operation that is not
-            there does nothing. What a handler raises is told as TRANSIENT.
+            there does nothing. What a handler raises is told as TRANSIENT. One by the name of `UNREAD` is called with
+            the requests that JacORB cannot read.
         answer_timeout: seconds after which a peer is told TRANSIENT, whatever the handler does; a call that no handler
             has begun by then is dropped.
         object_id: of an object that has the same reference in the next process; None: it ends with this one.
@@ -57,11 +59,8 @@ class Servant:
         self._queue = java.cls("java.util.concurrent.LinkedBlockingQueue")()
         self._transient = java.omg("CORBA.TRANSIENT")("not taken; it may come again")
         self._closed = threading.Event()
-        operations = made_of(
-            java,
-            java.omg(f"{interface}Operations"),
-            asking(java, self._queue, self._transient, int(answer_timeout * 1_000)),
-        )
+        ask = asking(java, self._queue, self._transient, int(answer_timeout * 1_000))
+        operations = made_of(java, java.omg(f"{interface}Operations"), ask)
         with orb.calling(interface):
             self._poa = orb.poa() if object_id is None else orb.lasting_poa()
             tie = java.omg(f"{interface}POATie")(operations, self._poa)
@@ -70,6 +69,8 @@ class Servant:
             else:
                 self._oid = java.jpype.JArray(java.jpype.JByte)(object_id)
                 self._poa.activate_object_with_id(self._oid, tie)
+            if UNREAD in handlers:
+                orb.intercept(self._oid, interceptor(orb, self._oid, ask))
             self.reference = java.omg(f"{interface}Helper").unchecked_narrow(self._poa.id_to_reference(self._oid))
         name = interface.rpartition(".")[2]
         self._thread = threading.Thread(target=self._serve, name=f"serves-{name}", daemon=True)
@@ -121,8 +122,10 @@ class Servant:
         self._closed.set()
         if threading.current_thread() is not self._thread:
             self._thread.join()
-        if not leave:
-            with contextlib.suppress(Exception), self._orb.calling():
+        with contextlib.suppress(Exception), self._orb.calling():
+            if UNREAD in self._handlers:
+                self._orb.intercept(self._oid, None)
+            if not leave:
                 self._poa.deactivate_object(self._oid)
 
 

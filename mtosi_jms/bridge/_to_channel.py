@@ -13,7 +13,7 @@ from mtosi_jms.bridge._options import BridgeOptions
 from mtosi_jms.bridge.endpoints import Channel, EventSink, FlowStyle, Grouping, OnDisconnected
 from mtosi_jms.bridge.events import StructuredEvent
 from mtosi_jms.bridge.omg import event_of
-from mtosi_jms.bridge.reliable import Resender, is_acknowledged, number_of, retries_of
+from mtosi_jms.bridge.reliable import Resender, is_acknowledged, number_of
 from mtosi_jms.errors import EventError, IllegalStateError, MtosiError, TransportError
 from mtosi_jms.jms import Destination
 from mtosi_jms.transport import Connection, Consumer, Delivery, Session
@@ -57,9 +57,8 @@ class JmsToChannel(Keeper[EventSink]):
 
     def _proxy(self) -> EventSink:
         end = self._channel.event_sink(self._sends, self._grouping, qos=self._options.qos or None)
-        levels = {"proxy": end.qos, "channel": self._channel.qos} if is_acknowledged(end.qos) else None
-        self._resender = None if levels is None else Resender(retries_of(levels))
-        self._sent: tuple[str | None, ...] = ()
+        self._resender = Resender(self._retries_at(end)) if is_acknowledged(end.qos) else None
+        self._sent: object = None
         return end
 
     def _connect_end(self, end: EventSink, on_lost: OnDisconnected) -> None:
@@ -145,9 +144,9 @@ class JmsToChannel(Keeper[EventSink]):
         else:
             self._until_done(self._open, "JMS")
 
-    def _events(self, deliveries: Sequence[Delivery]) -> list[StructuredEvent]:
-        """The events of messages; what cannot become one is parked, what has expired is left out."""
-        found = []
+    def _events(self, deliveries: Sequence[Delivery]) -> tuple[list[StructuredEvent], list[str | None]]:
+        """The events of messages, and their ids; what cannot become one is parked, what has expired is left out."""
+        found, ids = [], []
         for one in deliveries:
             try:
                 event = event_of(one.message, self._options.rules)
@@ -156,7 +155,8 @@ class JmsToChannel(Keeper[EventSink]):
             else:
                 if event is not None:
                     found.append(event)
-        return found
+                    ids.append(one.message.message_id)
+        return found, ids
 
     # The bridge pushes.
 
@@ -170,10 +170,8 @@ class JmsToChannel(Keeper[EventSink]):
                 if not self._over and self._running:
                     self._drop()
             return
-        if deliveries and self._push(deliveries):
+        if deliveries and self._push(*self._events(deliveries)):
             self._acknowledge(deliveries)
-        elif deliveries and self._session is not None and not self._over:
-            self._session.recover()
 
     def _received(self, most: int, timeout: float | None) -> list[Delivery]:
         consumer = self._consumer
@@ -185,10 +183,9 @@ class JmsToChannel(Keeper[EventSink]):
             found.append(delivery)
         return found
 
-    def _push(self, deliveries: Sequence[Delivery]) -> bool:
+    def _push(self, events: Sequence[StructuredEvent], ids: Sequence[str | None]) -> bool:
         """Returns when the channel has the events; False: the bridge was stopped before, and they come again."""
-        events = self._events(deliveries)
-        ids = tuple(one.message.message_id for one in deliveries)
+        key = tuple(ids) if all(ids) else object()
         failures = 0
         while events:
             ends = self._may_push()
@@ -198,11 +195,12 @@ class JmsToChannel(Keeper[EventSink]):
             try:
                 if resender is None:
                     sink.push(events)
-                elif given := self._next(resender, events, ids):
+                elif given := self._next(resender, events, key):
                     sink.push(given)
             except EventError as error:
-                for event in events:
-                    self._options.park(event, error)
+                if len(events) > 1:  # one of them
+                    return all(self._push([event], [id_]) for event, id_ in zip(events, ids, strict=True))
+                self._options.park(events[0], error)
                 return True
             except (TransportError, IllegalStateError) as error:
                 failures += 1
@@ -232,12 +230,12 @@ class JmsToChannel(Keeper[EventSink]):
                 self._changed.wait()
 
     def _next(
-        self, resender: Resender, events: Sequence[StructuredEvent], ids: tuple[str | None, ...]
+        self, resender: Resender, events: Sequence[StructuredEvent], key: object
     ) -> Sequence[StructuredEvent] | None:
         """What is to be pushed: the events with a number, or once more what has one; None: nothing now."""
         with self._changed:
-            if ids != self._sent:
-                self._sent = ids
+            if key != self._sent:
+                self._sent = key
                 resender.forget()
                 return resender.send(events, time.monotonic())
         return self._due(resender)
@@ -278,7 +276,7 @@ class JmsToChannel(Keeper[EventSink]):
             log.info("an acknowledgement was lost: %s", error)
 
     def _on_message(self, delivery: Delivery) -> None:
-        if not self._push([delivery]):
+        if not self._push(*self._events([delivery])):
             raise IllegalStateError("the bridge was stopped: the message comes again")
         delivery.acknowledge()
 
@@ -308,15 +306,18 @@ class JmsToChannel(Keeper[EventSink]):
                         self._drop()
                         self._changed.notify_all()
                 raise TransportError(f"nothing can be received: {error}") from error
-            events: Sequence[StructuredEvent] = self._events(deliveries)
-            if resender is not None and events:
-                with self._changed:
-                    events = resender.send(events, time.monotonic())
-                    self._unsettled[number_of(events) or 0] = deliveries
-            else:
-                self._given = deliveries
+            events, _ = self._events(deliveries)
             self.forwarded += len(events)
-        return events
+            if resender is None:
+                self._given = deliveries
+                return events
+            if not events:
+                self._taken(deliveries)
+                return ()
+            with self._changed:
+                sent = resender.send(events, time.monotonic())
+                self._unsettled[number_of(sent) or 0] = deliveries
+            return sent
 
     def _taken(self, given: Sequence[Delivery]) -> None:
         """The channel has what it was given."""

@@ -14,7 +14,7 @@ from mtosi_jms.bridge._keeper import Keeper
 from mtosi_jms.bridge._options import BridgeOptions
 from mtosi_jms.bridge.endpoints import Channel, EventSource, FlowStyle, Grouping, OnDisconnected
 from mtosi_jms.bridge.events import RefusedEvent, StructuredEvent
-from mtosi_jms.bridge.reliable import Duplicates, is_acknowledged, number_of, retries_of
+from mtosi_jms.bridge.reliable import Duplicates, is_acknowledged, number_of
 from mtosi_jms.errors import (
     ConfigError,
     EncodeError,
@@ -204,8 +204,7 @@ class ChannelToJms(Keeper[EventSource]):
             raise UnsupportedQoS("the channel has not the interfaces of acknowledgement", ["DeliveryReliability"])
         self._duplicates = Duplicates()
         # Pulls and acknowledgements are counted each by themselves; without acknowledgement there is no end to it.
-        levels = {"proxy": end.qos, "channel": self._channel.qos} if acknowledges else None
-        self._retries = None if levels is None else (retries_of(levels), retries_of(levels))
+        self._retries = (self._retries_at(end), self._retries_at(end)) if acknowledges else None
         return end
 
     def _connect_end(self, end: EventSource, on_lost: OnDisconnected) -> None:

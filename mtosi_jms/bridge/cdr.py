@@ -20,6 +20,7 @@ from mtosi_jms.bridge.events import (
     Member,
     ObjectReference,
     Property,
+    RefusedEvent,
     StructuredEvent,
     TCKind,
     TypeCode,
@@ -34,6 +35,7 @@ __all__ = [
     "decode_any",
     "decode_events",
     "decode_properties",
+    "decode_request",
     "decode_typecode",
     "encode_any",
     "encode_events",
@@ -63,6 +65,8 @@ _CODE_SETS: Final = 1
 _COMPONENTS: Final = 1
 _ALTERNATE: Final = 3
 _MOST_DIGITS: Final = 31
+_GIOP_HEADER: Final = 12
+_FRAGMENTED: Final = 2
 
 
 def encode_events(events: Sequence[StructuredEvent], charset: str = UTF_8) -> bytes:
@@ -99,6 +103,64 @@ def decode_events(data: bytes, charset: str = UTF_8) -> list[StructuredEvent]:
         raise EventError("the bytes end early") from None
     reader.end()
     return events
+
+
+def decode_request(message: bytes, charset: str = UTF_8, *, grouped: bool) -> list[StructuredEvent]:
+    """The events of a request of GIOP 1.2 that pushes them; what cannot be decoded ends them, as a `RefusedEvent`.
+
+    Args:
+        message: the request, from its first byte; what follows it is left.
+        charset: of the texts that are not wide.
+        grouped: whether it pushes a sequence.
+    """
+    names: list[str] = []
+    header: list[Property] = []
+    data: list[Property] = []
+    found: list[StructuredEvent] = []
+    count = 1
+    try:
+        reader = _arguments(message, charset)
+        count = reader.count() if grouped else 1
+        while len(found) < count:
+            names, header, data = [], [], []
+            for _ in range(3):
+                names.append(reader.string())
+            for part in (header, data):
+                for _ in range(reader.count(9)):
+                    part.append(reader.property())
+            found.append(StructuredEvent(*_three(names), tuple(header), tuple(data), reader.body()))
+    except (EventError, struct.error) as error:
+        refused = error if isinstance(error, EventError) else EventError("the bytes end early")
+        if left := count - len(found) - 1:
+            refused = EventError(f"{refused}; so {left} events after it cannot be found")
+        found.append(RefusedEvent(*_three(names), tuple(header), tuple(data), error=refused))
+    return found
+
+
+def _three(names: list[str]) -> tuple[str, str, str]:
+    first, second, third = [*names, "", "", ""][:3]
+    return first, second, third
+
+
+def _arguments(message: bytes, charset: str) -> _Reader:
+    """A reader that stands at the arguments of a request of GIOP 1.2."""
+    if message[:6] != b"GIOP\1\2" or len(message) < _GIOP_HEADER:
+        raise EventError("no request of GIOP 1.2")
+    little = bool(message[6] & 1)
+    size = int.from_bytes(message[8:_GIOP_HEADER], "little" if little else "big")
+    if not message[6] & _FRAGMENTED:
+        message = message[: _GIOP_HEADER + size]
+    body = _Reader(message, charset, little=little)
+    body.take(20)  # the header, the request's number and flags
+    if body.number("H"):
+        raise EventError("a request to something else than an object's key")
+    body.octets()
+    body.octets()
+    for _ in range(body.count(8)):
+        body.number("I")
+        body.octets()
+    body.align(8)
+    return body
 
 
 def encode_properties(properties: Sequence[Property]) -> bytes:
@@ -647,12 +709,12 @@ class _Reader:
 
     __slots__ = ("_base", "_charset", "_data", "_left", "_little", "_pos", "_seen")
 
-    def __init__(self, data: bytes, charset: str = UTF_8) -> None:
+    def __init__(self, data: bytes, charset: str = UTF_8, *, little: bool = False) -> None:
         self._data = data
         self._charset = charset
         self._pos = 0
         self._base = 0
-        self._little = False
+        self._little = little
         self._left = len(data) + _EMPTY
         self._seen: dict[int, TypeCode | None] = {}
         """TypeCodes by the place where they begin; None as long as they are being read."""
@@ -716,8 +778,11 @@ class _Reader:
         except UnicodeDecodeError:
             raise EventError("a wide text is not UTF-16") from None
 
+    def align(self, size: int) -> None:
+        self._pos += -(self._pos - self._base) % size
+
     def quad(self) -> float:
-        self._pos += -(self._pos - self._base) % 8
+        self.align(8)
         data = self.take(16)
         return from_quad(data[::-1] if self._little else data)
 
@@ -728,11 +793,13 @@ class _Reader:
     def event(self) -> StructuredEvent:
         domain, kind, name = self.string(), self.string(), self.string()
         header, data = self.properties(), self.properties()
+        return StructuredEvent(domain, kind, name, header, data, self.body())
+
+    def body(self) -> Any:
         try:
-            body = self.any(0)
+            return self.any(0)
         except EventError as error:
             raise error.inside("remainder_of_body") from None
-        return StructuredEvent(domain, kind, name, header, data, body)
 
     def properties(self) -> tuple[Property, ...]:
         return tuple([self.property() for _ in range(self.count(9))])

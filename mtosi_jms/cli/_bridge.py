@@ -140,6 +140,9 @@ class _Counts:
         kind = f"event {what.type_name}" if isinstance(what, StructuredEvent) else f"message {what.message_id}"
         console.problem(f"{kind}: {error}")
 
+    def fail(self, reason: str) -> None:
+        console.problem(f"{reason}: nothing is delivered until the bridge is started again")
+
     def lose(self, what: str, reason: str) -> None:
         self.losses += what == LOSS_OCCURRED
         console.problem(f"{what}: {reason}")
@@ -219,6 +222,7 @@ def _options(
         outbox=None if args.outbox is None else stack.enter_context(Outbox(args.outbox)),
         mapper=_mapper(args, names, topics, stack) if args.profile == "mtnm" else None,
         on_parked=counts.park,
+        on_failed=counts.fail,
         on_loss=counts.lose,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any as Anything
 
@@ -164,7 +165,7 @@ class World:
         self.cleared = threading.Event()
         self.factories: list[BridgeFactory] = []
 
-    def bridge(self, *ends: Anything, retries: int = 2, **options: Anything) -> Bridge:
+    def bridge(self, *ends: Anything, retries: int = 2, opened: Anything = None, **options: Anything) -> Bridge:
         def fail(reason: str) -> None:
             self.reasons.append(reason)
             self.failed.set()
@@ -178,16 +179,16 @@ class World:
             "on_loss": lambda what, reason: self.cleared.set() if "Cleared" in what else None,
         }
         factory = BridgeFactory(
-            {0: self.channel}, {"": partial(connect, self.url)}, BridgeOptions(**{**chosen, **options})
+            {0: self.channel}, {"": opened or partial(connect, self.url)}, BridgeOptions(**{**chosen, **options})
         )
         self.factories.append(factory)
         made, _ = factory.create_bridge(*ends)
         made.start_bridge()
         return made
 
-    def send(self, *numbers: int) -> None:
+    def send(self, *numbers: int, body: bytes = b"") -> None:
         for number in numbers:
-            self.session.send(Queue("q"), JmsMessage(properties={"n": number}))
+            self.session.send(Queue("q"), JmsMessage(body=body, properties={"n": number}))
 
     def push(self, *numbers: int) -> None:
         sink = self.channel.channel.event_sink()
@@ -498,3 +499,60 @@ def test_acknowledgement_that_a_channel_does_not_have(world: World, ends: Anythi
     with pytest.raises(UnsupportedQoS) as caught:
         factory.create_bridge(*ends)
     assert caught.value.names == ("DeliveryReliability",)
+
+
+class WithoutIds:
+    """A connection, a session or a consumer of a provider that gives messages no ids."""
+
+    def __init__(self, made: Anything) -> None:
+        self._made = made
+
+    def __getattr__(self, name: str) -> Anything:
+        return getattr(self._made, name)
+
+    def session(self, **options: Anything) -> Anything:
+        return WithoutIds(self._made.session(**options))
+
+    def consumer(self, *arguments: Anything, **options: Anything) -> Anything:
+        return WithoutIds(self._made.consumer(*arguments, **options))
+
+    def receive(self, timeout: float | None = None) -> Anything:
+        delivery = self._made.receive(timeout)
+        if delivery is not None:
+            delivery.message = replace(delivery.message, message_id=None)
+        return delivery
+
+
+@pytest.mark.obligation("000-A8", "000-A12")
+def test_messages_without_ids_are_numbered_each_by_itself(world: World) -> None:
+    world.channel.fails = {"push": 1}
+    world.send(1, 2, 3)
+    world.bridge(*jms_to(PULL), opened=lambda: WithoutIds(connect(world.url)))
+    assert world.pulled(3) == [1, 2, 3]
+    assert world.channel.numbers == [0, 0, 1, 2]
+
+
+@pytest.mark.parametrize("qos_", [ASKED, {}], ids=["acknowledged", "plain"])
+@pytest.mark.obligation("000-EJ14")
+def test_one_of_a_sequence_that_cannot_be_sent_is_parked_alone(world: World, qos_: Anything) -> None:
+    """A string of CORBA has no NUL, and a text of JMS may have one."""
+    parked: list[Anything] = []
+    world.send(1)
+    world.send(2, body=b"a\0b")
+    world.send(3)
+    world.bridge(
+        *jms_to(PULL, type=MANY), qos=qos_, on_parked=lambda what, error: parked.append((numbered_by(what), str(error)))
+    )
+    assert world.pulled(2) == [1, 3]
+    assert [number for number, _ in parked] == [2]
+    assert "NUL" in parked[0][1]
+
+
+@pytest.mark.obligation("000-A11")
+def test_what_a_channel_pulls_and_cannot_become_an_event_is_parked(world: World) -> None:
+    parked = threading.Event()
+    world.send(1, body=b"\xff")
+    bridge = world.bridge(*jms_to(PULL, PULL), on_parked=lambda what, error: parked.set())
+    assert parked.wait(SOON)
+    bridge.destroy()
+    assert world.session.browse(Queue("q")) == []

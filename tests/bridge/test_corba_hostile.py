@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 
-from mtosi_jms.bridge.endpoints import FlowStyle
+from mtosi_jms.bridge import (
+    BridgeFactory,
+    BridgeOptions,
+    ExternalEndpoint,
+    ExternalEndpointRole,
+    JMSDestination,
+    JMSDestinationType,
+    MessageType,
+)
+from mtosi_jms.bridge.endpoints import FlowStyle, Grouping
+from mtosi_jms.bridge.events import RefusedEvent
 from mtosi_jms.errors import EventError, MtosiError, ReferenceRefusedError, TransportError
+from mtosi_jms.jms import Queue
+from mtosi_jms.transport import connect
 
 from .giop_peer import GiopPeer, Out, event, reference
 
+JMS = JMSDestination(JMSDestinationType.QUEUE, "q")
 Write = Callable[[Out], Out]
 
 
@@ -137,6 +151,92 @@ def test_events_that_are_refused(impatient: Any, peer: GiopPeer, any: Write) -> 
         source.pull(wait=False)
     peer.answers["try_pull_structured_event"] = good
     assert source.pull(wait=False)[0].get("odd").value == 5
+
+
+def pushed(out: Out, *events: Write) -> Out:
+    """The argument of a push: an event, or those of a sequence."""
+    if len(events) > 1:
+        out.ulong(len(events))
+    for write in events:
+        out.string("d").string("t").string("e").ulong(0, 2).string("n")
+        out.ulong(3, 7).string("odd")
+        write(out).ulong(0)
+    return out
+
+
+def good(out: Out) -> Out:
+    return out.ulong(3, 5)
+
+
+@pytest.mark.obligation("000-EJ14")
+def test_events_that_are_pushed_and_refused_are_parked(impatient: Any, peer: GiopPeer) -> None:
+    """With what is known of them, whether JacORB can read them or not; what comes before and after them goes on."""
+    parked: list[tuple[Any, MtosiError]] = []
+    url = "memory:hostile"
+    options = BridgeOptions(on_parked=lambda what, error: parked.append((what, error)))
+    with BridgeFactory({0: impatient.channel(peer.address)}, {"": partial(connect, url)}, options) as factory:
+        bridge, _ = factory.create_bridge(
+            ExternalEndpoint(ExternalEndpointRole.SOURCE, 0, FlowStyle.PUSH, MessageType.STRUCTURED_EVENT),
+            ExternalEndpoint(ExternalEndpointRole.SINK, JMS, FlowStyle.PUSH, MessageType.JMS_MESSAGE),
+        )
+        bridge.start_bridge()
+        consumer = peer.consumers[0]
+        for bad in HOSTILE.values():
+            for one in (good, bad):
+                assert consumer.call("push_structured_event", lambda out, one=one: pushed(out, one)) == 0
+        assert bridge.forwarded == len(HOSTILE)
+    with connect(url) as connection:
+        assert len(connection.session().browse(Queue("q"))) == len(HOSTILE)
+    assert len(parked) == len(HOSTILE)
+    for event_, error in parked:
+        assert isinstance(event_, RefusedEvent)
+        assert (event_.domain_name, event_.type_name, event_.event_name) == ("d", "t", "e")
+        assert [one.name for one in event_.filterable_data] == ["n"]
+        assert "odd: " in str(error)
+
+
+@pytest.mark.parametrize(("name", "left"), [("a principal", 2), ("no kind of TypeCode", 1)])
+def test_a_sequence_with_an_event_that_is_refused(impatient: Any, peer: GiopPeer, name: str, left: int) -> None:
+    """Where the bytes do not even say how long it is, what follows it cannot be found, and is told of."""
+    found: list[Any] = []
+    source = impatient.channel(peer.address).event_source(FlowStyle.PUSH, Grouping.SEQUENCE_EVENT)
+    source.connect(found.extend, keep_refused=True)
+    events = [good, HOSTILE[name], *[good] * left]
+    assert peer.consumers[0].call("push_structured_events", lambda out: pushed(out, *events)) == 0
+    assert [isinstance(one, RefusedEvent) for one in found] == [False, True]
+    assert f"so {left} events after it cannot be found" in str(found[1].error)
+
+
+def test_a_consumer_that_fails_for_an_event_that_is_refused_is_told_again(impatient: Any, peer: GiopPeer) -> None:
+    told: list[Any] = []
+
+    def consumer(events: Any) -> None:
+        told.extend(events)
+        if len(told) == 1:
+            raise RuntimeError("disk full")
+
+    source = impatient.channel(peer.address).event_source(FlowStyle.PUSH)
+    source.connect(consumer, keep_refused=True)
+    statuses = [
+        peer.consumers[0].call("push_structured_event", lambda out: pushed(out, HOSTILE["no kind of TypeCode"]))
+        for _ in range(2)
+    ]
+    assert statuses == [2, 0]
+    assert told[0] == told[1]
+
+
+def test_a_consumer_that_does_not_want_to_know(impatient: Any, peer: GiopPeer) -> None:
+    found: list[Any] = []
+    source = impatient.channel(peer.address).event_source(FlowStyle.PUSH)
+    source.connect(found.extend)
+    for write, status in (
+        (good, 0),
+        (HOSTILE["no kind of TypeCode"], 2),
+        (HOSTILE["an abstract interface"], 2),
+        (good, 0),
+    ):
+        assert peer.consumers[0].call("push_structured_event", lambda out, one=write: pushed(out, one)) == status
+    assert [one.get("n").value for one in found] == [7, 7]
 
 
 def test_a_text_in_another_charset_is_not_lost(impatient: Any, peer: GiopPeer) -> None:

@@ -118,26 +118,3 @@ def test_a_file_that_cannot_be_read(orb: Any, tmp_path: Path, text: str) -> None
             Orb(OrbOptions(keep=keep))
     with pytest.raises(ConfigError, match="File exists"):
         Orb(OrbOptions(keep=keep / "there.json"))
-
-
-def test_what_is_taken_too_late_is_not_taken_twice(orb: Any, jacorb_address: str) -> None:
-    """The channel was told TRANSIENT meanwhile, and gives it again."""
-    from mtosi_jms.bridge.corba import Orb, OrbOptions
-
-    begun = threading.Event()
-    taken = Taken()
-
-    def slowly(events: Any) -> None:
-        if not begun.is_set():
-            begun.set()
-            threading.Event().wait(1.0)
-        taken(events)
-
-    with Orb(OrbOptions(answer_timeout=0.3)) as own:
-        source = own.channel(jacorb_address).event_source(FlowStyle.PUSH)
-        source.connect(slowly, taken.on_lost)
-        push(orb, jacorb_address, range(3))
-        taken.until(lambda: len(taken.numbers) >= 3)
-        push(orb, jacorb_address, range(3, 5))
-        taken.until(lambda: len(taken.numbers) >= 5)
-        assert (taken.numbers, taken.lost) == (list(range(5)), [])

@@ -54,6 +54,17 @@ def test_no_number_is_left_out(page: ModuleType) -> None:
     assert all(found == [""] or found == list("abcdef"[: len(found)]) for found in letters.values())
 
 
+PEERS = re.compile(r"tests/bridge/(contract/test_channels|test_\w*corba\w*|test_bridge_command)\.py::")
+
+
+def test_a_third_of_the_lines_of_the_bridge_is_held_with_jacorb(page: ModuleType) -> None:
+    """In these files JacORB takes part: its service, or its objects in a process of their own."""
+    held = {identifier for identifier, tests in page.markers().tests.items() if any(map(PEERS.match, tests))}
+    (bridge,) = (one for one in page.documents() if "000-JE1" in one.obligations)
+    assert len(bridge.obligations) == 126
+    assert len(held & set(bridge.obligations)) >= 42
+
+
 def test_texts_are_short(page: ModuleType) -> None:
     lines = [one for document in page.documents() for one in document.obligations.values()]
     assert [one.id for one in lines if not 0 < len(one.text) <= 100 or "|" in one.text or not one.section] == []

@@ -111,6 +111,15 @@ def test_a_suspended_source_gets_its_events_later(
     assert drained(source, 1) == [event(1)]
 
 
+def test_who_keeps_refused_events_gets_the_others_as_they_are(channel: Channel, collected: Any, event: Make) -> None:
+    source = channel.event_source()
+    source.connect(collected, keep_refused=True)
+    sink = channel.event_sink()
+    sink.connect()
+    sink.push([event(1), event(2)])
+    assert collected.wait_for(2) == [event(1), event(2)]
+
+
 def test_a_suspended_sink_does_not_push(channel: Channel, collected: Any, event: Make) -> None:
     connected(channel, collected)
     sink = channel.event_sink()
