@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any as Anything
 
+from mtosi_jms.bridge.endpoints import Grouping
 from mtosi_jms.bridge.events import Property, StructuredEvent, any_of
 from mtosi_jms.bridge.qos import qos
 from mtosi_jms.broker import BrokerProcess, start_channel_process
@@ -27,10 +28,15 @@ PERSISTENT = Property("EventReliability", qos(EventReliability=1)["EventReliabil
 IN_A_CALL = 20
 
 
+def body(number: int) -> str:
+    """What an event says."""
+    return f"{number} " * (number % 23)
+
+
 def event(number: int) -> StructuredEvent:
     """One that names itself."""
     data = (Property("number", any_of(number)), Property("notificationId", any_of(f"n{number}")))
-    return StructuredEvent("telecom", "Alarm", "", (PERSISTENT,), data, any_of("x" * (number % 97)))
+    return StructuredEvent("telecom", "Alarm", "", (PERSISTENT,), data, any_of(body(number)))
 
 
 @dataclass
@@ -110,8 +116,9 @@ class Subscriber:
             return
         with handed_out(delivery):
             number = int(str(delivery.message.properties["$fd_number"]))
+            is_whole = delivery.message.body == body(number).encode()
         with self.changed:
-            self._ledger.delivered.append(number)
+            self._ledger.delivered.append(number if is_whole else -1)
             self._ledger.copies = self._inbox.duplicates
             self.changed.notify_all()
 
@@ -128,7 +135,6 @@ class Stage:
 
     Args:
         start_broker: starts the broker; again, where it is told its endpoints.
-        jacorb: starts the notification service, at a port.
         orb: of who pushes.
         folder: for everything.
         words: of the bridge's command line, besides where from and to.
@@ -152,6 +158,7 @@ class Stage:
         self._subscriber = Subscriber(url, folder / "inbox", self.ledger)
         self._words = ("--from", self._address, "--to", f"topic:{TOPIC}", "--url", url, "--json", *words)
         self._numbers = itertools.count()
+        self._dead = threading.Event()
         self._bridge = self._bridged()
 
     def _bridged(self) -> Command:
@@ -160,16 +167,21 @@ class Stage:
         return made
 
     def play(self, victim: str, count: int, at: int) -> None:
-        """A round: pushes so many events, kills something when the subscriber has got some, and looks what arrives."""
+        """A round: pushes so many events, kills something when the subscriber has got some, and looks what arrives.
+
+        The second half is pushed when the victim is dead; the notification service has just come back then.
+        """
         ledger, bridge = self.ledger, self._bridge
         before, got, told = len(ledger.pushed), len(ledger.delivered), bridge.count("EventLossOccurred")
         after: list[int] = []
-        pusher = threading.Thread(target=self._push, args=(count,))
+        self._dead.clear()
+        pusher = threading.Thread(target=self._push_halves, args=(count,))
         pusher.start()
         try:
             self._until(lambda: len(ledger.delivered) >= got + at, "nothing is delivered")
             after = getattr(self, f"_kill_{victim}")()
         finally:
+            self._dead.set()
             pusher.join()
         if victim == "service":  # what the channel kept died with it; who connects now gets what comes from now on
             self._push(IN_A_CALL)
@@ -199,6 +211,11 @@ class Stage:
             done = self._subscriber.changed.wait_for(condition, PATIENCE)
         assert done, f"{what}; {self.ledger.figures()}; {self._bridge.told[-5:]}"
 
+    def _push_halves(self, count: int) -> None:
+        self._push(count // 2)
+        self._dead.wait(PATIENCE)
+        self._push(count - count // 2)
+
     def _push(self, count: int) -> None:
         """Pushes events, some in a call; over lost connections. Where the channel has not taken them they are lost."""
         sink, done, deadline = None, 0, time.monotonic() + PATIENCE
@@ -208,7 +225,7 @@ class Stage:
             try:
                 if sink is None or channel is None:
                     channel = self._orb.channel(self._address)
-                    sink = channel.event_sink(grouping=self._grouping())
+                    sink = channel.event_sink(grouping=Grouping.SEQUENCE_EVENT)
                     sink.connect()
                 numbers = list(itertools.islice(self._numbers, min(IN_A_CALL, count - done)))
                 sink.push([event(number) for number in numbers])
@@ -218,37 +235,32 @@ class Stage:
                 if channel is not None:
                     channel.close()
                 sink = channel = None
-                self._pause.wait(0.1)
+                threading.Event().wait(0.1)
             else:
                 self.ledger.pushed += numbers
                 done += len(numbers)
         if channel is not None:
             channel.close()
 
-    _pause = threading.Event()
-
-    @staticmethod
-    def _grouping() -> Anything:
-        from mtosi_jms.bridge.endpoints import Grouping
-
-        return Grouping.SEQUENCE_EVENT
-
     def _kill_bridge(self) -> list[int]:
         self._bridge.close()
+        self._dead.set()
         self._bridge = self._bridged()
         return []
 
     def _kill_broker(self) -> list[int]:
         self._broker.kill()
+        self._dead.set()
         self._broker = self._start_broker(endpoints=self._broker.endpoints)
         return []
 
     def _kill_service(self) -> list[int]:
-        """The last event that was pushed before the bridge told that it is connected again, or one soon after."""
+        """The last event of which nobody knows whether it was pushed before the bridge was connected again."""
         cleared = self._bridge.count("EventLossCleared")
         port = self._service.endpoints.ports["giop"]
         self._service.kill()
         self._service = start_channel_process(self._folder / "service", port)
+        self._dead.set()
         self._bridge.await_line("EventLossCleared", cleared + 1)
         return [self.ledger.pushed[-1] + IN_A_CALL]
 
