@@ -67,6 +67,9 @@ class Keeper(ABC, Generic[End]):
     def _hold(self) -> None:
         """Holds what comes from JMS, before the channel is suspended."""
 
+    def _finish(self) -> None:
+        """Waits for what is being forwarded, before the channel is disconnected."""
+
     def _hang_up(self) -> None:
         """Ends what waits for JMS, before the thread is waited for."""
 
@@ -110,6 +113,7 @@ class Keeper(ABC, Generic[End]):
         with self._changed:
             self._over, self._running = True, False
             self._changed.notify_all()
+        self._finish()
         self._end.disconnect()
         self._hang_up()
         keeper = self._keeper

@@ -222,6 +222,10 @@ class ChannelToJms(Keeper[EventSource]):
         """Whether JMS takes something."""
         return self._sink.is_ready
 
+    def _finish(self) -> None:
+        with self._taking:  # what JMS has is acknowledged
+            pass
+
     def close(self) -> None:
         """Ends both connections, and the transaction in progress."""
         super().close()
