@@ -24,11 +24,18 @@ class Side:
         name: how the table calls it.
         kind: `ours`, a `peer` that does the same work, or a `limit`: less work, which nobody can beat.
         run: does the work once and returns how many things were done; the rounds check that it is always the same.
+        prepare: called before each run, and not measured.
     """
 
     name: str
     kind: Kind
     run: Callable[[], int]
+    prepare: Callable[[], object] = lambda: None
+
+    def done(self) -> int:
+        """Does the work once, unmeasured."""
+        self.prepare()
+        return self.run()
 
 
 @dataclass
@@ -137,9 +144,10 @@ def compare(
     Raises:
         RuntimeError: a side did not do the same in every round, or less than the others.
     """
-    lines = [Line(side.name, side.kind, side.run() if warm_up else 0, megabytes) for side in sides]
+    lines = [Line(side.name, side.kind, side.done() if warm_up else 0, megabytes) for side in sides]
     for number in range(rounds):
         for at in _turn(len(sides), number):
+            sides[at].prepare()
             gc.collect()
             started = time.perf_counter()
             amount = sides[at].run()

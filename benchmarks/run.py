@@ -38,6 +38,7 @@ BENCHMARKS = {
     "selectors": ("selection", "selectors"),
     "notifications": ("notifying", "notifications"),
     "mtnm": ("mapping", "mtnm"),
+    "bridge-memory": ("bridging", "to_memory"),
     "parquet": ("parquet", "xml_to_parquet"),
     "nested": ("nested", "nested_inventory"),
     "generate": ("generation", "generation"),
@@ -47,6 +48,7 @@ BENCHMARKS = {
     "artemis-request-100": ("brokered", "artemis_request"),
     "artemis-batches": ("brokered", "artemis_batches"),
     "artemis-stream": ("brokered", "artemis_stream"),
+    "bridge-artemis": ("bridging", "to_artemis"),
 }
 
 

@@ -24,6 +24,7 @@ from .java_tools import JavaTools
 from .release import driver, release_driver
 from .selector_maker import SelectorMaker
 from .transport.jvm import clients
+from .transport.stomp.proxy import Proxy
 
 ROOT = Path(__file__).resolve().parent.parent
 SPARK_ALONE = ("spark/test_cluster.py", "spark/test_connect.py", "spark/test_worker_memory.py")
@@ -223,6 +224,20 @@ def java_url() -> Callable[..., str]:
     """Makes the URL of a broker's Java client; skips where JPype is missing."""
     pytest.importorskip("jpype")
     return clients.url_of
+
+
+@pytest.fixture
+def make_proxy() -> Iterator[Callable[..., Proxy]]:
+    """Makes ways to brokers that can be cut; see `Proxy`."""
+    made: list[Proxy] = []
+
+    def make(port: int, **options: Any) -> Proxy:
+        made.append(Proxy(port, **options))
+        return made[-1]
+
+    yield make
+    for proxy in made:
+        proxy.close()
 
 
 @pytest.fixture(scope="session")

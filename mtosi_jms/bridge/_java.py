@@ -111,6 +111,7 @@ class JavaOrb:
         call_timeout: seconds for the answer to a call.
         charset: of texts, one of `CHARSETS`.
         allowed: hosts that it may connect to, a set of Java's; None: a new one.
+        name: of the server, part of the keys of objects that outlive it; empty: none of its objects does.
 
     Attributes:
         java: the classes.
@@ -130,10 +131,13 @@ class JavaOrb:
         call_timeout: float,
         charset: str,
         allowed: Any = None,
+        name: str = "",
     ) -> None:
         self.java = Java()
         self.charset = charset
         self._root: Any = None
+        self._lasting: Any = None
+        self._name = name
         self._closed = False
         self._lock = threading.Lock()
         self._interceptors: dict[bytes, Any] = {}
@@ -141,6 +145,8 @@ class JavaOrb:
         properties = self.java.cls("java.util.Properties")()
         settings = _FIXED | self._settings(listen, port, advertise, connect_timeout, call_timeout)
         settings["jacorb.native_char_codeset"] = CHARSETS[charset]
+        if name:
+            settings["jacorb.implname"] = name
         for name, value in settings.items():
             properties.setProperty(name, value)
         arguments = self.java.jpype.JArray(self.java.cls("java.lang.String"))([])
@@ -214,8 +220,37 @@ class JavaOrb:
             if self._root is None:
                 found = self.orb.resolve_initial_references("RootPOA")
                 self._root = self.java.omg("PortableServer.POAHelper").narrow(found)
+                if self._name:
+                    self._root, self._lasting = self._children(self._root)
                 self._root.the_POAManager().activate()
             return self._root
+
+    def _children(self, root: Any) -> tuple[Any, Any]:
+        """A POA for objects of this process, and one for those of the next one too.
+
+        The ORB listens already. JacORB's root tells what it has held that the objects do not exist: so it holds nothing
+        and is never active, and peers are told TRANSIENT until `Servant` activates the POA of the object.
+        """
+        values = "PortableServer.{0}PolicyValue"
+        policies = self.java.cls("java.lang.reflect.Array").newInstance(self.java.omg("CORBA.Policy"), 2)
+        policies[0] = root.create_lifespan_policy(self.java.omg(values.format("Lifespan")).PERSISTENT)
+        policies[1] = root.create_id_assignment_policy(self.java.omg(values.format("IdAssignment")).USER_ID)
+        lasting = root.create_POA("lasting", None, policies)
+        lasting.the_POAManager().discard_requests(False)
+        passing = root.create_POA("passing", None, None)
+        root.the_POAManager().discard_requests(False)
+        return passing, lasting
+
+    def lasting_poa(self) -> Any:
+        """The POA of servants that have the same reference in the next process; it takes nothing until activated."""
+        self.poa()
+        return self._lasting
+
+    def leave(self) -> None:
+        """What calls lasting servants from now on is told TRANSIENT."""
+        if self._lasting is not None:
+            with contextlib.suppress(MtosiError), self.calling():
+                self._lasting.the_POAManager().discard_requests(False)
 
     def intercept(self, oid: Any, interceptor: Any | None) -> None:
         """Has a server interceptor take part in requests, for one of our objects; None: no more.

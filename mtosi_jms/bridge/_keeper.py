@@ -187,6 +187,9 @@ class Keeper(ABC, Generic[End]):
             self.tell(EventLoss(source=_CHANNEL, over=True, reason=reason))
 
     def _join_again(self) -> None:
+        if self._end.is_connected():  # the channel was silent, and has kept the connection
+            self._lost = None
+            return
         old, self._end = self._end, self._proxy()
         old.disconnect()
         with self._changed:

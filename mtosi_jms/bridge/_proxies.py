@@ -8,11 +8,13 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
+from uuid import uuid4
 
 from mtosi_jms.bridge._java import JavaOrb
+from mtosi_jms.bridge._kept import KeptConnections, KeptProxy
 from mtosi_jms.bridge._servants import Servant
 from mtosi_jms.bridge._unread import UNREAD, UnreadRequest
-from mtosi_jms.bridge.cdr import decode_properties, decode_request, encode_properties
+from mtosi_jms.bridge.cdr import addresses_of, decode_properties, decode_request, encode_properties
 from mtosi_jms.bridge.endpoints import (
     EventConsumer,
     EventSupplier,
@@ -128,17 +130,26 @@ class _End:
             self._connected = True
 
     def _serve(self, interface: str, connect: str, handlers: dict[str, Callable[..., Any]], ended: str) -> None:
-        handlers = {**handlers, ended: self._peer_ended}
         try:
-            self._servant = Servant(self._orb, interface, handlers, self._answer_timeout, self._done_late)
-            with self._orb.calling(self._name):
-                getattr(self._proxy, connect)(self._servant.reference)
+            self._servant = self._made_servant(interface, handlers, ended)
+            self._call(connect, self._servant)
         except BaseException:
             self._connected = False
             if self._servant is not None:
                 self._servant.close()
             raise
+
+    def _made_servant(
+        self, interface: str, handlers: dict[str, Callable[..., Any]], ended: str, object_id: bytes | None = None
+    ) -> Servant:
+        handlers = {**handlers, ended: self._peer_ended}
+        return Servant(self._orb, interface, handlers, self._answer_timeout, object_id, self._done_late)
+
+    def _call(self, connect: str, servant: Servant) -> None:
+        """Has the proxy call our servant."""
         self._connect_again = connect
+        with self._orb.calling(self._name):
+            getattr(self._proxy, connect)(servant.reference)
 
     def _done_late(self, name: str) -> None:
         """Something was done when the channel had been told TRANSIENT."""
@@ -173,19 +184,25 @@ class _End:
         if not self._connected:
             raise IllegalStateError(f"{self._name}: not connected")
 
-    def _end(self, operation: str) -> None:
+    def _end(self, operation: str) -> bool:
+        """Whether there is nothing more to do: it was ended before, or the channel keeps it for the next process."""
         with self._lock:
             told, self._disconnected = self._disconnected, True
         was_over = self._over.is_set()
         self._over.set()
         if told:
-            return
+            return True
         self._on_end(self)
-        if not was_over:
+        left = self._is_left() and not was_over
+        if not was_over and not left:
             with contextlib.suppress(MtosiError), self._orb.calling(self._name):
                 getattr(self._proxy, operation)()
         if self._servant is not None:
-            self._servant.close()
+            self._servant.close(leave=left)
+        return left
+
+    def _is_left(self) -> bool:
+        return False
 
     def _switch(self, operation: str, *, remote: bool, suspended: bool) -> None:
         self._check_connected()
@@ -209,6 +226,17 @@ class CorbaSource(_End):
     _last: list[StructuredEvent] | None = None
     _late: list[StructuredEvent] | None = None
     _acknowledging: Any = None
+    _kept: tuple[KeptConnections, str, KeptProxy | None] | None = None
+
+    def keep(self, kept: KeptConnections, key: str, earlier: KeptProxy | None) -> None:
+        """Has the connection outlive the process.
+
+        Args:
+            kept: gets it.
+            key: under which.
+            earlier: where the proxy is one that an earlier process was connected to.
+        """
+        self._kept = kept, key, earlier
 
     def _done_late(self, name: str) -> None:
         """The channel gives the events again, which are taken."""
@@ -224,7 +252,9 @@ class CorbaSource(_End):
         if self._acknowledging is None:
             name = f"{self._word.capitalize()}Proxy{self.style.value.capitalize()}SupplierAck"
             self._acknowledging = False
-            with self._orb.calling(self._name):
+            # One of an earlier process may have gone: that is told when it is connected.
+            gone = contextlib.nullcontext() if self._kept is None else contextlib.suppress(MtosiError)
+            with gone, self._orb.calling(self._name):
                 if self._proxy._is_a(f"IDL:omg.org/CosNotifyChannelAdminAck/{name}:1.0"):
                     helper = self._orb.java.omg(f"CosNotifyChannelAdminAck.{name}Helper")
                     self._acknowledging = helper.unchecked_narrow(self._proxy)
@@ -279,7 +309,49 @@ class CorbaSource(_End):
 
             if keep_refused:
                 handlers[UNREAD] = unread
-        self._serve(interface, f"connect_{self._word}_{role}", handlers, f"disconnect_{self._word}_{role}")
+        connect, ended = f"connect_{self._word}_{role}", f"disconnect_{self._word}_{role}"
+        if self._kept is None:
+            self._serve(interface, connect, handlers, ended)
+        else:
+            self._serve_lasting(*self._kept, interface, connect, handlers, ended)
+
+    def _serve_lasting(
+        self,
+        kept: KeptConnections,
+        key: str,
+        earlier: KeptProxy | None,
+        interface: str,
+        connect: str,
+        handlers: dict[str, Callable[..., Any]],
+        ended: str,
+    ) -> None:
+        """Has the proxy call an object that the next process has too; or takes up what an earlier process had."""
+        object_id = uuid4().bytes if earlier is None else bytes.fromhex(earlier.object_id)
+        self._servant = servant = self._made_servant(interface, handlers, ended, object_id)
+        try:
+            self._call(connect, servant)
+        except IllegalStateError:  # AlreadyConnected: with an object of this identity
+            if earlier is None:
+                raise
+            with contextlib.suppress(MtosiError), self._orb.calling():  # it may be suspended
+                self._proxy.resume_connection()
+        except BaseException as error:
+            if earlier is None or not isinstance(error, MtosiError):
+                self._connected = False
+                servant.close()
+                raise
+            self._over.set()
+            if self._on_disconnected is not None:
+                self._on_disconnected(f"{self._name} has not kept the connection of an earlier process: {error}")
+        if earlier is None:
+            text = self._orb.orb.object_to_string
+            made = "" if self._filter is None else str(text(self._filter))
+            found = KeptProxy(str(text(self._proxy)), object_id.hex(), made)
+            kept.put(key, found, addresses_of(str(text(servant.reference)))[0][1])
+            self._kept = kept, key, found
+
+    def _is_left(self) -> bool:
+        return self._kept is not None and self._kept[0].left
 
     def pull(self, maximum: int = 1, *, wait: bool = True, timeout: float | None = None) -> Sequence[StructuredEvent]:
         """The next events, in order; for the style PULL.
@@ -346,7 +418,10 @@ class CorbaSource(_End):
 
     def disconnect(self) -> None:
         """Ends the connection, from any thread, more than once; returns when no consumer is running any more."""
-        self._end(f"disconnect_{self._word}_{self.style.value.lower()}_supplier")
+        if self._end(f"disconnect_{self._word}_{self.style.value.lower()}_supplier"):
+            return
+        if self._kept is not None and self._kept[2] is not None:
+            self._kept[0].drop(self._kept[1], self._kept[2])
         if self._filter is not None:
             made, self._filter = self._filter, None
             with contextlib.suppress(MtosiError), self._orb.calling(self._name):

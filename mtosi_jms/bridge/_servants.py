@@ -37,6 +37,7 @@ class Servant:
             returns None or a reference; what is not there is a BAD_OPERATION.
         answer_timeout: seconds after which a peer is told TRANSIENT, whatever the handler does; a call that no handler
             has begun by then is dropped.
+        object_id: of an object that has the same reference in the next process; None: it ends with this one.
         on_late: told the name of an operation that was done when its peer had been told TRANSIENT.
 
     Attributes:
@@ -49,6 +50,7 @@ class Servant:
         interface: str | Sequence[str],
         handlers: dict[str, Callable[..., Any]],
         answer_timeout: float,
+        object_id: bytes | None = None,
         on_late: Callable[[str], object] | None = None,
     ) -> None:
         java = orb.java
@@ -61,20 +63,28 @@ class Servant:
         asked = asking(java, self._queue, self._transient, int(answer_timeout * 1_000))
         name = interface.rpartition(".")[2] if isinstance(interface, str) else interface[0]
         with orb.calling(name):
-            poa = orb.poa()
+            self._poa = orb.poa() if object_id is None else orb.lasting_poa()
             if isinstance(interface, str):
-                made = java.omg(f"{interface}POATie")(made_of(java, java.omg(f"{interface}Operations"), asked), poa)
+                operations = made_of(java, java.omg(f"{interface}Operations"), asked)
+                made = java.omg(f"{interface}POATie")(operations, self._poa)
             else:
                 handler = made_of(java, java.omg("CORBA.portable.InvokeHandler"), asked)
                 made = java.cls("mtosi_jms.corba.Offered")(handler, list(interface))
-            self._oid = poa.activate_object(made)
+            if object_id is None:
+                self._oid = self._poa.activate_object(made)
+            else:
+                self._oid = java.jpype.JArray(java.jpype.JByte)(object_id)
+                self._poa.activate_object_with_id(self._oid, made)
             if UNREAD in handlers:
                 orb.intercept(self._oid, interceptor(orb, self._oid, asked))
-            self.reference = poa.id_to_reference(self._oid)
+            self.reference = self._poa.id_to_reference(self._oid)
             if isinstance(interface, str):
-                self.reference = java.omg(f"{interface}Helper").narrow(self.reference)
+                self.reference = java.omg(f"{interface}Helper").unchecked_narrow(self.reference)
         self._thread = threading.Thread(target=self._serve, name=f"serves-{name}", daemon=True)
         self._thread.start()
+        if object_id is not None:
+            with orb.calling(name):
+                self._poa.the_POAManager().activate()
 
     def _serve(self) -> None:
         machine.attach()
@@ -110,15 +120,20 @@ class Servant:
         if done and not in_time and self._on_late is not None:
             self._on_late(name)
 
-    def close(self) -> None:
-        """Takes the object away, once no handler is running; calls that wait are told TRANSIENT."""
+    def close(self, *, leave: bool = False) -> None:
+        """Takes the object away, once no handler is running; calls that wait are told TRANSIENT.
+
+        Args:
+            leave: peers are not told that it has gone: it comes back in the next process.
+        """
         self._closed.set()
         if threading.current_thread() is not self._thread:
             self._thread.join()
         with contextlib.suppress(Exception), self._orb.calling():
             if UNREAD in self._handlers:
                 self._orb.intercept(self._oid, None)
-            self._orb.poa().deactivate_object(self._oid)
+            if not leave:
+                self._poa.deactivate_object(self._oid)
 
 
 def _by_name(java: Java, handlers: dict[str, Callable[..., Any]]) -> Callable[[Any, Any, Any], Any]:

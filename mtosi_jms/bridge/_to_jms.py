@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from mtosi_jms.bridge._identity import Identities
 from mtosi_jms.bridge._keeper import Keeper
@@ -46,6 +47,7 @@ class JmsSink:
         self._options = options
         self._connection: Connection | None = None
         self._session: Session | None = None
+        self._batches: Session | None = None
         self._transacted = False
         self._lock = threading.RLock()
         self._stored = threading.Event()
@@ -74,27 +76,36 @@ class JmsSink:
                 self._lose()
 
     def send(self, messages: Sequence[JmsMessage]) -> None:
-        """Sends messages in order.
+        """Sends messages in order: one, or all of them or none, in a transaction. An outbox takes each by itself.
 
         Raises:
-            TransportError: the provider failed; some may have gone.
+            MessageRefusedError, ResourceLimitError: the provider takes one of them not, or not now.
+            TransportError: the provider failed; they may have gone.
         """
         with self._lock:
             outbox = self._options.outbox
-            for message in messages:
-                to = message.destination if self._options.mapper is not None else None
-                to = to or self._destination
-                if outbox is not None:
-                    outbox.put(message, to)
-                    continue
-                try:
-                    self._ready().send(to, message)
-                except (MessageRefusedError, ResourceLimitError):
-                    raise
-                except (TransportError, IllegalStateError) as error:
+            if outbox is not None:
+                for message in messages:
+                    outbox.put(message, self._to(message))
+                self._stored.set()
+                return
+            several = len(messages) > 1 and not self._transacted
+            try:
+                session = self._batched() if several else self._ready()
+                for message in messages:
+                    session.send(self._to(message), message)
+                if several:
+                    session.commit()
+            except (MessageRefusedError, ResourceLimitError):
+                if several:
                     self._lose()
-                    raise error if isinstance(error, TransportError) else TransportError(str(error)) from error
-            self._stored.set()
+                raise
+            except (TransportError, IllegalStateError) as error:
+                self._lose()
+                raise error if isinstance(error, TransportError) else TransportError(str(error)) from error
+
+    def _to(self, message: JmsMessage) -> Destination:
+        return (message.destination if self._options.mapper is not None else None) or self._destination
 
     def commit(self) -> None:
         """Has what was sent take effect; what fails is rolled back."""
@@ -119,8 +130,17 @@ class JmsSink:
             self._session = self._connection.session(transacted=self._transacted)
         return self._session
 
+    def _batched(self) -> Session:
+        """A session beside the other, for transactions of one batch each."""
+        self._ready()
+        if self._batches is None and self._connection is not None:
+            self._batches = self._connection.session(transacted=True)
+        if self._batches is None:
+            raise TransportError("the connection was lost")
+        return self._batches
+
     def _lose(self) -> None:
-        connection, self._connection, self._session = self._connection, None, None
+        connection, self._connection, self._session, self._batches = self._connection, None, None, None
         if connection is not None:
             try:
                 connection.close()
@@ -306,11 +326,11 @@ class ChannelToJms(Keeper[EventSource]):
             self._tell_jms(self._send)
             if self._duplicates.is_new(number):
                 named = zip(events, self._identities.of(events), strict=True)
-                messages = [message for event, identifier in named for message in self._messages(event, identifier)]
-                self._send(events, messages)
+                made = [(event, one) for event, identifier in named for one in self._messages(event, identifier)]
+                self._send(events, made)
                 self._duplicates.store(number)
                 self._identities.take()
-                self.forwarded += len(messages)
+                self.forwarded += len(made)
             if number is not None and not self._per_transaction:
                 self._acknowledge([number])
 
@@ -342,19 +362,40 @@ class ChannelToJms(Keeper[EventSource]):
         ids = (f"{identifier}.{number}" if number else identifier for number in range(len(found)))
         return [_with_id(one, made) for one, made in zip(found, ids, strict=True)]
 
-    def _send(self, events: Sequence[StructuredEvent], messages: Sequence[JmsMessage]) -> None:
+    def _send(self, events: Sequence[StructuredEvent], made: Sequence[tuple[StructuredEvent, JmsMessage]]) -> None:
         end = time.monotonic() + self._options.patience
+        if self._per_transaction:
+            messages = [message for _, message in made]
+            try:
+                self._insist(partial(self._send_uncommitted, events, messages), end)
+            except MessageRefusedError as error:
+                for event in events:
+                    self._options.park(event, error)
+            return
+        for at in range(0, len(made), self._options.batch):
+            some = made[at : at + self._options.batch]
+            try:
+                self._insist(partial(self._sink.send, [message for _, message in some]), end)
+            except MessageRefusedError:
+                self._send_singly(some, end)
+
+    def _send_singly(self, made: Sequence[tuple[StructuredEvent, JmsMessage]], end: float) -> None:
+        """Some of these are refused: they are parked, and the others go on."""
+        for event, message in made:
+            try:
+                self._insist(partial(self._sink.send, [message]), end)
+            except MessageRefusedError as error:
+                self._options.park(event, error)
+
+    def _insist(self, send: Callable[[], None], end: float) -> None:
+        """Sends, and tries again what failed until a time has come."""
         failures = 0
         while True:
             try:
-                self._send_once(events, messages)
+                send()
                 return
-            except (MessageRefusedError, ResourceLimitError) as error:
-                if isinstance(error, MessageRefusedError):
-                    for event in events:
-                        self._options.park(event, error)
-                    return
-                failure: TransportError = error
+            except MessageRefusedError:
+                raise
             except SpoolError as error:
                 failure = TransportError(str(error))
             except TransportError as error:
@@ -363,13 +404,9 @@ class ChannelToJms(Keeper[EventSource]):
             pause = self._options.backoff.seconds(failures)
             if time.monotonic() + pause > end or self._over:
                 raise failure
-            with self._changed:
-                self._changed.wait_for(lambda: self._over, pause)
+            self._pause(pause)
 
-    def _send_once(self, events: Sequence[StructuredEvent], messages: Sequence[JmsMessage]) -> None:
-        if not self._per_transaction:
-            self._sink.send(messages)
-            return
+    def _send_uncommitted(self, events: Sequence[StructuredEvent], messages: Sequence[JmsMessage]) -> None:
         if not self._sink.is_ready:  # lost, and with it what was not committed
             for _, before in self._uncommitted:
                 self._sink.send(before)

@@ -26,12 +26,21 @@ from urllib.parse import unquote
 
 from mtosi_jms.bridge._bridge import BridgeFactory
 from mtosi_jms.bridge._java import CHARSETS, JavaOrb
+from mtosi_jms.bridge._kept import KeptConnections, KeptProxy
 from mtosi_jms.bridge._offered import OfferedFactory
 from mtosi_jms.bridge._proxies import CorbaSink, CorbaSource, qos_of, set_qos
 from mtosi_jms.bridge._remote import Remote
 from mtosi_jms.bridge.cdr import addresses_of, code_set_of
 from mtosi_jms.bridge.endpoints import FlowStyle, Grouping, QoS
-from mtosi_jms.errors import ConfigError, EventError, IllegalStateError, MtosiError, NamingError, ReferenceRefusedError
+from mtosi_jms.errors import (
+    ConfigError,
+    EventError,
+    IllegalStateError,
+    MtosiError,
+    NamingError,
+    ReferenceRefusedError,
+    TransportError,
+)
 
 __all__ = ["CorbaChannel", "CorbaSink", "CorbaSource", "Orb", "OrbOptions"]
 
@@ -66,6 +75,9 @@ class OrbOptions:
         answer_timeout: seconds that a consumer has to take events, before the channel is told TRANSIENT.
         charset: of texts that are not wide, `utf-8` or `iso-8859-1`; empty: what the channel says that it has, and
             ISO 8859-1 where it says nothing, which loses no octet.
+        keep: a file by which connections of channels that push outlive this process: the next one with the same file
+            takes them up, and gets what the channel kept meanwhile. It listens where this one did, unless `port` says
+            otherwise.
     """
 
     listen: str = _LOOPBACK
@@ -76,6 +88,7 @@ class OrbOptions:
     call_timeout: float = 10.0
     answer_timeout: float = 30.0
     charset: str = ""
+    keep: Path | None = None
 
     def __post_init__(self) -> None:
         for name in ("connect_timeout", "call_timeout", "answer_timeout"):
@@ -107,7 +120,13 @@ class Orb:
 
     def __init__(self, options: OrbOptions | None = None) -> None:
         self.options = options or OrbOptions()
-        self._orb = self._made(self.options.charset or _UTF_8, None)
+        self.kept = None if self.options.keep is None else KeptConnections(self.options.keep)
+        try:
+            self._orb = self._made(self.options.charset or _UTF_8, None)
+        except BaseException:
+            if self.kept is not None:
+                self.kept.close()
+            raise
         self._orbs = {self._orb.charset: self._orb}
         for host in self.options.hosts:
             self._orb.allow(host)
@@ -118,12 +137,13 @@ class Orb:
         given = self.options
         return JavaOrb(
             given.listen,
-            given.port,
+            given.port or (self.kept.port if self.kept is not None else 0),
             given.advertise,
             given.connect_timeout,
             given.call_timeout,
             charset,
             allowed,
+            self.kept.name if self.kept is not None else "",
         )
 
     def channel(self, address: str, channel_id: int | None = None, *, name: str = "") -> CorbaChannel:
@@ -278,6 +298,13 @@ class Orb:
         if channel in self._channels:
             self._channels.remove(channel)
 
+    def leave(self) -> None:
+        """Has what `keep` keeps stay at the channels when it is closed: the next process takes it up."""
+        if self.kept is not None:
+            self.kept.left = True
+            for orb in self._orbs.values():
+                orb.leave()
+
     def close(self) -> None:
         """Closes its channels and ends the ORB; more than once."""
         for channel in list(self._channels):
@@ -286,6 +313,8 @@ class Orb:
             self._offered.pop().close()
         for orb in self._orbs.values():
             orb.close()
+        if self.kept is not None:
+            self.kept.close()
 
     def __enter__(self) -> Self:
         return self
@@ -351,7 +380,35 @@ class CorbaChannel:
             ReferenceRefusedError: the proxy is at a host that is not allowed.
             TransportError: the channel cannot be reached.
         """
-        return self._made(CorbaSource, style, grouping, qos, constraint)
+        kept = self._owner.kept
+        if kept is None or style is FlowStyle.PULL:
+            return self._made(CorbaSource, style, grouping, qos, constraint)
+        key = "\n".join((self.name, grouping.name, constraint, repr(sorted((qos or {}).items()))))
+        earlier = kept.take(key)
+        if earlier is not None:
+            return self._earlier_source(kept, key, earlier, grouping)
+        source = self._made(CorbaSource, style, grouping, qos, constraint)
+        source.keep(kept, key, None)
+        return source
+
+    def _earlier_source(self, kept: KeptConnections, key: str, earlier: KeptProxy, grouping: Grouping) -> CorbaSource:
+        """The source that an earlier process had; whether it is there is found when it is connected."""
+        self._check_open()
+        with self._orb.calling(self.name):
+            proxy = self._checked(self._orb.orb.string_to_object(earlier.proxy))
+            name = "Structured" if grouping is Grouping.STRUCTURED_EVENT else "Sequence"
+            proxy = self._orb.java.omg(f"{_ADMIN}.{name}ProxyPushSupplierHelper").unchecked_narrow(proxy)
+            source = CorbaSource(
+                self._orb, proxy, FlowStyle.PUSH, grouping, self.name, self.options.answer_timeout, self._end
+            )
+            if earlier.filter:
+                made = self._checked(self._orb.orb.string_to_object(earlier.filter))
+                source.keep_filter(self._orb.java.omg("CosNotifyFilter.FilterHelper").unchecked_narrow(made))
+        with contextlib.suppress(TransportError), self._orb.calling(self.name):  # it may have gone
+            source.qos = qos_of(self._orb, proxy)
+        source.keep(kept, key, earlier)
+        self._ends.append(source)
+        return source
 
     def event_sink(
         self,

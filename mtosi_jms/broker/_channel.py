@@ -34,10 +34,11 @@ _PROPERTIES: Final[Mapping[str, object]] = {
     "OAIAddr": HOST,
     "jacorb.log.default.verbosity": 1,
     "jacorb.native_char_codeset": "UTF8",
-    # Only these three together keep the order of events.
+    # Only these together keep the order of events.
     "jacorb.notification.order_policy": "FifoOrder",
     "jacorb.notification.filter.thread_pool_size": 1,
     "jacorb.notification.proxysupplier.thread_pool_size": 1,
+    "jacorb.notification.proxyconsumer.thread_pool_size": 1,  # it pulls one after the other, and else passes on at once
     "jacorb.notification.discard_policy": "FifoOrder",
     "jacorb.notification.max_events_per_consumer": _QUEUED,  # by default 100; then the oldest go, and nobody is told
     "jacorb.notification.supplier.poll_intervall": 50,  # milliseconds between two looks at what it pulls from

@@ -15,6 +15,7 @@ What cannot become a message, or an event, is told, and the others go on. A lost
 from __future__ import annotations
 
 import argparse
+import re
 import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -39,6 +40,7 @@ from mtosi_jms.bridge import (
 )
 from mtosi_jms.bridge.endpoints import Channel
 from mtosi_jms.bridge.events import StructuredEvent
+from mtosi_jms.broker import default_channel_folder
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json, positive, seconds, selector, whole
 from mtosi_jms.cli._providers import add_provider, ems_password, open_connection
@@ -58,6 +60,7 @@ _SCHEMES: Final = ("corbaloc:", "corbaname:")
 _LOOK: Final = 1.0
 _EVERY: Final = 60.0
 _SENDER: Final = "mtosi-jms"
+_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -97,7 +100,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--batch", type=positive, default=50, metavar="N", help="events in a call at most (%(default)s)"
     )
-    parser.add_argument("--durable", metavar="ID", help="durable subscription to a topic; also the client id")
+    parser.add_argument(
+        "--durable",
+        metavar="ID",
+        help="durable subscription to a topic, also the client id; or name of a connection to a channel that pushes, "
+        "which the next run with this name takes up",
+    )
     parser.add_argument("--outbox", type=Path, metavar="DIR", help="store messages there until the provider has them")
     parser.add_argument("--listen", metavar="HOST", default="127.0.0.1", help="where the channel calls (%(default)s)")
     parser.add_argument("--advertise", metavar="HOST", default="", help="what the channel is told instead")
@@ -117,11 +125,12 @@ def run(args: argparse.Namespace) -> int:
     if args.profile == "mtnm" and to_channel:
         raise argparse.ArgumentError(None, "--profile mtnm goes from a channel to JMS")
     password = _ems_password(args, from_channel=from_channel)
-    if args.durable is not None and args.client_id is None:
+    if args.durable is not None and to_channel and args.client_id is None:
         args.client_id = args.durable
     address = args.source if from_channel else args.sink
     with until_signalled() as stop, ExitStack() as stack:
-        orb = stack.enter_context(Orb(OrbOptions(listen=args.listen, advertise=args.advertise)))
+        keep = _keep(args) if from_channel else None
+        orb = stack.enter_context(Orb(OrbOptions(listen=args.listen, advertise=args.advertise, keep=keep)))
         counts = _Counts()
 
         def find() -> Channel:
@@ -145,6 +154,7 @@ def run(args: argparse.Namespace) -> int:
         bridge.start_bridge()
         console.ready(f"ready: {args.source} to {args.sink} ({channel.name})")
         _forward(bridge, stop, args)
+        orb.leave()
         bridge.destroy()
     return _told(bridge, counts, args)
 
@@ -189,6 +199,17 @@ def _ems_password(args: argparse.Namespace, *, from_channel: bool) -> str:
     found = ems_password(args.password_file)
     args.password_file = None
     return found
+
+
+def _keep(args: argparse.Namespace) -> Path | None:
+    """The file by which a connection to a channel outlives this process."""
+    if args.durable is None:
+        return None
+    if not _NAME.fullmatch(args.durable):
+        raise argparse.ArgumentError(None, "--durable: a name of letters, digits, '.', '_' and '-'")
+    if args.pull:
+        raise argparse.ArgumentError(None, "--durable and --pull: a channel keeps for those alone that it pushes to")
+    return default_channel_folder().parent / "bridge" / f"{args.durable}.json"
 
 
 def _without_id(args: argparse.Namespace) -> argparse.Namespace:

@@ -40,6 +40,7 @@ from mtosi_jms.errors import (
     ConfigError,
     IllegalStateError,
     InvalidExternalEndPoints,
+    MessageRefusedError,
     TransactionActive,
     TransactionAlreadyActive,
     TransportError,
@@ -410,19 +411,20 @@ def ids(found: list[JmsMessage]) -> list[Anything]:
 def test_what_comes_again_has_its_id_and_what_is_equal_another(
     world: World, style: FlowStyle, event_: StructuredEvent
 ) -> None:
-    """The sequence comes again since its third message was refused: two of them come twice."""
+    """The channel gives all four again where the third was refused and it pushes: two went before, in a transaction."""
     failing = [3]
 
     def opened() -> Anything:
         return Failing(connect(world.url), failing.pop()) if failing else connect(world.url)
 
     world.push(event_, event_, event_, event_)
-    factory = BridgeFactory({0: world.channel}, {"": opened}, BridgeOptions(**{**QUICK, "patience": 0.0}))
+    factory = BridgeFactory({0: world.channel}, {"": opened}, BridgeOptions(**{**QUICK, "patience": 0.0, "batch": 2}))
     world.factories.append(factory)
     bridge, _ = factory.create_bridge(channel_end(SOURCE, style, MANY), jms(SINK))
     bridge.start_bridge()
-    found = ids(world.received(6))
-    assert found[:2] == found[2:4]
+    found = ids(world.received(6 if style is PUSH else 4))
+    if style is PUSH:
+        assert found[:2] == found[2:4]
     assert len(set(found)) == 4
     world.push(event_)
     assert ids(world.received(1))[0] not in found
@@ -469,6 +471,57 @@ def test_a_sequence_number_is_no_part_of_the_id(world: World) -> None:
 
 
 @pytest.mark.obligation("000-EJ14")
+class Refusing:
+    """A connection, or a session, to a provider that refuses messages with a 3; and counts what its sessions do."""
+
+    def __init__(self, inner: Anything, done: list[str]) -> None:
+        self._inner = inner
+        self._done = done
+
+    def session(self, *, transacted: bool = False) -> Anything:
+        return Refusing(self._inner.session(transacted=transacted), self._done)
+
+    def send(self, to: Anything, message: JmsMessage) -> JmsMessage:
+        if number(message) == 3:
+            raise MessageRefusedError("no threes")
+        self._done.append("send")
+        found: JmsMessage = self._inner.send(to, message)
+        return found
+
+    def commit(self) -> None:
+        self._done.append("commit")
+        self._inner.commit()
+
+    def __getattr__(self, name: str) -> Anything:
+        return getattr(self._inner, name)
+
+
+def test_a_batch_goes_in_transactions(world: World) -> None:
+    done: list[str] = []
+    opened = world.open
+    world.open = lambda: Refusing(opened(), done)  # type: ignore[method-assign,assignment,return-value]
+    bridge = world.bridge(channel_end(SOURCE, PULL, MANY), jms(SINK), batch=4)
+    world.push(*(event(n) for n in range(10, 20)))
+    bridge.start_bridge()
+    assert [number(one) for one in world.received(10)] == list(range(10, 20))
+    assert done == [*["send"] * 4, "commit", *["send"] * 4, "commit", *["send"] * 2, "commit"]
+
+
+@pytest.mark.parametrize("style", [PUSH, PULL])
+def test_one_of_a_batch_is_refused_and_the_others_go_on(world: World, style: FlowStyle) -> None:
+    parked: list[Anything] = []
+    opened = world.open
+    world.open = lambda: Refusing(opened(), [])  # type: ignore[method-assign,assignment,return-value]
+    bridge = world.bridge(
+        channel_end(SOURCE, style, MANY), jms(SINK), on_parked=lambda what, error: parked.append((number(what), error))
+    )
+    world.push(*(event(n) for n in range(6)))
+    bridge.start_bridge()
+    assert [number(one) for one in world.received(5)] == [0, 1, 2, 4, 5]
+    assert [(n, str(error)) for n, error in parked] == [(3, "no threes")]
+    assert world.nothing_waits()
+
+
 def test_what_cannot_become_a_message_is_parked_and_the_others_go_on(world: World) -> None:
     parked: list[Anything] = []
     bridge = world.bridge(channel_end(SOURCE), jms(SINK), on_parked=lambda what, error: parked.append((what, error)))

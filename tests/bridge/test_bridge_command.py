@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any as Anything
@@ -10,9 +11,11 @@ from typing import Any as Anything
 import pytest
 
 from mtosi_jms.bridge.events import Any, Member, Property, StructuredEvent, TCKind, TypeCode, any_of
+from mtosi_jms.bridge.filters import to_etcl
 from mtosi_jms.broker import BrokerProcess, start_channel_process
 from mtosi_jms.cli import main
 from mtosi_jms.jms import DUPLICATE_ID, JmsMessage, Queue
+from mtosi_jms.jms.selector import parse as parse_selector
 from mtosi_jms.notifications import event_name, events_in
 from mtosi_jms.soap import parse
 from mtosi_jms.transport import connect
@@ -164,6 +167,80 @@ def test_a_login_that_is_refused(
     said = capsys.readouterr().err
     assert "getEmsSession is refused to 'nms'" in said
     assert "wrong-word" not in said
+
+
+class JavaConsumer:
+    """A program in Java that a channel pushes to."""
+
+    def __init__(self, command: list[str], address: str, constraint: str, folder: Path) -> None:
+        classes = ("ORBClass=org.jacorb.orb.ORB", "ORBSingletonClass=org.jacorb.orb.ORBSingleton")
+        defined = [*(f"-Dorg.omg.CORBA.{one}" for one in classes), "-DOAIAddr=127.0.0.1"]
+        self.process = subprocess.Popen(
+            [command[0], *defined, *command[1:], address, constraint], stdout=subprocess.PIPE, text=True, cwd=folder
+        )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line == "ready\n", line
+
+    def lines(self) -> list[str]:
+        """What it was pushed, when the last has come."""
+        return self.process.communicate(timeout=SOON)[0].splitlines()
+
+
+def alarms() -> list[JmsMessage]:
+    severities = ("MAJOR", "MINOR", "WARNING", "CRITICAL")
+    made = [
+        JmsMessage(body=f"<alarm>{n}</alarm>".encode(), properties={"n": n, "severity": severities[n % 4]})
+        for n in range(60)
+    ]
+    return [*made, JmsMessage(body=b"<end/>", properties={"n": 60, "severity": "MAJOR", "last": True})]
+
+
+@pytest.mark.broker
+@pytest.mark.slow
+@pytest.mark.obligation("003-4")
+@pytest.mark.parametrize(
+    ("sink", "by_java", "filter_"),
+    [
+        pytest.param("queue", False, "severity IN ('MAJOR', 'CRITICAL')", marks=pytest.mark.endurance, id="stomp"),
+        pytest.param("topic", True, "severity <> 'WARNING' AND (n BETWEEN 10 AND 40 OR last)", id="jvm"),
+    ],
+)
+def test_messages_reach_a_java_consumer_by_its_filter(
+    jacorb_address: str,
+    jacorb_jars: Path,
+    java: Anything,
+    java_url: Anything,
+    artemis: BrokerProcess,
+    commands: list[Command],
+    tmp_path: Path,
+    sink: str,
+    by_java: bool,
+    filter_: str,
+) -> None:
+    """From a queue and from a topic; STOMP's properties are texts, a Java client's have their types."""
+    endpoints, name = artemis.endpoints, f"{sink}:consumer.{os.getpid()}"
+    login = {"MTOSI_JMS_USER": endpoints.user, "MTOSI_JMS_PASSWORD": endpoints.password}
+    url = java_url("artemis", endpoints) if by_java else endpoints.url("stomp")
+    words = ("--from", name, "--to", jacorb_address, "--url", url, "--json")
+    commands.append(Command("bridge", *words, environment=login))
+    commands[-1].await_line("ready:")
+    program = java.compiled(Path(__file__).with_name("ChannelConsumer.java"), sorted(jacorb_jars.glob("*.jar")))
+    consumer = JavaConsumer(program, jacorb_address, to_etcl(parse_selector(filter_)), tmp_path)
+    sent = alarms()
+    with connect(url, user=endpoints.user, password=endpoints.password) as connection:
+        session = connection.session()
+        for message in sent:
+            session.send(name, message)
+    wanted = [one for one in sent if parse_selector(filter_).accepts(one)]
+    told = [
+        f"%TextMessage n={one.properties['n']} severity={one.properties['severity']} {one.body.decode()}"
+        for one in wanted
+    ]
+    told[-1] = told[-1].replace(" <end/>", " last=true <end/>")
+    assert consumer.lines() == told
+    assert 10 < len(told) < len(sent)
+    assert commands[-1].end() == {"forwarded": len(sent), "left_out": 0, "losses": 0}
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from mtosi_jms.transport import AckMode, Connection, ConnectOptions, Consumer, S
 from mtosi_jms.transport.memory import CompletionGate, MemoryConnection, MemoryProvider
 
 from .jvm.clients import BROKER, connect_by_java
-from .stomp.proxy import Proxy
 
 PATIENCE = 60.0
 """Seconds after which a thread that should have ended is taken to hang."""
@@ -247,17 +246,3 @@ def until_blocked(provider: ProviderUnderTest) -> Callable[[Session], None]:
 def until_memory_blocked() -> Callable[[Session], None]:
     """The same for a session of any embedded provider."""
     return until_memory_blocks
-
-
-@pytest.fixture
-def make_proxy() -> Iterator[Callable[..., Proxy]]:
-    """Makes ways to brokers that can be cut; see `Proxy`."""
-    made: list[Proxy] = []
-
-    def make(port: int, **options: Any) -> Proxy:
-        made.append(Proxy(port, **options))
-        return made[-1]
-
-    yield make
-    for proxy in made:
-        proxy.close()

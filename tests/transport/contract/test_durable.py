@@ -251,9 +251,11 @@ class TestSharing:
 
     def test_another_selector_is_refused_while_one_is_there(self, started: Any, topic: Topic) -> None:
         session = started().session()
-        with session.consumer(topic, "n = 1", durable="changed", shared=True):
-            with pytest.raises((IllegalStateError, TransportError)):
-                started().session().consumer(topic, "n = 2", durable="changed", shared=True)
+        other = started().session()
+        first = session.consumer(topic, "n = 1", durable="changed", shared=True)
+        with pytest.raises((IllegalStateError, TransportError)):
+            other.consumer(topic, "n = 2", durable="changed", shared=True)
+        first.close()
         session.unsubscribe("changed")
 
     @pytest.mark.parametrize("options", [{}, {"durable": "both", "no_local": True}], ids=str)

@@ -1,0 +1,110 @@
+"""What outlives a process: where its ORB listened, and which proxies of a channel call it there."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from mtosi_jms.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class KeptProxy:
+    """A proxy supplier of a channel that pushes to an object of ours.
+
+    Attributes:
+        proxy: its reference.
+        object_id: of ours, hexadecimal.
+        filter: the reference of its filter; empty: none.
+    """
+
+    proxy: str
+    object_id: str
+    filter: str = ""
+
+
+class KeptConnections:
+    """A file with the connections of one process at a time; the next one takes them up.
+
+    Args:
+        path: the file; its folder is made.
+
+    Attributes:
+        name: of the ORB, part of the keys of its objects.
+        port: where it listened; 0: not known yet.
+        left: whether the connections are left to the next process.
+
+    Raises:
+        ConfigError: the file cannot be read or written, or another process has it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.left = False
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._lock = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise ConfigError(f"{error.filename}: {error.strerror}") from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self.name, self.port, self._proxies = self._read()
+        except BlockingIOError:
+            os.close(self._lock)
+            raise ConfigError(f"{path}: another process has these connections") from None
+        except BaseException:
+            os.close(self._lock)
+            raise
+        self._earlier = dict(self._proxies)
+
+    def _read(self) -> tuple[str, int, dict[str, KeptProxy]]:
+        try:
+            found = json.loads(self._path.read_text(encoding="utf-8"))
+            proxies = {key: KeptProxy(**one) for key, one in found["proxies"].items()}
+            return str(found["name"]), int(found["port"]), proxies
+        except FileNotFoundError:
+            return f"mtosi-{uuid4().hex}", 0, {}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ConfigError(f"{self._path} cannot be read ({type(error).__name__}): remove it") from error
+
+    def _write(self) -> None:
+        proxies = {key: asdict(one) for key, one in self._proxies.items()}
+        text = json.dumps({"name": self.name, "port": self.port, "proxies": proxies})
+        new = self._path.with_name(f"{self._path.name}.new")
+        try:
+            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(self._path)
+        except OSError as error:
+            raise ConfigError(f"{error.filename}: {error.strerror}") from error
+
+    def take(self, key: str) -> KeptProxy | None:
+        """What an earlier process had under a key; once."""
+        return self._earlier.pop(key, None)
+
+    def put(self, key: str, proxy: KeptProxy, port: int) -> None:
+        """Notes a connection."""
+        self._proxies[key] = proxy
+        self.port = port
+        self._write()
+
+    def drop(self, key: str, proxy: KeptProxy) -> None:
+        """Forgets one that has ended."""
+        if self._proxies.get(key) == proxy:
+            del self._proxies[key]
+            with contextlib.suppress(ConfigError):  # the next process finds that it has gone
+                self._write()
+
+    def close(self) -> None:
+        """Lets another process have them."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
