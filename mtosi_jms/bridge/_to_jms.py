@@ -253,14 +253,17 @@ class ChannelToJms(Keeper[EventSource]):
                 self._has_news = True
                 self._changed.notify_all()
 
-    def _tell_jms(self, send: Callable[[Sequence[StructuredEvent], Sequence[JmsMessage]], None]) -> None:
-        """Sends what JMS was not told yet; for who has `_taking`.
+    def _tell_jms(self, end: float) -> None:
+        """Sends what JMS was not told yet, and tries again until a time; for who has `_taking`.
 
         Raises:
             TransportError: it cannot be told now.
         """
         while self._untold:
-            send((), self._untold[0])
+            try:
+                self._insist(partial(self._send_once, (), self._untold[0]), end)
+            except MessageRefusedError as error:
+                log.error("JMS is not told of a loss: %s", error)  # noqa: TRY400 - the text says it
             self._untold.popleft()
 
     def _tell_news(self) -> None:
@@ -268,11 +271,8 @@ class ChannelToJms(Keeper[EventSource]):
         if not self._untold or not self._taking.acquire(blocking=False):
             return  # who takes events now tells it with the next one, or the next look does
         try:
-            self._tell_jms(self._send_once)
-        except MessageRefusedError as error:
-            log.error("JMS is not told of a loss: %s", error)  # noqa: TRY400 - the text says it
-            self._untold.popleft()
-        except (TransportError, SpoolError) as error:
+            self._tell_jms(time.monotonic())
+        except TransportError as error:
             log.warning("JMS is not told of a loss yet: %s", error)
         finally:
             self._taking.release()
@@ -323,7 +323,7 @@ class ChannelToJms(Keeper[EventSource]):
         """
         number = number_of(events) if self._end.acknowledges else None
         with self._taking:
-            self._tell_jms(self._send)
+            self._tell_jms(time.monotonic() + self._options.patience)
             if self._duplicates.is_new(number):
                 named = zip(events, self._identities.of(events), strict=True)
                 made = [(event, one) for event, identifier in named for one in self._messages(event, identifier)]
@@ -367,7 +367,7 @@ class ChannelToJms(Keeper[EventSource]):
         if self._per_transaction:
             messages = [message for _, message in made]
             try:
-                self._insist(partial(self._send_uncommitted, events, messages), end)
+                self._insist(partial(self._send_once, events, messages), end)
             except MessageRefusedError as error:
                 for event in events:
                     self._options.park(event, error)
@@ -406,7 +406,10 @@ class ChannelToJms(Keeper[EventSource]):
                 raise failure
             self._pause(pause)
 
-    def _send_uncommitted(self, events: Sequence[StructuredEvent], messages: Sequence[JmsMessage]) -> None:
+    def _send_once(self, events: Sequence[StructuredEvent], messages: Sequence[JmsMessage]) -> None:
+        if not self._per_transaction:
+            self._sink.send(messages)
+            return
         if not self._sink.is_ready:  # lost, and with it what was not committed
             for _, before in self._uncommitted:
                 self._sink.send(before)
