@@ -1,0 +1,29 @@
+"""MTOSI over HTTP beside MTOSI over JMS (extra `http`).
+
+An `Endpoint` answers SOAP requests of HTTP clients, in RPC style and through iterators. What answers them is a source:
+a supplier on a JMS provider (`ByRequestor`), or services in this process (`ByDispatcher`). An `HttpServer` serves it.
+
+    requestor = mtosi_jms.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True)
+    source = ByRequestor(requestor, "queue:EMS.OS", Store(64 * 2**20))
+    with HttpServer(Endpoint(source), port=8080) as server:
+        print(server.url)
+"""
+
+from __future__ import annotations
+
+from mtosi_jms.gateway._endpoint import Endpoint, HttpOptions
+from mtosi_jms.gateway._iterators import Iterators, Store
+from mtosi_jms.gateway._server import HttpServer
+from mtosi_jms.gateway._sources import ByDispatcher, ByRequestor, Request, Source
+
+__all__ = [
+    "ByDispatcher",
+    "ByRequestor",
+    "Endpoint",
+    "HttpOptions",
+    "HttpServer",
+    "Iterators",
+    "Request",
+    "Source",
+    "Store",
+]
