@@ -7,11 +7,14 @@ a supplier on a JMS provider (`ByRequestor`), or services in this process (`ByDi
     source = ByRequestor(requestor, "queue:EMS.OS", Store(64 * 2**20))
     with HttpServer(Endpoint(source), port=8080) as server:
         print(server.url)
+
+The other way, a supplier on a JMS provider asks an HTTP peer: `Supplier(connection, name, Forwarder(HttpPeer(url)))`.
 """
 
 from __future__ import annotations
 
 from mtosi_jms.gateway._endpoint import Endpoint, HttpOptions
+from mtosi_jms.gateway._forwarding import Forwarder, HttpPeer, Poster, iterator_operation
 from mtosi_jms.gateway._iterators import Iterators, Store
 from mtosi_jms.gateway._server import HttpServer
 from mtosi_jms.gateway._sources import ByDispatcher, ByRequestor, Request, Source
@@ -20,10 +23,14 @@ __all__ = [
     "ByDispatcher",
     "ByRequestor",
     "Endpoint",
+    "Forwarder",
     "HttpOptions",
+    "HttpPeer",
     "HttpServer",
     "Iterators",
+    "Poster",
     "Request",
     "Source",
     "Store",
+    "iterator_operation",
 ]

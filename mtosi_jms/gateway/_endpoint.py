@@ -29,6 +29,8 @@ from mtosi_jms.errors import (
     TransportError,
     XmlError,
 )
+from mtosi_jms.exchange.messages import tag_of
+from mtosi_jms.gateway._bodies import OF_REQUEST, renamed
 from mtosi_jms.gateway._iterators import Iterators, Replies
 from mtosi_jms.gateway._sources import Request, Source
 from mtosi_jms.namespaces import MSG, clark
@@ -40,7 +42,7 @@ from mtosi_jms.stubs.fmw.hdr import (
     CommunicationStyleType,
     MessageTypeType,
 )
-from mtosi_jms.xmlbind import RawXml, XmlObject, to_element
+from mtosi_jms.xmlbind import RawXml, to_element
 
 try:
     from starlette.applications import Starlette
@@ -56,7 +58,6 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 _TYPES: Final = {"1.1": "text/xml", "1.2": "application/soap+xml"}
 _TAKEN: Final = frozenset({*_TYPES.values(), "application/xml"})
-_REQUEST: Final = "Request"
 _QUIET: Final = {"Cache-Control": "no-store"}
 _RPC: Final = CommunicationStyleType.RPC
 
@@ -323,8 +324,8 @@ class Endpoint:
             iterator_reference_uri=iterator or None,
         )
         if header_text(theirs, "iteratorReferenceURI") is not None:
-            tag = f"{_tag(request.envelope.body).removesuffix(_REQUEST)}Response"
-            envelope.body = _renamed(envelope.body, tag)
+            tag = f"{tag_of(request.envelope.body).removesuffix(OF_REQUEST)}Response"
+            envelope.body = renamed(envelope.body, tag)
             envelope.header.msg_name = tag.rpartition("}")[2]
         return 200, envelope
 
@@ -332,8 +333,8 @@ class Endpoint:
 def _request(envelope: Envelope, request: HttpRequest) -> Request:
     """What a client asks for: by the element in the body, whatever the SOAP action says (001-S10)."""
     header = envelope.header or Header()
-    local = _tag(envelope.body).rpartition("}")[2]
-    operation = header_text(header, "activityName") or local.removesuffix(_REQUEST)
+    local = tag_of(envelope.body).rpartition("}")[2]
+    operation = header_text(header, "activityName") or local.removesuffix(OF_REQUEST)
     if not local:
         raise _Refused(400, "the body of the envelope is empty")
     action = request.headers.get("soapaction", "").strip('"')
@@ -366,21 +367,6 @@ def _has_more(envelope: Envelope) -> bool:
     return envelope.fault is None and header is not None and header.batch_sequence_end_of_reply is False
 
 
-def _tag(body: object) -> str:
-    if isinstance(body, RawXml):
-        return body.tag
-    return str(body.__xml__.tag) if isinstance(body, XmlObject) else ""
-
-
-def _renamed(body: object, tag: str) -> object:
-    """The same content in another element."""
-    if not isinstance(body, RawXml | XmlObject):
-        return body
-    element = to_element(body)
-    element.tag = tag
-    return RawXml.from_element(element)
-
-
 def _status_of(error: MtosiError) -> int:
     if isinstance(error, ReplyTimeoutError):
         return 504
@@ -393,7 +379,7 @@ def _fault(error: MtosiError, request: Envelope | None) -> Envelope:
     """The fault that an error becomes, with the operation's exception, whose name follows from the request's (C17)."""
     fault = error if isinstance(error, MtosiFault) else _told(error)
     theirs = (request.header if request is not None else None) or Header()
-    tag = _tag(request.body) if request is not None else ""
+    tag = tag_of(request.body) if request is not None else ""
     header = Header(
         activity_name=theirs.activity_name,
         msg_type=MessageTypeType.ERROR,
@@ -403,9 +389,9 @@ def _fault(error: MtosiError, request: Envelope | None) -> Envelope:
         communication_pattern=theirs.communication_pattern or CommunicationPatternType.SimpleResponse,
         communication_style=_RPC,
     )
-    if not fault.kind or not tag.endswith(_REQUEST):
+    if not fault.kind or not tag.endswith(OF_REQUEST):
         return Envelope.bare_fault(fault, header)
-    said = etree.Element(f"{tag.removesuffix(_REQUEST)}Exception", nsmap={"msg": MSG})
+    said = etree.Element(f"{tag.removesuffix(OF_REQUEST)}Exception", nsmap={"msg": MSG})
     kind = etree.SubElement(said, clark(MSG, fault.kind))
     kind.append(to_element(header))
     etree.SubElement(kind, clark(MSG, "reason")).text = fault.reason

@@ -38,7 +38,8 @@ class _Impatient(H11Protocol):
         super().connection_lost(exc)
 
     def _look(self) -> None:
-        if self.cycle is None:  # no request has come whole
+        cycle: object = self.cycle
+        if cycle is None:  # no request has come whole
             self.transport.close()
 
 
