@@ -10,13 +10,16 @@ from typing import Final, Protocol
 
 from mtosi_jms.errors import MtosiFault
 from mtosi_jms.exchange import Dispatcher, Requestor
+from mtosi_jms.exchange.messages import tag_of
 from mtosi_jms.gateway._iterators import Replies, Store, read_ahead
+from mtosi_jms.namespaces import NOTMSG, clark
+from mtosi_jms.notifications import Publisher
 from mtosi_jms.service import Address, Call, CallOptions, OperationInfo, ServiceInfo
 from mtosi_jms.soap import Envelope, Header, header_text
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType
 from mtosi_jms.xmlbind import RawXml, XmlObject
 
-_ONE_WAY: Final = ("NOTIFICATION",)
+_NOTIFY: Final = clark(NOTMSG, "notify")
 _ANY: Final = ServiceInfo(name="any", namespace="", root="")
 _OWN: Final = (
     "sender_uri", "destination_uri", "reply_to_uri", "failure_replyto_uri", "originator_uri", "correlation_id",
@@ -47,9 +50,10 @@ class Request:
 
     @property
     def is_one_way(self) -> bool:
-        """Whether nobody answers it: the header says so."""
+        """Whether nobody answers it: the header says so, or it is a `notify`."""
         pattern = self.header.communication_pattern
-        return header_text(self.header, "msgType") in _ONE_WAY or pattern is CommunicationPatternType.Notification
+        said = header_text(self.header, "msgType") == "NOTIFICATION" or pattern is CommunicationPatternType.Notification
+        return said or tag_of(self.envelope.body) == _NOTIFY
 
     @property
     def batch_size(self) -> int | None:
@@ -80,16 +84,29 @@ class ByRequestor:
         destination: where the supplier listens.
         store: keeps partial responses until they are fetched.
         timeout: seconds for a call with one answer, and between partial responses; None: as the requestor has it.
+        publisher: publishes the events of a `notify`; None: it goes where requests go.
     """
 
-    def __init__(self, requestor: Requestor, destination: Address, store: Store, timeout: float | None = None) -> None:
+    def __init__(
+        self,
+        requestor: Requestor,
+        destination: Address,
+        store: Store,
+        timeout: float | None = None,
+        *,
+        publisher: Publisher | None = None,
+    ) -> None:
         self._requestor = requestor
         self._destination = destination
         self._store = store
         self._timeout = timeout
+        self._publisher = publisher
 
     def replies(self, request: Request) -> Replies:
         """See `Source.replies`."""
+        body = request.envelope.body
+        if self._publisher is not None and isinstance(body, XmlObject) and tag_of(body) == _NOTIFY:
+            return _published(self._publisher, body)
         if request.batch_size is None:
             return self._one(request)
         return read_ahead(self._several(request), self._store)
@@ -143,6 +160,13 @@ class ByRequestor:
         )
         seed = body if isinstance(body, XmlObject | RawXml) else RawXml(b"<none/>")
         return Call(_ANY, operation, self._destination, seed, options)
+
+
+async def _published(publisher: Publisher, message: XmlObject) -> AsyncGenerator[Envelope, None]:
+    await asyncio.to_thread(publisher.publish_message, message)
+    nothing: tuple[Envelope, ...] = ()
+    for envelope in nothing:
+        yield envelope
 
 
 def _over_jms(made: Envelope, request: Request) -> Envelope:
