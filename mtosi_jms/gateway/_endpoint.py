@@ -58,6 +58,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 _TYPES: Final = {"1.1": "text/xml", "1.2": "application/soap+xml"}
 _TAKEN: Final = frozenset({*_TYPES.values(), "application/xml"})
+_ITERATOR: Final = "IteratorRequest"
 _QUIET: Final = {"Cache-Control": "no-store"}
 _RPC: Final = CommunicationStyleType.RPC
 
@@ -262,8 +263,8 @@ class Endpoint:
 
     async def _answer(self, request: Request, owner: str, path: str) -> tuple[int, Envelope | None]:
         name = header_text(request.header, "iteratorReferenceURI")
-        if name is not None:
-            return await self._next(request, name.rpartition("/")[2], name, owner)
+        if name is not None or tag_of(request.envelope.body).endswith(_ITERATOR):
+            return await self._next(request, name or "", owner)
         if request.is_one_way:
             async with asyncio.timeout(self.options.answer_timeout), aclosing(self._source.replies(request)) as replies:
                 await anext(replies, None)
@@ -291,7 +292,8 @@ class Endpoint:
         name = self.iterators.open(replies, owner)
         return self._given(first, request, f"{self.public_url}{path.rstrip('/')}/iterator/{name}")
 
-    async def _next(self, request: Request, name: str, uri: str, owner: str) -> tuple[int, Envelope | None]:
+    async def _next(self, request: Request, uri: str, owner: str) -> tuple[int, Envelope | None]:
+        name = uri.rpartition("/")[2]
         async with asyncio.timeout(self.options.answer_timeout):
             envelope = await self.iterators.next(name, owner)
         if envelope is None:
