@@ -51,7 +51,7 @@ try:
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
 except ImportError as error:
-    raise MissingExtraError("http", "serve SOAP over HTTP") from error
+    raise MissingExtraError("starlette", "http") from error
 
 log = logging.getLogger(__name__)
 

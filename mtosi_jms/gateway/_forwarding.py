@@ -21,7 +21,7 @@ from mtosi_jms.xmlbind import RawXml
 try:
     import httpx
 except ImportError as error:
-    raise MissingExtraError("http", "post to HTTP peers") from error
+    raise MissingExtraError("httpx", "http") from error
 
 _ITERATORS: Final = (
     "ActiveAlarms", "AlarmSeverityAssignmentProfile", "BackupList", "CallAndTopLevelConnectionsAndSNCsList",

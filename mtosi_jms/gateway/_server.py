@@ -15,7 +15,7 @@ try:
     import uvicorn
     from uvicorn.protocols.http.h11_impl import H11Protocol
 except ImportError as error:
-    raise MissingExtraError("http", "serve SOAP over HTTP") from error
+    raise MissingExtraError("uvicorn", "http") from error
 
 _START: Final = 30.0
 _KEEP_ALIVE: Final = 5
