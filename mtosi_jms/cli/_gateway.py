@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import mtosi_jms as mtosi
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import positive, seconds
-from mtosi_jms.cli._http import add_http, address, options_of, serve_endpoint
+from mtosi_jms.cli._http import add_http, address, options_of, serve_endpoint, wsdls_of
 from mtosi_jms.cli._providers import add_provider, open_connection
 from mtosi_jms.cli._stopping import Stop, until_signalled
 from mtosi_jms.errors import ConfigError, TransportError
@@ -83,7 +83,7 @@ def _serve(connection: Connection, args: argparse.Namespace, stop: Stop) -> int:
         stack.enter_context(requestor)
         publisher = stack.enter_context(Publisher(connection, topics, sender_uri=args.sender)) if topics else None
         source = ByRequestor(requestor, args.to, store, args.timeout, publisher=publisher)
-        endpoint = Endpoint(source, options_of(args, answer_timeout=args.timeout))
+        endpoint = Endpoint(source, options_of(args, answer_timeout=args.timeout), wsdl=wsdls_of(args))
         return serve_endpoint(endpoint, args.listen, args, stop, f"to {args.to}")
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +14,7 @@ from mtosi_jms.cli._stopping import Stop
 from mtosi_jms.errors import ConfigError, TransportError
 
 if TYPE_CHECKING:
-    from mtosi_jms.gateway import Endpoint, HttpOptions
+    from mtosi_jms.gateway import Endpoint, HttpOptions, WsdlFiles
 
 _LOOK: Final = 1.0
 _MOST: Final = 65535
@@ -39,6 +40,9 @@ def add_http(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--tls-key", metavar="FILE", help="its key")
     group.add_argument("--logins", type=Path, metavar="FILE", help="lines USER:PASSWORD, for basic authentication")
     group.add_argument("--tokens", type=Path, metavar="FILE", help="a bearer token in each line")
+    group.add_argument(
+        "--wsdl", action="append", type=Path, default=[], metavar="FILE", help="what ?wsdl gives; may be given again"
+    )
     group.add_argument("--allow", action="append", default=[], metavar="ADDRESS", help="client that may come (all)")
 
 
@@ -60,6 +64,25 @@ def options_of(args: argparse.Namespace, **more: Any) -> HttpOptions:
         clients=frozenset(args.allow),
         **more,
     )
+
+
+def wsdls_of(args: argparse.Namespace, own: Sequence[str] = ()) -> WsdlFiles | None:
+    """What `?wsdl` gives: the files of the options, else the project's own of some services.
+
+    Raises:
+        ConfigError: a file that cannot be read.
+        XmlError: one that is no XML.
+    """
+    from mtosi_jms.gateway import WsdlFiles
+    from mtosi_jms.validation import default_folder
+
+    if args.wsdl:
+        folder = Path(os.path.commonpath([file.resolve().parent.parent.parent for file in args.wsdl]))
+        return WsdlFiles(args.wsdl, folder)
+    if not own:
+        return None
+    root = default_folder().parent
+    return WsdlFiles([root / "wsdl" / f"{name}.wsdl" for name in own], root)
 
 
 def _lines(file: Path | None) -> list[tuple[int, str]]:

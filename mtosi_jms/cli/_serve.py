@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import known_words, positive, seconds
 from mtosi_jms.cli._documents import told
-from mtosi_jms.cli._http import add_http, address, options_of, serve_endpoint
+from mtosi_jms.cli._http import add_http, address, options_of, serve_endpoint, wsdls_of
 from mtosi_jms.cli._providers import add_provider, open_connection
 from mtosi_jms.cli._stopping import Stop, until_signalled
 from mtosi_jms.errors import ConfigError, TransportError
@@ -122,9 +122,10 @@ def _recording(folder: Path) -> Recording:
 def _serve_http(args: argparse.Namespace, services: list[SupplierBase], stop: Stop) -> int:
     from mtosi_jms.gateway import ByDispatcher, Endpoint
 
-    offered = ", ".join(service.__service__.name for service in services)
     source = ByDispatcher(Dispatcher(services, sender_uri=_SENDER))
-    return serve_endpoint(Endpoint(source, options_of(args)), args.http, args, stop, f"answers {offered}")
+    names = [service.__service__.name for service in services]
+    endpoint = Endpoint(source, options_of(args), wsdl=wsdls_of(args, names))
+    return serve_endpoint(endpoint, args.http, args, stop, f"answers {', '.join(names)}")
 
 
 def _announce(line: str) -> None:

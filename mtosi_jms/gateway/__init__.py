@@ -18,6 +18,7 @@ from mtosi_jms.gateway._forwarding import Forwarder, HttpPeer, Poster, iterator_
 from mtosi_jms.gateway._iterators import Iterators, Store
 from mtosi_jms.gateway._server import HttpServer
 from mtosi_jms.gateway._sources import ByDispatcher, ByRequestor, Request, Source
+from mtosi_jms.gateway._wsdl import WsdlFiles
 
 __all__ = [
     "ByDispatcher",
@@ -32,5 +33,6 @@ __all__ = [
     "Request",
     "Source",
     "Store",
+    "WsdlFiles",
     "iterator_operation",
 ]

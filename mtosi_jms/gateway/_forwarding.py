@@ -7,6 +7,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final, Self
+from urllib.parse import urlsplit
 
 from mtosi_jms.errors import ConfigError, MissingExtraError, MtosiError, MtosiFault, ReplyTimeoutError, TransportError
 from mtosi_jms.exchange import Dispatcher, FailureHook, ReplyAddress
@@ -94,8 +95,9 @@ class HttpPeer:
         ca: str | None = None,
     ) -> None:
         try:
+            urlsplit(url)
             parsed = httpx.URL(url)
-        except (httpx.InvalidURL, TypeError):
+        except (httpx.InvalidURL, TypeError, ValueError, AttributeError):
             raise ConfigError("url: it is no URL") from None
         if parsed.scheme not in ("http", "https") or not parsed.host:
             raise ConfigError("url: give an http: or https: URL with a host")

@@ -13,7 +13,7 @@ from mtosi_jms.exchange import Dispatcher, Requestor
 from mtosi_jms.exchange.messages import tag_of
 from mtosi_jms.gateway._iterators import Replies, Store, read_ahead
 from mtosi_jms.namespaces import NOTMSG, clark
-from mtosi_jms.notifications import Publisher
+from mtosi_jms.notifications import Publisher, events_in
 from mtosi_jms.service import Address, Call, CallOptions, OperationInfo, ServiceInfo
 from mtosi_jms.soap import Envelope, Header, header_text
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType
@@ -163,7 +163,7 @@ class ByRequestor:
 
 
 async def _published(publisher: Publisher, message: XmlObject) -> AsyncGenerator[Envelope, None]:
-    await asyncio.to_thread(publisher.publish_message, message)
+    await asyncio.to_thread(publisher.publish_all, events_in(message))
     nothing: tuple[Envelope, ...] = ()
     for envelope in nothing:
         yield envelope
