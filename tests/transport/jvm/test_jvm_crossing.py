@@ -20,5 +20,7 @@ def test_the_class_files_are_those_of_the_source(tmp_path: Path, java: Any) -> N
         pytest.skip("another compiler than javac 17 writes other bytes")
     jars = {"javax": [Path(one) for one in jars_of("artemis")], "jakarta": java.jars(JAKARTA)}
     found = compiled(jars, tmp_path)
-    assert sorted(found) == sorted(f"mtosi_jms/{api}/{name}.class" for api in APIS for name in ("Crossing", "Completion"))
+    assert sorted(found) == sorted(
+        f"mtosi_jms/{api}/{name}.class" for api in APIS for name in ("Crossing", "Completion")
+    )
     assert found == {one.relative_to(HOME).as_posix(): one.read_bytes() for one in HOME.rglob("*.class")}
