@@ -3,7 +3,7 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-LOCK_EXTRAS := cli codegen jvm stomp spark test zeep
+LOCK_EXTRAS := cli codegen http jvm stomp spark test zeep
 PIP_TOOLS := pip-tools==7.6.2
 ARGS ?=
 URL :=

@@ -46,6 +46,7 @@ COMMANDS: Final = {
     "mq": "turn messages of IBM MQ in files into a landing, and back",
     "jvm": "fetch the Java clients of JMS providers",
     "broker": "start, stop or show a real Apache ActiveMQ broker for development",
+    "gateway": "pass requests between HTTP and JMS, both ways",
     "bridge": "forward events of a CORBA channel to JMS, or messages of JMS to a channel",
     "channel": "start a notification service for development; publish and subscribe to event channels",
 }

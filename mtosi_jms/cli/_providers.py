@@ -25,14 +25,14 @@ _ARGUMENTS: Final = slice(45, 47)
 """Fields arg_start and arg_end of /proc/PID/stat, counted from 0 behind the command's name, which may hold blanks."""
 
 
-def add_provider(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say which provider, and who we are to it."""
+def add_provider(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """Add the options that say which provider, and who we are to it; `required`: nothing works without one."""
     group = parser.add_argument_group("provider")
     url = login.url_from_environment()
     group.add_argument(
         "--url",
         default=url,
-        required=url is None,
+        required=required and url is None,
         help="JMS provider, such as stomp://host:61613, or jndi:NAME, a connection factory of --names; default from "
         f"{login.URL}",
     )

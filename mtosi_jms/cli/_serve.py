@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Final
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import known_words, positive, seconds
 from mtosi_jms.cli._documents import told
+from mtosi_jms.cli._http import add_http, address, options_of, serve_endpoint, wsdls_of
 from mtosi_jms.cli._providers import add_provider, open_connection
 from mtosi_jms.cli._stopping import Stop, until_signalled
 from mtosi_jms.errors import ConfigError, TransportError
-from mtosi_jms.exchange import Supplier
+from mtosi_jms.exchange import Dispatcher, Supplier
 from mtosi_jms.jms import Destination
 from mtosi_jms.service import SupplierBase
 from mtosi_jms.transport import Connection
@@ -25,6 +26,7 @@ from mtosi_jms.transport import Connection
 if TYPE_CHECKING:
     from mtosi_jms.simulator import Recording
 
+_SENDER: Final = "mtosi-jms"
 _ELEMENTS: Final = 2000
 _EVENTS: Final = 500
 _GRACE: Final = 30.0
@@ -42,8 +44,9 @@ SERVICES: Final = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_provider(parser)
-    parser.add_argument("--destination", required=True, metavar="NAME", help="where to receive requests")
+    add_provider(parser, required=False)
+    parser.add_argument("--destination", metavar="NAME", help="where to receive requests")
+    parser.add_argument("--http", type=address, metavar="HOST:PORT", help="answer over HTTP in place of JMS")
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--elements", type=positive, default=_ELEMENTS, help=f"elements to generate ({_ELEMENTS})")
     source.add_argument(
@@ -72,12 +75,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="seconds to answer the requests in hand after the signal to end (%(default)g)",
     )
+    add_http(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve until a signal comes; 0 then."""
+    if args.http is None and (args.url is None or args.destination is None):
+        raise argparse.ArgumentError(None, "give --url and --destination, or --http")
     with until_signalled() as stop:
         services = services_of(args)
+        if args.http is not None:
+            return _serve_http(args, services, stop)
         with open_connection(args) as connection:
             return serve(connection, args, services, stop)
 
@@ -109,6 +117,15 @@ def _recording(folder: Path) -> Recording:
         raise ConfigError(f"{folder}: holds no inventory object and no alarm")
     console.note(f"{folder}: {len(found.objects):,} objects, {len(found.alarms):,} alarms")
     return found
+
+
+def _serve_http(args: argparse.Namespace, services: list[SupplierBase], stop: Stop) -> int:
+    from mtosi_jms.gateway import ByDispatcher, Endpoint
+
+    source = ByDispatcher(Dispatcher(services, sender_uri=_SENDER))
+    names = [service.__service__.name for service in services]
+    endpoint = Endpoint(source, options_of(args), wsdl=wsdls_of(args, names))
+    return serve_endpoint(endpoint, args.http, args, stop, f"answers {', '.join(names)}")
 
 
 def _announce(line: str) -> None:

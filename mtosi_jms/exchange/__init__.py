@@ -6,7 +6,7 @@ services, and sends the replies. The dispatcher knows envelopes alone, so that i
 
 from __future__ import annotations
 
-from mtosi_jms.exchange._dispatcher import Abandoned, Dispatcher, FailureHook, send_all
+from mtosi_jms.exchange._dispatcher import Abandoned, Dispatcher, FailureHook, ReplyAddress, send_all
 from mtosi_jms.exchange._receiver import Orphans
 from mtosi_jms.exchange._reply_writer import ReplyPolicy
 from mtosi_jms.exchange._requestor import Requestor
@@ -17,6 +17,7 @@ __all__ = [
     "Dispatcher",
     "FailureHook",
     "Orphans",
+    "ReplyAddress",
     "ReplyPolicy",
     "Requestor",
     "Supplier",

@@ -62,7 +62,7 @@ class Supplier:
         connection: an open connection; the supplier starts it and does not close it.
         destination: name of an administered destination, or the destination (R2a).
         services: instances of generated supplier classes; one destination may serve any number (O9). With several
-            threads their methods run at the same time.
+            threads their methods run at the same time. Or a dispatcher, which then has its own settings.
         sender_uri: the header's senderURI of replies; the destination's name unless given.
         profile: the switches of the binding.
         reply_policy: says where replies may be sent. Unless given: with a naming context, to the destinations that
@@ -88,7 +88,7 @@ class Supplier:
         self,
         connection: Connection,
         destination: str | Destination,
-        services: Sequence[SupplierBase],
+        services: Sequence[SupplierBase] | Dispatcher,
         *,
         sender_uri: str | None = None,
         profile: BindingProfile = DEFAULT_PROFILE,
@@ -120,15 +120,19 @@ class Supplier:
         )
         self._inbox = inbox
         self._retry_pause = retry_pause
-        self._dispatcher = Dispatcher(
-            services,
-            profile,
-            sender_uri=self.sender_uri,
-            eager=eager,
-            bulk_folders=bulk_folders,
-            on_error=on_error,
-        )
-        self._transports = frozenset(service.__service__.transport for service in services)
+        self._transports: frozenset[str] = frozenset()
+        if isinstance(services, Dispatcher):
+            self._dispatcher = services
+        else:
+            self._dispatcher = Dispatcher(
+                services,
+                profile,
+                sender_uri=self.sender_uri,
+                eager=eager,
+                bulk_folders=bulk_folders,
+                on_error=on_error,
+            )
+            self._transports = frozenset(service.__service__.transport for service in services)
         self._tell = self._dispatcher.failures.tell
         self._sessions: set[Session] = set()
         self._threads: list[threading.Thread] = []

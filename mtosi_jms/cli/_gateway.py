@@ -1,0 +1,132 @@
+"""Passes SOAP requests of HTTP clients on to a supplier on JMS, or requests on JMS to an HTTP peer.
+
+With --to, clients post envelopes to --listen, and get the answers; several responses are fetched through iterators.
+With --forward, what arrives at --destination is posted to a URL: requests of a queue, whose responses go back, or
+notifications of a topic. Prints one line that begins with `ready`. After SIGTERM or SIGINT it answers what it has in
+hand and ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import mtosi_jms as mtosi
+from mtosi_jms.cli import _console as console
+from mtosi_jms.cli._arguments import positive, seconds
+from mtosi_jms.cli._http import add_http, address, options_of, serve_endpoint, wsdls_of
+from mtosi_jms.cli._providers import add_provider, open_connection
+from mtosi_jms.cli._stopping import Stop, until_signalled
+from mtosi_jms.errors import ConfigError, TransportError
+from mtosi_jms.exchange import Supplier
+from mtosi_jms.transport import Connection, login
+
+if TYPE_CHECKING:
+    from mtosi_jms.gateway import HttpPeer
+
+_SENDER: Final = "mtosi-jms-gateway"
+_MEMORY: Final = 64
+_LOOK: Final = 1.0
+_GRACE: Final = 30.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_provider(parser)
+    ways = parser.add_mutually_exclusive_group(required=True)
+    ways.add_argument("--to", metavar="NAME", help="where the supplier listens that answers HTTP clients")
+    ways.add_argument("--forward", metavar="URL", help="the HTTP peer that gets what arrives at --destination")
+    parser.add_argument(
+        "--listen", type=address, default=("127.0.0.1", 8080), metavar="HOST:PORT", help="(127.0.0.1:8080)"
+    )
+    parser.add_argument("--destination", metavar="NAME", help="a queue of requests, or a topic of notifications")
+    parser.add_argument("--sender", default=_SENDER, metavar="URI", help=f"our logical name, senderURI ({_SENDER})")
+    parser.add_argument(
+        "--topic",
+        action="append",
+        default=[],
+        metavar="CATEGORY=NAME",
+        help="where a notify that is posted is published, such as Fault=topic:Alarms; may be given again",
+    )
+    parser.add_argument("--timeout", type=seconds, default=120.0, metavar="S", help="for each answer (%(default)g)")
+    parser.add_argument("--spill", type=Path, metavar="DIR", help="for responses that nobody has fetched yet")
+    parser.add_argument(
+        "--memory", type=positive, default=_MEMORY, metavar="MB", help="of such responses, before files (%(default)s)"
+    )
+    parser.add_argument("--threads", type=positive, default=16, help="posts at the same time (%(default)s)")
+    parser.add_argument("--peer-user", metavar="USER", help="login at the HTTP peer")
+    parser.add_argument("--peer-password-file", type=Path, metavar="FILE", help="its password, or with no user a token")
+    parser.add_argument("--peer-ca", metavar="FILE", help="certificates that the HTTP peer's may be signed by")
+    add_http(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Pass on until a signal comes; 0 then."""
+    if (args.forward is None) is not (args.destination is None):
+        raise argparse.ArgumentError(None, "--forward and --destination go together")
+    with until_signalled() as stop, open_connection(args) as connection:
+        return _serve(connection, args, stop) if args.to is not None else _forward(connection, args, stop)
+
+
+def _serve(connection: Connection, args: argparse.Namespace, stop: Stop) -> int:
+    """HTTP to JMS."""
+    from mtosi_jms.gateway import ByRequestor, Endpoint, Store
+    from mtosi_jms.notifications import Publisher
+
+    if args.spill is not None and not args.spill.is_dir():
+        raise ConfigError(f"{args.spill}: no such folder")
+    store = Store(args.memory * 2**20, args.spill)
+    topics = dict(_topic(text) for text in args.topic)
+    with ExitStack() as stack:
+        requestor = mtosi.Requestor(connection, sender_uri=args.sender, temporary_reply=True)
+        stack.enter_context(requestor)
+        publisher = stack.enter_context(Publisher(connection, topics, sender_uri=args.sender)) if topics else None
+        source = ByRequestor(requestor, args.to, store, args.timeout, publisher=publisher)
+        endpoint = Endpoint(source, options_of(args, answer_timeout=args.timeout), wsdl=wsdls_of(args))
+        return serve_endpoint(endpoint, args.listen, args, stop, f"to {args.to}")
+
+
+def _topic(text: str) -> tuple[str, str]:
+    category, equals, name = text.partition("=")
+    if not equals or not category or not name:
+        raise argparse.ArgumentError(None, f"--topic {text}: CATEGORY=NAME is needed")
+    return category, name
+
+
+def _forward(connection: Connection, args: argparse.Namespace, stop: Stop) -> int:
+    """JMS to HTTP."""
+    from mtosi_jms.gateway import Forwarder, HttpPeer, Poster
+    from mtosi_jms.runtime import ConsumerRuntime
+
+    secret = login.first_line(args.peer_password_file.read_text(), "") if args.peer_password_file else None
+    user = args.peer_user
+    peer = HttpPeer(
+        args.forward,
+        timeout=args.timeout,
+        login=(user, secret or "") if user else None,
+        token=None if user else secret,
+        ca=args.peer_ca,
+    )
+    with peer:
+        if connection.names.lookup(args.destination).is_topic:
+            runtime = ConsumerRuntime(connection, args.destination, Poster(peer))
+            console.ready(f"ready: {args.destination} to {peer.url}")
+            runtime.run()
+            return 0
+        supplier = Supplier(connection, args.destination, Forwarder(peer, sender_uri=args.sender))
+        return _answer(supplier, peer, args, stop)
+
+
+def _answer(supplier: Supplier, peer: HttpPeer, args: argparse.Namespace, stop: Stop) -> int:
+    supplier.start(args.threads)
+    try:
+        console.ready(f"ready: {args.destination} ({supplier.destination}) to {peer.url}")
+        while not stop.wait(_LOOK):
+            if not supplier.is_running:
+                raise TransportError(f"{supplier.destination}: the provider is gone")
+    finally:
+        if not supplier.drain(_GRACE):
+            console.note(f"a request was not answered within {_GRACE:g} seconds: the provider delivers it again")
+        supplier.stop(0)
+    return 0

@@ -1,0 +1,136 @@
+"""The options of commands that serve SOAP over HTTP."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from mtosi_jms.cli import _console as console
+from mtosi_jms.cli._arguments import positive, seconds
+from mtosi_jms.cli._stopping import Stop
+from mtosi_jms.errors import ConfigError, TransportError
+
+if TYPE_CHECKING:
+    from mtosi_jms.gateway import Endpoint, HttpOptions, WsdlFiles
+
+_LOOK: Final = 1.0
+_MOST: Final = 65535
+
+
+def address(text: str) -> tuple[str, int]:
+    """The type of an argument that is HOST:PORT, [HOST]:PORT or PORT; loopback where it has no host."""
+    host, _, port = text.rpartition(":")
+    if not (port.isascii() and port.isdigit() and int(port) <= _MOST):
+        raise argparse.ArgumentTypeError("must be HOST:PORT, such as 127.0.0.1:8080")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def add_http(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of an HTTP server."""
+    group = parser.add_argument_group("HTTP server")
+    group.add_argument("--iterators", type=positive, default=100, metavar="N", help="open at most (%(default)s)")
+    group.add_argument(
+        "--iterator-timeout", type=seconds, default=300.0, metavar="S", help="close an idle one after (%(default)g)"
+    )
+    group.add_argument("--public-url", default="", metavar="URL", help="how clients reach it, for iterators")
+    group.add_argument("--tls-certificate", metavar="FILE", help="serve HTTPS with this certificate (PEM)")
+    group.add_argument("--tls-key", metavar="FILE", help="its key")
+    group.add_argument("--logins", type=Path, metavar="FILE", help="lines USER:PASSWORD, for basic authentication")
+    group.add_argument("--tokens", type=Path, metavar="FILE", help="a bearer token in each line")
+    group.add_argument(
+        "--wsdl", action="append", type=Path, default=[], metavar="FILE", help="what ?wsdl gives; may be given again"
+    )
+    group.add_argument("--allow", action="append", default=[], metavar="ADDRESS", help="client that may come (all)")
+
+
+def options_of(args: argparse.Namespace, **more: Any) -> HttpOptions:
+    """What the options allow.
+
+    Raises:
+        ConfigError: a file that cannot be read, or a line of it that is no login.
+    """
+    from mtosi_jms.gateway import HttpOptions
+
+    logins = dict(_login(args.logins, number, line) for number, line in _lines(args.logins))
+    return HttpOptions(
+        iterators=args.iterators,
+        iterator_timeout=args.iterator_timeout,
+        public_url=args.public_url,
+        logins=logins,
+        tokens=frozenset(line for _, line in _lines(args.tokens)),
+        clients=frozenset(args.allow),
+        **more,
+    )
+
+
+def wsdls_of(args: argparse.Namespace, own: Sequence[str] = ()) -> WsdlFiles | None:
+    """What `?wsdl` gives: the files of the options, else the project's own of some services.
+
+    Raises:
+        ConfigError: a file that cannot be read.
+        XmlError: one that is no XML.
+    """
+    from mtosi_jms.gateway import WsdlFiles
+    from mtosi_jms.validation import default_folder
+
+    if args.wsdl:
+        folder = Path(os.path.commonpath([file.resolve().parent.parent.parent for file in args.wsdl]))
+        return WsdlFiles(args.wsdl, folder)
+    if not own:
+        return None
+    root = default_folder().parent
+    return WsdlFiles([root / "wsdl" / f"{name}.wsdl" for name in own], root)
+
+
+def _lines(file: Path | None) -> list[tuple[int, str]]:
+    if file is None:
+        return []
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: {getattr(error, 'strerror', None) or 'it is not UTF-8'}") from None
+    found = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    if not found:
+        raise ConfigError(f"{file}: it is empty, so nobody could come in")
+    return found
+
+
+def _login(file: Path, number: int, line: str) -> tuple[str, str]:
+    user, colon, password = line.partition(":")
+    if not user or not colon or not password:
+        raise ConfigError(f"{file} line {number}: USER:PASSWORD is needed")
+    return user, password
+
+
+def serve_endpoint(
+    endpoint: Endpoint,
+    listen: tuple[str, int],
+    args: argparse.Namespace,
+    stop: Stop,
+    says: str,
+    is_running: Callable[[], bool] = lambda: True,
+) -> int:
+    """Serves until the stop is set; 0.
+
+    Args:
+        endpoint: what answers.
+        listen: host and port.
+        args: with what `add_http` adds.
+        stop: ends the command.
+        says: what the line that begins with `ready` says behind the URL.
+        is_running: asked now and then.
+
+    Raises:
+        TransportError: it cannot listen there, or what answers has ended.
+    """
+    from mtosi_jms.gateway import HttpServer
+
+    with HttpServer(endpoint, *listen, certificate=args.tls_certificate, key=args.tls_key) as server:
+        console.ready(f"ready: {server.url} {says}")
+        while not stop.wait(_LOOK):
+            if not server.is_running or not is_running():
+                raise TransportError(f"{server.url}: the server has stopped")
+    return 0

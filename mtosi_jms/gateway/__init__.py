@@ -1,0 +1,38 @@
+"""MTOSI over HTTP beside MTOSI over JMS (extra `http`).
+
+An `Endpoint` answers SOAP requests of HTTP clients, in RPC style and through iterators. What answers them is a source:
+a supplier on a JMS provider (`ByRequestor`), or services in this process (`ByDispatcher`). An `HttpServer` serves it.
+
+    requestor = mtosi_jms.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True)
+    source = ByRequestor(requestor, "queue:EMS.OS", Store(64 * 2**20))
+    with HttpServer(Endpoint(source), port=8080) as server:
+        print(server.url)
+
+The other way, a supplier on a JMS provider asks an HTTP peer: `Supplier(connection, name, Forwarder(HttpPeer(url)))`.
+"""
+
+from __future__ import annotations
+
+from mtosi_jms.gateway._endpoint import Endpoint, HttpOptions
+from mtosi_jms.gateway._forwarding import Forwarder, HttpPeer, Poster, iterator_operation
+from mtosi_jms.gateway._iterators import Iterators, Store
+from mtosi_jms.gateway._server import HttpServer
+from mtosi_jms.gateway._sources import ByDispatcher, ByRequestor, Request, Source
+from mtosi_jms.gateway._wsdl import WsdlFiles
+
+__all__ = [
+    "ByDispatcher",
+    "ByRequestor",
+    "Endpoint",
+    "Forwarder",
+    "HttpOptions",
+    "HttpPeer",
+    "HttpServer",
+    "Iterators",
+    "Poster",
+    "Request",
+    "Source",
+    "Store",
+    "WsdlFiles",
+    "iterator_operation",
+]

@@ -1,0 +1,417 @@
+"""SOAP over HTTP: requests of clients, answered one after the other or through iterators (001-H1 to H6).
+
+MTOSI's clients over HTTP work in RPC style. A request for several responses gets the first of them, with an
+iteratorReferenceURI; requests that name it get the others, until batchSequenceEndOfReply.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hmac
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
+
+from lxml import etree
+
+from mtosi_jms.errors import (
+    ConfigError,
+    HeaderError,
+    IllegalStateError,
+    MissingExtraError,
+    MtosiError,
+    MtosiFault,
+    ReplyTimeoutError,
+    TransportError,
+    XmlError,
+)
+from mtosi_jms.exchange.messages import tag_of
+from mtosi_jms.gateway._bodies import OF_REQUEST, renamed
+from mtosi_jms.gateway._iterators import Iterators, Replies
+from mtosi_jms.gateway._sources import Request, Source
+from mtosi_jms.namespaces import MSG, clark
+from mtosi_jms.soap import Envelope, Header, header_text, parse
+from mtosi_jms.stubs.fmw.hdr import (
+    ActivityStatusEnumType,
+    ActivityStatusType,
+    CommunicationPatternType,
+    CommunicationStyleType,
+    MessageTypeType,
+)
+from mtosi_jms.xmlbind import RawXml, to_element
+
+try:
+    from starlette.applications import Starlette
+    from starlette.requests import ClientDisconnect
+    from starlette.requests import Request as HttpRequest
+    from starlette.responses import JSONResponse, Response
+    from starlette.routing import Route
+except ImportError as error:
+    raise MissingExtraError("starlette", "http") from error
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+_TYPES: Final = {"1.1": "text/xml", "1.2": "application/soap+xml"}
+_TAKEN: Final = frozenset({*_TYPES.values(), "application/xml"})
+_ITERATOR: Final = "IteratorRequest"
+_QUIET: Final = {"Cache-Control": "no-store"}
+_RPC: Final = CommunicationStyleType.RPC
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpOptions:
+    """What an endpoint allows.
+
+    Attributes:
+        largest: octets of a request at most.
+        read_timeout: seconds that the body of a request may take to come.
+        answer_timeout: seconds until the first response, and until each further one; None: the source's own time.
+        iterators: how many may be open.
+        iterator_timeout: seconds without a request after which an iterator is closed.
+        public_url: of the endpoint, as clients reach it: iteratorReferenceURI begins with it. Empty: where it listens.
+        logins: passwords by user, for basic authentication; empty: nobody is asked.
+        tokens: for bearer authentication.
+        clients: addresses of clients that may come; empty: all.
+
+    Raises:
+        ConfigError: a number that is not more than 0.
+    """
+
+    largest: int = 64 * 2**20
+    read_timeout: float = 30.0
+    answer_timeout: float | None = 120.0
+    iterators: int = 100
+    iterator_timeout: float = 300.0
+    public_url: str = ""
+    logins: Mapping[str, str] = field(default_factory=dict, repr=False)
+    tokens: frozenset[str] = field(default_factory=frozenset, repr=False)
+    clients: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        for name in ("largest", "read_timeout", "answer_timeout", "iterators", "iterator_timeout"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ConfigError(f"{name}: more than 0 is needed, not {value!r}")
+
+
+class _Refused(Exception):
+    """A request that is answered by a status and no fault."""
+
+    def __init__(self, status: int, why: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(why)
+        self.status = status
+        self.headers = dict(headers or {})
+
+
+class _Gone(Exception):
+    """The client has gone away."""
+
+
+class Endpoint:
+    """An ASGI application that answers SOAP requests.
+
+    Args:
+        source: what answers them.
+        options: what is allowed.
+        describe: of what is served: the WSDL of a path, or None, and names for the health report.
+
+    Attributes:
+        app: for an ASGI server.
+        iterators: those that are open.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        options: HttpOptions | None = None,
+        *,
+        wsdl: Callable[[str, str], bytes | None] | None = None,
+        is_ready: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self.options = options or HttpOptions()
+        self.iterators = Iterators(self.options.iterators, self.options.iterator_timeout)
+        self.public_url = self.options.public_url.rstrip("/")
+        self._source = source
+        self._wsdl = wsdl
+        self._is_ready = is_ready
+        self._answered = 0
+        self._failed = 0
+        self.app = Starlette(
+            routes=[
+                Route("/health", self._health, methods=["GET"]),
+                Route("/ready", self._ready, methods=["GET"]),
+                Route("/{path:path}", self._get, methods=["GET"]),
+                Route("/{path:path}", self._post, methods=["POST"]),
+            ],
+            lifespan=self._living,
+        )
+
+    @asynccontextmanager
+    async def _living(self, app: Starlette) -> AsyncIterator[None]:
+        yield
+        await self.iterators.close_all()
+
+    async def _health(self, request: HttpRequest) -> Response:
+        counts = {"answered": self._answered, "failed": self._failed, "iterators": len(self.iterators)}
+        return JSONResponse({"status": "up", **counts}, headers=_QUIET)
+
+    async def _ready(self, request: HttpRequest) -> Response:
+        ready = self._is_ready()
+        return JSONResponse({"ready": ready}, status_code=200 if ready else 503, headers=_QUIET)
+
+    async def _get(self, request: HttpRequest) -> Response:
+        try:
+            self._admit(request)
+        except _Refused as refused:
+            return _plain(refused)
+        base = self.public_url or str(request.base_url).rstrip("/")
+        asks = "wsdl" in {name.lower() for name in request.query_params} or request.url.path.endswith((".wsdl", ".xsd"))
+        found = self._wsdl(request.url.path, base) if asks and self._wsdl is not None else None
+        if found is None:
+            return _plain(_Refused(405, "post a SOAP envelope", {"Allow": "POST"}))
+        return Response(found, media_type="text/xml; charset=utf-8")
+
+    async def _post(self, request: HttpRequest) -> Response:
+        envelope: Envelope | None = None
+        try:
+            owner = self._admit(request)
+            data = await self._body(request)
+            envelope = parse(data, source="the request", needs_header=False)
+            if envelope.fault is not None:
+                raise _Refused(400, "a fault is no request")
+            asked = _request(envelope, request)
+            status, answer = await _unless_gone(request, self._answer(asked, owner, request.url.path))
+        except _Gone:
+            return Response(status_code=499)
+        except _Refused as refused:
+            return _plain(refused)
+        except MtosiError as error:
+            status, answer = _status_of(error), _fault(error, envelope)
+        except Exception:
+            log.exception("a request over HTTP failed")
+            status, answer = 500, _fault(MtosiFault("the gateway failed", kind="internalError"), envelope)
+        self._answered += 1
+        self._failed += status >= 500
+        if answer is None:
+            return Response(status_code=status)
+        if envelope is not None and answer.version != envelope.version:
+            answer.version = envelope.version
+        return Response(answer.to_bytes(), status, media_type=f"{_TYPES[answer.version]}; charset=utf-8")
+
+    def _admit(self, request: HttpRequest) -> str:
+        """Whose request it is.
+
+        Raises:
+            _Refused: somebody else's.
+        """
+        address = request.client.host if request.client is not None else ""
+        if self.options.clients and address not in self.options.clients:
+            raise _Refused(403, "this address may not come here")
+        if not self.options.logins and not self.options.tokens:
+            return address
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        who = self._login(scheme.lower(), given.strip())
+        if who is None:
+            asks = "Basic" if self.options.logins else "Bearer"
+            raise _Refused(401, "a login is needed", {"WWW-Authenticate": f'{asks} realm="MTOSI"'})
+        return who
+
+    def _login(self, scheme: str, given: str) -> str | None:
+        if scheme == "bearer":
+            known = [hmac.compare_digest(given.encode(), token.encode()) for token in self.options.tokens]
+            return f"bearer {hash(given)}" if any(known) else None
+        if scheme != "basic":
+            return None
+        try:
+            user, _, password = base64.b64decode(given, validate=True).decode().partition(":")
+        except (binascii.Error, UnicodeDecodeError):
+            return None
+        wanted = self.options.logins.get(user)
+        right = hmac.compare_digest(password.encode(), (wanted or "").encode())
+        return f"user {user}" if right and wanted is not None else None
+
+    async def _body(self, request: HttpRequest) -> bytes:
+        """The octets of a request.
+
+        Raises:
+            _Refused: another kind of content, too much of it, or it does not come in time.
+        """
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind not in _TAKEN:
+            raise _Refused(415, f"the content type must be one of {', '.join(sorted(_TAKEN))}")
+        said = request.headers.get("content-length", "")
+        parts, size = [], 0
+        try:
+            async with asyncio.timeout(self.options.read_timeout):
+                if said.isdigit() and int(said) > self.options.largest:
+                    raise _Refused(413, f"more than {self.options.largest} bytes")
+                async for part in request.stream():
+                    size += len(part)
+                    if size > self.options.largest:
+                        raise _Refused(413, f"more than {self.options.largest} bytes")
+                    parts.append(part)
+        except TimeoutError:
+            raise _Refused(408, "the request did not come in time", {"Connection": "close"}) from None
+        except ClientDisconnect:
+            raise _Gone from None
+        return b"".join(parts)
+
+    async def _answer(self, request: Request, owner: str, path: str) -> tuple[int, Envelope | None]:
+        name = header_text(request.header, "iteratorReferenceURI")
+        if name is not None or tag_of(request.envelope.body).endswith(_ITERATOR):
+            return await self._next(request, name or "", owner)
+        if request.is_one_way:
+            async with asyncio.timeout(self.options.answer_timeout), aclosing(self._source.replies(request)) as replies:
+                await anext(replies, None)
+            return 202, None
+        if request.batch_size is None:
+            async with aclosing(self._source.replies(request)) as replies:
+                return self._given(await self._first(replies), request, "")
+        self.iterators.reserve()
+        try:
+            return await self._begin(request, owner, path)
+        finally:
+            self.iterators.release()
+
+    async def _begin(self, request: Request, owner: str, path: str) -> tuple[int, Envelope | None]:
+        """The first of several responses."""
+        replies = self._source.replies(request)
+        try:
+            first = await self._first(replies)
+            if not _has_more(first):
+                await replies.aclose()
+                return self._given(first, request, "")
+        except BaseException:
+            await replies.aclose()
+            raise
+        name = self.iterators.open(replies, owner)
+        return self._given(first, request, f"{self.public_url}{path.rstrip('/')}/iterator/{name}")
+
+    async def _next(self, request: Request, uri: str, owner: str) -> tuple[int, Envelope | None]:
+        name = uri.rpartition("/")[2]
+        async with asyncio.timeout(self.options.answer_timeout):
+            envelope = await self.iterators.next(name, owner)
+        if envelope is None:
+            raise MtosiFault("the replies ended without their last one", kind="internalError")
+        if not _has_more(envelope):
+            await self.iterators.close(name)
+        return self._given(envelope, request, uri if _has_more(envelope) else "")
+
+    async def _first(self, replies: Replies) -> Envelope:
+        try:
+            async with asyncio.timeout(self.options.answer_timeout):
+                envelope = await anext(replies, None)
+        except TimeoutError:
+            raise ReplyTimeoutError("", "no answer in time") from None
+        if envelope is None:
+            raise MtosiFault("there is no answer", kind="internalError")
+        return envelope
+
+    def _given(self, envelope: Envelope, request: Request, iterator: str) -> tuple[int, Envelope]:
+        """A reply as the client gets it."""
+        if envelope.fault is not None:
+            return 500, envelope
+        theirs, header = request.header, envelope.header or Header()
+        envelope.header = replace(
+            header,
+            activity_name=theirs.activity_name or header.activity_name,
+            communication_style=_RPC,
+            correlation_id=theirs.correlation_id,
+            destination_uri=theirs.sender_uri or header.destination_uri,
+            iterator_reference_uri=iterator or None,
+        )
+        if header_text(theirs, "iteratorReferenceURI") is not None:
+            tag = f"{tag_of(request.envelope.body).removesuffix(OF_REQUEST)}Response"
+            envelope.body = renamed(envelope.body, tag)
+            envelope.header.msg_name = tag.rpartition("}")[2]
+        return 200, envelope
+
+
+def _request(envelope: Envelope, request: HttpRequest) -> Request:
+    """What a client asks for: by the element in the body, whatever the SOAP action says (001-S10)."""
+    header = envelope.header or Header()
+    local = tag_of(envelope.body).rpartition("}")[2]
+    operation = header_text(header, "activityName") or local.removesuffix(OF_REQUEST)
+    if not local:
+        raise _Refused(400, "the body of the envelope is empty")
+    action = request.headers.get("soapaction", "").strip('"')
+    return Request(envelope, operation, action)
+
+
+async def _unless_gone(request: HttpRequest, work: Awaitable[T]) -> T:
+    """What some work gives; it is cancelled where the client goes away meanwhile.
+
+    Raises:
+        _Gone: it did.
+    """
+    doing = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(request.receive())
+    try:
+        await asyncio.wait({doing, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not doing.done():
+            doing.cancel()
+            await asyncio.wait({doing})
+            raise _Gone
+        return doing.result()
+    finally:
+        gone.cancel()
+        doing.cancel()
+
+
+def _has_more(envelope: Envelope) -> bool:
+    """Whether there are more responses behind this one."""
+    header = envelope.header
+    return envelope.fault is None and header is not None and header.batch_sequence_end_of_reply is False
+
+
+def _status_of(error: MtosiError) -> int:
+    if isinstance(error, ReplyTimeoutError):
+        return 504
+    if isinstance(error, TransportError | IllegalStateError):
+        return 503
+    return 400 if isinstance(error, XmlError | HeaderError) else 500
+
+
+def _fault(error: MtosiError, request: Envelope | None) -> Envelope:
+    """The fault that an error becomes, with the operation's exception, whose name follows from the request's (C17)."""
+    fault = error if isinstance(error, MtosiFault) else _told(error)
+    theirs = (request.header if request is not None else None) or Header()
+    tag = tag_of(request.body) if request is not None else ""
+    header = Header(
+        activity_name=theirs.activity_name,
+        msg_type=MessageTypeType.ERROR,
+        activity_status=ActivityStatusType(value=ActivityStatusEnumType.FAILURE),
+        destination_uri=theirs.sender_uri,
+        correlation_id=theirs.correlation_id,
+        communication_pattern=theirs.communication_pattern or CommunicationPatternType.SimpleResponse,
+        communication_style=_RPC,
+    )
+    if not fault.kind or not tag.endswith(OF_REQUEST):
+        return Envelope.bare_fault(fault, header)
+    said = etree.Element(f"{tag.removesuffix(OF_REQUEST)}Exception", nsmap={"msg": MSG})
+    kind = etree.SubElement(said, clark(MSG, fault.kind))
+    kind.append(to_element(header))
+    etree.SubElement(kind, clark(MSG, "reason")).text = fault.reason
+    made = MtosiFault(fault.reason, kind=fault.kind, fault_code=fault.fault_code)
+    return Envelope(body=RawXml.from_element(said), fault=made)
+
+
+def _told(error: MtosiError) -> MtosiFault:
+    """What a client hears of an error: no address, and nothing of what a peer sent."""
+    if isinstance(error, ReplyTimeoutError):
+        return MtosiFault("no answer in time", kind="internalError")
+    if isinstance(error, TransportError | IllegalStateError):
+        return MtosiFault("the provider cannot be reached", kind="unableToComply")
+    if isinstance(error, XmlError | HeaderError):
+        return MtosiFault(str(error), fault_code="Client")
+    log.warning("an exchange over HTTP failed: %s", error)
+    return MtosiFault(f"the exchange failed: {type(error).__name__}", kind="internalError")
+
+
+def _plain(refused: _Refused) -> Response:
+    return Response(f"{refused}\n", refused.status, headers=refused.headers, media_type="text/plain; charset=utf-8")

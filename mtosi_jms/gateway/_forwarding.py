@@ -1,0 +1,309 @@
+"""Requests and notifications from JMS, posted to an HTTP peer (001-H3 to H5, 001-H8)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Generator, Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
+
+from mtosi_jms.errors import ConfigError, MissingExtraError, MtosiError, MtosiFault, ReplyTimeoutError, TransportError
+from mtosi_jms.exchange import Dispatcher, FailureHook, ReplyAddress
+from mtosi_jms.exchange.messages import tag_of
+from mtosi_jms.gateway._bodies import OF_REQUEST, renamed
+from mtosi_jms.jms import BindingProfile, JmsMessage
+from mtosi_jms.jms.binding import DEFAULT_PROFILE
+from mtosi_jms.soap import Envelope, Header, header_text, parse
+from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
+from mtosi_jms.xmlbind import RawXml
+
+try:
+    import httpx
+except ImportError as error:
+    raise MissingExtraError("httpx", "http") from error
+
+_ITERATORS: Final = (
+    "ActiveAlarms", "AlarmSeverityAssignmentProfile", "BackupList", "CallAndTopLevelConnectionsAndSNCsList",
+    "CallAndTopLevelConnectionsList", "CrossConnections", "Equipment", "EquipmentProtectionGroup",
+    "FlowDomainFragments", "FlowDomains", "GroupTerminationPoints", "Inventory", "ManagedElements",
+    "MatrixFlowDomains", "MultiLayerRoutingAreaNames", "MultiLayerRoutingAreas", "MultiLayerSNPPLinks",
+    "MultiLayerSNPPs", "MultiLayerSubnetworks", "OperationsSystems", "PerformanceMonitoringData",
+    "PerformanceMonitoringPointNames", "PerformanceMonitoringPoints", "ProtectionGroup", "ServiceInventory",
+    "SubnetworkConnections", "TcaParameterProfileNames", "TcaParameterProfiles", "TerminationPointPools",
+    "TerminationPoints", "TopologicalLinks", "TrafficConditioningProfiles", "TransmissionDescriptors",
+)  # fmt: skip
+"""What MTOSI's iterator operations fetch: `get...Iterator`. An operation's iterator has the longest of these that its
+own name holds."""
+_OTHERS: Final = {
+    "getAllEdgePoints": "TerminationPoints",
+    "getAssociatedTerminationPoint": "TerminationPoints",
+    "getTrafficConditioningProfileAssociatedTps": "TerminationPoints",
+    "getHistoryAlarms": "ActiveAlarms",
+    "getAllCallsAndTopLevelConnections": "CallAndTopLevelConnectionsList",
+    "getAllCallsAndTopLevelConnectionsWithME": "CallAndTopLevelConnectionsList",
+    "getAllCallsAndTopLevelConnectionsAndSNCs": "CallAndTopLevelConnectionsAndSNCsList",
+    "getAllCallsAndTopLevelConnectionsAndSNCsWithME": "CallAndTopLevelConnectionsAndSNCsList",
+    "getAllCallsAndTopLevelConnectionsAndSNCsWithTP": "CallAndTopLevelConnectionsAndSNCsList",
+    "getAllMLSNPPLinks": "MultiLayerSNPPLinks",
+    "getAllMLSNPPLinksGeneral": "MultiLayerSNPPLinks",
+    "getAllMLSNPPLinksWithMLSNs": "MultiLayerSNPPLinks",
+    "getAllMLSNPPLinksWithTNAs": "MultiLayerSNPPLinks",
+    "getAllMLSNPPLinksWithTP": "MultiLayerSNPPLinks",
+    "getAllEdgeMLSNPPLinks": "MultiLayerSNPPLinks",
+    "getAllInternalMLSNPPLinks": "MultiLayerSNPPLinks",
+    "getAllMLSNPPs": "MultiLayerSNPPs",
+    "getAllMLSNPPsGeneral": "MultiLayerSNPPs",
+    "getAllMLSNPPsWithTNA": "MultiLayerSNPPs",
+    "getAllMLSNPPsWithTP": "MultiLayerSNPPs",
+}
+"""Operations for which that rule does not hold."""
+_ANSWERED: Final = (200, 500)
+_ACCEPTED: Final = (200, 202, 204)
+_TYPE: Final = "text/xml; charset=utf-8"
+
+
+def iterator_operation(operation: str) -> str:
+    """The operation that fetches what is left of an operation's responses: `getManagedElementsIterator`."""
+    held = [name for name in _ITERATORS if name in operation]
+    found = _OTHERS.get(operation) or (max(held, key=len) if held else operation.removeprefix("get"))
+    return f"get{found}Iterator"
+
+
+class HttpPeer:
+    """One URL that SOAP envelopes are posted to. Threads may share it. No other URL is ever asked.
+
+    Args:
+        url: of the peer.
+        timeout: seconds to connect, and for each answer.
+        login: user and password for basic authentication.
+        token: for bearer authentication.
+        ca: file with the certificates that its certificate may be signed by; None: the system's.
+
+    Raises:
+        ConfigError: no URL of HTTP, or a certificate that cannot be read.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout: float = 120.0,
+        login: tuple[str, str] | None = None,
+        token: str | None = None,
+        ca: str | None = None,
+    ) -> None:
+        try:
+            urlsplit(url)
+            parsed = httpx.URL(url)
+        except (httpx.InvalidURL, TypeError, ValueError, AttributeError):
+            raise ConfigError("url: it is no URL") from None
+        if parsed.scheme not in ("http", "https") or not parsed.host:
+            raise ConfigError("url: give an http: or https: URL with a host")
+        if parsed.userinfo:
+            raise ConfigError("url: give the login apart from the URL")
+        self.url = str(parsed)
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        try:
+            self._client = httpx.Client(
+                auth=login,
+                headers=headers,
+                timeout=timeout,
+                verify=ca or True,
+                follow_redirects=False,
+                trust_env=False,
+                limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
+            )
+        except OSError as error:
+            raise ConfigError(f"ca: {error}") from None
+
+    def post(self, data: bytes, action: str) -> tuple[int, bytes]:
+        """Posts an envelope.
+
+        Args:
+            data: the envelope, SOAP 1.1.
+            action: the SOAP action.
+
+        Returns:
+            Status and content of the answer.
+
+        Raises:
+            ReplyTimeoutError: no answer in time.
+            TransportError: the peer cannot be reached.
+        """
+        headers = {"Content-Type": _TYPE, "SOAPAction": f'"{action}"'}
+        try:
+            answer = self._client.post(self.url, content=data, headers=headers)
+        except httpx.TimeoutException:
+            raise ReplyTimeoutError("", f"{self.url}: no answer in time") from None
+        except (httpx.HTTPError, httpx.StreamError) as error:
+            raise TransportError(f"{self.url}: {type(error).__name__}: {error}") from None
+        return answer.status_code, answer.content
+
+    def close(self) -> None:
+        """Ends its connections."""
+        self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Forwarder(Dispatcher):
+    """Answers requests by asking an HTTP peer, in RPC style; iterators are followed, and responses sent as they come.
+
+        with Supplier(connection, "queue:EMS.OS", Forwarder(HttpPeer("http://ems:8080/mtosi"))).start(8): ...
+
+    Args:
+        peer: who is asked.
+        profile: the switches of the binding.
+        sender_uri: the header's senderURI of replies; empty: the peer's.
+        iterators: the iterator operation of operations that `iterator_operation` does not know.
+        on_error: called with each failure that no requestor hears of.
+    """
+
+    def __init__(
+        self,
+        peer: HttpPeer,
+        profile: BindingProfile = DEFAULT_PROFILE,
+        *,
+        sender_uri: str = "",
+        iterators: Mapping[str, str] | None = None,
+        on_error: FailureHook | None = None,
+    ) -> None:
+        super().__init__([], profile, sender_uri=sender_uri, on_error=on_error)
+        self._peer = peer
+        self._iterators = dict(iterators or {})
+        self._from = sender_uri
+
+    def dispatch(
+        self, envelope: Envelope, *, message: JmsMessage | None = None, address: ReplyAddress | None = None
+    ) -> Generator[Envelope, None, None]:
+        """See `Dispatcher.dispatch`.
+
+        Raises:
+            TransportError: a one-way request did not reach the peer; it is delivered again.
+        """
+        request = envelope.header or Header()
+        tag = tag_of(envelope.body)
+        operation = header_text(request, "activityName") or tag.rpartition("}")[2].removesuffix(OF_REQUEST)
+        if header_text(request, "msgType") == "NOTIFICATION":
+            self._post_one_way(envelope, operation)
+            return
+        if address is not None:
+            address.admit()
+        try:
+            yield from self._replies(envelope, tag, operation, address)
+        except MtosiFault as fault:
+            yield from self.refuse(fault, request, envelope.version, address)
+        except MtosiError as error:
+            self.failures.tell(f"{operation} over HTTP failed", error)
+            late = isinstance(error, ReplyTimeoutError)
+            why = "the HTTP peer did not answer in time" if late else "the HTTP peer did not answer as it should"
+            yield from self.refuse(MtosiFault(why, kind="unableToComply"), request, envelope.version, address)
+
+    def _post_one_way(self, envelope: Envelope, operation: str) -> None:
+        status, _ = self._peer.post(_as_rpc(envelope).to_bytes(), operation)
+        if status not in _ACCEPTED:
+            raise TransportError(f"{self._peer.url}: HTTP status {status}")
+
+    def _replies(
+        self, envelope: Envelope, tag: str, operation: str, address: ReplyAddress | None
+    ) -> Generator[Envelope, None, None]:
+        posted = _as_rpc(envelope)
+        reply = self._ask(posted, operation)
+        while True:
+            header = reply.header or Header()
+            uri = None if reply.fault is not None else header.iterator_reference_uri
+            more = uri is not None and header.batch_sequence_end_of_reply is not True
+            yield self._over_jms(reply, envelope, tag, operation, address)
+            if not more:
+                return
+            wanted = self._iterators.get(operation) or iterator_operation(operation)
+            asked = replace(
+                posted.header or Header(),
+                activity_name=wanted,
+                msg_name=f"{wanted}Request",
+                iterator_reference_uri=uri,
+                requested_batch_size=None,
+            )
+            namespace = tag.rpartition("}")[0].removeprefix("{")
+            body = RawXml(f'<m:{wanted}Request xmlns:m="{namespace}"/>'.encode())
+            reply = self._ask(Envelope(header=asked, body=body), wanted)
+
+    def _ask(self, envelope: Envelope, action: str) -> Envelope:
+        """The peer's reply.
+
+        Raises:
+            MtosiError: there is none.
+        """
+        status, content = self._peer.post(envelope.to_bytes(), action)
+        if status not in _ANSWERED or not content:
+            raise TransportError(f"{self._peer.url}: HTTP status {status}")
+        return parse(content, source="the answer over HTTP", needs_header=False)
+
+    def _over_jms(
+        self, reply: Envelope, request: Envelope, tag: str, operation: str, address: ReplyAddress | None
+    ) -> Envelope:
+        """A reply as the requestor gets it: in MSG style, as one of the operation that it asked for."""
+        asked, header = request.header or Header(), reply.header or Header()
+        suffix = "Exception" if reply.fault is not None else "Response"
+        header = replace(
+            header,
+            activity_name=operation,
+            msg_name=f"{operation}{suffix}",
+            msg_type=MessageTypeType.RESPONSE if reply.fault is None else MessageTypeType.ERROR,
+            sender_uri=self._from or header.sender_uri,
+            destination_uri=header_text(asked, "replyToURI") or header_text(asked, "senderURI"),
+            correlation_id=asked.correlation_id,
+            communication_style=CommunicationStyleType.MSG,
+            iterator_reference_uri=None,
+        )
+        if address is not None:
+            address.complete(header)
+        made = copy.copy(reply)
+        made.header, made.version = header, request.version
+        wanted = f"{tag.removesuffix(OF_REQUEST)}{suffix}"
+        if tag.endswith(OF_REQUEST) and tag_of(made.body) not in ("", wanted):
+            made.body = renamed(made.body, wanted)
+        return made
+
+
+def _as_rpc(envelope: Envelope) -> Envelope:
+    """A request as an HTTP peer gets it: there is no reply address, for the answer comes back with the connection."""
+    header = envelope.header or Header()
+    header = replace(
+        header,
+        communication_style=CommunicationStyleType.RPC,
+        communication_pattern=header.communication_pattern or CommunicationPatternType.SimpleResponse,
+        reply_to_uri=None,
+        failure_replyto_uri=None,
+    )
+    return Envelope(header=header, body=envelope.body, blocks=envelope.blocks, more=envelope.more)
+
+
+class Poster:
+    """Posts each message that it is called with; a handler for `ConsumerRuntime`, which tries again and parks.
+
+    Args:
+        peer: who gets them, such as a NotificationConsumer.
+    """
+
+    def __init__(self, peer: HttpPeer) -> None:
+        self._peer = peer
+
+    def __call__(self, message: JmsMessage, *_: Any) -> None:
+        """Posts a message.
+
+        Raises:
+            TransportError: the peer did not take it.
+        """
+        action = message.properties.get("MTOSI_activityName", "notify")
+        status, _content = self._peer.post(message.body, str(action))
+        if status not in _ACCEPTED:
+            raise TransportError(f"{self._peer.url}: HTTP status {status}")

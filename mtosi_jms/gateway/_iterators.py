@@ -1,0 +1,205 @@
+"""Open iterators: the replies to one request that wait for an HTTP client to fetch them."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import tempfile
+import time
+from collections import deque
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from mtosi_jms.errors import MtosiFault
+from mtosi_jms.soap import Envelope, parse
+
+Replies = AsyncGenerator[Envelope, None]
+"""The replies to one request in their order; a fault, or an error that is raised, is the last of them."""
+
+_LOOK: Final = 0.5
+"""Seconds from one look for iterators that nobody asks for any more to the next."""
+
+
+class Store:
+    """Keeps replies as octets: in memory as long as they fit, then in files.
+
+    Args:
+        memory: octets of memory for all replies together.
+        folder: for the files; None: the system's folder for such files. Each file goes with its reply.
+    """
+
+    def __init__(self, memory: int, folder: Path | None = None) -> None:
+        self._left = memory
+        self._folder = folder
+
+    def put(self, data: bytes) -> bytes | Path:
+        """Keeps a reply; gives what `take` and `drop` ask for."""
+        if len(data) <= self._left:
+            self._left -= len(data)
+            return data
+        with tempfile.NamedTemporaryFile(prefix="mtosi-reply-", dir=self._folder, delete=False) as file:
+            file.write(data)
+        return Path(file.name)
+
+    def take(self, kept: bytes | Path) -> bytes:
+        """The reply, which is kept no longer."""
+        data = kept if isinstance(kept, bytes) else kept.read_bytes()
+        self.drop(kept)
+        return data
+
+    def drop(self, kept: bytes | Path) -> None:
+        """Keeps a reply no longer."""
+        if isinstance(kept, bytes):
+            self._left += len(kept)
+        else:
+            kept.unlink(missing_ok=True)
+
+
+async def read_ahead(replies: Replies, store: Store) -> Replies:
+    """The same replies, which are received and stored whether or not somebody asks for them.
+
+    So they do not stay with the provider, nor in the memory of whoever receives them for others.
+    """
+    kept: deque[bytes | Path] = deque()
+    arrived = asyncio.Event()
+    reading = asyncio.ensure_future(_read_all(replies, store, kept, arrived))
+    try:
+        while True:
+            await arrived.wait()
+            if kept:
+                data = store.take(kept.popleft())
+                if not kept and not reading.done():
+                    arrived.clear()
+                yield parse(data)
+            elif reading.done():
+                break
+            else:
+                arrived.clear()
+        reading.result()
+    finally:
+        reading.cancel()
+        with suppress(asyncio.CancelledError, Exception):
+            await reading
+        for one in kept:
+            store.drop(one)
+
+
+async def _read_all(replies: Replies, store: Store, kept: deque[bytes | Path], arrived: asyncio.Event) -> None:
+    try:
+        async for envelope in replies:
+            kept.append(store.put(envelope.to_bytes()))
+            arrived.set()
+    finally:
+        arrived.set()
+        await replies.aclose()
+
+
+class _Open:
+    __slots__ = ("last_asked", "owner", "replies", "turn")
+
+    def __init__(self, replies: Replies, owner: str, now: float) -> None:
+        self.replies = replies
+        self.owner = owner
+        self.last_asked = now
+        self.turn = asyncio.Lock()
+
+
+class Iterators:
+    """The iterators that are open, for the tasks of one event loop.
+
+    Args:
+        most: how many may be open.
+        lifetime: seconds without a request after which an iterator is closed.
+    """
+
+    def __init__(self, most: int, lifetime: float) -> None:
+        self._most = most
+        self._lifetime = lifetime
+        self._open: dict[str, _Open] = {}
+        self._reserved = 0
+        self._watch: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def reserve(self) -> None:
+        """Keeps a place for a request that may need an iterator; `release` gives it back.
+
+        Raises:
+            MtosiFault: there are too many.
+        """
+        if len(self._open) + self._reserved >= self._most:
+            raise MtosiFault(f"{self._most} iterators are open", kind="tooManyOpenIterators")
+        self._reserved += 1
+
+    def release(self) -> None:
+        """Gives a place back."""
+        self._reserved -= 1
+
+    def open(self, replies: Replies, owner: str) -> str:
+        """An iterator for what is left of some replies; gives its name, which nobody can guess.
+
+        Args:
+            replies: what is left.
+            owner: who alone may ask for it.
+        """
+        name = secrets.token_urlsafe(18)
+        self._open[name] = _Open(replies, owner, time.monotonic())
+        if self._watch is None:
+            self._watch = asyncio.ensure_future(self._close_idle())
+        return name
+
+    async def next(self, name: str, owner: str) -> Envelope | None:
+        """The next reply; None: there is none any more, and the iterator is closed.
+
+        Raises:
+            MtosiFault: there is no such iterator, or another client opened it.
+            MtosiError: what ended the replies; the iterator is closed.
+        """
+        found = self._open.get(name)
+        if found is None or found.owner != owner:
+            raise MtosiFault(
+                "no such iterator: it is closed, it has expired, or another client opened it", kind="invalidInput"
+            )
+        async with found.turn:
+            found.last_asked = time.monotonic()
+            try:
+                envelope = await anext(found.replies, None)
+            except asyncio.CancelledError:
+                await self.close(name)  # the reply that was waited for is lost with the client that asked for it
+                raise
+            except BaseException:
+                await self.close(name)
+                raise
+            found.last_asked = time.monotonic()
+        if envelope is None:
+            await self.close(name)
+        return envelope
+
+    async def close(self, name: str) -> None:
+        """Closes an iterator, with what was not fetched."""
+        found = self._open.pop(name, None)
+        if found is not None:
+            await found.replies.aclose()
+
+    async def close_all(self) -> None:
+        """Closes all."""
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+        for name in list(self._open):
+            await self.close(name)
+
+    async def _close_idle(self) -> None:
+        while True:
+            await asyncio.sleep(min(_LOOK, self._lifetime))
+            now = time.monotonic()
+            idle = [
+                name
+                for name, one in self._open.items()
+                if not one.turn.locked() and now - one.last_asked > self._lifetime
+            ]
+            for name in idle:
+                await self.close(name)

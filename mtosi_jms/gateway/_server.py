@@ -1,0 +1,145 @@
+"""An HTTP server for an endpoint, in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from types import TracebackType
+from typing import Any, Final, Self
+
+from mtosi_jms.errors import ConfigError, MissingExtraError, TransportError
+from mtosi_jms.gateway._endpoint import Endpoint
+
+try:
+    import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+except ImportError as error:
+    raise MissingExtraError("uvicorn", "http") from error
+
+_START: Final = 30.0
+_KEEP_ALIVE: Final = 5
+_BACKLOG: Final = 2048
+
+
+class _Impatient(H11Protocol):
+    """Closes a connection whose next request does not begin, or whose headers do not end, in time."""
+
+    patience = 30.0
+    _watch: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._watch = self.loop.call_later(self.patience, self._look)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+        super().connection_lost(exc)
+
+    def _look(self) -> None:
+        cycle: object = self.cycle
+        if cycle is None:  # no request has come whole
+            self.transport.close()
+
+
+class HttpServer:
+    """Serves an endpoint over HTTP/1.1.
+
+    Args:
+        endpoint: what answers.
+        host, port: where it listens; port 0: a free one.
+        certificate, key: files of TLS; None: plain HTTP.
+
+    Attributes:
+        url: where it is.
+
+    Raises:
+        TransportError: it cannot listen there.
+        ConfigError: a certificate that cannot be used.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        certificate: str | None = None,
+        key: str | None = None,
+    ) -> None:
+        try:
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            self._socket = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        except (OSError, OverflowError) as error:
+            raise TransportError(f"{host}:{port}: cannot listen: {error}") from None
+        found = self._socket.getsockname()
+        shown = f"[{found[0]}]" if ":" in found[0] else found[0]
+        self.url = f"{'https' if certificate else 'http'}://{shown}:{found[1]}"
+        if not endpoint.public_url:
+            endpoint.public_url = self.url
+        config = uvicorn.Config(
+            endpoint.app,
+            http=_Impatient,
+            loop="asyncio",
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=_KEEP_ALIVE,
+            timeout_graceful_shutdown=5,
+            ssl_certfile=certificate,
+            ssl_keyfile=key,
+        )
+        try:
+            config.load()
+        except OSError as error:
+            self._socket.close()
+            raise ConfigError(f"certificate: {error}") from None
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._run, name="mtosi-http", daemon=True)
+
+    def _run(self) -> None:
+        asyncio.run(self._server.serve(sockets=[self._socket]))
+
+    def start(self) -> Self:
+        """Begins to serve.
+
+        Raises:
+            TransportError: it did not come up in time.
+        """
+        self._thread.start()
+        waiting = threading.Event()
+        for _ in range(int(_START / 0.01)):
+            if self._server.started:
+                return self
+            if not self._thread.is_alive():
+                break
+            waiting.wait(0.01)
+        self.stop()
+        raise TransportError(f"{self.url}: the server did not start")
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it serves."""
+        return self._thread.is_alive()
+
+    def stop(self, wait: float = 10.0) -> None:
+        """Answers what is in hand, and ends.
+
+        Args:
+            wait: seconds for that.
+        """
+        self._server.should_exit = True
+        if self._thread.is_alive():
+            self._thread.join(wait)
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()

@@ -1,0 +1,214 @@
+"""What answers the requests of HTTP clients: a supplier beyond a requestor, or services in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Generator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from mtosi_jms.errors import MtosiFault
+from mtosi_jms.exchange import Dispatcher, Requestor
+from mtosi_jms.exchange.messages import tag_of
+from mtosi_jms.gateway._iterators import Replies, Store, read_ahead
+from mtosi_jms.namespaces import NOTMSG, clark
+from mtosi_jms.notifications import Publisher, events_in
+from mtosi_jms.service import Address, Call, CallOptions, OperationInfo, ServiceInfo
+from mtosi_jms.soap import Envelope, Header, header_text
+from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType
+from mtosi_jms.xmlbind import RawXml, XmlObject
+
+_NOTIFY: Final = clark(NOTMSG, "notify")
+_ANY: Final = ServiceInfo(name="any", namespace="", root="")
+_OWN: Final = (
+    "sender_uri", "destination_uri", "reply_to_uri", "failure_replyto_uri", "originator_uri", "correlation_id",
+    "communication_pattern", "communication_style", "requested_batch_size", "batch_sequence_number",
+    "batch_sequence_end_of_reply", "iterator_reference_uri",
+)  # fmt: skip
+"""Fields of the header that a request over JMS has of the gateway, and not of the client."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request as an HTTP client sent it.
+
+    Attributes:
+        envelope: the same.
+        operation: name of the operation.
+        action: the SOAP action that came with it; empty where none did.
+    """
+
+    envelope: Envelope
+    operation: str
+    action: str = ""
+
+    @property
+    def header(self) -> Header:
+        """Its MTOSI header, an empty one where it has none."""
+        return self.envelope.header or Header()
+
+    @property
+    def is_one_way(self) -> bool:
+        """Whether nobody answers it: the header says so, or it is a `notify`."""
+        pattern = self.header.communication_pattern
+        said = header_text(self.header, "msgType") == "NOTIFICATION" or pattern is CommunicationPatternType.Notification
+        return said or tag_of(self.envelope.body) == _NOTIFY
+
+    @property
+    def batch_size(self) -> int | None:
+        """Objects in a partial response, 0: any number; None: one response is wanted."""
+        if self.header.communication_pattern is not CommunicationPatternType.MultipleBatchResponse:
+            return None
+        size = self.header.requested_batch_size
+        return size if isinstance(size, int) and size > 0 else 0
+
+
+class Source(Protocol):
+    """What answers requests."""
+
+    def replies(self, request: Request) -> Replies:
+        """The replies to a request, none to a one-way one; the request is sent when the first is asked for.
+
+        Raises, as it is iterated:
+            MtosiError: there is no answer, or not all of it.
+        """
+        ...
+
+
+class ByRequestor:
+    """Sends requests on over JMS, in MSG style, with a correlationId and a reply address of the requestor's.
+
+    Args:
+        requestor: sends and receives.
+        destination: where the supplier listens.
+        store: keeps partial responses until they are fetched.
+        timeout: seconds for a call with one answer, and between partial responses; None: as the requestor has it.
+        publisher: publishes the events of a `notify`; None: it goes where requests go.
+    """
+
+    def __init__(
+        self,
+        requestor: Requestor,
+        destination: Address,
+        store: Store,
+        timeout: float | None = None,
+        *,
+        publisher: Publisher | None = None,
+    ) -> None:
+        self._requestor = requestor
+        self._destination = destination
+        self._store = store
+        self._timeout = timeout
+        self._publisher = publisher
+
+    def replies(self, request: Request) -> Replies:
+        """See `Source.replies`."""
+        body = request.envelope.body
+        if self._publisher is not None and isinstance(body, XmlObject) and tag_of(body) == _NOTIFY:
+            return _published(self._publisher, body)
+        if request.batch_size is None:
+            return self._one(request)
+        return read_ahead(self._several(request), self._store)
+
+    async def _one(self, request: Request) -> AsyncGenerator[Envelope, None]:
+        told: list[Envelope] = []
+        try:
+            await self._requestor.aio.call(self._call(request, told))
+        except MtosiFault:
+            if not told:
+                raise
+        for envelope in told:
+            yield envelope
+
+    async def _several(self, request: Request) -> AsyncGenerator[Envelope, None]:
+        told: list[Envelope] = []
+        batches = self._requestor.aio.call_batches(self._call(request, told), request.batch_size or 0)
+        async with batches:
+            while True:
+                try:
+                    await anext(batches, None)
+                except MtosiFault:
+                    if not told:
+                        raise
+                if not told:
+                    return
+                envelope = told.pop()
+                yield envelope
+                if envelope.fault is not None:
+                    return
+
+    def _call(self, request: Request, told: list[Envelope]) -> Call:
+        """The call of a request.
+
+        Args:
+            request: the client's.
+            told: gets the envelope of each reply.
+        """
+        body = request.envelope.body
+        operation = OperationInfo(
+            name=request.operation,
+            python_name=request.operation,
+            mep="one-way" if request.is_one_way else "request-response",
+            soap_action=request.action,
+        )
+        options = CallOptions(
+            timeout=self._timeout if request.batch_size is None else None,
+            gap_timeout=self._timeout,
+            on_request=lambda made: _over_jms(made, request),
+            on_reply=told.append,
+        )
+        seed = body if isinstance(body, XmlObject | RawXml) else RawXml(b"<none/>")
+        return Call(_ANY, operation, self._destination, seed, options)
+
+
+async def _published(publisher: Publisher, message: XmlObject) -> AsyncGenerator[Envelope, None]:
+    await asyncio.to_thread(publisher.publish_all, events_in(message))
+    nothing: tuple[Envelope, ...] = ()
+    for envelope in nothing:
+        yield envelope
+
+
+def _over_jms(made: Envelope, request: Request) -> Envelope:
+    """A request as it goes over JMS: what the client sent, with the requestor's addresses, id and style."""
+    ours, theirs = made.header or Header(), request.header
+    own = {name: getattr(ours, name) for name in _OWN}
+    own["originator_uri"] = theirs.originator_uri or theirs.sender_uri
+    filled = {name: getattr(ours, name) for name in ("activity_name", "msg_name", "msg_type", "timestamp")}
+    missing = {name: value for name, value in filled.items() if getattr(theirs, name) is None}
+    header = replace(theirs, **own, **missing)
+    given = request.envelope
+    return Envelope(header=header, body=given.body, blocks=given.blocks, more=given.more)
+
+
+class ByDispatcher:
+    """Answers requests with services in this process.
+
+    Args:
+        dispatcher: of the services.
+        threads: how many of their methods may run at a time.
+    """
+
+    def __init__(self, dispatcher: Dispatcher, threads: int = 64) -> None:
+        self._dispatcher = dispatcher
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="mtosi-http")
+
+    async def replies(self, request: Request) -> AsyncGenerator[Envelope, None]:
+        """See `Source.replies`."""
+        loop = asyncio.get_running_loop()
+        made = self._dispatcher.dispatch(request.envelope)
+        step: Future[Envelope | None] = Future()
+        try:
+            while True:
+                step = self._threads.submit(next, made, None)
+                envelope = await asyncio.wrap_future(step, loop=loop)
+                if envelope is None:
+                    return
+                yield envelope
+        finally:  # a method that runs is not interrupted; its generator is closed behind it
+            self._threads.submit(_close, made, step)
+
+
+def _close(made: Generator[Envelope, None, None], step: Future[Envelope | None]) -> None:
+    wait([step])
+    made.close()

@@ -1,0 +1,299 @@
+"""SOAP over HTTP: what clients get, from services in the process and from a supplier on JMS."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mtosi_jms as mtosi
+from mtosi_jms import simulator
+from mtosi_jms.errors import ConfigError, TransportError
+from mtosi_jms.exchange import Dispatcher, Supplier
+from mtosi_jms.gateway import ByDispatcher, ByRequestor, Endpoint, HttpOptions, HttpServer, Store
+from mtosi_jms.soap import Envelope
+from mtosi_jms.transport import Connection
+
+from .conftest import ELEMENTS
+
+QUEUE = "queue:EMS.OS"
+ONE = """<soap:Envelope xmlns:soap="http://schemas.xmlsoap.org/soap/envelope/" xmlns:mer="http://www.tmforum.org/mtop/mri/xsd/mer/v1"
+ xmlns:nam="http://www.tmforum.org/mtop/fmw/xsd/nam/v1"><soap:Body><mer:getManagedElementRequest><mer:meRef>
+ <nam:rdn><nam:type>MD</nam:type><nam:value>EMS1</nam:value></nam:rdn><nam:rdn><nam:type>ME</nam:type>
+ <nam:value>NAME</nam:value></nam:rdn></mer:meRef></mer:getManagedElementRequest></soap:Body></soap:Envelope>"""
+
+
+@pytest.fixture(params=["services", "jms"])
+def serve(request: pytest.FixtureRequest, connection: Connection) -> Iterator[Callable[..., HttpServer]]:
+    """Starts servers of an endpoint with services, here or beyond JMS."""
+    with ExitStack() as stack:
+
+        def start(services: list[Any], **options: Any) -> HttpServer:
+            chosen = HttpOptions(**options)
+            if request.param == "services":
+                return stack.enter_context(HttpServer(Endpoint(ByDispatcher(Dispatcher(services)), chosen)))
+            stack.enter_context(Supplier(connection, QUEUE, services).start(4))
+            requestor = stack.enter_context(mtosi.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True))
+            return stack.enter_context(HttpServer(Endpoint(ByRequestor(requestor, QUEUE, Store(10_000)), chosen)))
+
+        yield start
+
+
+def batches_of(text: str, size: int) -> str:
+    """A request for partial responses of another size."""
+    return text.replace("<hdr:requestedBatchSize>500<", f"<hdr:requestedBatchSize>{size}<")
+
+
+def elements_in(envelope: Envelope) -> int:
+    return envelope.to_bytes().count(b"<me:location>") or envelope.to_bytes().count(b":discoveredName>") // 2
+
+
+class TestIterators:
+    @pytest.mark.parametrize("size", [1, 7, 30, ELEMENTS, 500])
+    def test_every_element_comes_once_and_in_order(
+        self, serve: Any, services: Any, client: Any, official: Any, size: int
+    ) -> None:
+        server = serve(services)
+        found = list(client(server.url).fetch(batches_of(official("6-1"), size), official("6-3")))
+        numbers = [one.header.batch_sequence_number for one in found]
+        assert numbers == [*range(1, len(found) + 1)]
+        assert len(found) == -(-ELEMENTS // size)
+        assert all(one.header.communication_style.value == "RPC" for one in found)
+        names = [name for one in found for name in one.to_bytes().split(b"nam:value>") if name.startswith(b"NE-")]
+        assert len(names) == len(set(names)) == ELEMENTS
+
+    def test_too_many_are_refused_and_places_come_back(
+        self, serve: Any, services: Any, client: Any, official: Any, with_uri: Any
+    ) -> None:
+        asks = client(serve(services, iterators=2).url)
+        first, _ = (asks.ask(batches_of(official("6-1"), 60)) for _ in range(2))
+        status, refused = asks.ask(batches_of(official("6-1"), 60))
+        assert (status, refused.fault.kind) == (500, "tooManyOpenIterators")
+        status, last = asks.ask(with_uri(official("6-3"), first[1].header.iterator_reference_uri))
+        assert (status, last.header.batch_sequence_end_of_reply) == (200, True)
+        assert asks.ask(batches_of(official("6-1"), 60))[0] == 200
+
+    @pytest.mark.parametrize("uri", ["http://host:port/iterator123", "", "nothing", "http://127.0.0.1/iterator/../x"])
+    def test_an_unknown_one_is_invalid_input(
+        self, serve: Any, services: Any, client: Any, official: Any, with_uri: Any, uri: str
+    ) -> None:
+        status, answer = client(serve(services).url).ask(with_uri(official("6-3"), uri))
+        assert status == 500
+        assert answer.fault.kind == "invalidInput"
+        assert b"getManagedElementsIteratorException" in answer.to_bytes()
+
+    def test_one_that_nobody_asks_for_expires(
+        self, serve: Any, services: Any, client: Any, official: Any, with_uri: Any
+    ) -> None:
+        asks = client(serve(services, iterator_timeout=0.2).url)
+        _, first = asks.ask(batches_of(official("6-1"), 10))
+        gone = threading.Event()
+        for _ in range(200):
+            if asks.http.get(f"{asks.url}/health").json()["iterators"] == 0:
+                break
+            gone.wait(0.05)
+        status, answer = asks.ask(with_uri(official("6-3"), first.header.iterator_reference_uri))
+        assert (status, answer.fault.kind) == (500, "invalidInput")
+
+    def test_another_client_cannot_have_it(
+        self, serve: Any, services: Any, client: Any, official: Any, with_uri: Any
+    ) -> None:
+        url = serve(services, logins={"a": "1", "b": "2"}).url
+        first, second = client(url, auth=("a", "1")), client(url, auth=("b", "2"))
+        _, begun = first.ask(batches_of(official("6-1"), 60))
+        wanted = with_uri(official("6-3"), begun.header.iterator_reference_uri)
+        status, answer = second.ask(wanted)
+        assert (status, answer.fault.kind) == (500, "invalidInput")
+        assert first.ask(wanted)[0] == 200
+
+    def test_responses_that_wait_lie_in_files(
+        self, connection: Connection, services: Any, client: Any, official: Any, tmp_path: Path
+    ) -> None:
+        with (
+            Supplier(connection, QUEUE, services).start(),
+            mtosi.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True) as requestor,
+            HttpServer(Endpoint(ByRequestor(requestor, QUEUE, Store(1, tmp_path)))) as server,
+        ):
+            answers = client(server.url).fetch(batches_of(official("6-1"), 10), official("6-3"))
+            next(answers)
+            seen = threading.Event()
+            for _ in range(200):
+                if len(list(tmp_path.iterdir())) == 6:
+                    break
+                seen.wait(0.05)
+            assert len(list(tmp_path.iterdir())) == 6
+            assert len(list(answers)) == 6
+            assert list(tmp_path.iterdir()) == []
+            next(client(server.url).fetch(batches_of(official("6-1"), 10), official("6-3")))
+        assert list(tmp_path.iterdir()) == [], "files of an iterator that was left open go with the server"
+
+
+class TestAnswers:
+    def test_one_response(self, serve: Any, services: Any, client: Any) -> None:
+        answer = client(serve(services).url).post(ONE.replace("NAME", "NE-1"))
+        assert (answer.status_code, answer.headers["content-type"]) == (200, "text/xml; charset=utf-8")
+        assert b"getManagedElementResponse" in answer.content
+
+    def test_a_fault(self, serve: Any, services: Any, client: Any) -> None:
+        status, answer = client(serve(services).url).ask(ONE.replace("NAME", "nobody"))
+        assert (status, answer.fault.kind) == (500, "entityNotFound")
+
+    def test_soap_1_2_is_answered_in_kind(self, serve: Any, services: Any, client: Any) -> None:
+        asks = client(serve(services).url)
+        text = ONE.replace("http://schemas.xmlsoap.org/soap/envelope/", "http://www.w3.org/2003/05/soap-envelope")
+        for name, status in (("NE-1", 200), ("nobody", 500)):
+            answer = asks.post(text.replace("NAME", name), **{"Content-Type": "application/soap+xml"})
+            assert (answer.status_code, answer.headers["content-type"]) == (
+                status,
+                "application/soap+xml; charset=utf-8",
+            )
+            assert b"http://www.w3.org/2003/05/soap-envelope" in answer.content
+
+    def test_the_client_gets_its_own_id_back(self, serve: Any, services: Any, client: Any, official: Any) -> None:
+        text = official("6-1").replace("<hdr:timestamp>", "<hdr:correlationId>mine</hdr:correlationId><hdr:timestamp>")
+        _, answer = client(serve(services).url).ask(text)
+        assert answer.header.correlation_id == "mine"
+        assert answer.header.destination_uri == "/MTOSI/InventoryOS"
+
+    def test_an_operation_that_nobody_has(self, serve: Any, client: Any, services: Any) -> None:
+        status, answer = client(serve(services).url).ask(ONE.replace("getManagedElementRequest", "getNothingRequest"))
+        assert status == 500
+        assert answer.fault is not None
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("content", "headers", "status"),
+        [
+            ("no envelope", {}, 400),
+            ("<a/>", {}, 400),
+            ("", {}, 400),
+            ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', {}, 400),
+            ('<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body/></s:Envelope>', {}, 400),
+            (ONE, {"Content-Type": "application/json"}, 415),
+            (ONE, {"Content-Type": ""}, 415),
+            (ONE + " " * 5_000, {}, 413),
+        ],
+    )
+    def test_what_is_no_request(
+        self, serve: Any, services: Any, client: Any, content: str, headers: dict[str, str], status: int
+    ) -> None:
+        answer = client(serve(services, largest=4_000).url).post(content, **headers)
+        assert answer.status_code == status
+
+    def test_another_method(self, serve: Any, services: Any, client: Any) -> None:
+        asks = client(serve(services).url)
+        for method in ("GET", "PUT", "DELETE", "HEAD", "PATCH"):
+            assert asks.http.request(method, asks.url).status_code == 405
+
+    def test_chunks_without_end(self, serve: Any, services: Any) -> None:
+        server = serve(services, largest=100_000)
+        host, port = server.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=30) as raw:
+            raw.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Type: text/xml\r\nTransfer-Encoding: chunked\r\n\r\n")
+            with pytest.raises(OSError):  # noqa: PT012 - it is closed while we send
+                for _ in range(1_000):
+                    raw.sendall(b"1000\r\n" + b" " * 4096 + b"\r\n")
+                assert raw.recv(100).startswith(b"HTTP/1.1 413")
+                raise OSError
+
+    def test_a_body_that_trickles(self, serve: Any, services: Any) -> None:
+        server = serve(services, read_timeout=0.3)
+        host, port = server.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=30) as raw:
+            raw.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Type: text/xml\r\nContent-Length: 1000\r\n\r\n<")
+            assert raw.recv(100).startswith(b"HTTP/1.1 408")
+
+    @pytest.mark.parametrize(
+        ("given", "status"),
+        [
+            ({}, 401),
+            ({"auth": ("os", "wrong")}, 401),
+            ({"auth": ("nobody", "secret")}, 401),
+            ({"headers": {"Authorization": "Basic ???"}}, 401),
+            ({"headers": {"Authorization": "Bearer wrong"}}, 401),
+            ({"auth": ("os", "secret")}, 200),
+            ({"headers": {"Authorization": "Bearer tok"}}, 200),
+        ],
+    )
+    def test_logins(self, serve: Any, services: Any, client: Any, given: dict[str, Any], status: int) -> None:
+        url = serve(services, logins={"os": "secret"}, tokens=frozenset({"tok"})).url
+        answer = client(url, **given).post(ONE.replace("NAME", "NE-1"))
+        assert answer.status_code == status
+        assert "secret" not in answer.text
+
+    def test_addresses(self, serve: Any, services: Any, client: Any) -> None:
+        assert client(serve(services, clients=frozenset({"192.0.2.1"})).url).post(ONE).status_code == 403
+
+    def test_options_show_no_secret(self) -> None:
+        shown = repr(HttpOptions(logins={"os": "hidden"}, tokens=frozenset({"concealed"})))
+        assert "hidden" not in shown
+        assert "concealed" not in shown
+        with pytest.raises(ConfigError, match="iterators"):
+            HttpOptions(iterators=0)
+
+    def test_a_port_that_is_taken(self, serve: Any, services: Any) -> None:
+        server = serve(services)
+        with pytest.raises(TransportError, match="cannot listen"):
+            HttpServer(Endpoint(ByDispatcher(Dispatcher([]))), "127.0.0.1", int(server.url.rpartition(":")[2]))
+
+
+class TestTime:
+    def test_no_answer_in_time(self, connection: Connection, client: Any) -> None:
+        with (
+            mtosi.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True) as requestor,
+            HttpServer(Endpoint(ByRequestor(requestor, QUEUE, Store(10), 0.2))) as server,
+        ):
+            status, answer = client(server.url).ask(ONE)
+        assert (status, answer.fault.fault_string) == (504, "no answer in time")
+
+    def test_a_provider_that_is_gone(self, connection: Connection, client: Any) -> None:
+        with (
+            mtosi.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True) as requestor,
+            HttpServer(Endpoint(ByRequestor(requestor, QUEUE, Store(10)))) as server,
+        ):
+            requestor.close()
+            status, _ = client(server.url).ask(ONE)
+        assert status == 503
+
+    def test_a_slow_call_holds_up_no_other(self, serve: Any, services: Any, client: Any, background: Any) -> None:
+        let_go, entered = threading.Event(), threading.Event()
+
+        class Slow(simulator.ManagedElementEms):
+            def get_all_managed_elements(self, request: Any, context: Any) -> Any:
+                entered.set()
+                assert let_go.wait(60)
+                return super().get_all_managed_elements(request, context)
+
+        asks = client(serve([Slow(simulator.Network(elements=3, seed=1))]).url)
+        slow = background(lambda: asks.post(ONE.replace("getManagedElementRequest", "getAllManagedElementsRequest")))
+        assert entered.wait(60)
+        for _ in range(20):
+            assert asks.post(ONE.replace("NAME", "NE-1")).status_code == 200
+        assert not slow.done()
+        let_go.set()
+        assert slow.result(60).status_code == 200
+
+    def test_a_client_that_goes_away_frees_its_exchange(self, connection: Connection) -> None:
+        with (
+            mtosi.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True) as requestor,
+            HttpServer(Endpoint(ByRequestor(requestor, QUEUE, Store(10)))) as server,
+        ):
+            host, port = server.url.removeprefix("http://").split(":")
+            waiting = threading.Event()
+            with socket.create_connection((host, int(port)), timeout=30) as raw:
+                length = len(ONE.encode())
+                head = f"POST / HTTP/1.1\r\nHost: x\r\nContent-Type: text/xml\r\nContent-Length: {length}\r\n\r\n"
+                raw.sendall(f"{head}{ONE}".encode())
+                while requestor.pending == 0:
+                    waiting.wait(0.01)
+            for _ in range(1_000):
+                if requestor.pending == 0:
+                    break
+                waiting.wait(0.01)
+            assert requestor.pending == 0

@@ -1,0 +1,225 @@
+"""Requests and notifications from JMS to an HTTP peer, and from an HTTP client to a topic."""
+
+from __future__ import annotations
+
+import http.server
+import queue
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+import mtosi_jms as mtosi
+from mtosi_jms import simulator
+from mtosi_jms.errors import ConfigError, MtosiFault
+from mtosi_jms.exchange import Dispatcher, Supplier
+from mtosi_jms.gateway import (
+    ByDispatcher,
+    ByRequestor,
+    Endpoint,
+    Forwarder,
+    HttpOptions,
+    HttpPeer,
+    HttpServer,
+    Poster,
+    Store,
+    iterator_operation,
+)
+from mtosi_jms.jms import DeliveryMode, JmsMessage
+from mtosi_jms.notifications import Publisher, Subscriber
+from mtosi_jms.runtime import ConsumerRuntime, RuntimeRules
+from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
+from mtosi_jms.stubs.fmw.nam import name
+from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
+from mtosi_jms.transport import Backoff, Connection
+
+from .conftest import ELEMENTS
+
+QUEUE = "queue:EMS.OS"
+
+
+@contextmanager
+def forwarded(connection: Connection, url: str, **options: Any) -> Iterator[ManagedElementRetrieval]:
+    """A stub whose requests go over JMS, and from there to an HTTP peer."""
+    with (
+        HttpPeer(url, **options) as peer,
+        Supplier(connection, QUEUE, Forwarder(peer)).start(2),
+        mtosi.Requestor(connection, sender_uri="jms/OS", temporary_reply=True) as requestor,
+    ):
+        yield ManagedElementRetrieval(requestor, QUEUE)
+
+
+@contextmanager
+def answering(status: int, content: bytes = b"", kind: str = "text/xml") -> Iterator[tuple[str, queue.Queue[Any]]]:
+    """An HTTP peer that answers everything alike; its URL, and what it was asked."""
+    asked: queue.Queue[Any] = queue.Queue()
+
+    class Peer(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            asked.put((self.headers, body))
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            if status in (301, 307):
+                self.send_header("Location", "http://192.0.2.1/elsewhere")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing is to be said."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Peer) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/peer", asked
+        server.shutdown()
+        thread.join()
+
+
+class TestRequests:
+    @pytest.fixture
+    def url(self, services: Any) -> Iterator[str]:
+        with HttpServer(Endpoint(ByDispatcher(Dispatcher(services)), HttpOptions(logins={"os": "secret"}))) as server:
+            yield server.url
+
+    @pytest.mark.parametrize("size", [7, 30, ELEMENTS, 0])
+    def test_iterators_are_followed(self, connection: Connection, url: str, size: int) -> None:
+        with forwarded(connection, url, login=("os", "secret")) as stub:
+            batches = list(stub.get_all_managed_elements.batches(batch_size=size))
+        names = [str(me.name) for batch in batches for me in batch.me_list.me]
+        assert len(names) == len(set(names)) == ELEMENTS
+        assert len(batches) == (-(-ELEMENTS // size) if size else 1)
+
+    def test_one_response_and_a_fault(self, connection: Connection, url: str) -> None:
+        with forwarded(connection, url, login=("os", "secret")) as stub:
+            assert str(stub.get_managed_element(me_ref=name("MD=EMS1/ME=NE-3")).me.name) == "MD=EMS1/ME=NE-3"
+            with pytest.raises(EntityNotFoundFault, match="nobody"):
+                stub.get_managed_element(me_ref=name("MD=EMS1/ME=nobody"))
+
+    def test_a_login_that_is_refused(self, connection: Connection, url: str) -> None:
+        with forwarded(connection, url) as stub, pytest.raises(MtosiFault, match="did not answer as it should"):
+            stub.get_managed_element(me_ref=name("MD=EMS1/ME=NE-3"))
+
+    def test_from_http_to_jms_to_http(self, connection: Connection, url: str, client: Any, official: Any) -> None:
+        with (
+            forwarded(connection, url, login=("os", "secret")),
+            mtosi.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True) as requestor,
+            HttpServer(Endpoint(ByRequestor(requestor, QUEUE, Store(0)))) as server,
+        ):
+            text = official("6-1").replace(">500<", ">20<")
+            assert len(list(client(server.url).fetch(text, official("6-3")))) == -(-ELEMENTS // 20)
+
+    @pytest.mark.parametrize(
+        ("status", "content"), [(200, b"no xml"), (200, b""), (404, b""), (502, b"<html/>"), (307, b""), (204, b"")]
+    )
+    def test_a_peer_that_does_not_answer_as_it_should(
+        self, connection: Connection, status: int, content: bytes
+    ) -> None:
+        """It is a fault for the requestor; a redirection is not followed."""
+        with answering(status, content) as (url, _), forwarded(connection, url) as stub, pytest.raises(MtosiFault):
+            stub.get_managed_element(me_ref=name("MD=EMS1/ME=NE-3"))
+
+    def test_a_peer_that_is_slow(self, connection: Connection) -> None:
+        let_go = threading.Event()
+
+        class Slow(simulator.ManagedElementEms):
+            def get_managed_element(self, request: Any, context: Any) -> Any:
+                assert let_go.wait(60)
+                return super().get_managed_element(request, context)
+
+        services = [Slow(simulator.Network(elements=3, seed=1))]
+        with (
+            HttpServer(Endpoint(ByDispatcher(Dispatcher(services)))) as server,
+            forwarded(connection, server.url, timeout=0.3) as stub,
+        ):
+            with pytest.raises(MtosiFault, match="in time"):
+                stub.get_managed_element(me_ref=name("MD=EMS1/ME=NE-1"))
+            let_go.set()
+
+    def test_a_peer_that_is_not_there(self, connection: Connection) -> None:
+        with forwarded(connection, "http://127.0.0.1:9/") as stub, pytest.raises(MtosiFault):
+            stub.get_managed_element(me_ref=name("MD=EMS1/ME=NE-3"))
+
+    @pytest.mark.parametrize(
+        "url", ["", "ftp://a/", "http:///x", "http://user:secret@a/", "nonsense", "http://[", None]
+    )
+    def test_no_url(self, url: Any) -> None:
+        with pytest.raises(ConfigError, match="url") as caught:
+            HttpPeer(url)
+        assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("operation", "iterator"),
+    [
+        ("getAllManagedElementsWrtOs", "getManagedElementsIterator"),
+        ("getInventory", "getInventoryIterator"),
+        ("getServiceInventory", "getServiceInventoryIterator"),
+        ("getAllAssociatedMatrixFlowDomains", "getMatrixFlowDomainsIterator"),
+        ("getFlowDomainFragmentsWithTp", "getFlowDomainFragmentsIterator"),
+        ("getAllEdgePoints", "getTerminationPointsIterator"),
+        ("getContainedEquipment", "getEquipmentIterator"),
+        ("getAllTcaParameterProfileNames", "getTcaParameterProfileNamesIterator"),
+        ("getAllMLSNPPLinksWithTP", "getMultiLayerSNPPLinksIterator"),
+        ("getVendorThings", "getVendorThingsIterator"),
+    ],
+)
+def test_iterator_operations(operation: str, iterator: str) -> None:
+    assert iterator_operation(operation) == iterator
+
+
+class TestNotifications:
+    TOPIC = "topic:Alarms"
+
+    def test_a_topic_is_posted_to_a_consumer(self, connection: Connection) -> None:
+        alarm = next(iter(simulator.Network(elements=5, seed=1).events(1)))
+        with answering(202) as (url, asked), HttpPeer(url) as peer:
+            runtime = ConsumerRuntime(connection, self.TOPIC, Poster(peer))
+            running = threading.Thread(target=runtime.run)
+            running.start()
+            try:
+                with Publisher(connection, {"Inventory": self.TOPIC, "Fault": self.TOPIC}, sender_uri="jms/EMS") as out:
+                    while connection.consumers(connection.names.lookup(self.TOPIC)) == 0:
+                        running.join(0.01)
+                    sent = out.broadcast(alarm)[0]
+                headers, body = asked.get(timeout=60)
+            finally:
+                runtime.drain()
+                running.join(60)
+        assert body == sent.body
+        assert headers["Content-Type"] == "text/xml; charset=utf-8"
+
+    def test_what_the_consumer_does_not_take_is_parked(self, connection: Connection) -> None:
+        with answering(500) as (url, asked), HttpPeer(url) as peer:
+            rules = RuntimeRules(attempts=3, retry=Backoff(initial=0.01, maximum=0.01))
+            runtime = ConsumerRuntime(connection, "queue:Events", Poster(peer), parking="queue:Parked", rules=rules)
+            running = threading.Thread(target=runtime.run)
+            running.start()
+            session = connection.session()
+            connection.start()
+            session.send("queue:Events", JmsMessage(body=b"<a/>", delivery_mode=DeliveryMode.PERSISTENT))
+            parked = session.consumer("queue:Parked").receive(60)
+            runtime.drain()
+            running.join(60)
+        assert parked is not None
+        assert parked.message.body == b"<a/>"
+        assert asked.qsize() == 3
+
+    def test_a_notify_that_is_posted_is_published(self, connection: Connection, client: Any) -> None:
+        event = next(iter(simulator.Network(elements=5, seed=1).events(1)))
+        topics = dict.fromkeys(("Fault", "Inventory"), "topic:Posted")
+        with (
+            mtosi.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True) as requestor,
+            Publisher(connection, topics, sender_uri="jms/Gateway") as publisher,
+            HttpServer(Endpoint(ByRequestor(requestor, QUEUE, Store(0), publisher=publisher))) as server,
+            Subscriber(connection, "topic:Posted", timeout=60) as subscriber,
+        ):
+            connection.start()
+            posted = publisher.message_of(connection.names.lookup("topic:Posted"), [event])
+            answer = client(server.url).post(posted.body)
+            assert (answer.status_code, answer.content) == (202, b"")
+            received = next(iter(subscriber))
+        assert received.event == event

@@ -1,0 +1,113 @@
+"""What `?wsdl` gives, and zeep as a client that works by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mtosi_jms as mtosi
+from mtosi_jms import simulator
+from mtosi_jms.errors import ConfigError, MalformedXmlError
+from mtosi_jms.exchange import Dispatcher, Supplier
+from mtosi_jms.gateway import ByDispatcher, ByRequestor, Endpoint, HttpServer, Store, WsdlFiles
+from mtosi_jms.transport import Connection
+
+zeep = pytest.importorskip("zeep", reason="zeep is not installed")
+
+QUEUE = "queue:EMS.OS"
+HEADER = {
+    "communicationStyle": "RPC",
+    "msgType": "REQUEST",
+    "senderURI": "/MTOSI/InventoryOS",
+    "destinationURI": "/MTOSI/EmsOS",
+    "timestamp": "2026-01-01T00:00:00Z",
+}
+
+
+def test_zeep_calls_a_service_by_our_own_wsdl(services: Any, root: Path) -> None:
+    wsdl = WsdlFiles([root / "wsdl" / "ManagedElementRetrieval.wsdl"], root)
+    with HttpServer(Endpoint(ByDispatcher(Dispatcher(services)), wsdl=wsdl)) as server:
+        client = zeep.Client(f"{server.url}/ManagedElementRetrieval?wsdl")
+        names = {"rdn": [{"type": "MD", "value": "EMS1"}, {"type": "ME", "value": "NE-1"}]}
+        header = HEADER | {"activityName": "getManagedElement", "communicationPattern": "SimpleResponse"}
+        answer = client.service.getManagedElement(meRef=names, _soapheaders={"mtopHeader": header})
+        assert answer.body.me.name.rdn[-1].value == "NE-1"
+        names["rdn"][-1]["value"] = "nobody"
+        with pytest.raises(zeep.exceptions.Fault, match="no MD=EMS1/ME=nobody"):
+            client.service.getManagedElement(meRef=names, _soapheaders={"mtopHeader": header})
+
+
+@pytest.mark.parametrize("elements", [600, pytest.param(20_000, marks=pytest.mark.endurance)])
+def test_zeep_fetches_everything_through_iterators(connection: Connection, shared: Path, elements: int) -> None:
+    """By the official WSDL of MTOSI over HTTP, from a supplier on JMS."""
+    folder = shared / "mtosi" / "2.0"
+    (file,) = folder.rglob("ManagedElementRetrievalHttp.wsdl")
+    services = [simulator.ManagedElementEms(simulator.Network(elements=elements, seed=1))]
+    with (
+        Supplier(connection, QUEUE, services).start(),
+        mtosi.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True) as requestor,
+        HttpServer(Endpoint(ByRequestor(requestor, QUEUE, Store(100_000)), wsdl=WsdlFiles([file], folder))) as server,
+    ):
+        client = zeep.Client(f"{server.url}/ManagedElementRetrieval?wsdl", settings=zeep.Settings(strict=False))
+        header = HEADER | {"communicationPattern": "MultipleBatchResponse"}
+        asked = header | {"activityName": "getAllManagedElements", "requestedBatchSize": max(elements // 10, 50)}
+        answer = client.service.getAllManagedElements(_soapheaders={"mtopHeader": asked})
+        found: list[str] = []
+        while True:
+            batch = answer.body.meList if hasattr(answer.body, "meList") else answer.body
+            found += [me.name.rdn[-1].value for me in (batch.me if hasattr(batch, "me") else batch)]
+            uri = answer.header.mtopHeader.iteratorReferenceURI
+            if uri is None:
+                break
+            more = header | {"activityName": "getManagedElementsIterator", "iteratorReferenceURI": uri}
+            answer = client.service.getManagedElementsIterator(_soapheaders={"mtopHeader": more})
+    assert found == [f"NE-{number}" for number in range(1, elements + 1)]
+
+
+class TestFiles:
+    def test_everything_that_is_imported_is_there(self, root: Path, services: Any, client: Any) -> None:
+        wsdl = WsdlFiles([root / "wsdl" / "AlarmRetrieval.wsdl", root / "wsdl" / "ManagedElementRetrieval.wsdl"], root)
+        with HttpServer(Endpoint(ByDispatcher(Dispatcher(services)), wsdl=wsdl)) as server:
+            asks = client(server.url)
+            text = asks.http.get(f"{server.url}/?wsdl").text
+            assert "AlarmRetrieval" in text
+            text = asks.http.get(f"{server.url}/ManagedElementRetrieval?WSDL").text
+            assert f'location="{server.url}/ManagedElementRetrieval"' in text
+            assert 'transport="http://schemas.xmlsoap.org/soap/http"' in text
+            seen, left = set(), [f"{server.url}/wsdl/wsdl/ManagedElementRetrieval.wsdl"]
+            while left:
+                url = left.pop()
+                answer = asks.http.get(url)
+                assert answer.status_code == 200, url
+                seen.add(url)
+                left += {part.split('"')[0] for part in answer.text.split('ocation="')[1:]} - seen - {server.url}
+                left = [one for one in left if one.endswith((".xsd", ".wsdl"))]
+            assert len(seen) > 5
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "/wsdl/../pyproject.toml",
+            "/wsdl/%2e%2e/pyproject.toml",
+            "/wsdl/README.md",
+            "/wsdl/no.xsd",
+            "/wsdl//etc/passwd",
+            "/x.xsd/../../a.wsdl",
+        ],
+    )
+    def test_nothing_else_is_given_out(self, root: Path, services: Any, client: Any, path: str) -> None:
+        wsdl = WsdlFiles([root / "wsdl" / "AlarmRetrieval.wsdl"], root / "wsdl")
+        with HttpServer(Endpoint(ByDispatcher(Dispatcher(services)), wsdl=wsdl)) as server:
+            answer = client(server.url).http.get(f"{server.url}{path}")
+        assert answer.status_code == 405 or b"AlarmRetrieval" in answer.content
+
+    def test_files_at_fault(self, tmp_path: Path, root: Path) -> None:
+        bad = tmp_path / "bad.wsdl"
+        bad.write_text("<a>")
+        with pytest.raises(MalformedXmlError, match=r"bad\.wsdl"):
+            WsdlFiles([bad], tmp_path)
+        for files, folder in (([], root), ([root / "README.md"], tmp_path), ([tmp_path / "no.wsdl"], tmp_path)):
+            with pytest.raises(ConfigError):
+                WsdlFiles(files, folder)
