@@ -50,8 +50,8 @@ from mtosi_jms.bridge.endpoints import FlowStyle
 with Orb() as orb:
     source = orb.channel(sys.argv[1]).event_source(FlowStyle.PULL)
     source.connect()
-    print("ready", flush=True)
     try:
+        print("ready", flush=True)
         source.pull()
     except KeyboardInterrupt:
         print("interrupted")

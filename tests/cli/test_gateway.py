@@ -30,16 +30,16 @@ def begin() -> Iterator[Callable[..., tuple[subprocess.Popen[str], str]]]:
         def start(*arguments: str) -> tuple[subprocess.Popen[str], str]:
             command = [sys.executable, "-m", "mtosi_jms", *arguments]
             process = stack.enter_context(
-                subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             )
             stack.callback(process.kill)
-            assert process.stderr is not None
             assert process.stdout is not None
-            for stream in (process.stdout, process.stderr):
-                for line in stream:
-                    if line.startswith("ready"):
-                        return process, line
-            raise AssertionError("it is not ready")
+            told = []
+            for line in process.stdout:
+                told.append(line)
+                if line.startswith("ready"):
+                    return process, line
+            raise AssertionError("".join(told))
 
         yield start
 
@@ -75,7 +75,7 @@ def test_services_over_http_through_a_broker_and_back(
     for process in (front, forwarding, served):
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
-        assert "Traceback" not in process.stderr.read()
+        assert "Traceback" not in process.stdout.read()
 
 
 def test_logins(begin: Any, tmp_path: Path) -> None:
