@@ -470,7 +470,6 @@ def test_a_sequence_number_is_no_part_of_the_id(world: World) -> None:
     assert found[0][1] == found[1][1]
 
 
-@pytest.mark.obligation("000-EJ14")
 class Refusing:
     """A connection, or a session, to a provider that refuses messages with a 3; and counts what its sessions do."""
 
@@ -522,6 +521,7 @@ def test_one_of_a_batch_is_refused_and_the_others_go_on(world: World, style: Flo
     assert world.nothing_waits()
 
 
+@pytest.mark.obligation("000-EJ14")
 def test_what_cannot_become_a_message_is_parked_and_the_others_go_on(world: World) -> None:
     parked: list[Anything] = []
     bridge = world.bridge(channel_end(SOURCE), jms(SINK), on_parked=lambda what, error: parked.append((what, error)))

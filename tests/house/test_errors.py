@@ -27,6 +27,8 @@ STEERING = {
     "mtosi_jms.exchange._dispatcher.Abandoned",
     "mtosi_jms.exchange._reply_writer.ProviderError",
     "mtosi_jms.exchange._reply_writer.WithheldError",
+    "mtosi_jms.gateway._endpoint._Gone",
+    "mtosi_jms.gateway._endpoint._Refused",
     "mtosi_jms.spark._leaves.Odd",
     "mtosi_jms.validation._judge._Enough",
     "mtosi_jms.xmlbind._fast.Odd",

@@ -47,6 +47,9 @@ OPTIONAL = {
     "requests": ("mtosi_jms.integrations",),  # zeep's own
     "rich": ("mtosi_jms.cli", "mtosi_codegen.cli"),
     "stomp": ("mtosi_jms.transport.stomp",),
+    "starlette": ("mtosi_jms.gateway",),
+    "uvicorn": ("mtosi_jms.gateway",),
+    "httpx": ("mtosi_jms.gateway",),
     "py4j": ("mtosi_jms.spark",),
     "pyspark": ("mtosi_jms.spark",),
     "pyarrow": ("mtosi_jms.spark",),
