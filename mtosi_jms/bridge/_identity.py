@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
-from dataclasses import replace
 from hashlib import sha256
 from typing import Final
 from uuid import UUID
@@ -13,7 +12,7 @@ from mtosi_jms.bridge.events import StructuredEvent
 from mtosi_jms.bridge.reliable import SEQUENCE_NUMBER
 from mtosi_jms.jms.ids import random_id
 
-_NAMES: Final = ("JMSMessageID", "notificationId")
+_NAMES: Final = frozenset({"JMSMessageID", "notificationId"})
 _REMEMBERED: Final = 10_000
 
 
@@ -49,7 +48,9 @@ class Identities:
         self._given = []
 
     def _digest(self, event: StructuredEvent) -> bytes:
-        header = tuple(one for one in event.variable_header if one.name != SEQUENCE_NUMBER)
-        named = any((value := event.get(name)) is not None and value.value for name in _NAMES)
-        told = repr(("" if named else self._own, replace(event, variable_header=header)))
+        header = [(one.name, one.value.value) for one in event.variable_header if one.name != SEQUENCE_NUMBER]
+        data = [(one.name, one.value.value) for one in event.filterable_data]
+        own = "" if any(value and name in _NAMES for name, value in data) else self._own
+        fixed = own, event.domain_name, event.type_name, event.event_name
+        told = repr((fixed, header, data, event.remainder_of_body.value))
         return sha256(told.encode("utf-8", "surrogatepass")).digest()

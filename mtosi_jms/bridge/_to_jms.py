@@ -7,7 +7,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 
 from mtosi_jms.bridge._identity import Identities
@@ -490,4 +489,4 @@ class ChannelToJms(Keeper[EventSource]):
 
 def _with_id(message: JmsMessage, identifier: str) -> JmsMessage:
     """The message with an id by which a second copy is known, unless it has one."""
-    return replace(message, properties={DUPLICATE_ID: identifier, **message.properties})
+    return message if DUPLICATE_ID in message.properties else message.with_property(DUPLICATE_ID, identifier)

@@ -384,6 +384,15 @@ class JmsMessage:
             delivery_count=1,
         )
 
+    def with_property(self, name: str, value: PropertyValue) -> JmsMessage:
+        """The message with one more property, or another value of one.
+
+        Raises:
+            ConfigError: a name or value that JMS does not allow.
+        """
+        items = {**self.properties, name: _checked(name, value)}
+        return self._with(properties=Properties.trusted(items))
+
     def again(self) -> JmsMessage:
         """The message as the next consumer sees it, after it was handed out and not acknowledged (T1.10)."""
         return self._with(redelivered=True, delivery_count=self.delivery_count + 1)
