@@ -759,11 +759,17 @@ class _Reader:
         return self.take(self.number("I"))
 
     def string(self) -> str:
-        raw = self.octets()
-        if raw[-1:] == b"\0":
-            raw = raw[:-1]
-        elif raw:  # a length of 0 is what some ORBs send for the empty string
+        """A text: most of an event is made of these, so length and octets are read here and not by `octets`."""
+        data = self._data
+        begin = self._pos + (self._base - self._pos) % 4 + 4
+        length = (_LITTLE if self._little else _BIG)["I"].unpack_from(data, begin - 4)[0]
+        end = begin + length
+        if end > len(data):
+            raise EventError(f"a length of {length}, and {len(data) - begin} bytes are left")
+        self._pos = end
+        if length and data[end - 1]:  # a length of 0 is what some ORBs send for the empty string
             raise EventError("a string does not end with NUL")
+        raw = data[begin : end - 1] if length else b""
         try:
             return raw.decode(self._charset)
         except UnicodeDecodeError as error:
