@@ -27,7 +27,6 @@ from mtosi_jms.errors import (
     MtosiFault,
     ReplyTimeoutError,
     TransportError,
-    XmlError,
 )
 from mtosi_jms.exchange.messages import tag_of
 from mtosi_jms.gateway._bodies import OF_REQUEST, renamed
@@ -181,17 +180,17 @@ class Endpoint:
         try:
             owner = self._admit(request)
             data = await self._body(request)
-            envelope = parse(data, source="the request", needs_header=False)
-            if envelope.fault is not None:
-                raise _Refused(400, "a fault is no request")
-            asked = _request(envelope, request)
+            asked = _request(data, request)
+            envelope = asked.envelope
             status, answer = await _unless_gone(request, self._answer(asked, owner, request.url.path))
         except _Gone:
             return Response(status_code=499)
         except _Refused as refused:
             return _plain(refused)
+        except TimeoutError:
+            status, answer = 504, _fault(ReplyTimeoutError("", "no answer in time"), envelope)
         except MtosiError as error:
-            status, answer = _status_of(error), _fault(error, envelope)
+            status, answer = _status_of(error, envelope), _fault(error, envelope)
         except Exception:
             log.exception("a request over HTTP failed")
             status, answer = 500, _fault(MtosiFault("the gateway failed", kind="internalError"), envelope)
@@ -303,11 +302,8 @@ class Endpoint:
         return self._given(envelope, request, uri if _has_more(envelope) else "")
 
     async def _first(self, replies: Replies) -> Envelope:
-        try:
-            async with asyncio.timeout(self.options.answer_timeout):
-                envelope = await anext(replies, None)
-        except TimeoutError:
-            raise ReplyTimeoutError("", "no answer in time") from None
+        async with asyncio.timeout(self.options.answer_timeout):
+            envelope = await anext(replies, None)
         if envelope is None:
             raise MtosiFault("there is no answer", kind="internalError")
         return envelope
@@ -332,8 +328,16 @@ class Endpoint:
         return 200, envelope
 
 
-def _request(envelope: Envelope, request: HttpRequest) -> Request:
-    """What a client asks for: by the element in the body, whatever the SOAP action says (001-S10)."""
+def _request(data: bytes, request: HttpRequest) -> Request:
+    """What a client asks for: by the element in the body, whatever the SOAP action says (001-S10).
+
+    Raises:
+        XmlError: it is no envelope.
+        _Refused: an envelope that asks for nothing.
+    """
+    envelope = parse(data, source="the request", needs_header=False)
+    if envelope.fault is not None:
+        raise _Refused(400, "a fault is no request")
     header = envelope.header or Header()
     local = tag_of(envelope.body).rpartition("}")[2]
     operation = header_text(header, "activityName") or local.removesuffix(OF_REQUEST)
@@ -369,17 +373,20 @@ def _has_more(envelope: Envelope) -> bool:
     return envelope.fault is None and header is not None and header.batch_sequence_end_of_reply is False
 
 
-def _status_of(error: MtosiError) -> int:
+def _status_of(error: MtosiError, request: Envelope | None) -> int:
+    """The status of an error; without a request it could not be read."""
+    if request is None:
+        return 400
     if isinstance(error, ReplyTimeoutError):
         return 504
     if isinstance(error, TransportError | IllegalStateError):
         return 503
-    return 400 if isinstance(error, XmlError | HeaderError) else 500
+    return 400 if isinstance(error, HeaderError) else 500
 
 
 def _fault(error: MtosiError, request: Envelope | None) -> Envelope:
     """The fault that an error becomes, with the operation's exception, whose name follows from the request's (C17)."""
-    fault = error if isinstance(error, MtosiFault) else _told(error)
+    fault = error if isinstance(error, MtosiFault) else _told(error, request)
     theirs = (request.header if request is not None else None) or Header()
     tag = tag_of(request.body) if request is not None else ""
     header = Header(
@@ -401,13 +408,13 @@ def _fault(error: MtosiError, request: Envelope | None) -> Envelope:
     return Envelope(body=RawXml.from_element(said), fault=made)
 
 
-def _told(error: MtosiError) -> MtosiFault:
+def _told(error: MtosiError, request: Envelope | None) -> MtosiFault:
     """What a client hears of an error: no address, and nothing of what a peer sent."""
     if isinstance(error, ReplyTimeoutError):
         return MtosiFault("no answer in time", kind="internalError")
     if isinstance(error, TransportError | IllegalStateError):
         return MtosiFault("the provider cannot be reached", kind="unableToComply")
-    if isinstance(error, XmlError | HeaderError):
+    if request is None or isinstance(error, HeaderError):
         return MtosiFault(str(error), fault_code="Client")
     log.warning("an exchange over HTTP failed: %s", error)
     return MtosiFault(f"the exchange failed: {type(error).__name__}", kind="internalError")

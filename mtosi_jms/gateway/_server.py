@@ -6,12 +6,13 @@ import asyncio
 import socket
 import threading
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 from mtosi_jms.errors import ConfigError, MissingExtraError, TransportError
 from mtosi_jms.gateway._endpoint import Endpoint
 
 try:
+    import h11
     import uvicorn
     from uvicorn.protocols.http.h11_impl import H11Protocol
 except ImportError as error:
@@ -23,10 +24,11 @@ _BACKLOG: Final = 2048
 
 
 class _Impatient(H11Protocol):
-    """Closes a connection whose next request does not begin, or whose headers do not end, in time."""
+    """Closes a connection whose first request does not begin, or the headers of any do not end, in time."""
 
-    patience = 30.0
+    patience: ClassVar[float]
     _watch: asyncio.TimerHandle | None = None
+    _had_part = False
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -38,9 +40,14 @@ class _Impatient(H11Protocol):
         super().connection_lost(exc)
 
     def _look(self) -> None:
+        """Looks for half a header that was there at the last look, too."""
         cycle: object = self.cycle
-        if cycle is None:  # no request has come whole
+        has_part = self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
+        if cycle is None or (has_part and self._had_part):
             self.transport.close()
+            return
+        self._had_part = has_part
+        self._watch = self.loop.call_later(self.patience, self._look)
 
 
 class HttpServer:
@@ -80,7 +87,7 @@ class HttpServer:
             endpoint.public_url = self.url
         config = uvicorn.Config(
             endpoint.app,
-            http=_Impatient,
+            http=type("Impatient", (_Impatient,), {"patience": endpoint.options.read_timeout}),
             loop="asyncio",
             ws="none",
             lifespan="on",

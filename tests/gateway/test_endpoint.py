@@ -28,6 +28,9 @@ ONE = """<soap:Envelope xmlns:soap="http://schemas.xmlsoap.org/soap/envelope/" x
  <nam:value>NAME</nam:value></nam:rdn></mer:meRef></mer:getManagedElementRequest></soap:Body></soap:Envelope>"""
 
 
+ASKED = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
 @pytest.fixture(params=["services", "jms"])
 def serve(request: pytest.FixtureRequest, connection: Connection) -> Iterator[Callable[..., HttpServer]]:
     """Starts servers of an endpoint with services, here or beyond JMS."""
@@ -209,6 +212,16 @@ class TestRefusals:
             raw.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Type: text/xml\r\nContent-Length: 1000\r\n\r\n<")
             assert raw.recv(100).startswith(b"HTTP/1.1 408")
 
+    @pytest.mark.parametrize("begun", [b"", b"POST / HTTP/1.1\r\nHost:", ASKED + b"GET / HTTP/1.1\r\nHost"])
+    def test_headers_that_do_not_end(self, serve: Any, services: Any, begun: bytes) -> None:
+        """Of the first request, and of another on the same connection."""
+        server = serve(services, read_timeout=0.3)
+        host, port = server.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=30) as raw:
+            raw.sendall(begun)
+            while raw.recv(10_000):
+                pass
+
     @pytest.mark.parametrize(
         ("given", "status"),
         [
@@ -251,6 +264,30 @@ class TestTime:
         ):
             status, answer = client(server.url).ask(ONE)
         assert (status, answer.fault.fault_string) == (504, "no answer in time")
+
+    def test_a_further_response_that_does_not_come_in_time(
+        self, connection: Connection, services: Any, client: Any, official: Any, with_uri: Any
+    ) -> None:
+        let_go = threading.Event()
+
+        class Halting(simulator.ManagedElementEms):
+            def get_all_managed_elements(self, request: Any, context: Any) -> Any:
+                for number, element in enumerate(super().get_all_managed_elements(request, context)):
+                    if number == 25:
+                        assert let_go.wait(60)
+                    yield element
+
+        network = simulator.Network(elements=ELEMENTS, seed=1)
+        source = ByDispatcher(Dispatcher([Halting(network)]))
+        with HttpServer(Endpoint(source, HttpOptions(answer_timeout=0.3))) as server:
+            asks = client(server.url)
+            status, first = asks.ask(batches_of(official("6-1"), 10))
+            assert (status, first.header.batch_sequence_number) == (200, 1)
+            more = with_uri(official("6-3"), first.header.iterator_reference_uri)
+            assert asks.ask(more)[0] == 200
+            status, late = asks.ask(more)
+            assert (status, late.fault.kind) == (504, "internalError")
+            let_go.set()
 
     def test_a_provider_that_is_gone(self, connection: Connection, client: Any) -> None:
         with (

@@ -50,6 +50,7 @@ OPTIONAL = {
     "starlette": ("mtosi_jms.gateway",),
     "uvicorn": ("mtosi_jms.gateway",),
     "httpx": ("mtosi_jms.gateway",),
+    "h11": ("mtosi_jms.gateway",),  # uvicorn's own
     "py4j": ("mtosi_jms.spark",),
     "pyspark": ("mtosi_jms.spark",),
     "pyarrow": ("mtosi_jms.spark",),
