@@ -17,10 +17,12 @@ _REMEMBERED: Final = 10_000
 
 
 class Identities:
-    """Ids of events: of what they say, and of how many of the last 10,000 that were taken say the same.
+    """Ids of events, by which an inbox hands each out once.
 
-    An event that was not taken is not counted: when it comes again it has its id. An event that names itself has it
-    after a crash too; the ids of others begin with something random, since they must not be those of earlier ones.
+    An event that names itself has the id of what it says: whenever it comes again, it is the same event. The id of any
+    other counts how many of the last 10,000 that were taken say the same: two equal ones are two events. One that was
+    not taken is not counted, so that it has its id when it comes again; and all of these ids begin with something
+    random, since they must not be those of an earlier process.
     """
 
     def __init__(self) -> None:
@@ -32,11 +34,15 @@ class Identities:
         """The ids of events that are not taken yet."""
         before: Counter[bytes] = Counter()
         found = []
-        self._given = [self._digest(event) for event in events]
-        for digest in self._given:
-            count = self._taken.get(digest, 0) + before[digest]
-            before[digest] += 1
-            found.append(str(UUID(bytes=sha256(digest + str(count).encode()).digest()[:16], version=5)))
+        self._given = []
+        for event in events:
+            digest, is_named = self._digest(event)
+            if not is_named:
+                self._given.append(digest)
+                count = self._taken.get(digest, 0) + before[digest]
+                before[digest] += 1
+                digest = sha256(digest + str(count).encode()).digest()
+            found.append(str(UUID(bytes=digest[:16], version=5)))
         return found
 
     def take(self) -> None:
@@ -47,10 +53,11 @@ class Identities:
                 self._taken.popitem(last=False)
         self._given = []
 
-    def _digest(self, event: StructuredEvent) -> bytes:
+    def _digest(self, event: StructuredEvent) -> tuple[bytes, bool]:
+        """What an event says, in short; and whether it names itself."""
         header = [(one.name, one.value.value) for one in event.variable_header if one.name != SEQUENCE_NUMBER]
         data = [(one.name, one.value.value) for one in event.filterable_data]
-        own = "" if any(value and name in _NAMES for name, value in data) else self._own
-        fixed = own, event.domain_name, event.type_name, event.event_name
+        is_named = any(value and name in _NAMES for name, value in data)
+        fixed = "" if is_named else self._own, event.domain_name, event.type_name, event.event_name
         told = repr((fixed, header, data, event.remainder_of_body.value))
-        return sha256(told.encode("utf-8", "surrogatepass")).digest()
+        return sha256(told.encode("utf-8", "surrogatepass")).digest(), is_named

@@ -411,7 +411,10 @@ def ids(found: list[JmsMessage]) -> list[Anything]:
 def test_what_comes_again_has_its_id_and_what_is_equal_another(
     world: World, style: FlowStyle, event_: StructuredEvent
 ) -> None:
-    """The channel gives all four again where the third was refused and it pushes: two went before, in a transaction."""
+    """The channel gives all four again where the third was refused and it pushes: two went before, in a transaction.
+
+    Those that name themselves alike are one event.
+    """
     failing = [3]
 
     def opened() -> Anything:
@@ -425,9 +428,9 @@ def test_what_comes_again_has_its_id_and_what_is_equal_another(
     found = ids(world.received(6 if style is PUSH else 4))
     if style is PUSH:
         assert found[:2] == found[2:4]
-    assert len(set(found)) == 4
+    assert len(set(found)) == (1 if event_ is NAMED else 4)
     world.push(event_)
-    assert ids(world.received(1))[0] not in found
+    assert (ids(world.received(1))[0] in found) is (event_ is NAMED)
 
 
 @pytest.mark.obligation("000-X20")
