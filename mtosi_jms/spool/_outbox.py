@@ -91,6 +91,8 @@ class Outbox(Closing):
         self._retry = retry or Backoff()
         self._on_refused = on_refused
         self._sending = threading.RLock()
+        self._behind = 0
+        """Number of the last message that a flush left behind."""
         limits = limit_bytes, limit_messages, limit_age
         self._store = Store(Path(folder), "outbox", clock=clock, alone=True, limits=limits)
         try:
@@ -198,12 +200,17 @@ class Outbox(Closing):
     def _flush(self, session: Sender, until: str | None) -> JmsMessage | None:
         """Sends what waits, up to the message of a key, which is returned as it was sent."""
         refused: set[str] = set()  # destinations whose next message waits for another attempt
+        self._behind = 0
         for number, key, destination, attempts, next_ms in self._waiting():
             if destination in refused or not self._is_due(next_ms):
                 refused.add(destination)
+                self._behind = number
                 continue
             message = self._in_time(number, key)
-            if message is None or message.destination is None:
+            if message is None:
+                continue
+            if message.destination is None:
+                self._behind = number
                 continue
             again = number <= self._tried
             self._tried = max(self._tried, number)
@@ -217,6 +224,7 @@ class Outbox(Closing):
                     raise
                 if not self._refused(number, message, attempts + 1, error):
                     refused.add(destination)
+                    self._behind = number
                 if key == until:
                     raise
                 continue
@@ -228,12 +236,15 @@ class Outbox(Closing):
         return None
 
     def _waiting(self) -> Iterator[tuple[int, str, str, int, int]]:
-        """Number, key, destination, attempts and next attempt of each message that waits, in order."""
+        """Number, key, destination, attempts and next attempt of each message that waits, in order.
+
+        It goes on behind the last one that was left behind, and not behind the last one that was sent: once all are
+        sent, numbers begin anew.
+        """
         columns = "number, key, destination, attempts, next_ms"
-        number, query = 0, f"SELECT {columns} FROM message WHERE state = 'waits' AND {OPEN}"
-        while rows := self._store.read(f"{query} AND number > ? ORDER BY number LIMIT {_PAGE}", number):
+        query = f"SELECT {columns} FROM message WHERE state = 'waits' AND {OPEN}"
+        while rows := self._store.read(f"{query} AND number > ? ORDER BY number LIMIT {_PAGE}", self._behind):
             yield from rows
-            number = rows[-1][0]
 
     def _is_due(self, next_ms: int) -> bool:
         left = next_ms - self._store.now_ms()

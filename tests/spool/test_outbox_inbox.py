@@ -100,7 +100,41 @@ def handed_out(inbox: Inbox) -> list[bytes]:
     return found
 
 
+class Refilled(Outbox):
+    """Gets more messages in the moment in which the last of the first ones is gone."""
+
+    def __init__(self, folder: Path, more: list[JmsMessage], after: int) -> None:
+        self._count = 0
+        self._more, self._after = more, after
+        super().__init__(folder)
+
+    @property
+    def sent(self) -> int:  # type: ignore[override]
+        return self._count
+
+    @sent.setter
+    def sent(self, value: int) -> None:
+        self._count = value
+        if value == self._after:
+            for message in self._more:
+                self.put(message, WORK)
+
+
 class TestOutbox:
+    @pytest.mark.parametrize("stays", [(), (b"<n>2</n>",)], ids=["all sent", "one left behind"])
+    def test_what_comes_while_all_is_sent_keeps_its_order(
+        self, folder: Path, wire: Wire, stays: tuple[bytes, ...]
+    ) -> None:
+        """Numbers begin anew then, and the next look must not go on behind the last one."""
+        wire.refused.update(stays)
+        first, more = [marked(number) for number in (1, 2, 3)], [marked(number) for number in range(4, 9)]
+        with Refilled(folder, more, after=3 - len(stays)) as outbox:
+            for message in first:
+                outbox.put(message, Queue(f"Q{number}") if (number := message.body[3:4].decode()) == "2" else WORK)
+            outbox.resend(wire)
+            assert wire.bodies == [m.body for m in (*first, *more) if m.body not in stays]
+            assert len(outbox) == len(stays)
+
     def test_a_confirmed_message_is_removed(self, outbox: Outbox, wire: Wire) -> None:
         sent = outbox.send(wire, WORK, text(1))
         assert (len(outbox), sent.destination, sent.message_id) == (0, WORK, "ID:1")
