@@ -43,7 +43,7 @@ from mtosi_jms.bridge.events import StructuredEvent
 from mtosi_jms.broker import default_channel_folder
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json, positive, seconds, selector, whole
-from mtosi_jms.cli._providers import add_provider, ems_password, open_connection
+from mtosi_jms.cli._providers import add_provider, open_connection, password_of
 from mtosi_jms.cli._stopping import Stop, until_signalled
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.jms import Destination, JmsMessage
@@ -196,7 +196,7 @@ def _ems_password(args: argparse.Namespace, *, from_channel: bool) -> str:
         raise argparse.ArgumentError(None, "--login goes with --from, and without --channel")
     if args.password_file is None:
         raise argparse.ArgumentError(None, "--login goes with --password-file")
-    found = ems_password(args.password_file)
+    found = password_of(args.password_file)
     args.password_file = None
     return found
 

@@ -11,24 +11,21 @@ from __future__ import annotations
 import argparse
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import mtosi_jms as mtosi
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import positive, seconds
 from mtosi_jms.cli._http import add_http, address, options_of, serve_endpoint, wsdls_of
-from mtosi_jms.cli._providers import add_provider, open_connection
+from mtosi_jms.cli._providers import add_provider, open_connection, password_of
+from mtosi_jms.cli._serve import answer
 from mtosi_jms.cli._stopping import Stop, until_signalled
-from mtosi_jms.errors import ConfigError, TransportError
+from mtosi_jms.errors import ConfigError
 from mtosi_jms.exchange import Supplier
-from mtosi_jms.transport import Connection, login
-
-if TYPE_CHECKING:
-    from mtosi_jms.gateway import HttpPeer
+from mtosi_jms.transport import Connection
 
 _SENDER: Final = "mtosi-jms-gateway"
 _MEMORY: Final = 64
-_LOOK: Final = 1.0
 _GRACE: Final = 30.0
 
 
@@ -99,7 +96,7 @@ def _forward(connection: Connection, args: argparse.Namespace, stop: Stop) -> in
     from mtosi_jms.gateway import Forwarder, HttpPeer, Poster
     from mtosi_jms.runtime import ConsumerRuntime
 
-    secret = login.first_line(args.peer_password_file.read_text(), "") if args.peer_password_file else None
+    secret = password_of(args.peer_password_file) if args.peer_password_file else None
     user = args.peer_user
     peer = HttpPeer(
         args.forward,
@@ -115,18 +112,5 @@ def _forward(connection: Connection, args: argparse.Namespace, stop: Stop) -> in
             runtime.run()
             return 0
         supplier = Supplier(connection, args.destination, Forwarder(peer, sender_uri=args.sender))
-        return _answer(supplier, peer, args, stop)
-
-
-def _answer(supplier: Supplier, peer: HttpPeer, args: argparse.Namespace, stop: Stop) -> int:
-    supplier.start(args.threads)
-    try:
-        console.ready(f"ready: {args.destination} ({supplier.destination}) to {peer.url}")
-        while not stop.wait(_LOOK):
-            if not supplier.is_running:
-                raise TransportError(f"{supplier.destination}: the provider is gone")
-    finally:
-        if not supplier.drain(_GRACE):
-            console.note(f"a request was not answered within {_GRACE:g} seconds: the provider delivers it again")
-        supplier.stop(0)
-    return 0
+        says = f"ready: {args.destination} ({supplier.destination}) to {peer.url}"
+        return answer(supplier, args.threads, _GRACE, stop, lambda: console.ready(says))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -111,7 +111,6 @@ def serve_endpoint(
     args: argparse.Namespace,
     stop: Stop,
     says: str,
-    is_running: Callable[[], bool] = lambda: True,
 ) -> int:
     """Serves until the stop is set; 0.
 
@@ -121,16 +120,15 @@ def serve_endpoint(
         args: with what `add_http` adds.
         stop: ends the command.
         says: what the line that begins with `ready` says behind the URL.
-        is_running: asked now and then.
 
     Raises:
-        TransportError: it cannot listen there, or what answers has ended.
+        TransportError: it cannot listen there, or the server has ended.
     """
     from mtosi_jms.gateway import HttpServer
 
     with HttpServer(endpoint, *listen, certificate=args.tls_certificate, key=args.tls_key) as server:
         console.ready(f"ready: {server.url} {says}")
         while not stop.wait(_LOOK):
-            if not server.is_running or not is_running():
+            if not server.is_running:
                 raise TransportError(f"{server.url}: the server has stopped")
     return 0

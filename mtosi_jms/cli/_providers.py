@@ -97,8 +97,8 @@ def _password(file: Path | None) -> dict[str, Any]:
     return {"password_file": file}
 
 
-def ems_password(file: Path) -> str:
-    """The password of an element manager's user: the first line of a file, or of standard input where that is `-`.
+def password_of(file: Path) -> str:
+    """The password of another login than the provider's: the first line of a file, or of standard input for `-`.
 
     Raises:
         ConfigError: the file cannot be read, or its first line is empty.

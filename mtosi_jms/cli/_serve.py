@@ -150,18 +150,38 @@ def serve(
         announce: gets the line that begins with `ready`, once requests are received.
     """
     supplier = Supplier(connection, args.destination, services, reply_policy=_policy(connection, args.reply_policy))
-    supplier.start(args.threads)
-    try:
+
+    def say() -> None:
         if args.reply_policy == "default" and not connection.names.names():
             console.note("no naming context: replies go to any queue that a request names; see --reply-policy")
         offered = ", ".join(service.__service__.name for service in services)
         announce(f"ready: {args.destination} ({supplier.destination}) answers {offered}")
+
+    return answer(supplier, args.threads, args.grace, stop, say)
+
+
+def answer(supplier: Supplier, threads: int, grace: float, stop: Stop, say: Callable[[], object]) -> int:
+    """Answers requests until the stop is set, then those in hand; 0.
+
+    Args:
+        supplier: answers.
+        threads: how many requests at the same time.
+        grace: seconds for those in hand.
+        stop: ends it.
+        say: called once requests are received.
+
+    Raises:
+        TransportError: the provider is gone.
+    """
+    supplier.start(threads)
+    try:
+        say()
         while not stop.wait(_LOOK):
             if not supplier.is_running:
                 raise TransportError(f"the supplier at {supplier.destination} has stopped: the provider is gone")
     finally:
-        if not supplier.drain(args.grace):
-            console.note(f"a request was not answered within {args.grace:g} seconds: the provider delivers it again")
+        if not supplier.drain(grace):
+            console.note(f"a request was not answered within {grace:g} seconds: the provider delivers it again")
         supplier.stop(0)
     return 0
 

@@ -65,14 +65,12 @@ async def read_ahead(replies: Replies, store: Store) -> Replies:
     kept: deque[bytes | Path] = deque()
     arrived = asyncio.Event()
     reading = asyncio.ensure_future(_read_all(replies, store, kept, arrived))
+    reading.add_done_callback(lambda _: arrived.set())
     try:
         while True:
             await arrived.wait()
             if kept:
-                data = store.take(kept.popleft())
-                if not kept and not reading.done():
-                    arrived.clear()
-                yield parse(data)
+                yield parse(store.take(kept.popleft()))
             elif reading.done():
                 break
             else:
@@ -92,7 +90,6 @@ async def _read_all(replies: Replies, store: Store, kept: deque[bytes | Path], a
             kept.append(store.put(envelope.to_bytes()))
             arrived.set()
     finally:
-        arrived.set()
         await replies.aclose()
 
 
@@ -167,10 +164,7 @@ class Iterators:
             found.last_asked = time.monotonic()
             try:
                 envelope = await anext(found.replies, None)
-            except asyncio.CancelledError:
-                await self.close(name)  # the reply that was waited for is lost with the client that asked for it
-                raise
-            except BaseException:
+            except BaseException:  # a cancelled one too: its reply is lost with the client that asked for it
                 await self.close(name)
                 raise
             found.last_asked = time.monotonic()

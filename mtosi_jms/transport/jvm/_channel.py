@@ -118,6 +118,7 @@ class Channel:
 
     Attributes:
         options: the same.
+        events: Java's queue of pairs of a number that `expect` gave, and of what its callback takes.
         durables: durable subscriptions that are read, by their names.
 
     Raises:
@@ -148,9 +149,9 @@ class Channel:
         machine.start()
         self._numbers = itertools.count(1)
         self._expected: dict[int, Callable[[Any], object]] = {}
-        self._events = machine.jpype.JClass("java.util.concurrent.LinkedBlockingQueue")()
+        self.events = machine.jpype.JClass("java.util.concurrent.LinkedBlockingQueue")()
         self._link = self._open()
-        work = (weakref.ref(self), self._events)
+        work = (weakref.ref(self), self.events)
         threading.Thread(target=_watch, args=work, name=f"watches-{name}", daemon=True).start()
 
     def __str__(self) -> str:
@@ -240,11 +241,6 @@ class Channel:
         """
         return Watch(self._calls, time.monotonic() + self.options.send_timeout if deadline is None else deadline)
 
-    @property
-    def events(self) -> Any:
-        """Java's queue of pairs of a number that `expect` gave, and of what its callback takes."""
-        return self._events
-
     def expect(self, told: Callable[[Any], object]) -> int:
         """A number for what Java will tell; the callback gets it, in the thread that watches."""
         number = next(self._numbers)
@@ -297,7 +293,7 @@ class Channel:
             factory = Factory(self._lookup.factory, self._environment, loader, self.options.jndi_names)
             link = Link(factory, factory.connect(self.options))
             link.number = self.expect(lambda error: self._lose(link, TransportError(str(error_of(error)))))
-            listener = link.api.Crossing(self._events, link.number)
+            listener = link.api.Crossing(self.events, link.number)
             try:
                 with translated(str(self)):
                     link.java.setExceptionListener(listener)
