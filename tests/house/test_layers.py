@@ -55,7 +55,6 @@ OPTIONAL = {
     "pyspark": ("mtosi_jms.spark",),
     "pyarrow": ("mtosi_jms.spark",),
     "pandas": ("mtosi_jms.spark",),
-    "delta": ("mtosi_jms.spark.jobs._delta",),
     "pytest": ("mtosi_jms.testing",),
     "tenacity": ("mtosi_jms.runtime",),
 }

@@ -138,9 +138,9 @@ class TableWriter:
         folder = aside / f"object_type={label_of(class_for(name))}"
         if folder.exists():
             held = self._spark.read.schema(rows.schema).parquet(str(folder))
-            write_parquet(held.select(*_columns(name)).coalesce(_files(folder)), self._table(name))
+            write_parquet(held.select(*type_columns(name)).coalesce(_files(folder)), self._table(name))
         elif self._options.object_types != (ALL,):
-            write_parquet(rows.limit(0).select(*_columns(name)).coalesce(1), self._table(name))
+            write_parquet(rows.limit(0).select(*type_columns(name)).coalesce(1), self._table(name))
 
     def _observed(self, rows: DataFrame) -> tuple[DataFrame, Any]:
         """Rows without those of rejected files, and a count of the latter."""
@@ -174,7 +174,7 @@ def _files(folder: Path) -> int:
     return max(1, math.ceil(size / _FILE_BYTES))
 
 
-def _columns(name: str) -> list[Column]:
+def type_columns(name: str) -> list[Column]:
     """The columns of one object type, taken out of rows of several."""
     table = class_for(name)
     inside = arrow_schema(table.cls).names
