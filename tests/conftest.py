@@ -21,7 +21,7 @@ from mtosi_jms.xmlbind import encode
 
 from .brokers import Brokers
 from .java_tools import JavaTools
-from .lake_jars import lake_settings
+from .lake_jars import DELTA_CATALOG, lake_settings
 from .release import driver, release_driver
 from .selector_maker import SelectorMaker
 from .transport.jvm import clients
@@ -193,7 +193,7 @@ def interpreted() -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def lake_formats(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], str]:
-    """Settings of a session that knows Delta and Iceberg; none, and the reason, where their jars cannot be had."""
+    """Settings of Spark that load Delta and Iceberg; none, and the reason, where their jars cannot be had."""
     pytest.importorskip("pyspark")
     from mtosi_jms.spark import pyspark_version
 
@@ -230,10 +230,12 @@ def spark(
 
 @pytest.fixture
 def lake(spark: Any, lake_formats: tuple[dict[str, str], str]) -> Any:
-    """The session, where it knows Delta and Iceberg."""
+    """A session beside it that knows Delta and Iceberg."""
     if lake_formats[1]:
         pytest.skip(lake_formats[1])
-    return spark
+    session = spark.newSession()
+    session.conf.set(DELTA_CATALOG, "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+    return session
 
 
 @pytest.fixture

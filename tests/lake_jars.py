@@ -8,9 +8,12 @@ import pytest
 
 from .java_tools import JavaTools
 
+DELTA_CATALOG = "spark.sql.catalog.spark_catalog"
+"""What a session must be told besides, by its own configuration: then other sessions have Spark's own catalog."""
+
 
 def lake_settings(java: Callable[[], JavaTools], version: str) -> tuple[dict[str, str], str]:
-    """Settings of a session that knows both formats, and an empty text; none, and the reason, where they cannot be had.
+    """Settings of Spark that load both formats, and an empty text; none, and the reason, where they cannot be had.
 
     Args:
         java: makes the tools.
@@ -32,4 +35,5 @@ def lake_settings(java: Callable[[], JavaTools], version: str) -> tuple[dict[str
         "spark.jars": ",".join(map(str, jars)),
         "spark.databricks.delta.snapshotPartitions": "1",
     }
-    return session_settings(DELTA, version, given), ""
+    settings = session_settings(DELTA, version, given)
+    return {name: value for name, value in settings.items() if name != DELTA_CATALOG}, ""

@@ -23,7 +23,7 @@ from mtosi_jms.spark._files import Found, Reject, find_files, split_member
 from mtosi_jms.spark._landing import Plan, PlannedFile
 
 VERSION: Final = 1
-NAME: Final = "checkpoint.parquet"
+CHECKPOINT: Final = "checkpoint.parquet"
 READ: Final = "read"
 MARKED: Final = "marked"
 WAITING: Final = "waiting"
@@ -126,7 +126,7 @@ class Checkpoint:
             ConfigError: it belongs to something else, or is of another version.
             SpoolError: it is damaged.
         """
-        self._path = folder / NAME
+        self._path = folder / CHECKPOINT
         self._identity = dict(identity)
         self.documents: dict[str, Document] = {}
         self.closings: tuple[Closing, ...] = ()
@@ -263,7 +263,7 @@ class Checkpoint:
             "closings": [(one.time.isoformat(), one.object_type, one.name) for one in self.closings],
         }
         table = pa.Table.from_pylist([_row(path, found) for path, found in sorted(self.documents.items())], _SCHEMA)
-        parquet.write_table(table.replace_schema_metadata({"mtosi": json.dumps(metadata)}), folder / NAME)
+        parquet.write_table(table.replace_schema_metadata({"mtosi": json.dumps(metadata)}), folder / CHECKPOINT)
 
     @property
     def waiting(self) -> int:

@@ -37,11 +37,12 @@ from mtosi_jms.spark._landing import Plan, plan_landing
 from mtosi_jms.spark._options import Mode, OnIncomplete, SourceOptions, Verify
 from mtosi_jms.spark._sequences import ReplySequence, check_complete, time_text
 from mtosi_jms.spark._session import check_java
+from mtosi_jms.spark.jobs._checkpoint import CHECKPOINT
 from mtosi_jms.spark.jobs._growth import READ, Growth
 from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, Progress, check_readable
 from mtosi_jms.spark.jobs._lake import PARQUET, Lake, check_format, jar_errors, session_settings, submit_line
 from mtosi_jms.spark.jobs._merge import APPEND, MERGE
-from mtosi_jms.spark.jobs._swap import Staging
+from mtosi_jms.spark.jobs._swap import REPORT, Staging
 from mtosi_jms.spark.jobs._tables import TableWriter, Written
 
 if TYPE_CHECKING:
@@ -191,6 +192,8 @@ def _growth(options: IngestOptions, source: SourceOptions, out: Path) -> Growth 
             raise ConfigError(
                 f"{given} goes with write (--write) {MERGE} or {APPEND}: {_REPLACE} reads everything again"
             )
+        if (out / REPORT / CHECKPOINT).exists():
+            raise ConfigError(f"{out} holds tables that grow, with a checkpoint: write {_REPLACE} into another folder")
         return None
     identity = {"format": options.format, "table": options.table}
     return Growth(source, out, identity, since_last=options.since_last, snapshot=options.snapshot, write=options.write)

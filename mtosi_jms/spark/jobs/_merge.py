@@ -63,9 +63,14 @@ class TableMerge:
         object_type: its label.
         table: as it is, None where there is none yet.
         news: what is new.
+
+    Raises:
+        ConfigError: the table is not one that grows, or a column of it has another type than in the news.
     """
 
     def __init__(self, spark: SparkSession, write: str, object_type: str, table: DataFrame | None, news: News) -> None:
+        if table is not None and not {FACTS, PRESENT, *TIMES[write]} <= set(table.columns):
+            raise ConfigError(f"the table of {object_type} was not made by write {write}: ingest into another folder")
         self._spark = spark
         self._write = write
         self._type = object_type
