@@ -212,7 +212,8 @@ def no_open_sockets() -> None:
         socket.close()  # the file keeps it open
         return file
 
-    if hasattr(util, "_create_local_socket"):
+    version = import_module("pyspark").__version__.split(".")
+    if (int(version[0]), int(version[1])) < (4, 3):
         util._create_local_socket = connect
 
 
@@ -229,13 +230,13 @@ def spark(
 
 
 @pytest.fixture
-def lake(spark: Any, lake_formats: tuple[dict[str, str], str]) -> Any:
-    """A session beside it that knows Delta and Iceberg."""
+def lake(spark: Any, lake_formats: tuple[dict[str, str], str]) -> Iterator[Any]:
+    """The session, where it knows Delta and Iceberg; its own catalog is Delta's meanwhile."""
     if lake_formats[1]:
         pytest.skip(lake_formats[1])
-    session = spark.newSession()
-    session.conf.set(DELTA_CATALOG, "org.apache.spark.sql.delta.catalog.DeltaCatalog")
-    return session
+    spark.conf.set(DELTA_CATALOG, "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+    yield spark
+    spark.conf.unset(DELTA_CATALOG)
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ def versions(spark: Any, out: Path, kind: str) -> list[dict[str, str]]:
         rows = spark.sql(f"DESCRIBE HISTORY delta.`{out / 'objectType=ME'}`").collect()
         return [{"versionAsOf": str(version)} for version in sorted(row["version"] for row in rows)]
     rows = spark.read.format(kind).load(f"{out / 'objectType=ME'}#snapshots").orderBy("committed_at").collect()
-    return [{"snapshot-id": str(row["snapshot_id"])} for row in rows]
+    return [{"versionAsOf": str(row["snapshot_id"])} for row in rows]
 
 
 @pytest.mark.parametrize("kind", KINDS)
