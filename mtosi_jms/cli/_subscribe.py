@@ -11,7 +11,16 @@ from typing import Any, Final
 
 import mtosi_jms as mtosi
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import add_json, add_stubs, as_usage, positive, seconds, selector
+from mtosi_jms.cli._arguments import (
+    add_json,
+    add_stubs,
+    add_validation,
+    as_usage,
+    positive,
+    seconds,
+    selector,
+    validation_of,
+)
 from mtosi_jms.cli._messages import shown_properties
 from mtosi_jms.cli._objects import plain
 from mtosi_jms.cli._providers import add_provider, open_connection
@@ -44,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--count", type=positive, metavar="N", help="end after N events")
     parser.add_argument("--timeout", type=seconds, metavar="S", help="end after S seconds without an event")
     add_stubs(parser)
+    add_validation(parser, "notifications")
     add_json(parser, "one JSON line for each event")
 
 
@@ -76,6 +86,7 @@ def subscribe(connection: Connection, args: argparse.Namespace, stop: Stop) -> i
                 timeout=args.timeout,
                 landing=landing,
                 on_error=failed,
+                validate=validation_of(args),
             )
         )
         where = connection.names.lookup(args.topic)
