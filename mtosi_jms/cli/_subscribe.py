@@ -28,6 +28,7 @@ from mtosi_jms.cli._stopping import Stop, closing_at, until_signalled
 from mtosi_jms.errors import IllegalStateError, TransportError
 from mtosi_jms.inventory import load_stubs
 from mtosi_jms.jms.events import logical_name
+from mtosi_jms.jms.selector import composite
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.notifications import Received, Subscriber
 from mtosi_jms.soap import header_text
@@ -41,7 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_provider(parser)
     parser.add_argument("--topic", required=True, metavar="NAME", help="the topic to listen to")
     parser.add_argument(
-        "--selector", type=selector, metavar="S", help="condition on properties, such as \"MTOSI_objectType = 'ME'\""
+        "--selector",
+        action="append",
+        default=[],
+        type=selector,
+        metavar="S",
+        help="condition on properties, such as \"MTOSI_objectType = 'ME'\"; given again, both must hold",
     )
     parser.add_argument(
         "--durable",
@@ -81,7 +87,7 @@ def subscribe(connection: Connection, args: argparse.Namespace, stop: Stop) -> i
             Subscriber(
                 connection,
                 args.topic,
-                selector=args.selector,
+                selector=composite(*args.selector) if args.selector else None,
                 durable=args.durable,
                 timeout=args.timeout,
                 landing=landing,

@@ -457,6 +457,16 @@ class TestSettingUp:
         with pytest.raises(ConfigError, match="where they come from"):
             desk.runtime(destination="jms/Work", parking=WORK).start()
 
+    @pytest.mark.obligation("001-I18")
+    def test_messages_of_a_queue_are_not_parked_at_a_topic(self, desk: Any) -> None:
+        with pytest.raises(ConfigError, match="parked at a queue"):
+            desk.runtime(parking=Topic("PARKED")).start()
+
+    @pytest.mark.obligation("001-I9", "001-I11")
+    def test_a_durable_subscription_is_one_to_a_topic(self, desk: Any) -> None:
+        with pytest.raises(ConfigError, match="durable"):
+            desk.runtime(durable="d").start()
+
     def test_a_destination_that_is_not_known(self, desk: Any) -> None:
         with pytest.raises(ConfigError, match="jms/Nowhere"):
             desk.runtime(destination="jms/Nowhere").start()
