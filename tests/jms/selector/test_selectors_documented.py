@@ -42,6 +42,7 @@ def test_what_the_examples_print_stands_below_them(page: str, capsys: pytest.Cap
     assert re.findall(r"^    (\S.*)$", prose, re.MULTILINE) == printed
 
 
+@pytest.mark.obligation("001-I15")
 def test_words_and_headers_are_all_named(page: str) -> None:
     for name in (*RESERVED_WORDS, *HEADERS):
         assert name in page
