@@ -52,6 +52,7 @@ __all__ = [
     "HeaderTemplates",
     "from_jms",
     "is_notification",
+    "judge_body",
     "map_header",
     "sender_of",
     "to_jms",

@@ -10,6 +10,8 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.xmlbind import XmlWarning
 
+__all__ = ["BodyCheck", "Validate", "body_check"]
+
 
 @runtime_checkable
 class BodyCheck(Protocol):

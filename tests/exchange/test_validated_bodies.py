@@ -202,3 +202,10 @@ def test_what_validate_cannot_be() -> None:
         BodyValidation("ignore")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="ignore, warn, fail"):
         events(print, validate="strict")  # type: ignore[arg-type]
+
+
+@pytest.mark.obligation("001-S11")
+def test_an_element_without_a_namespace_is_told_of() -> None:
+    document = f"<s:Envelope xmlns:s='{SOAP}'><s:Body><getInventory/></s:Body></s:Envelope>"
+    (warning,) = BodyValidation("warn").check(document)
+    assert warning.message == "no schema declares getInventory: it is in no namespace"

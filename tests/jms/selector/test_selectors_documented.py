@@ -37,7 +37,7 @@ def test_what_the_examples_print_stands_below_them(page: str, capsys: pytest.Cap
     for block in blocks(page):
         exec(block, {})
     printed = capsys.readouterr().out.splitlines()
-    assert len(printed) == 3
+    assert len(printed) == 4
     prose = re.sub(r"^```.*?^```", "", page, flags=re.DOTALL | re.MULTILINE)
     assert re.findall(r"^    (\S.*)$", prose, re.MULTILINE) == printed
 
