@@ -14,6 +14,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from email.message import Message
 from typing import Final, TypeVar
 
 from lxml import etree
@@ -240,8 +241,7 @@ class Endpoint:
         Raises:
             _Refused: another kind of content, too much of it, or it does not come in time.
         """
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind not in _TAKEN:
+        if _content_type(request).get_content_type() not in _TAKEN:
             raise _Refused(415, f"the content type must be one of {', '.join(sorted(_TAKEN))}")
         said = request.headers.get("content-length", "")
         parts, size = [], 0
@@ -343,8 +343,21 @@ def _request(data: bytes, request: HttpRequest) -> Request:
     operation = header_text(header, "activityName") or local.removesuffix(OF_REQUEST)
     if not local:
         raise _Refused(400, "the body of the envelope is empty")
-    action = request.headers.get("soapaction", "").strip('"')
-    return Request(envelope, operation, action)
+    return Request(envelope, operation, _action(request))
+
+
+def _content_type(request: HttpRequest) -> Message:
+    """The content type, with its parameters; that of nothing is `text/plain`."""
+    made = Message()
+    made["Content-Type"] = request.headers.get("content-type", "")
+    return made
+
+
+def _action(request: HttpRequest) -> str:
+    """The SOAP action: SOAP 1.1 has a header for it, SOAP 1.2 a parameter of the content type."""
+    parameter = _content_type(request).get_param("action")
+    of_soap_1_2 = parameter if isinstance(parameter, str) else ""
+    return request.headers.get("soapaction", "").strip('"') or of_soap_1_2
 
 
 async def _unless_gone(request: HttpRequest, work: Awaitable[T]) -> T:

@@ -39,6 +39,9 @@ class _Impatient(H11Protocol):
             self._watch.cancel()
         super().connection_lost(exc)
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Java's HTTP client proposes HTTP/2 with each request: nothing to tell, it goes on with HTTP/1.1."""
+
     def _look(self) -> None:
         """Looks for half a header that was there at the last look, too."""
         cycle: object = self.cycle
