@@ -46,10 +46,12 @@ from mtosi_jms.xmlbind import RawXml, to_element
 
 try:
     from starlette.applications import Starlette
+    from starlette.middleware import Middleware
     from starlette.requests import ClientDisconnect
     from starlette.requests import Request as HttpRequest
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
+    from starlette.types import ASGIApp, Receive, Scope, Send
 except ImportError as error:
     raise MissingExtraError("starlette", "http") from error
 
@@ -59,6 +61,7 @@ T = TypeVar("T")
 _TYPES: Final = {"1.1": "text/xml", "1.2": "application/soap+xml"}
 _TAKEN: Final = frozenset({*_TYPES.values(), "application/xml"})
 _ITERATOR: Final = "IteratorRequest"
+_EXCEPTION: Final = "Exception"
 _QUIET: Final = {"Cache-Control": "no-store"}
 _RPC: Final = CommunicationStyleType.RPC
 
@@ -112,6 +115,20 @@ class _Gone(Exception):
     """The client has gone away."""
 
 
+class _OneLength:
+    """Refuses a request that says its length in two ways: a proxy may have read the other one (request smuggling)."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        names = {name for name, _ in scope.get("headers", ())}
+        app = self._app
+        if {b"content-length", b"transfer-encoding"} <= names:
+            app = _plain(_Refused(400, "Content-Length and Transfer-Encoding", {"Connection": "close"}))
+        await app(scope, receive, send)
+
+
 class Endpoint:
     """An ASGI application that answers SOAP requests.
 
@@ -139,9 +156,11 @@ class Endpoint:
         self._source = source
         self._wsdl = wsdl
         self._is_ready = is_ready
+        self._in_hand = 0
         self._answered = 0
         self._failed = 0
         self.app = Starlette(
+            middleware=[Middleware(_OneLength)],
             routes=[
                 Route("/health", self._health, methods=["GET"]),
                 Route("/ready", self._ready, methods=["GET"]),
@@ -157,7 +176,12 @@ class Endpoint:
         await self.iterators.close_all()
 
     async def _health(self, request: HttpRequest) -> Response:
-        counts = {"answered": self._answered, "failed": self._failed, "iterators": len(self.iterators)}
+        counts = {
+            "in_hand": self._in_hand,
+            "answered": self._answered,
+            "failed": self._failed,
+            "iterators": len(self.iterators),
+        }
         return JSONResponse({"status": "up", **counts}, headers=_QUIET)
 
     async def _ready(self, request: HttpRequest) -> Response:
@@ -183,7 +207,11 @@ class Endpoint:
             data = await self._body(request)
             asked = _request(data, request)
             envelope = asked.envelope
-            status, answer = await _unless_gone(request, self._answer(asked, owner, request.url.path))
+            self._in_hand += 1
+            try:
+                status, answer = await _unless_gone(request, self._answer(asked, owner, request.url.path))
+            finally:
+                self._in_hand -= 1
         except _Gone:
             return Response(status_code=499)
         except _Refused as refused:
@@ -311,7 +339,7 @@ class Endpoint:
     def _given(self, envelope: Envelope, request: Request, iterator: str) -> tuple[int, Envelope]:
         """A reply as the client gets it."""
         if envelope.fault is not None:
-            return 500, envelope
+            return 500, _fault_of_iterator(envelope, request)
         theirs, header = request.header, envelope.header or Header()
         envelope.header = replace(
             header,
@@ -378,6 +406,17 @@ async def _unless_gone(request: HttpRequest, work: Awaitable[T]) -> T:
     finally:
         gone.cancel()
         doing.cancel()
+
+
+def _fault_of_iterator(envelope: Envelope, request: Request) -> Envelope:
+    """A supplier's fault as it came; to an iterator's request with the exception of the operation that it names."""
+    came, asked = tag_of(envelope.body), tag_of(request.envelope.body)
+    if not asked.endswith(_ITERATOR) or came.rpartition("}")[2] == f"{request.operation}{_EXCEPTION}":
+        return envelope
+    if came.endswith(_EXCEPTION):
+        envelope = parse(envelope.to_bytes(), needs_header=False)  # its header stays where it is, in the detail
+        envelope.body = renamed(envelope.body, f"{asked.removesuffix(OF_REQUEST)}{_EXCEPTION}")
+    return envelope
 
 
 def _has_more(envelope: Envelope) -> bool:
