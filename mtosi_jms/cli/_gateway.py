@@ -134,8 +134,14 @@ def _post(connection: Connection, args: argparse.Namespace, peer: HttpPeer, stop
     from mtosi_jms.gateway import Poster
     from mtosi_jms.runtime import ConsumerRuntime, State
 
-    poster = Poster(peer)
-    with ConsumerRuntime(connection, args.destination, poster, durable=args.durable, parking=args.parking) as runtime:
+    with ConsumerRuntime(
+        connection,
+        args.destination,
+        Poster(peer),
+        durable=args.durable,
+        key=lambda message: args.destination,  # all keep their order
+        parking=args.parking,
+    ) as runtime:
         console.ready(f"ready: {args.destination} to {peer.url}")
         while not stop.wait(_LOOK):
             if runtime.health.state is not State.RUNNING:

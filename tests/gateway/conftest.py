@@ -27,6 +27,10 @@ from mtosi_jms.gateway import ByRequestor, Endpoint, HttpServer, Store, WsdlFile
 ELEMENTS = 70
 ADDRESSES = ("senderURI", "destinationURI", "originatorURI")
 _numbers = itertools.count()
+ONE = """<soap:Envelope xmlns:soap="http://schemas.xmlsoap.org/soap/envelope/" xmlns:mer="http://www.tmforum.org/mtop/mri/xsd/mer/v1"
+ xmlns:nam="http://www.tmforum.org/mtop/fmw/xsd/nam/v1"><soap:Body><mer:getManagedElementRequest><mer:meRef>
+ <nam:rdn><nam:type>MD</nam:type><nam:value>EMS1</nam:value></nam:rdn><nam:rdn><nam:type>ME</nam:type>
+ <nam:value>NAME</nam:value></nam:rdn></mer:meRef></mer:getManagedElementRequest></soap:Body></soap:Envelope>"""
 TEXT = {"Content-Type": "text/xml; charset=utf-8"}
 
 

@@ -19,14 +19,9 @@ from mtosi_jms.gateway import ByDispatcher, ByRequestor, Endpoint, HttpOptions, 
 from mtosi_jms.soap import Envelope
 from mtosi_jms.transport import Connection
 
-from .conftest import ELEMENTS
+from .conftest import ELEMENTS, ONE
 
 QUEUE = "queue:EMS.OS"
-ONE = """<soap:Envelope xmlns:soap="http://schemas.xmlsoap.org/soap/envelope/" xmlns:mer="http://www.tmforum.org/mtop/mri/xsd/mer/v1"
- xmlns:nam="http://www.tmforum.org/mtop/fmw/xsd/nam/v1"><soap:Body><mer:getManagedElementRequest><mer:meRef>
- <nam:rdn><nam:type>MD</nam:type><nam:value>EMS1</nam:value></nam:rdn><nam:rdn><nam:type>ME</nam:type>
- <nam:value>NAME</nam:value></nam:rdn></mer:meRef></mer:getManagedElementRequest></soap:Body></soap:Envelope>"""
-
 
 ASKED = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
 
