@@ -164,8 +164,7 @@ class Endpoint:
             routes=[
                 Route("/health", self._health, methods=["GET"]),
                 Route("/ready", self._ready, methods=["GET"]),
-                Route("/{path:path}", self._get, methods=["GET"]),
-                Route("/{path:path}", self._post, methods=["POST"]),
+                Route("/{path:path}", self._asked, methods=["GET", "POST"]),
             ],
             lifespan=self._living,
         )
@@ -187,6 +186,9 @@ class Endpoint:
     async def _ready(self, request: HttpRequest) -> Response:
         ready = self._is_ready()
         return JSONResponse({"ready": ready}, status_code=200 if ready else 503, headers=_QUIET)
+
+    async def _asked(self, request: HttpRequest) -> Response:
+        return await (self._post(request) if request.method == "POST" else self._get(request))
 
     async def _get(self, request: HttpRequest) -> Response:
         try:
