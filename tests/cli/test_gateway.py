@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import queue
 import re
+import shlex
 import shutil
 import signal
 import ssl
@@ -97,6 +98,16 @@ def test_logins(begin: Any, tmp_path: Path) -> None:
     )
     assert elements(url_in(line), auth=("os", "secret")) == 20
     assert "<wsdl:definitions" in httpx.get(f"{url_in(line)}/?wsdl", auth=("os", "secret"), trust_env=False).text
+
+
+def test_command_lines_of_the_page_are_taken(root: Path, parsed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MTOSI_JMS_URL", "memory:")
+    page = (root / "docs" / "gateway.md").read_text(encoding="utf-8")
+    lines = [line for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) for line in block.splitlines()]
+    commands = [shlex.split(line, comments=True) for line in lines if line.startswith("mtosi-jms ")]
+    assert {words[1] for words in commands} == {"gateway", "request", "serve"}
+    for _, *words in commands:
+        assert parsed(*[word for word in words if word != "&"]).command == words[0]
 
 
 @pytest.fixture(scope="module")

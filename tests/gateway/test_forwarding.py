@@ -74,7 +74,7 @@ def answering(status: int, content: bytes = b"", kind: str = "text/xml") -> Iter
             """Nothing is to be said."""
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Peer) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}/peer", asked
         server.shutdown()
