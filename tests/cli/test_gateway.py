@@ -177,11 +177,16 @@ def test_a_topic_is_posted_in_its_order(
     assert {login for login, _ in came} == {"Basic b3M6c2VjcmV0"}
 
 
-def test_a_topic_wants_a_queue_for_what_is_not_taken(begin: Any, activemq: Any) -> None:
+def test_a_topic_wants_a_queue_for_what_is_not_taken(activemq: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """Where the provider does not say which is its own."""
+    from mtosi_jms.cli import main
+
     url = activemq.endpoints.url("stomp")
-    with pytest.raises(AssertionError, match="say where to park messages"):
-        begin("gateway", "--url", url, "--destination", "topic:gateway.posted", "--forward", "http://127.0.0.1:9/")
+    topic = ("--destination", "topic:gateway.posted", "--forward", "http://127.0.0.1:9/")
+    assert main(("gateway", "--url", url, *topic)) == 1
+    told = capsys.readouterr()
+    assert "say where to park messages" in told.err
+    assert "ready" not in told.out
 
 
 @pytest.mark.parametrize(
