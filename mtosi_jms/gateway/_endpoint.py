@@ -14,6 +14,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from email.message import Message
 from typing import Final, TypeVar
 
 from lxml import etree
@@ -45,10 +46,12 @@ from mtosi_jms.xmlbind import RawXml, to_element
 
 try:
     from starlette.applications import Starlette
+    from starlette.middleware import Middleware
     from starlette.requests import ClientDisconnect
     from starlette.requests import Request as HttpRequest
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
+    from starlette.types import ASGIApp, Receive, Scope, Send
 except ImportError as error:
     raise MissingExtraError("starlette", "http") from error
 
@@ -58,6 +61,7 @@ T = TypeVar("T")
 _TYPES: Final = {"1.1": "text/xml", "1.2": "application/soap+xml"}
 _TAKEN: Final = frozenset({*_TYPES.values(), "application/xml"})
 _ITERATOR: Final = "IteratorRequest"
+_EXCEPTION: Final = "Exception"
 _QUIET: Final = {"Cache-Control": "no-store"}
 _RPC: Final = CommunicationStyleType.RPC
 
@@ -111,6 +115,20 @@ class _Gone(Exception):
     """The client has gone away."""
 
 
+class _OneLength:
+    """Refuses a request that says its length in two ways: a proxy may have read the other one (request smuggling)."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        names = {name for name, _ in scope.get("headers", ())}
+        app = self._app
+        if {b"content-length", b"transfer-encoding"} <= names:
+            app = _plain(_Refused(400, "Content-Length and Transfer-Encoding", {"Connection": "close"}))
+        await app(scope, receive, send)
+
+
 class Endpoint:
     """An ASGI application that answers SOAP requests.
 
@@ -138,14 +156,15 @@ class Endpoint:
         self._source = source
         self._wsdl = wsdl
         self._is_ready = is_ready
+        self._in_hand = 0
         self._answered = 0
         self._failed = 0
         self.app = Starlette(
+            middleware=[Middleware(_OneLength)],
             routes=[
                 Route("/health", self._health, methods=["GET"]),
                 Route("/ready", self._ready, methods=["GET"]),
-                Route("/{path:path}", self._get, methods=["GET"]),
-                Route("/{path:path}", self._post, methods=["POST"]),
+                Route("/{path:path}", self._asked, methods=["GET", "POST"]),
             ],
             lifespan=self._living,
         )
@@ -156,12 +175,20 @@ class Endpoint:
         await self.iterators.close_all()
 
     async def _health(self, request: HttpRequest) -> Response:
-        counts = {"answered": self._answered, "failed": self._failed, "iterators": len(self.iterators)}
+        counts = {
+            "in_hand": self._in_hand,
+            "answered": self._answered,
+            "failed": self._failed,
+            "iterators": len(self.iterators),
+        }
         return JSONResponse({"status": "up", **counts}, headers=_QUIET)
 
     async def _ready(self, request: HttpRequest) -> Response:
         ready = self._is_ready()
         return JSONResponse({"ready": ready}, status_code=200 if ready else 503, headers=_QUIET)
+
+    async def _asked(self, request: HttpRequest) -> Response:
+        return await (self._post(request) if request.method == "POST" else self._get(request))
 
     async def _get(self, request: HttpRequest) -> Response:
         try:
@@ -182,7 +209,11 @@ class Endpoint:
             data = await self._body(request)
             asked = _request(data, request)
             envelope = asked.envelope
-            status, answer = await _unless_gone(request, self._answer(asked, owner, request.url.path))
+            self._in_hand += 1
+            try:
+                status, answer = await _unless_gone(request, self._answer(asked, owner, request.url.path))
+            finally:
+                self._in_hand -= 1
         except _Gone:
             return Response(status_code=499)
         except _Refused as refused:
@@ -240,8 +271,7 @@ class Endpoint:
         Raises:
             _Refused: another kind of content, too much of it, or it does not come in time.
         """
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind not in _TAKEN:
+        if _content_type(request).get_content_type() not in _TAKEN:
             raise _Refused(415, f"the content type must be one of {', '.join(sorted(_TAKEN))}")
         said = request.headers.get("content-length", "")
         parts, size = [], 0
@@ -311,7 +341,7 @@ class Endpoint:
     def _given(self, envelope: Envelope, request: Request, iterator: str) -> tuple[int, Envelope]:
         """A reply as the client gets it."""
         if envelope.fault is not None:
-            return 500, envelope
+            return 500, _fault_of_iterator(envelope, request)
         theirs, header = request.header, envelope.header or Header()
         envelope.header = replace(
             header,
@@ -343,8 +373,21 @@ def _request(data: bytes, request: HttpRequest) -> Request:
     operation = header_text(header, "activityName") or local.removesuffix(OF_REQUEST)
     if not local:
         raise _Refused(400, "the body of the envelope is empty")
-    action = request.headers.get("soapaction", "").strip('"')
-    return Request(envelope, operation, action)
+    return Request(envelope, operation, _action(request))
+
+
+def _content_type(request: HttpRequest) -> Message:
+    """The content type, with its parameters; that of nothing is `text/plain`."""
+    made = Message()
+    made["Content-Type"] = request.headers.get("content-type", "")
+    return made
+
+
+def _action(request: HttpRequest) -> str:
+    """The SOAP action: SOAP 1.1 has a header for it, SOAP 1.2 a parameter of the content type."""
+    parameter = _content_type(request).get_param("action")
+    of_soap_1_2 = parameter if isinstance(parameter, str) else ""
+    return request.headers.get("soapaction", "").strip('"') or of_soap_1_2
 
 
 async def _unless_gone(request: HttpRequest, work: Awaitable[T]) -> T:
@@ -365,6 +408,17 @@ async def _unless_gone(request: HttpRequest, work: Awaitable[T]) -> T:
     finally:
         gone.cancel()
         doing.cancel()
+
+
+def _fault_of_iterator(envelope: Envelope, request: Request) -> Envelope:
+    """A supplier's fault as it came; to an iterator's request with the exception of the operation that it names."""
+    came, asked = tag_of(envelope.body), tag_of(request.envelope.body)
+    if not asked.endswith(_ITERATOR) or came.rpartition("}")[2] == f"{request.operation}{_EXCEPTION}":
+        return envelope
+    if came.endswith(_EXCEPTION):
+        envelope = parse(envelope.to_bytes(), needs_header=False)  # its header stays where it is, in the detail
+        envelope.body = renamed(envelope.body, f"{asked.removesuffix(OF_REQUEST)}{_EXCEPTION}")
+    return envelope
 
 
 def _has_more(envelope: Envelope) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import ssl
 from collections.abc import Generator, Mapping
 from dataclasses import replace
 from types import TracebackType
@@ -13,6 +14,7 @@ from mtosi_jms.errors import ConfigError, MissingExtraError, MtosiError, MtosiFa
 from mtosi_jms.exchange import Dispatcher, FailureHook, ReplyAddress
 from mtosi_jms.exchange.messages import tag_of
 from mtosi_jms.gateway._bodies import OF_REQUEST, renamed
+from mtosi_jms.gateway._certificates import load_certificate
 from mtosi_jms.jms import BindingProfile, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE
 from mtosi_jms.soap import Envelope, Header, header_text, parse
@@ -80,6 +82,7 @@ class HttpPeer:
         login: user and password for basic authentication.
         token: for bearer authentication.
         ca: file with the certificates that its certificate may be signed by; None: the system's.
+        certificate, key: files of our own certificate, where the peer asks for one.
 
     Raises:
         ConfigError: no URL of HTTP, or a certificate that cannot be read.
@@ -93,6 +96,8 @@ class HttpPeer:
         login: tuple[str, str] | None = None,
         token: str | None = None,
         ca: str | None = None,
+        certificate: str | None = None,
+        key: str | None = None,
     ) -> None:
         try:
             urlsplit(url)
@@ -105,18 +110,15 @@ class HttpPeer:
             raise ConfigError("url: give the login apart from the URL")
         self.url = str(parsed)
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        try:
-            self._client = httpx.Client(
-                auth=login,
-                headers=headers,
-                timeout=timeout,
-                verify=ca or True,
-                follow_redirects=False,
-                trust_env=False,
-                limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
-            )
-        except OSError as error:
-            raise ConfigError(f"ca: {error}") from None
+        self._client = httpx.Client(
+            auth=login,
+            headers=headers,
+            timeout=timeout,
+            verify=_trust(ca, certificate, key),
+            follow_redirects=False,
+            trust_env=False,
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
+        )
 
     def post(self, data: bytes, action: str) -> tuple[int, bytes]:
         """Posts an envelope.
@@ -152,6 +154,23 @@ class HttpPeer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _trust(ca: str | None, certificate: str | None, key: str | None) -> ssl.SSLContext:
+    """What TLS goes by.
+
+    Raises:
+        ConfigError: a file that cannot be used.
+    """
+    try:
+        context = ssl.create_default_context(cafile=ca)
+    except OSError as error:
+        raise ConfigError(f"ca: {ca}: {error.strerror or error}") from None
+    if certificate is None and key is not None:
+        raise ConfigError("key: it needs a certificate")
+    if certificate is not None:
+        load_certificate(context, certificate, key)
+    return context
 
 
 class Forwarder(Dispatcher):
@@ -256,7 +275,7 @@ class Forwarder(Dispatcher):
         header = replace(
             header,
             activity_name=operation,
-            msg_name=f"{operation}{suffix}",
+            msg_name=f"{operation}{suffix}" if reply.fault is None or header.msg_name else None,
             msg_type=MessageTypeType.RESPONSE if reply.fault is None else MessageTypeType.ERROR,
             sender_uri=self._from or header.sender_uri,
             destination_uri=header_text(asked, "replyToURI") or header_text(asked, "senderURI"),

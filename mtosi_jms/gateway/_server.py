@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import threading
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self
 
 from mtosi_jms.errors import ConfigError, MissingExtraError, TransportError
+from mtosi_jms.gateway._certificates import load_certificate
 from mtosi_jms.gateway._endpoint import Endpoint
 
 try:
@@ -38,6 +40,9 @@ class _Impatient(H11Protocol):
         if self._watch is not None:
             self._watch.cancel()
         super().connection_lost(exc)
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Java's HTTP client proposes HTTP/2 with each request: nothing to tell, it goes on with HTTP/1.1."""
 
     def _look(self) -> None:
         """Looks for half a header that was there at the last look, too."""
@@ -75,6 +80,10 @@ class HttpServer:
         certificate: str | None = None,
         key: str | None = None,
     ) -> None:
+        if certificate is not None:
+            load_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), certificate, key)
+        elif key is not None:
+            raise ConfigError("key: it needs a certificate")
         try:
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
             self._socket = socket.create_server((host, port), family=family, backlog=_BACKLOG)
@@ -99,11 +108,7 @@ class HttpServer:
             ssl_certfile=certificate,
             ssl_keyfile=key,
         )
-        try:
-            config.load()
-        except OSError as error:
-            self._socket.close()
-            raise ConfigError(f"certificate: {error}") from None
+        config.load()
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._run, name="mtosi-http", daemon=True)
 

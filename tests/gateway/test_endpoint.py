@@ -19,14 +19,9 @@ from mtosi_jms.gateway import ByDispatcher, ByRequestor, Endpoint, HttpOptions, 
 from mtosi_jms.soap import Envelope
 from mtosi_jms.transport import Connection
 
-from .conftest import ELEMENTS
+from .conftest import ELEMENTS, ONE
 
 QUEUE = "queue:EMS.OS"
-ONE = """<soap:Envelope xmlns:soap="http://schemas.xmlsoap.org/soap/envelope/" xmlns:mer="http://www.tmforum.org/mtop/mri/xsd/mer/v1"
- xmlns:nam="http://www.tmforum.org/mtop/fmw/xsd/nam/v1"><soap:Body><mer:getManagedElementRequest><mer:meRef>
- <nam:rdn><nam:type>MD</nam:type><nam:value>EMS1</nam:value></nam:rdn><nam:rdn><nam:type>ME</nam:type>
- <nam:value>NAME</nam:value></nam:rdn></mer:meRef></mer:getManagedElementRequest></soap:Body></soap:Envelope>"""
-
 
 ASKED = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -170,30 +165,6 @@ class TestAnswers:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize(
-        ("content", "headers", "status"),
-        [
-            ("no envelope", {}, 400),
-            ("<a/>", {}, 400),
-            ("", {}, 400),
-            ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', {}, 400),
-            ('<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body/></s:Envelope>', {}, 400),
-            (ONE, {"Content-Type": "application/json"}, 415),
-            (ONE, {"Content-Type": ""}, 415),
-            (ONE + " " * 5_000, {}, 413),
-        ],
-    )
-    def test_what_is_no_request(
-        self, serve: Any, services: Any, client: Any, content: str, headers: dict[str, str], status: int
-    ) -> None:
-        answer = client(serve(services, largest=4_000).url).post(content, **headers)
-        assert answer.status_code == status
-
-    def test_another_method(self, serve: Any, services: Any, client: Any) -> None:
-        asks = client(serve(services).url)
-        for method in ("GET", "PUT", "DELETE", "HEAD", "PATCH"):
-            assert asks.http.request(method, asks.url).status_code == 405
-
     def test_chunks_without_end(self, serve: Any, services: Any) -> None:
         server = serve(services, largest=100_000)
         host, port = server.url.removeprefix("http://").split(":")

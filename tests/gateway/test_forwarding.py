@@ -30,12 +30,14 @@ from mtosi_jms.gateway import (
 from mtosi_jms.jms import DeliveryMode, JmsMessage
 from mtosi_jms.notifications import Publisher, Subscriber
 from mtosi_jms.runtime import ConsumerRuntime, RuntimeRules
+from mtosi_jms.service import CallOptions
+from mtosi_jms.soap import Envelope
 from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.transport import Backoff, Connection
 
-from .conftest import ELEMENTS
+from .conftest import ELEMENTS, said
 
 QUEUE = "queue:EMS.OS"
 
@@ -72,7 +74,7 @@ def answering(status: int, content: bytes = b"", kind: str = "text/xml") -> Iter
             """Nothing is to be said."""
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Peer) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}/peer", asked
         server.shutdown()
@@ -92,6 +94,49 @@ class TestRequests:
         names = [str(me.name) for batch in batches for me in batch.me_list.me]
         assert len(names) == len(set(names)) == ELEMENTS
         assert len(batches) == (-(-ELEMENTS // size) if size else 1)
+
+    def test_a_requestor_gets_every_element_in_order(self, provider: Any, queue_name: str) -> None:
+        """Partial responses are numbered, and the last alone says that it is."""
+        heads: list[tuple[int, bool]] = []
+
+        def heard(reply: Envelope) -> None:
+            assert reply.header is not None
+            heads.append((reply.header.batch_sequence_number, reply.header.batch_sequence_end_of_reply))
+
+        services = [simulator.ManagedElementEms(provider.network)]
+        size = provider.network.elements // 6
+        with (
+            HttpServer(Endpoint(ByDispatcher(Dispatcher(services)))) as server,
+            HttpPeer(server.url) as peer,
+            Supplier(provider.connection, queue_name, Forwarder(peer)).start(),
+            mtosi.Requestor(provider.connection, sender_uri="jms/OS", temporary_reply=True) as requestor,
+        ):
+            stub = ManagedElementRetrieval(requestor, queue_name)
+            called = stub.get_all_managed_elements.batches(batch_size=size, options=CallOptions(on_reply=heard))
+            batches = list(called)
+        assert said(me for one in batches for me in one.me_list.me) == said(provider.network.managed_elements())
+        count = -(-provider.network.elements // size)
+        assert heads == [(number, number == count) for number in range(1, count + 1)]
+
+    def test_responses_come_before_the_last_is_there(self, connection: Connection) -> None:
+        let_go = threading.Event()
+
+        class Halting(simulator.ManagedElementEms):
+            def get_all_managed_elements(self, request: Any, context: Any) -> Any:
+                for number, element in enumerate(super().get_all_managed_elements(request, context)):
+                    assert number < 35 or let_go.wait(60)
+                    yield element
+
+        services = [Halting(simulator.Network(elements=50, seed=1))]
+        with (
+            HttpServer(Endpoint(ByDispatcher(Dispatcher(services)))) as server,
+            forwarded(connection, server.url) as stub,
+        ):
+            batches = stub.get_all_managed_elements.batches(batch_size=10)
+            came = [next(batches), next(batches), next(batches)]
+            let_go.set()
+            came += batches
+        assert [len(one.me_list.me) for one in came] == [10] * 5
 
     def test_one_response_and_a_fault(self, connection: Connection, url: str) -> None:
         with forwarded(connection, url, login=("os", "secret")) as stub:
