@@ -220,7 +220,9 @@ class Fetcher:
     def __init__(self, plan: dict[str, Any]) -> None:
         self.port = plan["port"]
         self.first = GetAllManagedElementsRequest()
-        self.further = RawXml(b'<m:getManagedElementsIteratorRequest xmlns:m="http://www.tmforum.org/mtop/mri/xsd/mer/v1"/>')
+        self.further = RawXml(
+            b'<m:getManagedElementsIteratorRequest xmlns:m="http://www.tmforum.org/mtop/mri/xsd/mer/v1"/>'
+        )
 
     def run(self, amount: int) -> int:
         """One call; how many responses came."""
@@ -238,7 +240,9 @@ class Fetcher:
 
 def posted(operation: str, body: XmlObject | RawXml, batch: int | None = None, iterator: str | None = None) -> bytes:
     """A request as it goes over HTTP."""
-    pattern = CommunicationPatternType.SimpleResponse if batch is None else CommunicationPatternType.MultipleBatchResponse
+    pattern = (
+        CommunicationPatternType.SimpleResponse if batch is None else CommunicationPatternType.MultipleBatchResponse
+    )
     header = Header(
         activity_name=operation,
         sender_uri="http://os",
