@@ -252,8 +252,8 @@ def posted(operation: str, body: XmlObject | RawXml, batch: int | None = None, i
         iterator_reference_uri=iterator,
     )
     data = Envelope(header=header, body=body).to_bytes()
-    head = f"POST / HTTP/1.1\r\nHost: gateway\r\nContent-Type: text/xml; charset=utf-8\r\nContent-Length: {len(data)}\r\n\r\n"
-    return head.encode() + data
+    head = ["POST / HTTP/1.1", "Host: gateway", "Content-Type: text/xml", f"Content-Length: {len(data)}", "", ""]
+    return "\r\n".join(head).encode() + data
 
 
 ROLES: Final[dict[str, Callable[[dict[str, Any]], Any]]] = {
