@@ -35,7 +35,6 @@ BATCH: Final = 500
 SLOW: Final = name("MD=EMS1/ME=SLOW")
 SLOW_CALLS: Final = 10
 SLOW_SECONDS: Final = 5.0
-_SUPPLIER_THREADS: Final = SLOW_CALLS + 2
 _MEMORY: Final = 64 * 2**20
 _PATIENCE: Final = 120.0
 _LENGTH: Final = re.compile(rb"\r\ncontent-length: (\d+)\r\n", re.IGNORECASE)
@@ -80,7 +79,7 @@ def connect(plan: dict[str, Any]) -> Connection:
     """A connection to the provider of a plan."""
     names = {"jms/InventoryOS": "queue:BENCH.OS", EMS: "queue:BENCH.EMS"}
     login = {"user": plan["user"], "password": plan["password"]} if "user" in plan else {}
-    return mtosi.connect(plan["url"], names=names, connect_timeout=60, **login)
+    return mtosi.connect(plan["url"], names=names, connect_timeout=60, prefetch=plan.get("prefetch", 50), **login)
 
 
 class Supplier:
@@ -111,7 +110,10 @@ class Direct:
     """Callers over JMS: tasks of one event loop."""
 
     def __init__(self, plan: dict[str, Any], connection: Connection | None = None) -> None:
-        requestor = mtosi.Requestor(connection or connect(plan), sender_uri="jms/InventoryOS")
+        temporary = plan.get("temporary", False)
+        requestor = mtosi.Requestor(
+            connection or connect(plan), sender_uri="jms/InventoryOS", temporary_reply=temporary
+        )
         self.service = ManagedElementRetrieval(requestor, EMS)
 
     def run(self, amount: int) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import statistics
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from brokered import MILLION, running
@@ -20,7 +21,9 @@ from mtosi_jms.broker import free_ports
 from mtosi_jms.xmlbind import encode
 
 OURS = "through the gateway"
-DIRECT = "over JMS"
+DIRECT = "over JMS, as the gateway does"
+NAMED = "over JMS, replies on a queue of a name"
+"""The gateway's replies come on a temporary queue: what goes there suppliers wait for the broker to confirm."""
 
 
 def memory(*, quick: bool) -> Comparison:
@@ -31,11 +34,11 @@ def memory(*, quick: bool) -> Comparison:
         plan = {"port": free_ports(1)[0]}
         stack.callback(Supplier(plan, connection).supplier.stop)
         stack.callback(Gateway(plan, connection).server.stop)
-        clients, direct = _role(stack, "http", plan), Direct(plan, connection)
+        clients, direct = _role(stack, "http", plan), Direct({"temporary": True}, connection)
         amount = 200 if quick else 2_000
         sides = [
             Side(OURS, "ours", lambda: clients.run(amount)),
-            Side(DIRECT, "limit", lambda: direct.run(amount)),
+            Side("over JMS", "limit", lambda: direct.run(amount)),
         ]
         title = f"getManagedElement over memory:, {IN_FLIGHT} in flight"
         return compare("gateway-memory", title, "round trips", sides, rounds=3 if quick else 7)
@@ -56,8 +59,12 @@ def _brokered(kind: str, quick: bool) -> Comparison:
     with ExitStack() as stack:
         broker, dialect = stack.enter_context(running(kind))
         plan = _plan(broker)
-        supplier, gateway = _role(stack, "supplier", plan), _role(stack, "gateway", plan)
-        ways = {OURS: [_role(stack, "http", plan), gateway, supplier], DIRECT: [_role(stack, "direct", plan), supplier]}
+        supplier, gateway = _role(stack, "supplier", {**plan, "threads": 4}), _role(stack, "gateway", plan)
+        ways = {
+            OURS: [_role(stack, "http", plan), gateway, supplier],
+            DIRECT: [_role(stack, "direct", {**plan, "temporary": True}), supplier],
+            NAMED: [_role(stack, "direct", plan), supplier],
+        }
         used: dict[str, list[list[float]]] = {line: [] for line in ways}
 
         def run(line: str) -> int:
@@ -66,10 +73,11 @@ def _brokered(kind: str, quick: bool) -> Comparison:
             used[line].append([(one.cpu() - b) / amount * MILLION for one, b in zip(ways[line], before, strict=True)])
             return done
 
-        sides = [Side(OURS, "ours", lambda: run(OURS)), Side(DIRECT, "limit", lambda: run(DIRECT))]
+        sides = [Side(line, "ours" if line == OURS else "limit", partial(run, line)) for line in ways]
         title = f"getManagedElement over {dialect.provider}, {IN_FLIGHT} in flight"
         found = compare(f"gateway-{kind}", title, "round trips", sides, rounds=3 if quick else 7)
-        for line, who in ((OURS, "HTTP clients, gateway, supplier"), (DIRECT, "requestor, supplier")):
+        for line in ways:
+            who = "HTTP clients, gateway, supplier" if line == OURS else "requestor, supplier"
             middle = ", ".join(f"{statistics.median(column):,.0f}" for column in zip(*used[line][1:], strict=True))
             found.notes.append(f"{line}: CPU µs of {who}: {middle}")
         return found
@@ -81,7 +89,7 @@ def slow_calls(*, quick: bool) -> Comparison:
     with ExitStack() as stack:
         broker, dialect = stack.enter_context(running("artemis"))
         plan = _plan(broker)
-        _role(stack, "supplier", {**plan, "threads": SLOW_CALLS + 2})
+        _role(stack, "supplier", {**plan, "threads": SLOW_CALLS + 2, "prefetch": 1})
         _role(stack, "gateway", plan)
         clients, slow = _role(stack, "http", plan), _role(stack, "slow", plan)
         beside = f"beside {SLOW_CALLS} calls that take {SLOW_SECONDS:g} s each"
@@ -105,7 +113,7 @@ def gigabyte(*, quick: bool) -> Comparison:
         size = len(encode(partial_response())) * batches / MILLION
         sides = [
             Side(OURS, "ours", lambda: client.run(1)),
-            Side(DIRECT, "limit", lambda: direct.run(1)),
+            Side("over JMS", "limit", lambda: direct.run(1)),
         ]
         title = f"an answer of {size:,.0f} MB over {dialect.provider}"
         notes = ["the peaks are those of the gateway's process and of the requestor's"]

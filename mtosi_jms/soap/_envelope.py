@@ -83,6 +83,12 @@ class Envelope:
     source: str | None = None
     origin: Origin | None = field(default=None, repr=False, compare=False)
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether it was made of nothing but a header and a body."""
+        beside = self.fault or self.origin or self.blocks or self.more or self.attributes
+        return not beside
+
     def to_bytes(self) -> bytes:
         """The envelope as a document: the very bytes that were read while nothing was touched, written anew
         otherwise.
