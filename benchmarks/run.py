@@ -51,6 +51,11 @@ BENCHMARKS = {
     "artemis-batches": ("brokered", "artemis_batches"),
     "artemis-stream": ("brokered", "artemis_stream"),
     "bridge-artemis": ("bridging", "to_artemis"),
+    "gateway-memory": ("gatewaying", "memory"),
+    "gateway-activemq": ("gatewaying", "activemq"),
+    "gateway-artemis": ("gatewaying", "artemis"),
+    "gateway-slow": ("gatewaying", "slow_calls"),
+    "gateway-gigabyte": ("gatewaying", "gigabyte"),
 }
 
 

@@ -30,7 +30,7 @@ from mtosi_jms.errors import (
     TransportError,
 )
 from mtosi_jms.exchange.messages import tag_of
-from mtosi_jms.gateway._bodies import OF_REQUEST, renamed
+from mtosi_jms.gateway._bodies import OF_REQUEST
 from mtosi_jms.gateway._iterators import Iterators, Replies
 from mtosi_jms.gateway._sources import Request, Source
 from mtosi_jms.namespaces import MSG, clark
@@ -211,7 +211,7 @@ class Endpoint:
             envelope = asked.envelope
             self._in_hand += 1
             try:
-                status, answer = await _unless_gone(request, self._answer(asked, owner, request.url.path))
+                status, data = await _unless_gone(request, self._answer(asked, owner, request.url.path))
             finally:
                 self._in_hand -= 1
         except _Gone:
@@ -219,19 +219,18 @@ class Endpoint:
         except _Refused as refused:
             return _plain(refused)
         except TimeoutError:
-            status, answer = 504, _fault(ReplyTimeoutError("", "no answer in time"), envelope)
+            status, data = 504, _fault(ReplyTimeoutError("", "no answer in time"), envelope)
         except MtosiError as error:
-            status, answer = _status_of(error, envelope), _fault(error, envelope)
+            status, data = _status_of(error, envelope), _fault(error, envelope)
         except Exception:
             log.exception("a request over HTTP failed")
-            status, answer = 500, _fault(MtosiFault("the gateway failed", kind="internalError"), envelope)
+            status, data = 500, _fault(MtosiFault("the gateway failed", kind="internalError"), envelope)
         self._answered += 1
         self._failed += status >= 500
-        if answer is None:
+        if not data:
             return Response(status_code=status)
-        if envelope is not None and answer.version != envelope.version:
-            answer.version = envelope.version
-        return Response(answer.to_bytes(), status, media_type=f"{_TYPES[answer.version]}; charset=utf-8")
+        version = envelope.version if envelope is not None else "1.1"
+        return Response(data, status, media_type=f"{_TYPES[version]}; charset=utf-8")
 
     def _admit(self, request: HttpRequest) -> str:
         """Whose request it is.
@@ -290,14 +289,14 @@ class Endpoint:
             raise _Gone from None
         return b"".join(parts)
 
-    async def _answer(self, request: Request, owner: str, path: str) -> tuple[int, Envelope | None]:
+    async def _answer(self, request: Request, owner: str, path: str) -> tuple[int, bytes]:
         name = header_text(request.header, "iteratorReferenceURI")
         if name is not None or tag_of(request.envelope.body).endswith(_ITERATOR):
             return await self._next(request, name or "", owner)
         if request.is_one_way:
             async with asyncio.timeout(self.options.answer_timeout), aclosing(self._source.replies(request)) as replies:
                 await anext(replies, None)
-            return 202, None
+            return 202, b""
         if request.batch_size is None:
             async with aclosing(self._source.replies(request)) as replies:
                 return self._given(await self._first(replies), request, "")
@@ -307,7 +306,7 @@ class Endpoint:
         finally:
             self.iterators.release()
 
-    async def _begin(self, request: Request, owner: str, path: str) -> tuple[int, Envelope | None]:
+    async def _begin(self, request: Request, owner: str, path: str) -> tuple[int, bytes]:
         """The first of several responses."""
         replies = self._source.replies(request)
         try:
@@ -321,7 +320,7 @@ class Endpoint:
         name = self.iterators.open(replies, owner)
         return self._given(first, request, f"{self.public_url}{path.rstrip('/')}/iterator/{name}")
 
-    async def _next(self, request: Request, uri: str, owner: str) -> tuple[int, Envelope | None]:
+    async def _next(self, request: Request, uri: str, owner: str) -> tuple[int, bytes]:
         name = uri.rpartition("/")[2]
         async with asyncio.timeout(self.options.answer_timeout):
             envelope = await self.iterators.next(name, owner)
@@ -338,10 +337,11 @@ class Endpoint:
             raise MtosiFault("there is no answer", kind="internalError")
         return envelope
 
-    def _given(self, envelope: Envelope, request: Request, iterator: str) -> tuple[int, Envelope]:
-        """A reply as the client gets it."""
+    def _given(self, envelope: Envelope, request: Request, iterator: str) -> tuple[int, bytes]:
+        """A reply as the client gets it, in the version of SOAP that it speaks; the body as it came."""
+        envelope.version, tag = request.envelope.version, ""
         if envelope.fault is not None:
-            return 500, _fault_of_iterator(envelope, request)
+            return 500, _fault_of_iterator(envelope, request).to_bytes()
         theirs, header = request.header, envelope.header or Header()
         envelope.header = replace(
             header,
@@ -353,9 +353,8 @@ class Endpoint:
         )
         if header_text(theirs, "iteratorReferenceURI") is not None:
             tag = f"{tag_of(request.envelope.body).removesuffix(OF_REQUEST)}Response"
-            envelope.body = renamed(envelope.body, tag)
             envelope.header.msg_name = tag.rpartition("}")[2]
-        return 200, envelope
+        return 200, envelope.passed_on(tag)
 
 
 def _request(data: bytes, request: HttpRequest) -> Request:
@@ -438,11 +437,12 @@ def _status_of(error: MtosiError, request: Envelope | None) -> int:
     return 400 if isinstance(error, HeaderError) else 500
 
 
-def _fault(error: MtosiError, request: Envelope | None) -> Envelope:
-    """The fault that an error becomes, with the operation's exception, whose name follows from the request's (C17)."""
+def _fault(error: MtosiError, request: Envelope | None) -> bytes:
+    """The envelope of the fault that an error becomes: with the operation's exception, whose name follows from the
+    request's (C17)."""
     fault = error if isinstance(error, MtosiFault) else _told(error, request)
     theirs = (request.header if request is not None else None) or Header()
-    tag = tag_of(request.body) if request is not None else ""
+    tag, version = (tag_of(request.body), request.version) if request is not None else ("", "1.1")
     header = Header(
         activity_name=theirs.activity_name,
         msg_type=MessageTypeType.ERROR,
@@ -453,13 +453,13 @@ def _fault(error: MtosiError, request: Envelope | None) -> Envelope:
         communication_style=_RPC,
     )
     if not fault.kind or not tag.endswith(OF_REQUEST):
-        return Envelope.bare_fault(fault, header)
+        return Envelope.bare_fault(fault, header, version=version).to_bytes()
     said = etree.Element(f"{tag.removesuffix(OF_REQUEST)}Exception", nsmap={"msg": MSG})
     kind = etree.SubElement(said, clark(MSG, fault.kind))
     kind.append(to_element(header))
     etree.SubElement(kind, clark(MSG, "reason")).text = fault.reason
     made = MtosiFault(fault.reason, kind=fault.kind, fault_code=fault.fault_code)
-    return Envelope(body=RawXml.from_element(said), fault=made)
+    return Envelope(body=RawXml.from_element(said), fault=made, version=version).to_bytes()
 
 
 def _told(error: MtosiError, request: Envelope | None) -> MtosiFault:
