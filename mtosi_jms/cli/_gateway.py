@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import mtosi_jms as mtosi
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import positive, seconds
+from mtosi_jms.cli._arguments import add_validation, positive, seconds, validation_of
 from mtosi_jms.cli._http import add_http, address, options_of, serve_endpoint, wsdls_of
 from mtosi_jms.cli._providers import add_provider, open_connection, password_of
 from mtosi_jms.cli._serve import answer
@@ -68,6 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--peer-ca", metavar="FILE", help="certificates that the HTTP peer's may be signed by")
     parser.add_argument("--peer-certificate", metavar="FILE", help="our certificate, where the HTTP peer asks for one")
     parser.add_argument("--peer-key", metavar="FILE", help="its key")
+    add_validation(parser, "requests, replies and notifications")
     add_http(parser)
 
 
@@ -88,14 +89,17 @@ def _serve(connection: Connection, args: argparse.Namespace, stop: Stop) -> int:
 
     if args.spill is not None and not args.spill.is_dir():
         raise ConfigError(f"{args.spill}: no such folder")
+    validate = validation_of(args)
     store = Store(args.memory * 2**20, args.spill)
     topics = dict(_topic(text) for text in args.topic)
     with ExitStack() as stack:
-        requestor = mtosi.Requestor(connection, sender_uri=args.sender, temporary_reply=True)
+        requestor = mtosi.Requestor(connection, sender_uri=args.sender, temporary_reply=True, validate=validate)
         stack.enter_context(requestor)
         publisher = stack.enter_context(Publisher(connection, topics, sender_uri=args.sender)) if topics else None
         source = ByRequestor(requestor, args.to, store, args.timeout, publisher=publisher)
-        endpoint = Endpoint(source, options_of(args, answer_timeout=args.timeout), wsdl=wsdls_of(args))
+        endpoint = Endpoint(
+            source, options_of(args, answer_timeout=args.timeout), wsdl=wsdls_of(args), validate=validate
+        )
         return serve_endpoint(endpoint, args.listen, args, stop, f"to {args.to}")
 
 
@@ -124,7 +128,9 @@ def _forward(connection: Connection, args: argparse.Namespace, stop: Stop) -> in
     with peer:
         if connection.names.lookup(args.destination).is_topic:
             return _post(connection, args, peer, stop)
-        supplier = Supplier(connection, args.destination, Forwarder(peer, sender_uri=args.sender))
+        validate = validation_of(args)
+        forwarder = Forwarder(peer, sender_uri=args.sender, validate=validate)
+        supplier = Supplier(connection, args.destination, forwarder, validate=validate)
         says = f"ready: {args.destination} ({supplier.destination}) to {peer.url}"
         return answer(supplier, args.threads, _GRACE, stop, lambda: console.ready(says))
 
@@ -137,7 +143,7 @@ def _post(connection: Connection, args: argparse.Namespace, peer: HttpPeer, stop
     with ConsumerRuntime(
         connection,
         args.destination,
-        Poster(peer),
+        Poster(peer, validate=validation_of(args)),
         durable=args.durable,
         key=lambda message: args.destination,  # all keep their order
         parking=args.parking,

@@ -125,7 +125,7 @@ def _serve_http(args: argparse.Namespace, services: list[SupplierBase], stop: St
 
     source = ByDispatcher(Dispatcher(services, sender_uri=_SENDER))
     names = [service.__service__.name for service in services]
-    endpoint = Endpoint(source, options_of(args), wsdl=wsdls_of(args, names))
+    endpoint = Endpoint(source, options_of(args), wsdl=wsdls_of(args, names), validate=validation_of(args))
     return serve_endpoint(endpoint, args.http, args, stop, f"answers {', '.join(names)}")
 
 

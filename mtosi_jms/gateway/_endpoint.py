@@ -21,6 +21,7 @@ from lxml import etree
 
 from mtosi_jms.errors import (
     ConfigError,
+    DecodeError,
     HeaderError,
     IllegalStateError,
     MissingExtraError,
@@ -30,9 +31,10 @@ from mtosi_jms.errors import (
     TransportError,
 )
 from mtosi_jms.exchange.messages import tag_of
-from mtosi_jms.gateway._bodies import OF_REQUEST
+from mtosi_jms.gateway._bodies import OF_REQUEST, renamed
 from mtosi_jms.gateway._iterators import Iterators, Replies
 from mtosi_jms.gateway._sources import Request, Source
+from mtosi_jms.jms.body_check import Validate, body_check
 from mtosi_jms.namespaces import MSG, clark
 from mtosi_jms.soap import Envelope, Header, header_text, parse
 from mtosi_jms.stubs.fmw.hdr import (
@@ -135,7 +137,10 @@ class Endpoint:
     Args:
         source: what answers them.
         options: what is allowed.
-        describe: of what is served: the WSDL of a path, or None, and names for the health report.
+        wsdl: what a GET for a WSDL gives, by path and base URL; None: nothing.
+        is_ready: whether requests can be answered, for `/ready`.
+        validate: whether the bodies of requests are held against the schemas (001-S12): `ignore`, `warn` or `fail`; see
+            `mtosi_jms.jms.body_check.Validate`.
 
     Attributes:
         app: for an ASGI server.
@@ -149,6 +154,7 @@ class Endpoint:
         *,
         wsdl: Callable[[str, str], bytes | None] | None = None,
         is_ready: Callable[[], bool] = lambda: True,
+        validate: Validate = "ignore",
     ) -> None:
         self.options = options or HttpOptions()
         self.iterators = Iterators(self.options.iterators, self.options.iterator_timeout)
@@ -156,6 +162,7 @@ class Endpoint:
         self._source = source
         self._wsdl = wsdl
         self._is_ready = is_ready
+        self._check = body_check(validate)
         self._in_hand = 0
         self._answered = 0
         self._failed = 0
@@ -211,6 +218,7 @@ class Endpoint:
             envelope = asked.envelope
             self._in_hand += 1
             try:
+                await self._judge(data)
                 status, data = await _unless_gone(request, self._answer(asked, owner, request.url.path))
             finally:
                 self._in_hand -= 1
@@ -288,6 +296,21 @@ class Endpoint:
         except ClientDisconnect:
             raise _Gone from None
         return b"".join(parts)
+
+    async def _judge(self, data: bytes) -> None:
+        """Hold the body of a request against the schemas.
+
+        Raises:
+            MtosiFault: it does not fit them, and must.
+        """
+        if self._check is None:
+            return
+        try:
+            warnings = await asyncio.to_thread(self._check.check, data)
+        except DecodeError as error:
+            raise MtosiFault(f"the request does not fit the schema: {error}", fault_code="Client") from None
+        if warnings:
+            log.warning("a request with %d warnings, the first: %s", len(warnings), warnings[0])
 
     async def _answer(self, request: Request, owner: str, path: str) -> tuple[int, bytes]:
         name = header_text(request.header, "iteratorReferenceURI")

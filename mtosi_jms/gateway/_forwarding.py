@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 import ssl
 from collections.abc import Generator, Mapping
 from dataclasses import replace
@@ -17,6 +18,7 @@ from mtosi_jms.gateway._bodies import OF_REQUEST, renamed
 from mtosi_jms.gateway._certificates import load_certificate
 from mtosi_jms.jms import BindingProfile, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE
+from mtosi_jms.jms.body_check import BodyCheck, Validate, body_check
 from mtosi_jms.soap import Envelope, Header, header_text, parse
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.xmlbind import RawXml
@@ -25,6 +27,8 @@ try:
     import httpx
 except ImportError as error:
     raise MissingExtraError("httpx", "http") from error
+
+log = logging.getLogger(__name__)
 
 _ITERATORS: Final = (
     "ActiveAlarms", "AlarmSeverityAssignmentProfile", "BackupList", "CallAndTopLevelConnectionsAndSNCsList",
@@ -184,6 +188,8 @@ class Forwarder(Dispatcher):
         sender_uri: the header's senderURI of replies; empty: the peer's.
         iterators: the iterator operation of operations that `iterator_operation` does not know.
         on_error: called with each failure that no requestor hears of.
+        validate: whether the bodies of the peer's answers are held against the schemas (001-S12): `ignore`, `warn` or
+            `fail`; see `mtosi_jms.jms.body_check.Validate`.
     """
 
     def __init__(
@@ -194,11 +200,13 @@ class Forwarder(Dispatcher):
         sender_uri: str = "",
         iterators: Mapping[str, str] | None = None,
         on_error: FailureHook | None = None,
+        validate: Validate = "ignore",
     ) -> None:
         super().__init__([], profile, sender_uri=sender_uri, on_error=on_error)
         self._peer = peer
         self._iterators = dict(iterators or {})
         self._from = sender_uri
+        self._check = body_check(validate)
 
     def dispatch(
         self, envelope: Envelope, *, message: JmsMessage | None = None, address: ReplyAddress | None = None
@@ -264,7 +272,9 @@ class Forwarder(Dispatcher):
         status, content = self._peer.post(envelope.to_bytes(), action)
         if status not in _ANSWERED or not content:
             raise TransportError(f"{self._peer.url}: HTTP status {status}")
-        return parse(content, source="the answer over HTTP", needs_header=False)
+        reply = parse(content, source="the answer over HTTP", needs_header=False)
+        _judge(self._check, content, f"an answer of {action} over HTTP")
+        return reply
 
     def _over_jms(
         self, reply: Envelope, request: Envelope, tag: str, operation: str, address: ReplyAddress | None
@@ -306,22 +316,36 @@ def _as_rpc(envelope: Envelope) -> Envelope:
     return Envelope(header=header, body=envelope.body, blocks=envelope.blocks, more=envelope.more)
 
 
+def _judge(check: BodyCheck | None, data: bytes, what: str) -> None:
+    """Hold the body of an envelope against the schemas; what is only told of is logged.
+
+    Raises:
+        DecodeError: it does not fit them, and must.
+    """
+    if check is not None and (warnings := check.check(data)):
+        log.warning("%s with %d warnings, the first: %s", what, len(warnings), warnings[0])
+
+
 class Poster:
     """Posts each message that it is called with; a handler for `ConsumerRuntime`, which tries again and parks.
 
     Args:
         peer: who gets them, such as a NotificationConsumer.
+        validate: whether their bodies are held against the schemas before, as for `Forwarder`.
     """
 
-    def __init__(self, peer: HttpPeer) -> None:
+    def __init__(self, peer: HttpPeer, *, validate: Validate = "ignore") -> None:
         self._peer = peer
+        self._check = body_check(validate)
 
     def __call__(self, message: JmsMessage, *_: Any) -> None:
         """Posts a message.
 
         Raises:
             TransportError: the peer did not take it.
+            DecodeError: its body does not fit the schemas, and must.
         """
+        _judge(self._check, message.body, "a notification")
         action = message.properties.get("MTOSI_activityName", "notify")
         status, _content = self._peer.post(message.body, str(action))
         if status not in _ACCEPTED:
