@@ -310,7 +310,7 @@ class Endpoint:
         except DecodeError as error:
             raise MtosiFault(f"the request does not fit the schema: {error}", fault_code="Client") from None
         if warnings:
-            log.warning("a request with %d warnings, the first: %s", len(warnings), warnings[0])
+            log.warning("a request over HTTP with %d warnings, the first: %s", len(warnings), warnings[0])
 
     async def _answer(self, request: Request, owner: str, path: str) -> tuple[int, bytes]:
         name = header_text(request.header, "iteratorReferenceURI")

@@ -55,7 +55,7 @@ def test_a_request_over_http(action: Action, services: Any, client: Any, caplog:
         )
     else:
         assert status == 200
-    assert (f"a request {TOLD}getManagedElementRequest/meRef/rdn[1]" in caplog.text) is (action == "warn")
+    assert (f"a request over HTTP {TOLD}getManagedElementRequest/meRef/rdn[1]" in caplog.text) is (action == "warn")
 
 
 @pytest.mark.parametrize("action", ACTIONS)
