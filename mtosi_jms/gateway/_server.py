@@ -103,6 +103,7 @@ class HttpServer:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,  # a client says in X-Forwarded-For what it likes
             timeout_keep_alive=_KEEP_ALIVE,
             timeout_graceful_shutdown=5,
             ssl_certfile=certificate,

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import http.server
+import itertools
 import queue
+import re
+import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import pytest
 
 import mtosi_jms as mtosi
 from mtosi_jms import simulator
-from mtosi_jms.errors import ConfigError, MtosiFault
+from mtosi_jms.errors import ConfigError, MtosiFault, ReplyTimeoutError
 from mtosi_jms.exchange import Dispatcher, Supplier
 from mtosi_jms.gateway import (
     ByDispatcher,
@@ -54,14 +57,16 @@ def forwarded(connection: Connection, url: str, **options: Any) -> Iterator[Mana
 
 
 @contextmanager
-def answering(status: int, content: bytes = b"", kind: str = "text/xml") -> Iterator[tuple[str, queue.Queue[Any]]]:
-    """An HTTP peer that answers everything alike; its URL, and what it was asked."""
+def answering(status: int, *contents: bytes, kind: str = "text/xml") -> Iterator[tuple[str, queue.Queue[Any]]]:
+    """An HTTP peer that answers with some contents in turn; its URL, and what it was asked."""
+    answers = itertools.cycle(contents or [b""])
     asked: queue.Queue[Any] = queue.Queue()
 
     class Peer(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             asked.put((self.headers, body))
+            content = next(answers)
             self.send_response(status)
             self.send_header("Content-Type", kind)
             if status in (301, 307):
@@ -79,6 +84,15 @@ def answering(status: int, content: bytes = b"", kind: str = "text/xml") -> Iter
         yield f"http://127.0.0.1:{server.server_port}/peer", asked
         server.shutdown()
         thread.join()
+
+
+def response(official: Any, number: str, end: str, *uri: str) -> bytes:
+    """A sample's response with another number and end, `-`: without; and with or without an iterator."""
+    text = str(official("6-2"))
+    for field, value in (("batchSequenceNumber", number), ("batchSequenceEndOfReply", end)):
+        written = "" if value == "-" else f"<hdr:{field}>{value}</hdr:{field}>"
+        text = re.sub(f"<hdr:{field}>[^<]*</hdr:{field}>", written, text)
+    return (text if uri else re.sub("<hdr:iteratorReferenceURI>[^<]*</hdr:iteratorReferenceURI>", "", text)).encode()
 
 
 class TestRequests:
@@ -166,6 +180,56 @@ class TestRequests:
         """It is a fault for the requestor; a redirection is not followed."""
         with answering(status, content) as (url, _), forwarded(connection, url) as stub, pytest.raises(MtosiFault):
             stub.get_managed_element(me_ref=name("MD=EMS1/ME=NE-3"))
+
+    @pytest.mark.parametrize(
+        ("heads", "numbers", "ends"),
+        [
+            (["1 false URI", "2 false URI", "3 true"], [1, 2, 3], ""),
+            (["- - URI", "- - URI", "- -"], [1, 2, 3], ""),
+            (["1 false URI", "3 true"], [1], "did not answer as it should"),
+            (["1 false URI", "1 false URI"], [1], "did not answer as it should"),
+            (["1 false URI", "2 false"], [1, 2], "did not answer as it should"),
+            (["1 false"], [1], "did not answer as it should"),
+        ],
+    )
+    def test_what_a_peer_says_of_its_responses(
+        self, connection: Connection, official: Any, heads: list[str], numbers: list[int], ends: str
+    ) -> None:
+        """What it leaves out is added; where it contradicts itself the requestor gets a fault, and does not wait."""
+        told: list[Envelope] = []
+        responses = [response(official, *head.split()) for head in heads]
+        with answering(200, *responses) as (url, _), forwarded(connection, url) as stub:
+            options = CallOptions(on_reply=told.append)
+            batches = stub.get_all_managed_elements.batches(batch_size=500, options=options)
+            with pytest.raises(MtosiFault, match=ends) if ends else nullcontext():
+                list(batches)
+        found = [one.header for one in told if one.fault is None]
+        assert [one.batch_sequence_number for one in found] == numbers
+        if not ends:
+            assert [one.batch_sequence_end_of_reply for one in found] == [False] * (len(heads) - 1) + [True]
+
+    def test_an_answer_that_trickles(self) -> None:
+        """The time is for all of it."""
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            over = threading.Event()
+
+            def trickle() -> None:
+                raw, _ = listening.accept()
+                with raw, suppress(OSError):
+                    raw.recv(65536)
+                    raw.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\nContent-Length: 1000000\r\n\r\n")
+                    while not over.wait(0.02):
+                        raw.sendall(b" ")
+
+            thread = threading.Thread(target=trickle)
+            thread.start()
+            try:
+                url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+                with HttpPeer(url, timeout=0.3) as peer, pytest.raises(ReplyTimeoutError, match="in time"):
+                    peer.post(b"<a/>", "")
+            finally:
+                over.set()
+                thread.join()
 
     def test_a_peer_that_is_slow(self, connection: Connection) -> None:
         let_go = threading.Event()
