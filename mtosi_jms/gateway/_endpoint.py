@@ -135,7 +135,8 @@ class Endpoint:
     Args:
         source: what answers them.
         options: what is allowed.
-        describe: of what is served: the WSDL of a path, or None, and names for the health report.
+        wsdl: the WSDL of a path, or None; called with the path and the endpoint's URL, see `WsdlFiles`.
+        is_ready: whether requests can be answered, for `/ready`.
 
     Attributes:
         app: for an ASGI server.

@@ -10,7 +10,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final, Self
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from mtosi_jms.errors import ConfigError, MissingExtraError, MtosiError, MtosiFault, ReplyTimeoutError, TransportError
 from mtosi_jms.exchange import Dispatcher, FailureHook, ReplyAddress
@@ -66,6 +66,7 @@ _OTHERS: Final = {
 _ANSWERED: Final = (200, 500)
 _ACCEPTED: Final = (200, 202, 204)
 _TYPE: Final = "text/xml; charset=utf-8"
+_OF_URIS: Final = ":/?#[]@!$&'()*+,;=%"
 
 
 def iterator_operation(operation: str) -> str:
@@ -137,7 +138,7 @@ class HttpPeer:
             ReplyTimeoutError: no answer in time.
             TransportError: the peer cannot be reached.
         """
-        headers = {"Content-Type": _TYPE, "SOAPAction": f'"{action}"'}
+        headers = {"Content-Type": _TYPE, "SOAPAction": f'"{quote(action, safe=_OF_URIS)}"'}
         deadline = time.monotonic() + self._timeout
         parts = []
         try:
