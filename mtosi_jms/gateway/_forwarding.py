@@ -12,6 +12,8 @@ from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import quote, urlsplit
 
+from lxml import etree
+
 from mtosi_jms.errors import ConfigError, MissingExtraError, MtosiError, MtosiFault, ReplyTimeoutError, TransportError
 from mtosi_jms.exchange import Dispatcher, FailureHook, ReplyAddress
 from mtosi_jms.exchange.messages import tag_of
@@ -19,6 +21,7 @@ from mtosi_jms.gateway._bodies import OF_REQUEST, renamed
 from mtosi_jms.gateway._certificates import load_certificate
 from mtosi_jms.jms import BindingProfile, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE
+from mtosi_jms.namespaces import clark, split_clark
 from mtosi_jms.soap import Envelope, Header, header_text, parse
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.xmlbind import RawXml
@@ -264,7 +267,9 @@ class Forwarder(Dispatcher):
                 if reply.fault is None and header.batch_sequence_end_of_reply is False:
                     raise TransportError(f"{self._peer.url}: response {number} is not the last, but has no iterator")
                 return
-            wanted = self._iterators.get(operation) or iterator_operation(operation)
+            namespace, local = split_clark(tag)
+            called = local.removesuffix(OF_REQUEST)
+            wanted = self._iterators.get(called) or iterator_operation(called)
             further = replace(
                 asked,
                 activity_name=wanted,
@@ -272,8 +277,7 @@ class Forwarder(Dispatcher):
                 iterator_reference_uri=uri,
                 requested_batch_size=None,
             )
-            namespace = tag.rpartition("}")[0].removeprefix("{")
-            body = RawXml(f'<m:{wanted}Request xmlns:m="{namespace}"/>'.encode())
+            body = RawXml.from_element(etree.Element(clark(namespace, f"{wanted}{OF_REQUEST}")))
             reply = self._ask(Envelope(header=further, body=body), wanted)
 
     def _ask(self, envelope: Envelope, action: str) -> Envelope:

@@ -13,6 +13,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import pytest
+from lxml import etree
 
 import mtosi_jms as mtosi
 from mtosi_jms import simulator
@@ -33,12 +34,13 @@ from mtosi_jms.gateway import (
 from mtosi_jms.jms import DeliveryMode, JmsMessage
 from mtosi_jms.notifications import Publisher, Subscriber
 from mtosi_jms.runtime import ConsumerRuntime, RuntimeRules
-from mtosi_jms.service import CallOptions
+from mtosi_jms.service import Call, CallOptions, OperationInfo, ServiceInfo
 from mtosi_jms.soap import Envelope
 from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.transport import Backoff, Connection
+from mtosi_jms.xmlbind import RawXml
 
 from .conftest import ELEMENTS, said
 
@@ -207,6 +209,26 @@ class TestRequests:
         assert [one.batch_sequence_number for one in found] == numbers
         if not ends:
             assert [one.batch_sequence_end_of_reply for one in found] == [False] * (len(heads) - 1) + [True]
+
+    def test_any_names_can_be_asked_for(self, connection: Connection, official: Any) -> None:
+        """Whatever the header and the namespace of a request say, what is posted is XML."""
+        answers = [response(official, "1", "false", "URI"), response(official, "2", "true")]
+        body = b'<v:getThingsRequest xmlns:v="urn:a&amp;b"/>'
+        operation = OperationInfo(name='get "<&>" Things', python_name="get_things")
+        with (
+            answering(200, *answers) as (url, asked),
+            HttpPeer(url) as peer,
+            Supplier(connection, QUEUE, Forwarder(peer)).start(),
+            mtosi.Requestor(connection, sender_uri="jms/OS", temporary_reply=True) as requestor,
+        ):
+            service = ServiceInfo(name="any", namespace="", root="")
+            list(requestor.call_batches(Call(service, operation, QUEUE, RawXml(body)), 500))
+            posted = [etree.fromstring(asked.get(timeout=60)[1]) for _ in range(2)]
+        assert [one[1][0].tag for one in posted] == [
+            "{urn:a&b}getThingsRequest",
+            "{urn:a&b}getThingsIteratorRequest",
+        ]
+        assert posted[0].findtext(".//{*}activityName") == 'get "<&>" Things'
 
     def test_an_answer_that_trickles(self) -> None:
         """The time is for all of it."""
