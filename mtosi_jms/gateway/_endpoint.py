@@ -137,7 +137,7 @@ class Endpoint:
     Args:
         source: what answers them.
         options: what is allowed.
-        wsdl: what a GET for a WSDL gives, by path and base URL; None: nothing.
+        wsdl: the WSDL of a path, or None; called with the path and the endpoint's URL, see `WsdlFiles`.
         is_ready: whether requests can be answered, for `/ready`.
         validate: whether the bodies of requests are held against the schemas (001-S12): `ignore`, `warn` or `fail`; see
             `mtosi_jms.jms.body_check.Validate`.

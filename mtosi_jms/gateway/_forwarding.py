@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import logging
 import ssl
+import time
 from collections.abc import Generator, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final, Self
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
+
+from lxml import etree
 
 from mtosi_jms.errors import ConfigError, MissingExtraError, MtosiError, MtosiFault, ReplyTimeoutError, TransportError
 from mtosi_jms.exchange import Dispatcher, FailureHook, ReplyAddress
@@ -19,6 +23,7 @@ from mtosi_jms.gateway._certificates import load_certificate
 from mtosi_jms.jms import BindingProfile, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE
 from mtosi_jms.jms.body_check import BodyCheck, Validate, body_check
+from mtosi_jms.namespaces import clark, split_clark
 from mtosi_jms.soap import Envelope, Header, header_text, parse
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.xmlbind import RawXml
@@ -68,6 +73,7 @@ _OTHERS: Final = {
 _ANSWERED: Final = (200, 500)
 _ACCEPTED: Final = (200, 202, 204)
 _TYPE: Final = "text/xml; charset=utf-8"
+_OF_URIS: Final = ":/?#[]@!$&'()*+,;=%"
 
 
 def iterator_operation(operation: str) -> str:
@@ -113,6 +119,7 @@ class HttpPeer:
         if parsed.userinfo:
             raise ConfigError("url: give the login apart from the URL")
         self.url = str(parsed)
+        self._timeout = timeout
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._client = httpx.Client(
             auth=login,
@@ -138,14 +145,20 @@ class HttpPeer:
             ReplyTimeoutError: no answer in time.
             TransportError: the peer cannot be reached.
         """
-        headers = {"Content-Type": _TYPE, "SOAPAction": f'"{action}"'}
+        headers = {"Content-Type": _TYPE, "SOAPAction": f'"{quote(action, safe=_OF_URIS)}"'}
+        deadline = time.monotonic() + self._timeout
+        parts = []
         try:
-            answer = self._client.post(self.url, content=data, headers=headers)
+            with self._client.stream("POST", self.url, content=data, headers=headers) as answer:
+                for part in answer.iter_bytes():
+                    parts.append(part)
+                    if time.monotonic() > deadline:  # the client itself bounds each part, not all of them
+                        raise ReplyTimeoutError("", f"{self.url}: the answer did not come to its end in time")
         except httpx.TimeoutException:
             raise ReplyTimeoutError("", f"{self.url}: no answer in time") from None
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise TransportError(f"{self.url}: {type(error).__name__}: {error}") from None
-        return answer.status_code, answer.content
+        return answer.status_code, b"".join(parts)
 
     def close(self) -> None:
         """Ends its connections."""
@@ -243,25 +256,37 @@ class Forwarder(Dispatcher):
         self, envelope: Envelope, tag: str, operation: str, address: ReplyAddress | None
     ) -> Generator[Envelope, None, None]:
         posted = _as_rpc(envelope)
+        asked = posted.header or Header()
+        several = asked.communication_pattern is CommunicationPatternType.MultipleBatchResponse
         reply = self._ask(posted, operation)
-        while True:
+        for number in itertools.count(1):
             header = reply.header or Header()
+            if reply.fault is None and header.batch_sequence_number not in (None, number):
+                raise TransportError(f"{self._peer.url}: response {number} is number {header.batch_sequence_number}")
             uri = None if reply.fault is not None else header.iterator_reference_uri
             more = uri is not None and header.batch_sequence_end_of_reply is not True
+            if several and reply.fault is None:  # a partial response over JMS has both (R5a)
+                header.batch_sequence_number = number
+                if header.batch_sequence_end_of_reply is None:
+                    header.batch_sequence_end_of_reply = not more
+                reply.header = header
             yield self._over_jms(reply, envelope, tag, operation, address)
             if not more:
+                if reply.fault is None and header.batch_sequence_end_of_reply is False:
+                    raise TransportError(f"{self._peer.url}: response {number} is not the last, but has no iterator")
                 return
-            wanted = self._iterators.get(operation) or iterator_operation(operation)
-            asked = replace(
-                posted.header or Header(),
+            namespace, local = split_clark(tag)
+            called = local.removesuffix(OF_REQUEST)
+            wanted = self._iterators.get(called) or iterator_operation(called)
+            further = replace(
+                asked,
                 activity_name=wanted,
                 msg_name=f"{wanted}Request",
                 iterator_reference_uri=uri,
                 requested_batch_size=None,
             )
-            namespace = tag.rpartition("}")[0].removeprefix("{")
-            body = RawXml(f'<m:{wanted}Request xmlns:m="{namespace}"/>'.encode())
-            reply = self._ask(Envelope(header=asked, body=body), wanted)
+            body = RawXml.from_element(etree.Element(clark(namespace, f"{wanted}{OF_REQUEST}")))
+            reply = self._ask(Envelope(header=further, body=body), wanted)
 
     def _ask(self, envelope: Envelope, action: str) -> Envelope:
         """The peer's reply.

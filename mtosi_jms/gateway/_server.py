@@ -26,7 +26,8 @@ _BACKLOG: Final = 2048
 
 
 class _Impatient(H11Protocol):
-    """Closes a connection whose first request does not begin, or the headers of any do not end, in time."""
+    """Closes a connection whose first request does not begin, or the headers of any do not end, in time; or that goes
+    on with a request which is answered already."""
 
     patience: ClassVar[float]
     _watch: asyncio.TimerHandle | None = None
@@ -45,9 +46,11 @@ class _Impatient(H11Protocol):
         """Java's HTTP client proposes HTTP/2 with each request: nothing to tell, it goes on with HTTP/1.1."""
 
     def _look(self) -> None:
-        """Looks for half a header that was there at the last look, too."""
+        """Looks for half a header, or a body that is refused already, that was there at the last look, too."""
         cycle: object = self.cycle
-        has_part = self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
+        begins = self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
+        goes_on = self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY
+        has_part = begins or goes_on
         if cycle is None or (has_part and self._had_part):
             self.transport.close()
             return
@@ -103,6 +106,7 @@ class HttpServer:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,  # a client says in X-Forwarded-For what it likes
             timeout_keep_alive=_KEEP_ALIVE,
             timeout_graceful_shutdown=5,
             ssl_certfile=certificate,

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 import mtosi_jms as mtosi
@@ -103,6 +104,17 @@ class TestIterators:
     ) -> None:
         url = serve(services, logins={"a": "1", "b": "2"}).url
         first, second = client(url, auth=("a", "1")), client(url, auth=("b", "2"))
+        _, begun = first.ask(batches_of(official("6-1"), 60))
+        wanted = with_uri(official("6-3"), begun.header.iterator_reference_uri)
+        status, answer = second.ask(wanted)
+        assert (status, answer.fault.kind) == (500, "invalidInput")
+        assert first.ask(wanted)[0] == 200
+
+    def test_another_address_cannot_have_it(
+        self, serve: Any, services: Any, client: Any, official: Any, with_uri: Any
+    ) -> None:
+        url = serve(services).url
+        first, second = client(url), client(url, transport=httpx.HTTPTransport(local_address="127.0.0.2"))
         _, begun = first.ask(batches_of(official("6-1"), 60))
         wanted = with_uri(official("6-3"), begun.header.iterator_reference_uri)
         status, answer = second.ask(wanted)
@@ -212,7 +224,10 @@ class TestRefusals:
         assert "secret" not in answer.text
 
     def test_addresses(self, serve: Any, services: Any, client: Any) -> None:
-        assert client(serve(services, clients=frozenset({"192.0.2.1"})).url).post(ONE).status_code == 403
+        url = serve(services, clients=frozenset({"127.0.0.2"})).url
+        stranger, known = client(url), client(url, transport=httpx.HTTPTransport(local_address="127.0.0.2"))
+        assert stranger.post(ONE.replace("NAME", "NE-1"), **{"X-Forwarded-For": "127.0.0.2"}).status_code == 403
+        assert known.post(ONE.replace("NAME", "NE-1")).status_code == 200
 
     def test_options_show_no_secret(self) -> None:
         shown = repr(HttpOptions(logins={"os": "hidden"}, tokens=frozenset({"concealed"})))

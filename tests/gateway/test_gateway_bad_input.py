@@ -89,6 +89,15 @@ def connected(url: str) -> socket.socket:
     return socket.create_connection((str(parts.hostname), int(str(parts.port))), timeout=PATIENCE)
 
 
+def rest(raw: socket.socket) -> bytes:
+    """All that comes until the server closes."""
+    found = b""
+    with suppress(ConnectionResetError):
+        while part := raw.recv(65536):
+            found += part
+    return found
+
+
 def told(url: str, data: bytes, *, ends: bool = False) -> bytes:
     """All that comes back for some octets, until the server closes; `ends`: we say that no more come."""
     with connected(url) as raw:
@@ -96,11 +105,7 @@ def told(url: str, data: bytes, *, ends: bool = False) -> bytes:
             raw.sendall(data)
             if ends:
                 raw.shutdown(socket.SHUT_WR)
-        found = b""
-        with suppress(ConnectionResetError):
-            while part := raw.recv(65536):
-                found += part
-        return found
+        return rest(raw)
 
 
 def statuses(answers: bytes) -> list[int]:
@@ -174,6 +179,25 @@ class TestFraming:
         assert statuses(told(url, several + posted(missing))) == [200, 500, 200, 500]
 
 
+@contextmanager
+def trickling(raw: socket.socket, part: bytes) -> Iterator[None]:
+    """Sends the same part again and again meanwhile, until the other side closes."""
+    over = threading.Event()
+
+    def trickle() -> None:
+        with suppress(OSError):
+            while not over.wait(0.02):
+                raw.sendall(part)
+
+    thread = threading.Thread(target=trickle)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
 class TestFloods:
     """Each ends in bounded time: `told` would wait for ever, and the socket gives up after a minute."""
 
@@ -192,39 +216,27 @@ class TestFloods:
         """The time is for the whole body: whoever sends some of it now and then gains nothing."""
         with connected(impatient) as raw:
             raw.sendall(POST + b"Transfer-Encoding: chunked\r\n\r\n")
-            over = threading.Event()
-
-            def trickle() -> None:
-                with suppress(OSError):
-                    while not over.wait(0.02):
-                        raw.sendall(b"1\r\n<\r\n")
-
-            thread = threading.Thread(target=trickle)
-            thread.start()
-            try:
-                assert statuses(raw.recv(1000)) == [408]
-            finally:
-                over.set()
-                thread.join()
+            with trickling(raw, b"1\r\n<\r\n"):
+                assert statuses(rest(raw)) == [408]
 
     def test_headers_that_trickle(self, impatient: str) -> None:
         with connected(impatient) as raw:
             raw.sendall(POST)
-            over = threading.Event()
+            with trickling(raw, b"X: y\r\n"):
+                assert rest(raw) == b""
 
-            def trickle() -> None:
-                with suppress(OSError):
-                    while not over.wait(0.02):
-                        raw.sendall(b"X: y\r\n")
+    def test_a_refused_body_that_trickles(self, impatient: str) -> None:
+        """The answer comes at once; then nobody waits for the rest."""
+        with connected(impatient) as raw:
+            raw.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Type: text/html\r\nContent-Length: 1000000\r\n\r\n")
+            with trickling(raw, b"x"):
+                assert statuses(rest(raw)) == [415]
 
-            thread = threading.Thread(target=trickle)
-            thread.start()
-            try:
-                with suppress(ConnectionResetError):
-                    assert raw.recv(1000) == b""
-            finally:
-                over.set()
-                thread.join()
+    def test_the_body_of_a_refused_request_is_no_request(self, url: str, source: Listening) -> None:
+        hidden = posted(KNOWN)
+        head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % len(hidden)
+        assert statuses(told(url, head + hidden + posted(KNOWN))) == [415, 200]
+        assert len(source.asked) == 1
 
     def test_others_are_answered_meanwhile(self, url: str) -> None:
         with ExitStack() as stack:

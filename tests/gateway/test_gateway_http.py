@@ -57,7 +57,9 @@ def test_a_request_as_the_oldest_clients_send_it(url: str, version: bytes) -> No
     assert b"getManagedElementResponse" in body
 
 
-@pytest.mark.parametrize(("action", "said"), [("", '""'), ("urn:a", '"urn:a"')])
+@pytest.mark.parametrize(
+    ("action", "said"), [("", '""'), ("urn:a?b=c#d", '"urn:a?b=c#d"'), ('ä"\r\nX: y', '"%C3%A4%22%0D%0AX:%20y"')]
+)
 def test_what_we_post(action: str, said: str) -> None:
     """001-H3, H4: Host and SOAPAction are added, and Content-Length is that of what goes out."""
     got: queue.Queue[bytes] = queue.Queue()
