@@ -21,7 +21,7 @@ def main() -> None:
         mtosi.Supplier(connection, "queue:EMS.OS", services).start(4),
         mtosi.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True) as requestor,
     ):
-        options = HttpOptions(iterators=1_000, iterator_timeout=1.0, read_timeout=10.0)
+        options = HttpOptions(iterators=1_000, iterator_timeout=float(sys.argv[1]), read_timeout=10.0)
         endpoint = Endpoint(ByRequestor(requestor, "queue:EMS.OS", Store(100_000, Path(folder))), options)
         with HttpServer(endpoint) as server:
             print(server.url, flush=True)
