@@ -61,6 +61,8 @@ _MSD: Final = {kind: name for name, kind in reversed(_KINDS.items())} | {Message
 _STRINGS: Final = frozenset({MessageType.TEXT, MessageType.MAP, MessageType.STREAM})
 _OF_MQMD: Final = {"JMSXUserID": "user_identifier", "JMSXAppID": "put_appl_name"}
 _GROUP: Final = {"Gid": "JMSXGroupID", "Seq": "JMSXGroupSeq"}
+_LONGEST: Final = 999_999_999
+"""Tenths of a second that an expiry may be; more is without end."""
 _ID: Final = re.compile(r"ID:([0-9a-fA-F]{48})")
 
 
@@ -378,17 +380,20 @@ def _mqmd_of(message: JmsMessage, order: ByteOrder) -> Mqmd:
     manager = ""
     if reply_to.startswith("queue://"):
         manager, _, reply_to = reply_to.removeprefix("queue://").partition("?")[0].rpartition("/")
-    put = None if message.timestamp_ms is None else datetime.fromtimestamp(message.timestamp_ms / 1_000, UTC)
+    try:
+        put = None if message.timestamp_ms is None else datetime.fromtimestamp(message.timestamp_ms / 1_000, UTC)
+    except (ValueError, OverflowError, OSError):
+        raise MqFormatError(f"put_date: {message.timestamp_ms} is beyond the year 9999", 0) from None
     return Mqmd(
         encoding=encoding_of(order),
         coded_char_set_id=1208,
         format=FORMAT_RFH2,
-        expiry=-(-message.time_to_live_ms // 100) or -1,
+        expiry=tenths if 0 < (tenths := -(-message.time_to_live_ms // 100)) <= _LONGEST else -1,
         priority=message.priority,
         persistence=int(message.delivery_mode is DeliveryMode.PERSISTENT),
         msg_id=_octets_of(message.message_id),
         correl_id=_octets_of(message.correlation_id, any_text=True),
-        backout_count=max(message.delivery_count - 1, 0),
+        backout_count=min(max(message.delivery_count - 1, 0), 2**31 - 1),
         reply_to_q=reply_to,
         reply_to_q_mgr=manager,
         put_date="" if put is None else put.strftime("%Y%m%d"),
