@@ -10,6 +10,7 @@ from typing import Final
 from xml.sax.saxutils import quoteattr
 
 from mtosi_jms.broker._process import HOST, BrokerProcess, Endpoints, KeyStores, java_command, write_private
+from mtosi_jms.errors import ConfigError
 from mtosi_jms.jars import CLIENTS, cached, fetch
 
 JARS: Final = Path("/usr/share/java")
