@@ -58,4 +58,4 @@ def _show(broker: DevelopmentBroker, *, as_json: bool) -> None:
             console.say("addresses for other programs:", "dim")
         console.say(f"{protocol.ljust(width)}  {facts['urls'][protocol]}")
     if "mqtt" not in facts["urls"]:
-        console.say("no MQTT: Maven brings its jars, or on Debian and Ubuntu apt-get install libmqtt-client-java", "dim")
+        console.say("no MQTT: it needs Maven, or on Debian and Ubuntu the package libmqtt-client-java", "dim")
