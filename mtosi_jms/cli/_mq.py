@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -19,6 +20,7 @@ from mtosi_jms.cli._arguments import add_json
 from mtosi_jms.cli._messages import counted
 from mtosi_jms.cli._replay import landed_files
 from mtosi_jms.errors import ConfigError, MtosiError
+from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.tree import from_tree, to_tree
 from mtosi_jms.jms.typed import OnInvalid
 from mtosi_jms.mq import ByteOrder, read_mq, write_mq
@@ -48,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a value whose text its dt does not have is text, is text and told, or is an error (fail)",
     )
     parser.add_argument("--tree", action="store_true", help="read: documents to edit, in place of a landing")
+    parser.add_argument("--no-reply-to", action="store_true", help="leave JMSReplyTo out")
     parser.add_argument("--mqmd", action="store_true", help="write: an MQMD before the MQRFH2")
     parser.add_argument("--byte-order", choices=get_args(ByteOrder), default="big", help="write: of numbers (big)")
     parser.add_argument("--ccsid", type=int, choices=_CCSIDS, default=1208, help="write: of texts (1208, UTF-8)")
@@ -79,7 +82,7 @@ def _read(args: argparse.Namespace) -> Iterator[tuple[Path, Path | MtosiError]]:
         _make(args.out)
     for file in files:
         try:
-            message = read_mq(file.read_bytes(), on_invalid=args.on_invalid)
+            message = _asked(read_mq(file.read_bytes(), on_invalid=args.on_invalid), args)
             if landing is None:
                 name = f"{file.name.removesuffix(_SUFFIX)}{_TREE}"
                 yield file, _written(args.out / name, to_tree(message))
@@ -124,11 +127,15 @@ def _write(args: argparse.Namespace) -> Iterator[tuple[Path, Path | MtosiError]]
             else:
                 message = open_entry(file).message()
             target = args.out / f"{file.name.partition('.')[0]}{_SUFFIX}"
-            yield file, _written(target, write_mq(message, **options))
+            yield file, _written(target, write_mq(_asked(message, args), **options))
         except MtosiError as error:
             yield file, error
         except OSError as error:
             yield file, ConfigError(f"cannot be read: {error.strerror}")
+
+
+def _asked(message: JmsMessage, args: argparse.Namespace) -> JmsMessage:
+    return replace(message, reply_to=None) if args.no_reply_to else message
 
 
 def _written(target: Path, data: bytes) -> Path:

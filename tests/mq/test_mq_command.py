@@ -103,3 +103,15 @@ def test_a_document_that_was_edited_badly(
     (tmp_path / "taken" / "1.tree.xml").mkdir(parents=True)
     assert main(["mq", "read", str(unloaded / "1.mq"), "--out", str(tmp_path / "taken"), "--tree"]) == 1
     assert "cannot be written" in capsys.readouterr().err
+
+
+def test_without_the_reply_destination(unloaded: Path, tmp_path: Path) -> None:
+    """001-I7: IBM's JMSOutput node would send each message there."""
+    landing, back = tmp_path / "landing", tmp_path / "back"
+    assert main(["mq", "read", str(unloaded), "--out", str(landing)]) == 0
+    assert main(["mq", "write", str(landing), "--out", str(back), "--mqmd", "--no-reply-to"]) == 0
+    for file in back.iterdir():
+        assert read_mq(file.read_bytes()).reply_to is None
+        assert b"<Rto>" not in file.read_bytes()
+    assert main(["mq", "read", str(unloaded), "--out", str(tmp_path / "none"), "--no-reply-to"]) == 0
+    assert {entry.message().reply_to for entry in entries(tmp_path / "none")} == {None}
