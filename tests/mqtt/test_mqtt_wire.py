@@ -18,6 +18,7 @@ from .wire import (
     packet,
     publish_packet,
     remaining_length,
+    subscribe_packet,
     text,
 )
 
@@ -150,7 +151,7 @@ def test_what_a_device_does_not_acknowledge_comes_again(bench: Any) -> None:
     with Wire(bench.broker) as wire:
         wire.send(connect_packet(bench, own, flags=0))
         assert wire.packet() == CONNACK_ACCEPTED
-        wire.send(packet(0x82, number(1) + text(in_mqtt) + b"\1"))
+        wire.send(subscribe_packet(in_mqtt, 1))
         assert wire.packet() == bytes.fromhex("9003 0001 01")
         bench.device().publish(in_mqtt, b"alarm", 1)
         first = wire.packet()

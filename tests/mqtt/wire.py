@@ -39,6 +39,11 @@ def publish_packet(topic: str, payload: bytes, qos: int = 0, number: int = 0, *,
     return packet(0x30 | qos << 1 | again << 3, text(topic) + (struct.pack(">H", number) if qos else b"") + payload)
 
 
+def subscribe_packet(name: str, qos: int) -> bytes:
+    """A SUBSCRIBE of number 1."""
+    return packet(0x82, b"\0\1" + text(name) + bytes([qos]))
+
+
 def connect_packet(
     bench: Any,
     name: str,
