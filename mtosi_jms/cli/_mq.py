@@ -19,6 +19,7 @@ from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json
 from mtosi_jms.cli._messages import counted
 from mtosi_jms.cli._replay import landed_files
+from mtosi_jms.cli._stopping import log_in_lines
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.tree import from_tree, to_tree
@@ -59,6 +60,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read or write; 1 where a message could not be."""
+    with log_in_lines():
+        return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     done = bad = 0
     steps = _read(args) if args.action == "read" else _write(args)
     for source, made in steps:
