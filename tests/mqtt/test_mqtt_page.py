@@ -427,8 +427,9 @@ def test_connections_and_sessions(bench: Any, take: Take) -> None:
     assert measured("", SESSIONS | silent, bench, take) == cells("", bench.kind)
 
 
-def test_a_device_that_is_silent_is_taken_for_gone(bench: Any, take: Take) -> None:
-    assert will(bench, take, lambda wire: None, keep_alive=1) == cells("", bench.kind)[SILENT]
+@pytest.mark.parametrize("kind", ["activemq", pytest.param("artemis", marks=pytest.mark.endurance)])
+def test_a_device_that_is_silent_is_taken_for_gone(kind: str, make_bench: Any, take: Take) -> None:
+    assert will(make_bench(kind), take, lambda wire: None, keep_alive=1) == cells("", kind)[SILENT]
 
 
 def test_each_table_is_measured() -> None:
