@@ -16,6 +16,7 @@ from mtosi_jms.jms import DeliveryMode, JmsMessage, MessageType, Queue, Topic
 from mtosi_jms.jms.message import Byte, Char, Float, Long, Short
 from mtosi_jms.mq import KEPT, read_mq, write_mq
 from mtosi_jms.mq.mcd import BY_KIND, KINDS, Mcd, domain_of, read_mcd
+from mtosi_jms.transport import Session, connect
 
 PROPERTIES = {
     "MTOSI_msgName": "getAllManagedElements",
@@ -131,6 +132,15 @@ def test_values_that_their_type_does_not_have(value: str, caplog: pytest.LogCapt
     assert "property n is kept as text" in caplog.text
 
 
+@pytest.mark.parametrize("kind", ["jms_map", "jms_stream"])
+def test_values_in_a_body_that_their_type_does_not_have(kind: str) -> None:
+    name = kind.removeprefix("jms_")
+    data = rfh2(f"<mcd><Msd>{kind}</Msd></mcd>", body=f"<{name}><n dt='i2'>99999</n></{name}>".encode())
+    with pytest.raises(MqFormatError, match="out of range"):
+        read_mq(data)
+    assert "99999" in str(read_mq(data, on_invalid="warn").content)
+
+
 def test_what_no_property_can_be_is_kept() -> None:
     inner = "<none xsi:nil='true'/><o dt='bin.hex'>00ff</o><JMSBad>x</JMSBad>"
     read = read_mq(rfh2(f"<usr><a>1</a>{inner}</usr>"))
@@ -190,6 +200,47 @@ def test_any_damage_is_an_error_of_ours_or_a_message(at: int, octet: int, end: i
             read_mq(data)
         except MtosiError:
             pass
+
+
+def test_formats_name_what_follows() -> None:
+    """001-X1: MQMD, MQRFH2, body."""
+    data = write_mq(WHOLE, with_mqmd=True)
+    assert data[:4] + data[32:40] == b"MD  MQHRF2  "
+    header = data[364:]
+    assert header[:4] + header[20:28] == b"RFH MQSTR   "
+    length = int.from_bytes(header[8:12], "big")
+    assert header[length:] == WHOLE.body
+    octets = write_mq(replace(WHOLE, message_type=MessageType.BYTES))
+    assert octets[20:28] == b" " * 8
+
+
+def through(session: Session, queue: Queue, message: JmsMessage) -> JmsMessage:
+    """What a provider makes of a message."""
+    session.send(queue, message)
+    with session.consumer(queue) as consumer:
+        delivery = consumer.receive(10)
+        assert delivery is not None
+        delivery.acknowledge()
+    return delivery.message
+
+
+@pytest.mark.parametrize("kind", [MessageType.TEXT, MessageType.BYTES])
+def test_from_jms_through_mq_to_jms(kind: MessageType) -> None:
+    """001-X4: what a provider delivers goes into a queue of MQ, and what lies there to a provider."""
+    with connect("memory:through-mq") as connection:
+        connection.start()
+        session = connection.session()
+        received = through(session, Queue("IN"), replace(WHOLE, message_type=kind))
+        in_mq = read_mq(write_mq(received, with_mqmd=True))
+        assert (in_mq.timestamp_ms, in_mq.destination) == (received.timestamp_ms, Queue("IN"))
+        last = through(session, Queue("OUT"), in_mq)
+    assert last == replace(
+        received,
+        destination=Queue("OUT"),
+        message_id=last.message_id,
+        timestamp_ms=last.timestamp_ms,
+        expiration_ms=last.expiration_ms,
+    )
 
 
 MCD = [
