@@ -173,7 +173,6 @@ class Endpoint:
                 Route("/ready", self._ready, methods=["GET"]),
                 Route("/{path:path}", self._asked, methods=["GET", "POST"]),
             ],
-            exception_handlers={404: _no_place},
             lifespan=self._living,
         )
 
@@ -207,7 +206,7 @@ class Endpoint:
         asks = "wsdl" in {name.lower() for name in request.query_params} or request.url.path.endswith((".wsdl", ".xsd"))
         found = self._wsdl(request.url.path, base) if asks and self._wsdl is not None else None
         if found is None:
-            return _no_place()
+            return _plain(_Refused(405, "post a SOAP envelope", {"Allow": "POST"}))
         return Response(found, media_type="text/xml; charset=utf-8")
 
     async def _post(self, request: HttpRequest) -> Response:
@@ -496,10 +495,6 @@ def _told(error: MtosiError, request: Envelope | None) -> MtosiFault:
         return MtosiFault(str(error), fault_code="Client")
     log.warning("an exchange over HTTP failed: %s", error)
     return MtosiFault(f"the exchange failed: {type(error).__name__}", kind="internalError")
-
-
-def _no_place(*_: object) -> Response:
-    return _plain(_Refused(405, "post a SOAP envelope", {"Allow": "POST"}))
 
 
 def _plain(refused: _Refused) -> Response:
