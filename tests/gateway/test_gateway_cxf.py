@@ -116,7 +116,7 @@ def cxf(java: Any, official_wsdl: Path, tmp_path_factory: pytest.TempPathFactory
 
 
 class TestClient:
-    @pytest.mark.parametrize("soap", ["1.1", "1.2"])
+    @pytest.mark.parametrize("soap", [pytest.param("1.1", marks=pytest.mark.endurance), "1.2"])
     def test_it_fetches_every_element_in_order(self, cxf: Cxf, front: str, provider: Any, soap: str) -> None:
         size = provider.network.elements // 6
         fetched = cxf.fetch(f"{front}/ManagedElementRetrieval?wsdl", soap, size)
